@@ -1,0 +1,154 @@
+//! What a scaler hears, and what it asks for.
+//!
+//! A shell carries out each [`Action`] and reports: [`Event::Sent`] before the first byte
+//! leaves, then exactly one answer of the same peer, or [`Event::Failed`] when it has hung up.
+//! After `Failed`, a late answer is not reported. There is at most one action under way per
+//! [`Peer`]. Calls from the informant come through `Scaler::call`, which answers at once.
+
+use serde::{Deserialize, Serialize};
+use windlass_protocol::{
+    AgentId, Bytes, Capabilities, Peer, Resize, Resources, Seen, Sequence, VmInfo,
+};
+use windlass_scaling::Sample;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The VM's file or annotations changed.
+    Told(VmInfo),
+    /// A person gave an order.
+    Ordered(Order),
+    /// The hypervisor is connected, and says what it can do.
+    Attached(Capabilities),
+    /// From here on the action may take effect, whether or not its answer reaches us.
+    Sent(Action),
+    /// Answer to [`Action::Look`].
+    Seen(Seen),
+    /// Answer to [`Action::Resize`]: the hypervisor took it.
+    Resized,
+    /// Answer to [`Action::Measure`].
+    Measured(Sample),
+    /// Answer to [`Action::AskPlugin`].
+    Permitted(Resources),
+    /// Answer to [`Action::Register`], with the port at which the guest's metrics are read.
+    Registered {
+        /// The port that the informant announces.
+        metrics_port: u16,
+    },
+    /// Answer to [`Action::CheckHealth`].
+    Healthy,
+    /// Answer to [`Action::Downscale`]: the guest can live with it.
+    Agreed {
+        /// The informant's words.
+        status: String,
+    },
+    /// Answer to [`Action::Downscale`]: it cannot. Normal, not an error.
+    Declined {
+        /// The informant's words.
+        status: String,
+    },
+    /// Answer to [`Action::Upscale`].
+    Upscaled,
+    /// Answer to [`Action::Unregister`].
+    Unregistered,
+    /// The shell has hung up on this peer.
+    Failed(Peer, Failure),
+    /// The hypervisor reported that the guest restarted.
+    Reset,
+    /// Memory that the host itself has available; `None` if it cannot be read.
+    HostMemory(Option<Bytes>),
+}
+
+/// How a peer failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No answer, or a broken one: it may or may not have happened.
+    NoAnswer,
+    /// A refusal by status (HTTP) or error (QMP): it did not happen.
+    Refused(u16),
+}
+
+/// What a person ordered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Follow the load.
+    #[default]
+    Follow,
+    /// The host is frozen: keep what is there.
+    Freeze,
+    /// Move to this size, or keep the present one, and then let go.
+    Release(Option<Resources>),
+}
+
+/// What a scaler asks its shell to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Ask the hypervisor what the VM has.
+    Look,
+    /// Ask the hypervisor for a size.
+    Resize(Resize),
+    /// Read the guest's metrics.
+    Measure,
+    /// Tell the plugin what the VM has or should get, and ask for a permit.
+    AskPlugin(Resources),
+    /// Open a session with the informant under this id.
+    Register(AgentId),
+    /// Ask whether the session stands.
+    CheckHealth(AgentId),
+    /// Ask the guest to be content with this.
+    Downscale(AgentId, Sequence, Resources),
+    /// Tell the guest that it has this, and may use it.
+    Upscale(AgentId, Sequence, Resources),
+    /// Close the session.
+    Unregister(AgentId),
+}
+
+/// What an informant calls for, by the reference's call-backs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `GET /id`.
+    Id,
+    /// `POST /resume`: this session counts.
+    Resume(AgentId),
+    /// `POST /suspend`: another one counts.
+    Suspend(AgentId),
+    /// `POST /try-upscale`: the guest needs more at once.
+    MoreResources {
+        /// Which session is meant.
+        expected: AgentId,
+        /// More vCPU.
+        cpu: bool,
+        /// More memory.
+        memory: bool,
+    },
+}
+
+/// The answer to a [`Call`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallAnswer {
+    /// 200, with the session's id and the next sequence number.
+    Ours(AgentId, Sequence),
+    /// 404: not this session, or none.
+    Unknown,
+    /// 400: not in this state.
+    NotNow,
+}
+
+// === impl Action ===
+
+impl Action {
+    /// Who carries it out.
+    pub const fn peer(self) -> Peer {
+        match self {
+            Self::Look | Self::Resize(_) => Peer::Hypervisor,
+            Self::Measure => Peer::Metrics,
+            Self::AskPlugin(_) => Peer::Plugin,
+            Self::Register(_)
+            | Self::CheckHealth(_)
+            | Self::Downscale(..)
+            | Self::Upscale(..)
+            | Self::Unregister(_) => Peer::Informant,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! A driver in memory, for tests. (to be written)

@@ -1,0 +1,96 @@
+//! How a VM is resized: the trait that every driver implements, and a driver in memory.
+//!
+//! A driver says what it can do ([`Capabilities`]), what a VM has ([`Seen`]) and carries out
+//! one [`Resize`] at a time. It decides nothing: it holds no goal, retries nothing, and keeps
+//! nothing from one call to the next but the connection. What it learns unasked (a reset, the
+//! end of the VM) comes as a [`Notice`].
+
+pub mod fake;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use windlass_protocol::{Capabilities, Resize, Seen};
+
+/// A VM that can be seen and resized. Each call has a deadline of its own inside the driver.
+pub trait Driver: Send + 'static {
+    /// What can be done with this VM; constant for as long as the connection lasts.
+    fn capabilities(&self) -> Capabilities;
+
+    /// The size of the VM now.
+    ///
+    /// # Errors
+    /// [`DriverError::Gone`] if the VM is no more; otherwise the VM is unknown for now.
+    fn see(&mut self) -> impl Future<Output = Result<Seen, DriverError>> + Send;
+
+    /// Asks for a size. `Ok` says that the hypervisor took the request, not that the guest
+    /// followed; only a later [`Driver::see`] says that.
+    ///
+    /// # Errors
+    /// [`DriverError::Refused`] if it was certainly not done; any other error leaves that open.
+    fn resize(&mut self, resize: Resize) -> impl Future<Output = Result<(), DriverError>> + Send;
+}
+
+/// A way to reach a VM: connects, again after a loss.
+pub trait Attach: Send + Sync + 'static {
+    /// The driver that a connection gives.
+    type Driver: Driver;
+
+    /// Connects. Notices come on the receiver until the connection ends, which closes it.
+    ///
+    /// # Errors
+    /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its monitor serves
+    /// somebody else; otherwise it may work later.
+    fn attach(
+        &self,
+    ) -> impl Future<Output = Result<(Self::Driver, mpsc::Receiver<Notice>), DriverError>> + Send;
+}
+
+/// What a hypervisor says unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The guest restarted: the session and each consent end.
+    Reset,
+    /// Something about its size changed; worth a look.
+    Changed,
+}
+
+/// Why a hypervisor could not be asked, or did not do it.
+#[derive(Debug, Error)]
+pub enum DriverError {
+    /// The socket is gone or the process is dead. Not said for a time-out.
+    #[error("the vm is gone: {path}: {why}")]
+    Gone {
+        /// The monitor's path.
+        path: PathBuf,
+        /// What was found.
+        why: String,
+    },
+    /// The monitor accepts, but serves another client.
+    #[error("monitor {path} does not greet: it serves one client at a time, and another has it")]
+    Taken {
+        /// The monitor's path.
+        path: PathBuf,
+    },
+    /// No answer in time.
+    #[error("no answer to {command} within {limit:?}")]
+    NoAnswer {
+        /// What was asked.
+        command: &'static str,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// The hypervisor refused; nothing was changed.
+    #[error("{command} refused: {reason}")]
+    Refused {
+        /// What was asked.
+        command: &'static str,
+        /// The hypervisor's words.
+        reason: String,
+    },
+    /// The connection broke or carried something that is not the protocol.
+    #[error("monitor connection broken: {0}")]
+    Broken(String),
+}

@@ -1,0 +1,100 @@
+//! One decision about one VM, from the signals to what became of it.
+//!
+//! The agent's core keeps a [`Decision`] open while it acts on a goal, fills in permit,
+//! consent and action as they come, and closes it with an [`Outcome`]. `windlass explain`
+//! prints the closed ones of the last hour and the one that is open.
+
+use crate::{LoadWindow, Moment, Reason, Resources, Signals, Target, VmName};
+use serde::{Deserialize, Serialize};
+
+/// What was decided, why, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// When the goal was set.
+    pub at: Moment,
+    /// For which VM.
+    pub vm: VmName,
+    /// What the VM had then.
+    pub from: Resources,
+    /// What the guest reported.
+    pub signals: Signals,
+    /// Over which window load was averaged.
+    pub window: LoadWindow,
+    /// What was aimed at.
+    pub target: Target,
+    /// What the signals called for, within the bounds.
+    pub goal: Resources,
+    /// Why that.
+    pub reason: Reason,
+    /// What the plugin was asked for and allowed, if it was asked.
+    pub permit: Option<Answered>,
+    /// What the guest was asked to be content with, if it was asked.
+    pub consent: Option<Consented>,
+    /// What was done, the latest last; bounded.
+    pub changes: Vec<Change>,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// A question to the plugin, and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// What was asked for.
+    pub asked: Resources,
+    /// What was allowed.
+    pub permit: Resources,
+}
+
+/// A question to the guest, and its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Consented {
+    /// What the guest was asked to be content with.
+    pub asked: Resources,
+    /// Whether it agreed.
+    pub agreed: bool,
+    /// The informant's own words, shortened.
+    pub status: String,
+}
+
+/// Something that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// vCPUs were plugged or removed, up to this many.
+    Plug(crate::MilliCpu),
+    /// vCPUs were parked, down to this many.
+    Park(crate::MilliCpu),
+    /// vCPUs were un-parked, up to this many.
+    Unpark(crate::MilliCpu),
+    /// Memory was set to this much.
+    Memory(crate::Bytes),
+    /// A shrink of memory was called off, at this much.
+    CallOff(crate::Bytes),
+}
+
+/// What became of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Under way.
+    Open,
+    /// The VM has its goal.
+    Reached {
+        /// When it was seen to have it.
+        at: Moment,
+    },
+    /// Another goal took its place; the VM had this by then.
+    Replaced {
+        /// When.
+        at: Moment,
+        /// What the VM had.
+        has: Resources,
+    },
+    /// Only watched: nothing was done.
+    Observed,
+    /// The guest restarted or the VM went away meanwhile.
+    Interrupted {
+        /// When.
+        at: Moment,
+    },
+}

@@ -1,0 +1,122 @@
+//! Names and numbers that identify a VM, an agent's session, or a message.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use uuid::Uuid;
+
+/// A VM: its namespace and its name. On a host without a cluster the namespace is `default`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct VmName {
+    /// Namespace; `default` on a host.
+    pub namespace: String,
+    /// Name within the namespace; on a host the stem of the VM file.
+    pub name: String,
+}
+
+/// One session of an agent with an informant. A new session has a new id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentId(Uuid);
+
+/// Which session of a runner counts: answers of an older one change nothing.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Generation(u64);
+
+/// The number of a message within a session. The first is 1; zero is never valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sequence(u64);
+
+// === impl VmName ===
+
+impl VmName {
+    /// A VM of a host without a cluster.
+    pub fn on_host(name: impl Into<String>) -> Self {
+        Self { namespace: "default".to_owned(), name: name.into() }
+    }
+}
+
+/// `default/db1`, as the reference logs it.
+impl fmt::Display for VmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+// === impl AgentId ===
+
+impl AgentId {
+    /// The id of these 16 bytes. Shells draw them at random; tests count.
+    pub const fn from_u128(id: u128) -> Self {
+        Self(Uuid::from_u128(id))
+    }
+
+    /// The id as a UUID.
+    pub const fn uuid(self) -> Uuid {
+        self.0
+    }
+
+    /// Whether it is the all-zero id, which a body without an id decodes to.
+    pub const fn is_zero(self) -> bool {
+        self.0.is_nil()
+    }
+}
+
+impl From<Uuid> for AgentId {
+    fn from(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for AgentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+// === impl Generation ===
+
+impl Generation {
+    /// The generation that follows this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// As a number, for logs and dumps.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+// === impl Sequence ===
+
+impl Sequence {
+    /// Before the first message; never sent.
+    pub const ZERO: Self = Self(0);
+
+    /// The sequence number of this value.
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number that follows this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// As a number, for the wire.
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Sequence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,27 @@
+//! What is said: units, names, wire types, versions, and the words for a decision.
+//!
+//! Every part of Windlass knows the others through this crate alone. It does no I/O, has no
+//! clock and no async. Within a version a message only ever gains fields; what an older
+//! version sends is converted step by step, and only the latest form leaves [`plugin`] and
+//! [`informant`].
+//!
+//! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]; what a VM
+//! should be in [`vm`] (and how people write it: [`vm_file`], [`annotations`]), what it has
+//! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`].
+
+pub mod decision;
+pub mod ids;
+pub mod moment;
+pub mod reason;
+pub mod size;
+pub mod status;
+pub mod units;
+pub mod vm;
+
+pub use decision::{Change, Decision, Outcome};
+pub use ids::{AgentId, Generation, Sequence, VmName};
+pub use moment::Moment;
+pub use reason::{Clip, Peer, Reason, Signal, Signals, Waiting};
+pub use size::{Capabilities, MemorySeen, Resize, Seen, ShrinkCpu};
+pub use units::{Bytes, ComputeUnit, MilliCpu, Resources};
+pub use vm::{Bounds, LoadWindow, Mode, Policy, Target, VmInfo};

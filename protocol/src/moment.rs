@@ -1,0 +1,39 @@
+//! Time, as cores and recorded decisions see it.
+//!
+//! A [`Moment`] counts milliseconds since the Unix epoch, but it advances with a monotonic
+//! clock: `kit::clock` reads the wall clock once, at the start of the process, and adds what
+//! has elapsed since. So moments never jump, can be compared and subtracted, and can still be
+//! shown to a person as a date.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// A point in time, in milliseconds.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// This many milliseconds after the Unix epoch.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn millis(self) -> u64 {
+        self.0
+    }
+
+    /// The moment `wait` later, saturating.
+    #[must_use]
+    pub fn after(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long after `earlier` this is; zero if it is not after it.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}

@@ -1,0 +1,204 @@
+//! Why a decision came out as it did, in words with stable spellings.
+//!
+//! A goal carries a [`Reason`]: which signal won, and what clipped it on each axis. What a VM
+//! is waiting for at this moment is a [`Waiting`]. The shell logs them, counts them by
+//! [`Signal`] and [`Clip`], and `windlass explain` prints them.
+
+use crate::{Bytes, LoadWindow, Moment, Resources};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the guest reported when a goal was computed. What is missing is `None`, never zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Signals {
+    /// Load average over the VM's window.
+    pub load: Option<f64>,
+    /// Memory in use.
+    pub used: Option<Bytes>,
+    /// Memory that the guest's kernel manages.
+    pub total: Option<Bytes>,
+}
+
+/// What decided the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signal {
+    /// Load, over its target.
+    Load,
+    /// Memory in use, over its target.
+    Memory,
+    /// The guest asked for more at once.
+    Urgent,
+    /// The guest lately refused to have less.
+    Refusal,
+    /// Nothing calls for more than the minimum.
+    Idle,
+    /// Signals are missing, so the VM keeps what it has.
+    Missing,
+    /// A person said so: frozen, paused, or a size to be let go with.
+    Order,
+}
+
+/// What kept the goal from being what the signal called for, on one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clip {
+    /// Raised to the VM's minimum.
+    Minimum,
+    /// Lowered to the VM's maximum.
+    Maximum,
+    /// Raised to the least that the hypervisor can go down to.
+    DriverMinimum,
+    /// Lowered to the most that the hypervisor can give.
+    DriverMaximum,
+    /// Kept from shrinking because a signal is missing.
+    Missing,
+}
+
+/// Which signal won, and what clipped it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// What decided.
+    pub signal: Signal,
+    /// What clipped CPU.
+    pub cpu: Option<Clip>,
+    /// What clipped memory.
+    pub mem: Option<Clip>,
+}
+
+/// Whom the agent talks to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Peer {
+    /// Who keeps the books.
+    Plugin,
+    /// Who speaks for the guest.
+    Informant,
+    /// Who has the VM.
+    Hypervisor,
+    /// Where load is read.
+    Metrics,
+}
+
+/// What a VM waits for at this moment, or why it does not move.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Waiting {
+    /// It has its goal.
+    AtGoal,
+    /// Nothing was measured yet.
+    FirstSignals,
+    /// Load or memory has not been heard of since the moment given; it will not shrink.
+    Signals {
+        /// When a complete sample was last read.
+        since: Option<Moment>,
+    },
+    /// The plugin has not answered; it will not grow.
+    Plugin,
+    /// The node has no more for it now.
+    Room {
+        /// What it would like to have.
+        wanted: Resources,
+        /// What it may have.
+        permit: Resources,
+    },
+    /// The host itself is short of memory, whatever the books say.
+    HostMemory {
+        /// What the host has available.
+        available: Bytes,
+    },
+    /// No session with an informant; no memory is taken.
+    Informant,
+    /// The guest refused to have less; asked again at `until`.
+    Refused {
+        /// When it is asked again.
+        until: Moment,
+    },
+    /// The guest is asked for its consent.
+    Consent,
+    /// The hypervisor was told, and has not got there.
+    Hypervisor,
+    /// The hypervisor does not answer; nothing moves.
+    HypervisorLost,
+    /// The guest is giving memory back.
+    Unplug {
+        /// What is left to give back.
+        left: Bytes,
+    },
+    /// The guest agreed to give memory back, and does not.
+    StuckUnplug {
+        /// What is left to give back.
+        left: Bytes,
+    },
+    /// The guest was told to use more vCPUs, and does not yet.
+    Guest,
+    /// The host is frozen.
+    Frozen,
+    /// The VM is paused.
+    Paused {
+        /// Until when.
+        until: Moment,
+    },
+    /// Only watched.
+    Observing,
+    /// The guest restarted; nothing is given back until its informant has registered.
+    Reboot,
+}
+
+// === impl Signal ===
+
+impl Signal {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Memory => "memory",
+            Self::Urgent => "urgent",
+            Self::Refusal => "refusal",
+            Self::Idle => "idle",
+            Self::Missing => "missing",
+            Self::Order => "order",
+        }
+    }
+}
+
+// === impl Clip ===
+
+impl Clip {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Minimum => "minimum",
+            Self::Maximum => "maximum",
+            Self::DriverMinimum => "driver-minimum",
+            Self::DriverMaximum => "driver-maximum",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+// === impl Peer ===
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Plugin => "plugin",
+            Self::Informant => "informant",
+            Self::Hypervisor => "hypervisor",
+            Self::Metrics => "metrics",
+        })
+    }
+}
+
+// === impl Signals ===
+
+impl Signals {
+    /// `load 2.7 over 15s, 310MiB of 470MiB used`.
+    pub fn describe(&self, window: LoadWindow) -> String {
+        let load = self.load.map_or("load unknown".to_owned(), |l| format!("load {l:.2} over {window}"));
+        match (self.used, self.total) {
+            (Some(used), Some(total)) => format!("{load}, {used} of {total} used"),
+            _ => format!("{load}, memory unknown"),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The state of a host and its VMs as programs read it: `top`, the demo, the report.
+//!
+//! Served as JSON over the host's socket. Fields are only added.
+
+use crate::{Bytes, Mode, MilliCpu, Moment, Reason, Resources, Seen, Signals, VmName, Waiting};
+use serde::{Deserialize, Serialize};
+
+/// One VM at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmStatus {
+    /// Which VM.
+    pub name: VmName,
+    /// Whether it is acted on.
+    pub mode: Mode,
+    /// Who goes first.
+    pub priority: i32,
+    /// Its bounds.
+    pub bounds: crate::Bounds,
+    /// The size as the hypervisor last gave it; `None` before it was first seen.
+    pub seen: Option<Seen>,
+    /// vCPUs that the guest last reported online.
+    pub online: Option<MilliCpu>,
+    /// The most that the VM may have: what the books must cover.
+    pub upper: Option<Resources>,
+    /// What the guest last reported.
+    pub signals: Signals,
+    /// What the signals call for.
+    pub goal: Option<Resources>,
+    /// Why that.
+    pub reason: Option<Reason>,
+    /// What the plugin allows.
+    pub permit: Option<Resources>,
+    /// What the guest is content with for now.
+    pub consent: Option<Resources>,
+    /// State of the session with the informant.
+    pub session: SessionState,
+    /// What it waits for, or why it does not move.
+    pub waiting: Vec<Waiting>,
+}
+
+/// State of the session with the informant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SessionState {
+    /// None, and it is being sought.
+    Absent,
+    /// Registered; the informant has not said that this session counts.
+    Registered,
+    /// This session counts.
+    Active,
+    /// The informant prefers another agent for now.
+    Suspended,
+}
+
+/// The books of one node at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// What may be promised to VMs.
+    pub room: Resources,
+    /// What is promised.
+    pub reserved: Resources,
+    /// Who has it, and who wants more.
+    pub vms: Vec<Booked>,
+}
+
+/// One VM in the books.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Booked {
+    /// Which VM.
+    pub name: VmName,
+    /// Who goes first.
+    pub priority: i32,
+    /// What is promised to it.
+    pub reserved: Resources,
+    /// What it wants beyond that, while the want is fresh.
+    pub claim: Option<Resources>,
+}
+
+/// A host at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostStatus {
+    /// When this was true.
+    pub at: Moment,
+    /// Whether the host is frozen.
+    pub frozen: bool,
+    /// Memory that the host itself has available, if known.
+    pub host_available: Option<Bytes>,
+    /// The books.
+    pub node: NodeStatus,
+    /// The VMs, by name.
+    pub vms: Vec<VmStatus>,
+}

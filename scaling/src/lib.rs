@@ -1,0 +1,9 @@
+//! How a goal is computed: samples and policy in, goal and reason out. Pure.
+//!
+//! The stages, in order: a [`Sample`] says what was measured and what is missing; `load` and
+//! `memory` turn it into counts of compute units; `goal` takes the larger, clamps it and says
+//! why; `arbitrate` divides what is left when several want it.
+
+pub mod sample;
+
+pub use sample::{Loads, Sample};
