@@ -1,0 +1,38 @@
+# The vocabulary of this repository. Each target prints what it does; the scripts are in dev/.
+
+CACHE := $(or $(WINDLASS_CACHE),$(HOME)/.cache/windlass)
+export WINDLASS_CACHE := $(CACHE)
+export CARGO_TERM_COLOR ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench dist bugs setup
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: setup ## watch real guests grow and shrink on this machine; writes report.html
+	dev/static windlass-informant windlass-lab-load
+	cargo build --locked -p windlass
+	dev/in-target debug/windlass demo $(DEMO)
+
+test: setup ## run every test, the ones with real guests last and one at a time
+	dev/static windlass-informant windlass-lab-load
+	dev/test
+
+check: ## formatting, lints, dependencies, documentation, shell scripts
+	dev/check
+
+bench: setup ## print speed and size figures, measured with real guests
+	dev/static windlass-informant windlass-lab-load
+	cargo build --locked --release -p windlass -p windlass-bench
+	dev/in-target release/windlass-bench $(BENCH)
+
+dist: ## put release programs into dist/
+	dev/dist
+
+bugs: ## break each law on purpose, in a copy of the tree, and show that its test notices
+	dev/bugs $(BUGS)
+
+setup: ## install or name what tests and demo need: QEMU, a guest kernel
+	dev/need gcc:cc qemu-system-x86:qemu-system-x86_64
+	dev/kernel

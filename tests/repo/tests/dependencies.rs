@@ -1,0 +1,156 @@
+//! Who may link whom.
+
+use std::collections::BTreeMap;
+use windlass_repo::{assert_none, cargo};
+
+/// What decides, and therefore has no runtime, network, clock or randomness.
+const PURE: [&str; 6] = [
+    "windlass-protocol",
+    "windlass-scaling",
+    "windlass-agent-core",
+    "windlass-informant-core",
+    "windlass-plugin-core",
+    "windlass-world",
+];
+
+const IMPURE: [&str; 27] = [
+    "async-std",
+    "axum",
+    "chrono",
+    "crossterm",
+    "fastrand",
+    "futures-util",
+    "getrandom",
+    "hyper",
+    "hyper-util",
+    "jiff",
+    "kube",
+    "libc",
+    "mio",
+    "num_cpus",
+    "rand",
+    "rand_core",
+    "reqwest",
+    "ring",
+    "rustix",
+    "rustls",
+    "smol",
+    "socket2",
+    "time",
+    "tokio",
+    "tower",
+    "tracing",
+    "ureq",
+];
+
+/// Each part, and what it may link. A part that is not here may link nothing of ours.
+const MAY_LINK: [(&str, &[&str]); 18] = [
+    ("protocol", &[]),
+    ("scaling", &["protocol"]),
+    ("kit", &["protocol"]),
+    ("agent-core", &["protocol", "scaling"]),
+    ("informant-core", &["protocol"]),
+    ("plugin-core", &["protocol", "scaling"]),
+    ("world", &["protocol", "scaling", "agent-core", "informant-core", "plugin-core"]),
+    ("drivers", &["protocol"]),
+    ("drivers-qemu", &["protocol", "drivers"]),
+    ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
+    ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
+    ("informant", &["protocol", "informant-core"]),
+    ("lab", &[]),
+    ("lab-load", &[]),
+    (
+        "windlass",
+        &[
+            "protocol",
+            "scaling",
+            "kit",
+            "agent-core",
+            "agent",
+            "drivers",
+            "drivers-qemu",
+            "plugin-core",
+            "plugin",
+            "world",
+            "lab",
+        ],
+    ),
+    ("e2e", &["lab", "protocol"]),
+    ("repo", &["protocol"]),
+    ("bench", &["lab", "protocol"]),
+];
+
+#[test]
+fn what_decides_links_no_runtime_network_clock_or_randomness() {
+    let mut found = Vec::new();
+    for package in PURE {
+        let linked = cargo::tree(package);
+        found.extend(
+            IMPURE
+                .iter()
+                .filter(|name| linked.contains(**name))
+                .map(|name| format!("{package} links {name}")),
+        );
+    }
+    assert_none("a core's dependencies are the proof of its purity:", &found);
+}
+
+#[test]
+fn dependencies_point_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = MAY_LINK.into_iter().collect();
+    let mut wrong = Vec::new();
+    for package in cargo::packages().into_values() {
+        let part = short(&package.name);
+        let may = allowed.get(part).copied().unwrap_or(&[]);
+        wrong.extend(
+            package
+                .links
+                .iter()
+                .map(|name| short(name))
+                .filter(|name| !may.contains(name))
+                .map(|name| format!("{part} links {name}")),
+        );
+    }
+    assert_none("these dependencies are not in the map:", &wrong);
+}
+
+#[test]
+fn a_host_links_no_kubernetes_client() {
+    let mut found = Vec::new();
+    for package in ["windlass", "windlass-informant", "windlass-agent", "windlass-plugin"] {
+        let linked = cargo::tree(package);
+        found.extend(
+            linked
+                .iter()
+                .filter(|name| name.starts_with("kube") || name.starts_with("k8s-"))
+                .map(|name| format!("{package} links {name}")),
+        );
+    }
+    assert_none("a host build takes minutes because it has no Kubernetes in it:", &found);
+}
+
+/// The informant is one small static file: neither our process kit nor a web framework.
+#[test]
+fn the_informant_links_only_what_it_needs() {
+    let linked = cargo::tree("windlass-informant");
+    let heavy = [
+        "windlass-kit",
+        "axum",
+        "reqwest",
+        "tower-http",
+        "rustls",
+        "tracing-subscriber",
+        "clap",
+        "toml",
+    ];
+    let found: Vec<String> = heavy
+        .iter()
+        .filter(|name| linked.contains(**name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    assert_none("the informant links:", &found);
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix("windlass-").unwrap_or(package)
+}

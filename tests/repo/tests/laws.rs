@@ -1,0 +1,130 @@
+//! The laws of ARCHITECTURE.md, their tests, and the bugs that those tests must notice.
+
+use std::collections::BTreeSet;
+use windlass_repo::patches::{Bug, bugs};
+use windlass_repo::source::{rust_files, test_names};
+use windlass_repo::{assert_none, cargo, markdown, read, run};
+
+/// A row of the table of laws.
+struct Law {
+    number: String,
+    name: String,
+    test: String,
+}
+
+#[test]
+fn every_law_has_the_test_that_its_row_names() {
+    let named = test_names(&integration_tests());
+    let missing: Vec<String> = laws()
+        .into_iter()
+        .filter(|law| !named.contains(&law.test))
+        .map(|law| format!("law {}: no test {}", law.number, law.test))
+        .collect();
+    assert_none("a law without its test is a wish:", &missing);
+}
+
+#[test]
+fn a_laws_test_is_the_name_of_the_law() {
+    let wrong: Vec<String> = laws()
+        .into_iter()
+        .filter(|law| law.test != snake(&law.name))
+        .map(|law| format!("{} is tested by {}", law.name, law.test))
+        .collect();
+    assert_none("names differ:", &wrong);
+}
+
+#[test]
+fn every_law_stands_in_the_documentation_of_a_module() {
+    let sources: Vec<String> =
+        rust_files().into_iter().filter(|file| file.contains("/src/")).collect();
+    let documentation: String = sources
+        .iter()
+        .flat_map(|file| read(file).lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|line| {
+            line.trim_start().strip_prefix("//!").map(|text| text.trim().to_lowercase() + " ")
+        })
+        .collect();
+    let missing: Vec<String> = laws()
+        .into_iter()
+        .filter(|law| !documentation.contains(&law.name.to_lowercase()))
+        .map(|law| format!("law {}: {}", law.number, law.name))
+        .collect();
+    assert_none("no module says that it keeps:", &missing);
+}
+
+#[test]
+fn every_law_has_a_bug_that_breaks_it() {
+    let broken: BTreeSet<String> = bugs().into_iter().map(|bug| bug.law).collect();
+    let missing: Vec<String> = laws()
+        .into_iter()
+        .filter(|law| !broken.contains(&law.number))
+        .map(|law| format!("law {}: {}", law.number, law.name))
+        .collect();
+    assert_none("nothing shows that these tests can fail:", &missing);
+}
+
+#[test]
+fn every_bug_names_a_law_and_a_test_that_exist() {
+    let laws: BTreeSet<String> = laws().into_iter().map(|law| law.number).collect();
+    let packages = cargo::packages();
+    let mut wrong = Vec::new();
+    for bug in bugs() {
+        if !laws.contains(&bug.law) {
+            wrong.push(format!("{}: there is no law {}", bug.file, bug.law));
+        }
+        match packages.get(&bug.package) {
+            None => wrong.push(format!("{}: there is no package {}", bug.file, bug.package)),
+            Some(package) => {
+                let file = format!("{}/tests/{}.rs", package.folder, bug.target);
+                if !has_test(&file, &bug) {
+                    wrong.push(format!("{}: there is no {} in {file}", bug.file, bug.test));
+                }
+            }
+        }
+    }
+    assert_none("bugs with a wrong header:", &wrong);
+}
+
+#[test]
+fn every_bug_still_applies() {
+    let mut wrong = Vec::new();
+    for bug in bugs() {
+        let output = run("git", &["apply", "--check", &bug.file]);
+        if !output.status.success() {
+            let why = String::from_utf8_lossy(&output.stderr);
+            wrong.push(format!("{}: {}", bug.file, why.trim().replace('\n', "; ")));
+        }
+    }
+    assert_none("rewrite these patches:", &wrong);
+}
+
+fn laws() -> Vec<Law> {
+    let text = read("ARCHITECTURE.md");
+    let table = markdown::section(&text, "Laws").expect("ARCHITECTURE.md has a section on laws");
+    let laws: Vec<Law> = markdown::rows(table)
+        .into_iter()
+        .map(|row| {
+            let name = row[1].split("**").nth(1).expect("a law's name is in bold");
+            Law {
+                number: row[0].clone(),
+                name: name.trim_end_matches('.').to_owned(),
+                test: markdown::code(&row[2]).expect("a law names its test").to_owned(),
+            }
+        })
+        .collect();
+    assert!(laws.len() >= 9, "the table of laws was not found");
+    laws
+}
+
+fn integration_tests() -> Vec<String> {
+    rust_files().into_iter().filter(|file| file.contains("/tests/")).collect()
+}
+
+fn has_test(file: &str, bug: &Bug) -> bool {
+    rust_files().iter().any(|known| known == file)
+        && test_names(&[file.to_owned()]).contains(&bug.test)
+}
+
+fn snake(name: &str) -> String {
+    name.to_lowercase().replace(", ", "_").replace([' ', '-'], "_")
+}

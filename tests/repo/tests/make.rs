@@ -1,0 +1,56 @@
+//! The vocabulary: `make`, and the scripts that it calls.
+
+use windlass_repo::{assert_none, files, read, root, run};
+
+#[test]
+fn make_help_names_every_target() {
+    let output = run("make", &["--no-print-directory", "help"]);
+    let help = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let missing: Vec<String> = targets()
+        .into_iter()
+        .filter(|target| !help.lines().any(|line| line.starts_with(&format!("make {target} "))))
+        .collect();
+    assert_none("make help is silent about:", &missing);
+}
+
+#[test]
+fn make_has_the_targets_that_documents_promise() {
+    let targets = targets();
+    let missing: Vec<String> = ["demo", "test", "check", "bench", "dist", "bugs", "help"]
+        .iter()
+        .filter(|name| !targets.iter().any(|target| target == *name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    assert_none("the Makefile lacks:", &missing);
+}
+
+#[test]
+fn every_script_can_be_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut wrong = Vec::new();
+    for file in files().into_iter().filter(|file| file.starts_with("dev/") || file == ".ci/run") {
+        let mode = std::fs::metadata(root().join(&file)).map(|data| data.permissions().mode());
+        if !mode.is_ok_and(|mode| mode & 0o111 == 0o111) || !read(&file).starts_with("#!") {
+            wrong.push(file);
+        }
+    }
+    assert_none("these scripts lack the bit or the first line:", &wrong);
+}
+
+#[test]
+fn every_script_that_make_calls_is_there() {
+    let called: Vec<String> = read("Makefile")
+        .lines()
+        .filter_map(|line| line.strip_prefix('\t')?.split(' ').next().map(str::to_owned))
+        .filter(|word| word.starts_with("dev/"))
+        .filter(|word| !root().join(word).is_file())
+        .collect();
+    assert_none("the Makefile calls what is not there:", &called);
+}
+
+fn targets() -> Vec<String> {
+    let makefile = read("Makefile");
+    let phony = makefile.lines().find_map(|line| line.strip_prefix(".PHONY:"));
+    phony.expect("the Makefile lists its targets").split_whitespace().map(str::to_owned).collect()
+}
