@@ -1,1 +1,27 @@
-//! (to be written)
+//! How a process lives. Knows no VMs.
+//!
+//! - [`tasks`]: background work that can be stopped, waited for, and noticed when it dies
+//! - [`signal`]: SIGTERM stops, a second one exits at once, SIGHUP reloads
+//! - [`clock`]: the one place that turns the machine's clocks into a `Moment`
+//! - [`backoff`]: how long to wait before trying again
+//! - [`config`]: files that people write, with errors that name the field and the line
+//! - [`telemetry`]: logs, with a filter that can be changed while the process runs
+//! - `server` (feature): HTTP with every limit set; `admin` on top of it: health, metrics, log level
+//! - `client` (feature): one bounded request over TCP or a unix socket
+//!
+//! Both features are off by default, so that a crate which needs the clock does not link HTTP.
+
+pub mod backoff;
+mod caught;
+pub mod clock;
+pub mod config;
+pub mod signal;
+pub mod tasks;
+pub mod telemetry;
+
+#[cfg(feature = "server")]
+pub mod admin;
+#[cfg(feature = "client")]
+pub mod client;
+#[cfg(feature = "server")]
+pub mod server;

@@ -1,0 +1,75 @@
+//! One connection, from its first byte to its end.
+
+use super::{Limits, Refusal, answer};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+/// The most headers of one request.
+const MAX_HEADERS: usize = 64;
+
+/// hyper asks for no less than this.
+const MIN_BUFFER: usize = 8192;
+
+/// Serves requests until the peer ends, or a limit or `stop` does.
+pub(super) async fn run<S>(stream: S, router: Router, limits: Arc<Limits>, stop: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| {
+        let (router, limits) = (router.clone(), limits.clone());
+        // Boxed, because only a connection whose futures can be moved gives its stream back.
+        Box::pin(async move { Ok::<_, Infallible>(answer(router, request, &limits).await) })
+    });
+    let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_time)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(limits.head_size.max(MIN_BUFFER))
+        .serve_connection(TokioIo::new(stream), service);
+    let ended = {
+        let mut whole = pin!(poll_fn(|cx| connection.poll_without_shutdown(cx)));
+        tokio::select! {
+            ended = &mut whole => Some(ended),
+            () = stop.cancelled() => None,
+            () = tokio::time::sleep(limits.connection_time) => None,
+        }
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            // The request under way gets its answer, and one that is not read is cut.
+            let mut last = pin!(connection);
+            last.as_mut().graceful_shutdown();
+            drop(timeout(limits.request_time, last).await);
+            return;
+        }
+    };
+    let parts = connection.into_parts();
+    let mut stream = parts.io.into_inner();
+    match ended {
+        Ok(()) => {}
+        // Nobody waits for an answer on a connection that was only idle.
+        Err(error) if error.is_timeout() && !parts.read_buf.is_empty() => {
+            limits.counts.refused(Refusal::HeadTime);
+            let (_, text) = limits.words(Refusal::HeadTime);
+            let refusal = format!(
+                "HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n\
+                 content-length: {}\r\nconnection: close\r\n\r\n{text}",
+                text.len()
+            );
+            drop(timeout(limits.head_time, stream.write_all(refusal.as_bytes())).await);
+        }
+        Err(error) => debug!(%error, "connection ended"),
+    }
+    drop(timeout(limits.head_time, stream.shutdown()).await);
+}

@@ -1,0 +1,59 @@
+//! How often a server had to refuse, by why.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::EncodeLabelValue;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// Refusals of one or several servers. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    refused: Family<Labels, Counter>,
+}
+
+/// Why a server did not answer a request, or answered in the router's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+pub enum Refusal {
+    /// More connections than are served at once.
+    Crowded,
+    /// The request's head was too slow.
+    HeadTime,
+    /// The request's body was too large.
+    BodySize,
+    /// The request's body was too slow.
+    BodyTime,
+    /// The request's body ended before its end.
+    BodyBroken,
+    /// The router was too slow.
+    AnswerTime,
+    /// The router panicked.
+    Panic,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    reason: Refusal,
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Makes the counts readable.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "http_refusals",
+            "Requests that a server refused by itself, by reason",
+            self.refused.clone(),
+        );
+    }
+
+    /// How many were refused for this reason.
+    pub fn of(&self, reason: Refusal) -> u64 {
+        self.refused.get_or_create(&Labels { reason }).get()
+    }
+
+    pub(super) fn refused(&self, reason: Refusal) {
+        self.refused.get_or_create(&Labels { reason }).inc();
+    }
+}

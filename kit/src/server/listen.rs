@@ -1,0 +1,74 @@
+//! Where connections come from: TCP or a unix socket.
+
+use std::fs::Permissions;
+use std::future::Future;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+/// Something that connections come from.
+pub trait Accept: Send + 'static {
+    /// One connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// What the system said; the next call may work.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Says a last word to a connection that there is no room for. Never waits.
+    fn turn_away(stream: &Self::Stream, word: &[u8]);
+}
+
+/// Listens at `path`, in place of a socket that a dead process left there.
+///
+/// # Errors
+/// If something that is no socket is in the way, if another process listens there, or as the
+/// system says.
+pub async fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    if let Ok(found) = std::fs::symlink_metadata(path) {
+        if !found.file_type().is_socket() {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there, and no socket"));
+        }
+        if UnixStream::connect(path).await.is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another process listens there"));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    Ok(listener)
+}
+
+// === impl Accept ===
+
+impl Accept for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = Self::accept(self).await?;
+        // Answers are one small write; to wait for more would only delay them.
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    fn turn_away(stream: &TcpStream, word: &[u8]) {
+        // A fresh connection has room for a few words; one that has not is simply closed.
+        drop(stream.try_write(word));
+    }
+}
+
+impl Accept for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<UnixStream> {
+        Self::accept(self).await.map(|(stream, _)| stream)
+    }
+
+    fn turn_away(stream: &UnixStream, word: &[u8]) {
+        drop(stream.try_write(word));
+    }
+}

@@ -1,0 +1,64 @@
+//! What signals mean: the first SIGTERM or SIGINT stops, a second one exits at once, SIGHUP
+//! asks for the configuration to be read again.
+
+use crate::tasks::Tasks;
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+/// The exit code after a second signal: "killed by SIGTERM", as a shell spells it.
+const EXIT_AT_ONCE: i32 = 143;
+
+/// Requests to read the configuration again.
+#[derive(Debug)]
+pub struct Hangups(Signal);
+
+/// Stops `tasks` at the first SIGTERM or SIGINT, and exits at once at the second.
+///
+/// # Errors
+/// If the signals cannot be listened for.
+pub fn stop_on_signal(tasks: &Tasks) -> io::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let stopped = tasks.clone();
+    // Of no group that is drained: it has to hear the second signal while others drain.
+    Tasks::default().minor("signals", async move {
+        let first = either(&mut terminate, &mut interrupt).await;
+        info!(signal = first, "stopping");
+        stopped.stop();
+        let second = either(&mut terminate, &mut interrupt).await;
+        warn!(signal = second, "exiting at once");
+        #[expect(clippy::disallowed_methods, reason = "a person asked twice; clean-up may hang")]
+        std::process::exit(EXIT_AT_ONCE);
+        #[expect(unreachable_code, reason = "the task's type needs an end")]
+        Ok::<(), io::Error>(())
+    });
+    Ok(())
+}
+
+async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str {
+    tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    }
+}
+
+// === impl Hangups ===
+
+impl Hangups {
+    /// Starts listening for SIGHUP, which no longer ends the process from then on.
+    ///
+    /// # Errors
+    /// If the signal cannot be listened for.
+    pub fn listen() -> io::Result<Self> {
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Waits for the next SIGHUP. Several that come together count as one.
+    pub async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // No further signal can come; whoever waits has other things to select on.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Background work that can be stopped, waited for, and noticed when it dies.
+//!
+//! This is the only module that calls `tokio::spawn`. A task is either vital, and its end
+//! is the end of the process, or it is minor, and its failure is a log line. A task that
+//! panics has failed; the others go on.
+
+use crate::caught::caught;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{error, warn};
+
+/// Everything that runs in the background of a process. Cheap to clone; all clones are one.
+#[derive(Clone, Default)]
+pub struct Tasks {
+    stop: CancellationToken,
+    tracker: TaskTracker,
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    next: u64,
+    running: BTreeMap<u64, &'static str>,
+    failure: Option<Failed>,
+}
+
+/// The first vital task that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{task}: {why}")]
+pub struct Failed {
+    /// The task's name.
+    pub task: &'static str,
+    /// What it said.
+    pub why: String,
+}
+
+/// Some tasks did not end in time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("tasks that did not stop in time: {}", tasks.join(", "))]
+pub struct Stuck {
+    /// Their names.
+    pub tasks: Vec<&'static str>,
+}
+
+/// Notes the end of a task, also if it panics.
+struct Running {
+    id: u64,
+    shared: Arc<Mutex<Shared>>,
+}
+
+// === impl Tasks ===
+
+impl Tasks {
+    /// Starts a task whose end, however it comes, stops all others.
+    pub fn vital<E: Display + Send + 'static>(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        // Dropped at the end of the task, and also if it panics.
+        let stop = self.stop.clone().drop_guard();
+        let shared = self.shared.clone();
+        self.spawn(name, async move {
+            let _stop = stop;
+            let why = match caught(task).await {
+                Ok(Ok(())) => return,
+                Ok(Err(why)) => why.to_string(),
+                Err(panicked) => panicked.0,
+            };
+            error!(task = name, why, "vital task failed");
+            lock(&shared).failure.get_or_insert(Failed { task: name, why });
+        });
+    }
+
+    /// Starts a task whose failure is a log line.
+    pub fn minor<E: Display + Send + 'static>(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = Result<(), E>> + Send + 'static,
+    ) {
+        self.spawn(name, async move {
+            match caught(task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => warn!(task = name, %why, "task failed"),
+                Err(panicked) => error!(task = name, why = panicked.0, "task panicked"),
+            }
+        });
+    }
+
+    /// Tasks that stop with these, and can be stopped alone. They count as part of these when
+    /// it comes to [`Tasks::drain`].
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self {
+            stop: self.stop.child_token(),
+            tracker: self.tracker.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+
+    /// Asks every task to end.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Cancelled once the tasks are asked to end.
+    pub fn stopping(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    /// The first vital task that failed, if one did.
+    pub fn failure(&self) -> Option<Failed> {
+        lock(&self.shared).failure.clone()
+    }
+
+    /// Asks every task to end, and waits for that at most `grace`.
+    ///
+    /// # Errors
+    /// [`Stuck`] names the tasks that were still running.
+    pub async fn drain(&self, grace: Duration) -> Result<(), Stuck> {
+        self.stop();
+        self.tracker.close();
+        if tokio::time::timeout(grace, self.tracker.wait()).await.is_ok() {
+            return Ok(());
+        }
+        Err(Stuck { tasks: lock(&self.shared).running.values().copied().collect() })
+    }
+
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let running = Running::start(name, &self.shared);
+        let task = self.tracker.track_future(async move {
+            let _running = running;
+            task.await;
+        });
+        #[expect(clippy::disallowed_methods, reason = "this is the place that may")]
+        drop(tokio::spawn(task));
+    }
+}
+
+// === impl Running ===
+
+impl Running {
+    fn start(name: &'static str, shared: &Arc<Mutex<Shared>>) -> Self {
+        let mut inner = lock(shared);
+        inner.next += 1;
+        let id = inner.next;
+        inner.running.insert(id, name);
+        drop(inner);
+        Self { id, shared: shared.clone() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.shared).running.remove(&self.id);
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    const GRACE: Duration = Duration::from_secs(5);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_a_vital_task_stops_the_others() {
+        let tasks = Tasks::default();
+        let stop = tasks.stopping();
+        tasks.minor("listener", async move { stopped(stop).await });
+        tasks.vital("heart", async { Err("no pulse") });
+        tasks.stopping().cancelled().await;
+        assert_eq!(tasks.drain(GRACE).await, Ok(()));
+        assert_eq!(tasks.failure().unwrap().to_string(), "heart: no pulse");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_vital_task_that_panics_has_failed() {
+        let tasks = Tasks::default();
+        tasks.vital("heart", async { broken("stopped") });
+        tasks.stopping().cancelled().await;
+        assert_eq!(tasks.drain(GRACE).await, Ok(()));
+        assert_eq!(tasks.failure().unwrap().why, "stopped");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_minor_task_that_panics_stops_nobody() {
+        let tasks = Tasks::default();
+        tasks.minor("odd", async { broken("odd") });
+        tokio::time::sleep(GRACE).await;
+        assert!(!tasks.stopping().is_cancelled());
+        assert_eq!(tasks.drain(GRACE).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drain_gives_up_on_a_task_that_does_not_listen() {
+        let tasks = Tasks::default();
+        tasks.minor("deaf", pending::<Result<(), String>>());
+        assert_eq!(tasks.drain(GRACE).await, Err(Stuck { tasks: vec!["deaf"] }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_child_is_stopped_alone() {
+        let tasks = Tasks::default();
+        let child = tasks.child();
+        let stop = child.stopping();
+        child.minor("one vm", async move { stopped(stop).await });
+        child.stop();
+        assert!(!tasks.stopping().is_cancelled());
+        assert_eq!(tasks.drain(GRACE).await, Ok(()));
+    }
+
+    async fn stopped(stop: CancellationToken) -> Result<(), String> {
+        stop.cancelled().await;
+        Ok(())
+    }
+    fn broken(why: &str) -> Result<(), String> {
+        panic!("{why}")
+    }
+}

@@ -1,0 +1,136 @@
+//! Logs: plain for people, JSON for machines, on standard error; the filter can be changed
+//! while the process runs.
+//!
+//! Standard output belongs to what a command prints.
+
+use std::io::{self, IsTerminal};
+use std::str::FromStr;
+use thiserror::Error;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
+
+/// The longest filter that is looked at.
+const MAX_FILTER: usize = 1024;
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Plain,
+    /// One JSON object a line.
+    Json,
+}
+
+/// A change of the filter of a running process.
+#[derive(Clone, Debug)]
+pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
+
+/// Why logging was not set up as asked.
+#[derive(Debug, Error)]
+pub enum TelemetryError {
+    /// The filter is not one.
+    #[error("log filter {filter:?}: {why}; write a level (`info`) or `target=level` parts")]
+    Filter {
+        /// What was given, shortened.
+        filter: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Logging was set up before, in this process.
+    #[error("logging is already set up")]
+    Twice,
+    /// Logging has ended.
+    #[error("logging has ended")]
+    Ended,
+}
+
+/// Sets up logging for the whole process.
+///
+/// # Errors
+/// If `filter` is no filter, or logging is set up already.
+pub fn init(format: Format, filter: &str) -> Result<LogLevel, TelemetryError> {
+    let (filter, handle) = reload::Layer::new(parse(filter)?);
+    let registry = tracing_subscriber::registry().with(filter);
+    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    match format {
+        Format::Plain => registry.with(lines.with_target(false)).try_init(),
+        Format::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+    }
+    .map_err(|_| TelemetryError::Twice)?;
+    Ok(LogLevel(handle))
+}
+
+// === impl Format ===
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "plain" => Ok(Self::Plain),
+            "json" => Ok(Self::Json),
+            other => Err(format!("{other:?} is not a log format: plain, json")),
+        }
+    }
+}
+
+// === impl LogLevel ===
+
+impl LogLevel {
+    /// The filter in force.
+    ///
+    /// # Errors
+    /// If logging has ended.
+    pub fn get(&self) -> Result<String, TelemetryError> {
+        self.0.with_current(EnvFilter::to_string).map_err(|_| TelemetryError::Ended)
+    }
+
+    /// Puts another filter in force.
+    ///
+    /// # Errors
+    /// If `filter` is no filter, or logging has ended.
+    pub fn set(&self, filter: &str) -> Result<(), TelemetryError> {
+        self.0.reload(parse(filter)?).map_err(|_| TelemetryError::Ended)
+    }
+
+    /// A filter that is connected to no log, for tests of what changes it.
+    #[cfg(test)]
+    pub(crate) fn unconnected(filter: &str) -> (reload::Layer<EnvFilter, Registry>, Self) {
+        let (layer, handle) = reload::Layer::new(parse(filter).unwrap());
+        (layer, Self(handle))
+    }
+}
+
+fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
+    let refuse = |why: &str| TelemetryError::Filter {
+        filter: filter.chars().take(80).collect(),
+        why: why.to_owned(),
+    };
+    let filter = filter.trim();
+    if filter.is_empty() {
+        return Err(refuse("it is empty"));
+    }
+    if filter.len() > MAX_FILTER {
+        return Err(refuse("it is longer than 1024 bytes"));
+    }
+    EnvFilter::builder().parse(filter).map_err(|error| refuse(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_changes_while_running_and_a_bad_one_changes_nothing() {
+        let (_layer, level) = LogLevel::unconnected("info");
+        level.set("warn,windlass_agent=debug").unwrap();
+        assert_eq!(level.get().unwrap(), "windlass_agent=debug,warn");
+        for bad in ["", "agent=loudest", &"x".repeat(2000)] {
+            let error = level.set(bad).unwrap_err().to_string();
+            assert!(error.contains("log filter"), "{error}");
+        }
+        assert_eq!(level.get().unwrap(), "windlass_agent=debug,warn");
+    }
+}

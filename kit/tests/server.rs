@@ -1,0 +1,243 @@
+//! The server over real loopback and unix sockets, against peers that are slow, greedy or
+//! broken, and the client against servers that are.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use axum::Router;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use http::Method;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use windlass_kit::client::{Address, Ask, ClientError, ask};
+use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
+use windlass_kit::tasks::Tasks;
+
+/// Long enough for any machine; only a test that fails waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn a_head_that_comes_too_slowly_is_refused_in_words() {
+    let server = Server::start(quick()).await;
+    let answer = server.send(b"GET /hello HTTP/1.1\r\nhost: x\r\nx-sl").await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("the request's head did not arrive within 0.2s"), "{answer}");
+    assert_eq!(server.counts.of(Refusal::HeadTime), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_comes_too_slowly_is_refused_in_words() {
+    let server = Server::start(quick()).await;
+    let answer =
+        server.send(b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{").await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("the request's body did not arrive within 0.4s"), "{answer}");
+    assert_eq!(server.counts.of(Refusal::BodyTime), 1);
+}
+
+#[tokio::test]
+async fn a_body_too_large_is_refused_declared_or_not() {
+    let server = Server::start(quick()).await;
+    let declared = b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n";
+    let mut chunked =
+        b"POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n7000\r\n".to_vec();
+    chunked.extend([b'x'; 0x7000]);
+    for request in [&declared[..], &chunked] {
+        let answer = server.send(request).await;
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert!(answer.contains("larger than 16384 bytes"), "{answer}");
+    }
+    assert_eq!(server.counts.of(Refusal::BodySize), 2);
+}
+
+#[tokio::test]
+async fn hostile_heads_get_an_answer_and_leave_the_server_well() {
+    let server = Server::start(quick()).await;
+    let long_line = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(100_000));
+    let long_header = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "a".repeat(100_000));
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(2_000));
+    for (request, status) in [
+        (long_line.as_bytes(), "431"),
+        (long_header.as_bytes(), "431"),
+        (many.as_bytes(), "431"),
+        (b"NONSENSE\r\n\r\n", "400"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 hello tls\r\n\r\n", "400"),
+        (b"POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n", "400"),
+        (b"POST /echo HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "400"),
+        (b"BREW /hello HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", "405"),
+    ] {
+        let answer = server.send(request).await;
+        let start = String::from_utf8_lossy(&request[..20.min(request.len())]).into_owned();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{start}: {answer}");
+    }
+    assert_eq!(server.get("/hello").await, (200, "hello".to_owned()));
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_told_so_and_the_next_after_it_is_served() {
+    let server = Server::start(Limits { connections: 1, head_time: PATIENCE, ..quick() }).await;
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    first.readable().await.unwrap();
+    let answer = server.send(b"").await;
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too many connections"));
+    assert_eq!(server.counts.of(Refusal::Crowded), 1);
+    drop(first);
+    eventually(async || server.get("/hello").await.0 == 200).await;
+}
+
+#[tokio::test]
+async fn a_panic_is_one_500_and_counted() {
+    let server = Server::start(quick()).await;
+    let (status, text) = server.get("/panic").await;
+    assert_eq!((status, text.as_str()), (500, "internal error; the log says which\n"));
+    assert_eq!(server.counts.of(Refusal::Panic), 1);
+    assert_eq!(server.get("/hello").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_handler_that_hangs_is_given_up() {
+    let server = Server::start(quick()).await;
+    let (status, text) = server.get("/hang").await;
+    assert_eq!((status, text.as_str()), (503, "no answer within 0.4s\n"));
+}
+
+#[tokio::test]
+async fn stopping_lets_the_request_under_way_finish() {
+    let server = Server::start(Limits { request_time: PATIENCE, ..quick() }).await;
+    let address = Address::Tcp(server.address);
+    let request = Ask::new(Method::GET, "/soon", "").within(PATIENCE);
+    let (answer, ()) = tokio::join!(ask(&address, request), async {
+        STARTED.notified().await;
+        server.tasks.stop();
+    });
+    assert_eq!(answer.unwrap().text(), "soon");
+    assert_eq!(server.tasks.drain(PATIENCE).await, Ok(()));
+    assert!(matches!(
+        ask(&address, Ask::new(Method::GET, "/hello", "")).await,
+        Err(ClientError::Connect { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
+    let folder = std::env::temp_dir().join(format!("windlass-kit-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    drop(bind_unix(&path, 0o600).await.unwrap());
+    let listener = bind_unix(&path, 0o600).await.unwrap();
+    assert!(bind_unix(&path, 0o600).await.unwrap_err().to_string().contains("another process"));
+    let tasks = Tasks::default();
+    tasks.vital("server", serve(listener, router(), quick(), tasks.stopping()));
+    let answer = ask(&Address::Unix(path), Ask::new(Method::POST, "/echo", "{}")).await.unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
+    let file = folder.join("file");
+    std::fs::write(&file, "precious").unwrap();
+    assert!(bind_unix(&file, 0o600).await.unwrap_err().to_string().contains("no socket"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[tokio::test]
+async fn the_client_hangs_up_on_a_server_that_stalls_babbles_or_vanishes() {
+    let request = || Ask::new(Method::GET, "/", "").within(Duration::from_millis(300));
+    let silent = lying_server(b"").await;
+    assert!(matches!(ask(&silent, request()).await, Err(ClientError::NoAnswer { .. })));
+    let half = lying_server(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+    assert!(matches!(ask(&half, request()).await, Err(ClientError::NoAnswer { .. })));
+    let babble = lying_server(b"SSH-2.0-OpenSSH_9.2\r\n\r\n").await;
+    let request = || request().within(PATIENCE);
+    assert!(matches!(ask(&babble, request()).await, Err(ClientError::Broken { .. })));
+    let huge = lying_server(b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n").await;
+    let small = || request().at_most(4);
+    assert!(matches!(ask(&huge, small()).await, Err(ClientError::TooLarge { .. })));
+    let fifth = lying_server(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nabcde").await;
+    assert!(matches!(ask(&fifth, small()).await, Err(ClientError::TooLarge { .. })));
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let error = ask(&Address::Tcp(nobody), request()).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot connect to {nobody}"));
+}
+
+static STARTED: tokio::sync::Notify = tokio::sync::Notify::const_new();
+
+fn router() -> Router {
+    Router::new()
+        .route("/hello", get(|| async { "hello" }))
+        .route("/echo", post(|body: Bytes| async { body }))
+        .route("/hang", get(std::future::pending::<&str>))
+        .route("/panic", get(broken))
+        .route(
+            "/soon",
+            get(|| async {
+                STARTED.notify_one();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                "soon"
+            }),
+        )
+}
+
+async fn broken() -> &'static str {
+    panic!("on purpose")
+}
+
+fn quick() -> Limits {
+    Limits {
+        head_time: Duration::from_millis(200),
+        request_time: Duration::from_millis(400),
+        body_size: 16 * 1024,
+        ..Limits::small(Counts::default())
+    }
+}
+
+struct Server {
+    address: SocketAddr,
+    counts: Counts,
+    tasks: Tasks,
+}
+
+impl Server {
+    async fn start(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tasks, counts) = (Tasks::default(), limits.counts.clone());
+        tasks.vital("server", serve(listener, router(), limits, tasks.stopping()));
+        Self { address, counts, tasks }
+    }
+
+    /// Sends these bytes, and reads until the server closes.
+    async fn send(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // The server may refuse before it has read everything.
+        drop(stream.write_all(bytes).await);
+        let mut answer = Vec::new();
+        drop(tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap());
+        String::from_utf8(answer).unwrap()
+    }
+
+    async fn get(&self, path: &str) -> (u16, String) {
+        let request = Ask::new(Method::GET, path, "").within(PATIENCE);
+        let answer = ask(&Address::Tcp(self.address), request).await.unwrap();
+        (answer.status, String::from_utf8(answer.body.to_vec()).unwrap())
+    }
+}
+
+/// Says these bytes to whoever connects first, whatever is asked, and then nothing.
+async fn lying_server(says: &'static [u8]) -> Address {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    Tasks::default().minor("lying server", async move {
+        let (mut stream, _) = listener.accept().await?;
+        stream.write_all(says).await?;
+        std::future::pending::<std::io::Result<()>>().await
+    });
+    address
+}
+
+async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, wait).await.unwrap();
+}
