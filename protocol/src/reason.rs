@@ -29,8 +29,6 @@ pub enum Signal {
     Memory,
     /// The guest asked for more at once.
     Urgent,
-    /// The guest lately refused to have less.
-    Refusal,
     /// Nothing calls for more than the minimum.
     Idle,
     /// Signals are missing, so the VM keeps what it has.
@@ -154,7 +152,6 @@ impl Signal {
             Self::Load => "load",
             Self::Memory => "memory",
             Self::Urgent => "urgent",
-            Self::Refusal => "refusal",
             Self::Idle => "idle",
             Self::Missing => "missing",
             Self::Order => "order",
@@ -195,7 +192,8 @@ impl fmt::Display for Peer {
 impl Signals {
     /// `load 2.7 over 15s, 310MiB of 470MiB used`.
     pub fn describe(&self, window: LoadWindow) -> String {
-        let load = self.load.map_or("load unknown".to_owned(), |l| format!("load {l:.2} over {window}"));
+        let load =
+            self.load.map_or("load unknown".to_owned(), |l| format!("load {l:.2} over {window}"));
         match (self.used, self.total) {
             (Some(used), Some(total)) => format!("{load}, {used} of {total} used"),
             _ => format!("{load}, memory unknown"),

@@ -106,12 +106,18 @@ impl Bytes {
     /// The largest multiple of `step` that is no more; itself where `step` is zero.
     #[must_use]
     pub const fn round_down(self, step: Self) -> Self {
-        if step.0 == 0 { self } else { Self(self.0 / step.0 * step.0) }
+        match self.0.checked_rem(step.0) {
+            Some(rest) => Self(self.0 - rest),
+            None => self,
+        }
     }
 
     /// How many whole `step`s fit; zero where `step` is zero.
     pub const fn whole(self, step: Self) -> u64 {
-        if step.0 == 0 { 0 } else { self.0 / step.0 }
+        match self.0.checked_div(step.0) {
+            Some(count) => count,
+            None => 0,
+        }
     }
 }
 
@@ -121,7 +127,8 @@ impl fmt::Display for Bytes {
         let bytes = self.0;
         for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
             if bytes >= unit {
-                let hundredths = (u128::from(bytes) * 100 + u128::from(unit) / 2) / u128::from(unit);
+                let hundredths =
+                    (u128::from(bytes) * 100 + u128::from(unit) / 2) / u128::from(unit);
                 return decimal(f, hundredths / 100, hundredths % 100, 2, name);
             }
         }
@@ -187,12 +194,18 @@ impl MilliCpu {
     /// The largest multiple of `step` that is no more; itself where `step` is zero.
     #[must_use]
     pub const fn round_down(self, step: Self) -> Self {
-        if step.0 == 0 { self } else { Self(self.0 / step.0 * step.0) }
+        match self.0.checked_rem(step.0) {
+            Some(rest) => Self(self.0 - rest),
+            None => self,
+        }
     }
 
     /// How many whole `step`s fit; zero where `step` is zero.
     pub const fn whole(self, step: Self) -> u64 {
-        if step.0 == 0 { 0 } else { self.0 / step.0 }
+        match self.0.checked_div(step.0) {
+            Some(count) => count,
+            None => 0,
+        }
     }
 }
 

@@ -1,9 +1,14 @@
 //! How a goal is computed: samples and policy in, goal and reason out. Pure.
 //!
-//! The stages, in order: a [`Sample`] says what was measured and what is missing; `load` and
-//! `memory` turn it into counts of compute units; `goal` takes the larger, clamps it and says
-//! why; `arbitrate` divides what is left when several want it.
+//! The stages, in order: a [`Sample`] says what was measured and what is missing; [`load`] and
+//! [`memory`] turn it into counts of compute units; [`goal`] takes the larger, clamps it and
+//! says why; [`arbitrate`] divides what is left when several want it.
 
+pub mod arbitrate;
+pub mod goal;
+pub mod load;
+pub mod memory;
 pub mod sample;
 
+pub use goal::{Goal, Inputs, Urgency};
 pub use sample::{Loads, Sample};

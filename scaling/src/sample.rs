@@ -39,12 +39,6 @@ impl Sample {
     pub fn empty(at: Moment) -> Self {
         Self { at, loads: Loads::default(), total: None, available: None, online: None }
     }
-
-    /// Memory in use, if both figures are there and make sense.
-    pub fn used(&self) -> Option<Bytes> {
-        let (total, available) = (self.total?, self.available?);
-        (available <= total).then(|| total.saturating_sub(available))
-    }
 }
 
 // === impl Loads ===

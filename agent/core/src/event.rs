@@ -55,6 +55,8 @@ pub enum Event {
     Failed(Peer, Failure),
     /// The hypervisor reported that the guest restarted.
     Reset,
+    /// The hypervisor reported that something about the size changed.
+    Changed,
     /// Memory that the host itself has available; `None` if it cannot be read.
     HostMemory(Option<Bytes>),
 }
@@ -149,6 +151,33 @@ impl Action {
             | Self::Downscale(..)
             | Self::Upscale(..)
             | Self::Unregister(_) => Peer::Informant,
+        }
+    }
+}
+
+// === impl Event ===
+
+impl Event {
+    /// Whose answer this is; `None` for what nobody was asked for.
+    pub const fn peer(&self) -> Option<Peer> {
+        match self {
+            Self::Seen(_) | Self::Resized => Some(Peer::Hypervisor),
+            Self::Measured(_) => Some(Peer::Metrics),
+            Self::Permitted(_) => Some(Peer::Plugin),
+            Self::Registered { .. }
+            | Self::Healthy
+            | Self::Agreed { .. }
+            | Self::Declined { .. }
+            | Self::Upscaled
+            | Self::Unregistered => Some(Peer::Informant),
+            Self::Told(_)
+            | Self::Ordered(_)
+            | Self::Attached(_)
+            | Self::Sent(_)
+            | Self::Failed(..)
+            | Self::Reset
+            | Self::Changed
+            | Self::HostMemory(_) => None,
         }
     }
 }

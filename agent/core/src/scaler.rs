@@ -1,0 +1,373 @@
+//! The scaling decision for one VM, as a value.
+//!
+//! A [`Scaler`] is told what happened ([`Scaler::observe`]), answers the guest's informant
+//! ([`Scaler::call`]) and is asked what to do ([`Scaler::plan`]). It never waits, sends or
+//! reads a clock; the shell in `windlass-agent` does, and reports back. `plan` depends on the
+//! state and on `now` alone, so a plan that is lost is made again.
+//!
+//! ```text
+//!   grow:    plugin permits ─► hypervisor plugs ─► it is seen ─► informant is told
+//!   shrink:  informant consents (parks vCPUs) ─► hypervisor takes memory ─► seen ─► plugin told
+//! ```
+//!
+//! Laws 1 and 3 to 8 hold in every reachable state; `tests/laws.rs` looks for a
+//! counterexample. Growth goes to the goal at once; shrinking goes one compute unit at a time.
+
+mod books;
+mod grow;
+mod guest;
+mod plan;
+mod shrink;
+mod status;
+
+pub use plan::Plan;
+
+use crate::event::{Action, Call, CallAnswer, Event, Failure, Order};
+use crate::holding::Holding;
+use crate::journal::Journal;
+use crate::line::{Jitter, Line};
+use crate::session::Session;
+use books::Permit;
+use guest::Guest;
+use std::time::Duration;
+use windlass_protocol::{
+    Bytes, Capabilities, ComputeUnit, Decision, Moment, Peer, Reason, Resources, Signal, VmInfo,
+    VmName,
+};
+use windlass_scaling::{Goal, Inputs, Sample, goal};
+
+/// A sample older than this says nothing any more: three of the reference's periods.
+const STALE_AFTER: Duration = Duration::from_secs(15);
+
+/// What a scaler is told at its start, and does not change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+    /// Whether a vCPU that the guest has parked counts as given back.
+    pub trust_guest_parking: bool,
+    /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
+    pub seed: u64,
+}
+
+/// One VM.
+#[derive(Clone, Debug)]
+pub struct Scaler {
+    settings: Settings,
+    info: VmInfo,
+    order: Order,
+    can: Option<Capabilities>,
+    sample: Option<Sample>,
+    /// When a sample was last complete.
+    complete_at: Option<Moment>,
+    host_available: Option<Bytes>,
+    holding: Holding,
+    permit: Permit,
+    session: Session,
+    guest: Guest,
+    lines: Lines,
+    /// The hypervisor has not been looked at since a resize was sent or it said something.
+    look_due: bool,
+    measure_at: Moment,
+    jitter: Jitter,
+    journal: Journal,
+}
+
+/// The lines to all peers.
+#[derive(Clone, Debug)]
+struct Lines {
+    plugin: Line,
+    informant: Line,
+    hypervisor: Line,
+    metrics: Line,
+}
+
+// === impl Scaler ===
+
+impl Scaler {
+    /// A VM of which nothing is known but what it should be.
+    pub fn new(info: VmInfo, settings: Settings, now: Moment) -> Self {
+        let mut jitter = Jitter::new(settings.seed);
+        let measure_at = now.after(jitter.within(plan::MEASURE_EVERY));
+        Self {
+            session: Session::new(settings.seed),
+            journal: Journal::new(info.name.clone()),
+            settings,
+            info,
+            order: Order::Follow,
+            can: None,
+            sample: None,
+            complete_at: None,
+            host_available: None,
+            holding: Holding::default(),
+            permit: Permit::default(),
+            guest: Guest::default(),
+            lines: Lines::new(),
+            look_due: true,
+            measure_at,
+            jitter,
+        }
+    }
+
+    /// Takes note of what happened.
+    pub fn observe(&mut self, now: Moment, event: Event) {
+        match event {
+            Event::Told(info) => self.info = info,
+            Event::Ordered(order) => self.order = order,
+            Event::Attached(can) => {
+                self.can = Some(can);
+                self.look_due = true;
+            }
+            Event::Sent(action) => self.sent(now, action),
+            Event::Failed(peer, failure) => self.failed(now, peer, failure),
+            Event::Reset => self.reset(now),
+            Event::Changed => self.look_due = true,
+            Event::HostMemory(available) => self.host_available = available,
+            Event::Seen(_)
+            | Event::Resized
+            | Event::Measured(_)
+            | Event::Permitted(_)
+            | Event::Registered { .. }
+            | Event::Healthy
+            | Event::Agreed { .. }
+            | Event::Declined { .. }
+            | Event::Upscaled
+            | Event::Unregistered => self.answered(now, event),
+        }
+        self.keep_journal(now);
+    }
+
+    /// Answers a call of the informant.
+    pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
+        let answer = self.session.call(call);
+        if let (Call::MoreResources { cpu, memory, .. }, CallAnswer::Ours(..)) = (call, answer) {
+            let base = self.guest.told().or(self.holding.seen().map(|seen| seen.upper()));
+            self.guest.called_for_more(now, base, cpu, memory);
+        }
+        self.keep_journal(now);
+        answer
+    }
+
+    /// Which VM this is.
+    pub fn name(&self) -> &VmName {
+        &self.info.name
+    }
+
+    /// The most that the VM may have: what the books must cover. `None` before it was seen.
+    pub fn upper(&self) -> Option<Resources> {
+        self.holding.upper(self.settings.trust_guest_parking)
+    }
+
+    /// The port at which the guest's metrics are read, once its informant has said so.
+    pub fn metrics_port(&self) -> Option<u16> {
+        self.guest.metrics_port()
+    }
+
+    /// Whether a size was ordered to be let go with, and the VM may be let go now.
+    pub fn let_go(&self, now: Moment) -> bool {
+        matches!(self.order, Order::Release(_))
+            && self.session.is_absent()
+            && !self.holding.is_open()
+            && self.is_where_released(now)
+    }
+
+    /// Whether no request to plugin or hypervisor is under way: what `/suspend` waits for.
+    pub fn is_quiet(&self) -> bool {
+        self.lines.plugin.busy().is_none() && self.lines.hypervisor.busy().is_none()
+    }
+
+    /// The decisions closed since the last call.
+    pub fn drain_decisions(&mut self) -> Vec<Decision> {
+        self.journal.drain()
+    }
+
+    /// The decision under way.
+    pub fn open_decision(&self) -> Option<&Decision> {
+        self.journal.open()
+    }
+
+    fn sent(&mut self, now: Moment, action: Action) {
+        let online = self.holding.online();
+        let calls_off = self.calling_off(now).map(Action::Resize) == Some(action);
+        self.journal.sent(action, online, calls_off);
+        self.lines.of(action.peer()).sent(action);
+        match action {
+            Action::Look => self.look_due = false,
+            Action::Resize(resize) => {
+                self.holding.sent(resize);
+                self.guest.resize_sent(resize);
+                self.look_due = true;
+            }
+            Action::Measure => {
+                self.measure_at = now.after(self.jitter.around(plan::MEASURE_EVERY));
+            }
+            Action::AskPlugin(ceiling) => self.permit.asked(ceiling),
+            Action::Register(_) => self.session.opening(),
+            Action::CheckHealth(_) | Action::Unregister(_) => {}
+            Action::Downscale(..) => {
+                self.session.numbered();
+                self.guest.downscale_sent(now);
+            }
+            Action::Upscale(_, _, size) => {
+                self.session.numbered();
+                self.holding.allow(size.cpu);
+                self.guest.upscale_sent();
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Moment, event: Event) {
+        let Some(peer) = event.peer() else { return };
+        let Some(action) = self.lines.of(peer).answered() else { return };
+        if peer == Peer::Informant {
+            self.session.heard(now, &mut self.jitter);
+        }
+        match (event, action) {
+            (Event::Seen(seen), Action::Look) => self.holding.see(now, seen),
+            (Event::Resized, Action::Resize(resize)) => self.holding.answered(resize),
+            (Event::Measured(sample), Action::Measure) => self.measured(sample),
+            (Event::Permitted(permit), Action::AskPlugin(asked)) => {
+                self.permit.answered(now, asked, permit, &mut self.jitter);
+                self.journal.permitted(asked, permit);
+            }
+            (Event::Registered { metrics_port }, Action::Register(_)) => {
+                self.session.registered(now, &mut self.jitter);
+                self.holding.registered();
+                self.lines.metrics.disregard();
+                self.guest.registered(metrics_port, self.holding.seen());
+            }
+            (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
+                let cpu = self.guest.agreed(now, target);
+                self.holding.agreed(cpu);
+                self.journal.consented(target, true, &status, self.holding.online());
+            }
+            (Event::Declined { status }, Action::Downscale(_, _, target)) => {
+                let has = self.upper().map_or(Bytes::ZERO, |upper| upper.mem);
+                self.guest.declined(now, target, has, &mut self.jitter);
+                self.journal.consented(target, false, &status, None);
+            }
+            (Event::Upscaled, Action::Upscale(_, _, size)) => self.guest.upscaled(now, size),
+            (Event::Unregistered, Action::Unregister(_)) => self.end_session(),
+            // Healthy says no more than that it was heard; anything else answers nothing.
+            (_, _) => {}
+        }
+    }
+
+    fn measured(&mut self, sample: Sample) {
+        self.holding.report(sample.online);
+        let complete = sample.loads.over(self.info.load_window).is_some()
+            && windlass_scaling::memory::used(&sample).is_some();
+        if complete {
+            self.complete_at = Some(sample.at);
+        }
+        self.sample = Some(sample);
+    }
+
+    fn failed(&mut self, now: Moment, peer: Peer, failure: Failure) {
+        let action = self.lines.of(peer).failed(now, &mut self.jitter);
+        let Some(action) = action else { return };
+        match (action, failure) {
+            (Action::Resize(resize), Failure::Refused(_)) => self.holding.answered(resize),
+            (Action::Unregister(_), _) => self.end_session(),
+            (_, Failure::Refused(_)) if peer == Peer::Informant => self.end_session(),
+            (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
+                self.end_session();
+            }
+            (_, Failure::NoAnswer | Failure::Refused(_)) => {}
+        }
+    }
+
+    fn reset(&mut self, now: Moment) {
+        self.end_session();
+        self.holding.rebooted(self.settings.trust_guest_parking);
+        self.lines.metrics.disregard();
+        self.sample = None;
+        self.look_due = true;
+        self.journal.interrupted(now);
+    }
+
+    /// Whatever was agreed in the session ends with it.
+    fn end_session(&mut self) {
+        self.session.end();
+        self.lines.informant.disregard();
+        self.guest.session_ended();
+    }
+
+    /// What the VM uses now: vCPUs without the parked ones, and the memory it may have.
+    fn using(&self) -> Option<Resources> {
+        let upper = self.upper()?;
+        Some(Resources { cpu: self.holding.usable()?, mem: upper.mem })
+    }
+
+    /// Whether nothing is to move, by a person's word.
+    fn is_held(&self, now: Moment) -> bool {
+        self.order == Order::Freeze || self.info.paused_until.is_some_and(|until| now < until)
+    }
+
+    /// What the signals call for. `None` before the VM was seen.
+    fn goal(&self, now: Moment) -> Option<Goal> {
+        let (can, has) = (self.can.as_ref()?, self.using()?);
+        let sample = self.sample.as_ref().filter(|sample| now.since(sample.at) < STALE_AFTER);
+        let inputs = Inputs {
+            info: &self.info,
+            unit: self.settings.unit,
+            can,
+            sample,
+            has,
+            urgency: self.guest.urgency(now),
+        };
+        let mut goal = goal::goal(&inputs);
+        if let Some(size) = self.ordered_size(now, has, can) {
+            goal.size = size;
+            goal.reason = Reason { signal: Signal::Order, cpu: None, mem: None };
+        }
+        Some(goal)
+    }
+
+    fn ordered_size(&self, now: Moment, has: Resources, can: &Capabilities) -> Option<Resources> {
+        match self.order {
+            Order::Release(Some(size)) => {
+                let size = size.max(can.min).min(can.max);
+                Some(goal::in_grain(size, can, self.info.memory_slot, can.max))
+            }
+            Order::Release(None) | Order::Freeze => Some(has),
+            Order::Follow => self.is_held(now).then_some(has),
+        }
+    }
+
+    fn is_where_released(&self, now: Moment) -> bool {
+        match (self.order, self.goal(now), self.using()) {
+            (Order::Release(Some(_)), Some(goal), Some(has)) => goal.size == has,
+            (Order::Release(None), ..) => true,
+            (Order::Release(Some(_)) | Order::Follow | Order::Freeze, ..) => false,
+        }
+    }
+
+    fn keep_journal(&mut self, now: Moment) {
+        let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
+        self.journal.keep(now, &self.info, goal, has);
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    const fn new() -> Self {
+        const SECOND: Duration = Duration::from_secs(1);
+        Self {
+            plugin: Line::new(SECOND, Duration::from_secs(5)),
+            informant: Line::new(SECOND, Duration::from_secs(5)),
+            hypervisor: Line::new(Duration::from_millis(500), Duration::from_secs(5)),
+            metrics: Line::new(SECOND, Duration::from_secs(5)),
+        }
+    }
+
+    fn of(&mut self, peer: Peer) -> &mut Line {
+        match peer {
+            Peer::Plugin => &mut self.plugin,
+            Peer::Informant => &mut self.informant,
+            Peer::Hypervisor => &mut self.hypervisor,
+            Peer::Metrics => &mut self.metrics,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Growth: the hypervisor is asked for what is permitted, and the guest is told what is there.
+
+use super::Scaler;
+use std::time::Duration;
+use windlass_protocol::{Bytes, Capabilities, MilliCpu, Moment, Resize, Resources, Seen};
+
+/// What the host keeps for itself when a VM grows, whatever the books say.
+const HOST_RESERVE: Bytes = Bytes::from_mib(128);
+/// A guest that was told and does not follow is told again after this.
+const TELL_AGAIN: Duration = Duration::from_secs(3);
+
+// === impl Scaler ===
+
+impl Scaler {
+    /// The goal, as far as it is permitted, in the driver's steps; `None` before a permit.
+    pub(super) fn permitted(&self, goal: Resources, can: &Capabilities) -> Option<Resources> {
+        let size = goal.min(self.permit.known()?);
+        let above = size.mem.saturating_sub(can.min.mem).round_down(can.memory_step);
+        Some(Resources {
+            cpu: size.cpu.round_down(can.cpu_step),
+            mem: can.min.mem.saturating_add(above),
+        })
+    }
+
+    /// What to ask the hypervisor for, if the VM should and may grow.
+    pub(super) fn growth(&self, goal: Resources, can: &Capabilities) -> Option<Resize> {
+        let size = self.permitted(goal, can)?;
+        let (plugged, requested) = (self.holding.plugged_high()?, self.holding.requested()?);
+        // Memory first: a guest short of it cannot wait.
+        if size.mem > requested && self.host_has_room_for(size.mem) {
+            return Some(Resize::Memory(size.mem));
+        }
+        (size.cpu > plugged).then_some(Resize::Cpu(size.cpu))
+    }
+
+    /// Whether the host itself has the memory that growth to `size` would take.
+    pub(super) fn host_has_room_for(&self, size: Bytes) -> bool {
+        let (Some(available), Some(upper)) = (self.host_available, self.upper()) else {
+            return true;
+        };
+        let needed = size.saturating_sub(upper.mem);
+        needed.is_zero() || available >= needed.saturating_add(HOST_RESERVE)
+    }
+
+    /// What to tell the guest, and when, if it does not yet use what it may have.
+    pub(super) fn news(&self, goal: Resources, can: &Capabilities) -> Option<(Moment, Resources)> {
+        let seen = self.holding.seen().filter(|_| self.session.is_active())?;
+        let told = self.guest.told()?;
+        let size = self.to_be_told(goal, can, seen, told)?;
+        let follows = self.holding.online().is_none_or(|online| online >= size.cpu);
+        if size.mem > told.mem || size.cpu > told.cpu && !follows {
+            return Some((Moment::default(), size));
+        }
+        let again = self.guest.told_at().map_or(Moment::default(), |at| at.after(TELL_AGAIN));
+        (!follows).then_some((again, size))
+    }
+
+    fn to_be_told(
+        &self,
+        goal: Resources,
+        can: &Capabilities,
+        seen: Seen,
+        told: Resources,
+    ) -> Option<Resources> {
+        let permitted = self.permitted(goal, can)?;
+        // Only what is there: law 4. And nothing that is about to be taken.
+        let present = seen.memory.present();
+        let stays = goal.mem >= present && seen.memory.unplugging().is_zero();
+        let mem = if stays { present } else { told.mem };
+        let usable = self.holding.usable().unwrap_or(MilliCpu::ZERO);
+        let cpu = permitted.cpu.min(seen.plugged).max(usable);
+        // Telling is allowing: never more than the books hold.
+        (self.permit.known()?.cpu >= cpu).then_some(Resources { cpu, mem })
+    }
+}

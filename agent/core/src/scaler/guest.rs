@@ -1,0 +1,179 @@
+//! The guest's side: what it believes it has, what it agreed to, refused and called for.
+//!
+//! A consent holds for its session and its amount, [`CONSENT_LASTS`] at most from the moment
+//! it was asked for, and ends with an `/upscale`, a call for more, or a reboot.
+
+use crate::line::Jitter;
+use std::time::Duration;
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
+use windlass_scaling::Urgency;
+
+/// How long a consent may be acted on.
+const CONSENT_LASTS: Duration = Duration::from_secs(10);
+/// A call for more is heeded for this long; the reference's figure.
+const URGENT_FOR: Duration = Duration::from_secs(10);
+/// The rest after a refusal, which doubles with each in a row.
+const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
+const LONGEST_COOL_DOWN: Duration = Duration::from_secs(60);
+
+/// What is between the agent and the guest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Guest {
+    metrics_port: Option<u16>,
+    /// What the guest was last told it has, or last agreed to.
+    told: Option<Resources>,
+    told_at: Option<Moment>,
+    asking: Option<Asking>,
+    consent: Option<Consent>,
+    refusal: Option<Refusal>,
+    refusals: u32,
+    urgency: Option<(Urgency, Moment)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asking {
+    at: Option<Moment>,
+    /// vCPUs plugged while the question was under way: the guest may use them.
+    cpu_floor: MilliCpu,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Consent {
+    size: Resources,
+    until: Moment,
+}
+
+/// Not asked again before this.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Refusal {
+    until: Moment,
+    /// Whether giving back vCPUs was refused too, and not only memory.
+    cpu_too: bool,
+}
+
+// === impl Guest ===
+
+impl Guest {
+    pub(super) fn metrics_port(&self) -> Option<u16> {
+        self.metrics_port
+    }
+
+    pub(super) fn told(&self) -> Option<Resources> {
+        self.told
+    }
+
+    pub(super) fn told_at(&self) -> Option<Moment> {
+        self.told_at
+    }
+
+    /// What the guest agrees to now.
+    pub(super) fn consent(&self, now: Moment) -> Option<Resources> {
+        self.consent.filter(|consent| now < consent.until).map(|consent| consent.size)
+    }
+
+    /// Until when the guest agrees.
+    pub(super) fn consent_ends(&self) -> Option<Moment> {
+        self.consent.map(|consent| consent.until)
+    }
+
+    /// Until when the guest is not asked for memory.
+    pub(super) fn memory_refused(&self, now: Moment) -> Option<Moment> {
+        self.refusal.filter(|refusal| now < refusal.until).map(|refusal| refusal.until)
+    }
+
+    /// Until when the guest is not asked for vCPUs.
+    pub(super) fn cpu_refused(&self, now: Moment) -> Option<Moment> {
+        self.refusal.filter(|refusal| refusal.cpu_too && now < refusal.until).map(|r| r.until)
+    }
+
+    /// What the guest called for, while that is fresh.
+    pub(super) fn urgency(&self, now: Moment) -> Option<Urgency> {
+        self.urgency.filter(|(_, until)| now < *until).map(|(urgency, _)| urgency)
+    }
+
+    /// When something here ends by itself.
+    pub(super) fn deadlines(&self) -> impl Iterator<Item = Moment> {
+        let refusal = self.refusal.map(|refusal| refusal.until);
+        [self.consent_ends(), refusal, self.urgency.map(|(_, until)| until)].into_iter().flatten()
+    }
+
+    pub(super) fn registered(&mut self, metrics_port: u16, seen: Option<Seen>) {
+        self.metrics_port = Some(metrics_port);
+        // A guest finds by itself what is there; it is told of what comes after.
+        self.told = seen.map(|seen| Resources { cpu: MilliCpu::ZERO, mem: seen.memory.present() });
+        self.told_at = None;
+    }
+
+    pub(super) fn downscale_sent(&mut self, now: Moment) {
+        self.asking = Some(Asking { at: Some(now), cpu_floor: MilliCpu::ZERO });
+    }
+
+    /// The guest agreed. Returns the most vCPUs that it may use from now on.
+    pub(super) fn agreed(&mut self, now: Moment, target: Resources) -> MilliCpu {
+        let asking = self.asking.take();
+        let asked_at = asking.and_then(|asking| asking.at).unwrap_or(now);
+        self.consent = Some(Consent { size: target, until: asked_at.after(CONSENT_LASTS) });
+        self.told = Some(target);
+        self.told_at = Some(now);
+        self.refusal = None;
+        self.refusals = 0;
+        asking.map_or(target.cpu, |asking| asking.cpu_floor.max(target.cpu))
+    }
+
+    pub(super) fn declined(
+        &mut self,
+        now: Moment,
+        target: Resources,
+        has_mem: Bytes,
+        jitter: &mut Jitter,
+    ) {
+        self.asking = None;
+        self.consent = None;
+        let cool_down =
+            FIRST_COOL_DOWN.saturating_mul(1 << self.refusals.min(8)).min(LONGEST_COOL_DOWN);
+        self.refusals = self.refusals.saturating_add(1);
+        self.refusal = Some(Refusal {
+            until: now.after(jitter.around(cool_down)),
+            cpu_too: target.mem >= has_mem,
+        });
+    }
+
+    pub(super) fn resize_sent(&mut self, resize: Resize) {
+        match resize {
+            Resize::Cpu(count) => {
+                if let Some(asking) = &mut self.asking {
+                    asking.cpu_floor = asking.cpu_floor.max(count);
+                }
+            }
+            Resize::Memory(total) => {
+                self.consent = self.consent.filter(|consent| total <= consent.size.mem);
+            }
+        }
+    }
+
+    pub(super) fn upscale_sent(&mut self) {
+        self.consent = None;
+    }
+
+    pub(super) fn upscaled(&mut self, now: Moment, size: Resources) {
+        self.told = Some(size);
+        self.told_at = Some(now);
+    }
+
+    pub(super) fn called_for_more(
+        &mut self,
+        now: Moment,
+        base: Option<Resources>,
+        cpu: bool,
+        mem: bool,
+    ) {
+        let Some(base) = base.filter(|_| cpu || mem) else { return };
+        self.consent = None;
+        self.urgency = Some((Urgency { base, cpu, mem }, now.after(URGENT_FOR)));
+    }
+
+    pub(super) fn session_ended(&mut self) {
+        let metrics_port = self.metrics_port;
+        *self = Self { metrics_port, refusals: self.refusals, ..Self::default() };
+    }
+}

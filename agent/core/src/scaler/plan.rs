@@ -1,0 +1,159 @@
+//! What to do now, and when to ask again.
+
+use super::{STALE_AFTER, Scaler};
+use crate::event::{Action, Order};
+use std::time::Duration;
+use windlass_protocol::{Mode, Moment, Peer, Resize, Resources};
+
+/// How often the guest's metrics are read.
+pub(super) const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// How often the hypervisor is looked at while its figures move, and while they do not.
+const LOOK_WHILE_MOVING: Duration = Duration::from_millis(200);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// What to do now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// At most one action per peer.
+    pub actions: Vec<Action>,
+    /// The first moment at which the plan may differ without anything happening.
+    pub wake_at: Option<Moment>,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn wake(&mut self, now: Moment, at: Moment) {
+        if at > now {
+            self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+        }
+    }
+}
+
+// === impl Scaler ===
+
+impl Scaler {
+    /// What to do now. Pure: said twice it is the same.
+    pub fn plan(&self, now: Moment) -> Plan {
+        let mut plan = Plan::default();
+        self.offer(&mut plan, now, Some((self.measure_at, Action::Measure)));
+        self.offer(&mut plan, now, self.for_hypervisor(now));
+        let permit = self.permit_due(now);
+        self.offer(&mut plan, now, permit);
+        self.offer(&mut plan, now, self.for_informant(now));
+        let paused = self.info.paused_until;
+        let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
+        for deadline in self.guest.deadlines().chain(paused).chain(stale) {
+            plan.wake(now, deadline);
+        }
+        plan
+    }
+
+    /// Puts an action into the plan if it is due and its line is free.
+    fn offer(&self, plan: &mut Plan, now: Moment, due: Option<(Moment, Action)>) {
+        let Some((at, action)) = due else { return };
+        let line = match action.peer() {
+            Peer::Plugin => &self.lines.plugin,
+            Peer::Informant => &self.lines.informant,
+            Peer::Hypervisor => &self.lines.hypervisor,
+            Peer::Metrics => &self.lines.metrics,
+        };
+        if line.is_free(now) && at <= now {
+            plan.actions.push(action);
+        } else if line.busy().is_none() {
+            plan.wake(now, at.max(line.free_at().unwrap_or(at)));
+        }
+    }
+
+    fn for_hypervisor(&self, now: Moment) -> Option<(Moment, Action)> {
+        let can = self.can.as_ref()?;
+        let Some(seen_at) = self.holding.seen_at().filter(|_| !self.look_due) else {
+            return Some((Moment::default(), Action::Look));
+        };
+        if let Some(resize) = self.resize(now, can) {
+            return Some((Moment::default(), Action::Resize(resize)));
+        }
+        let wait = if self.holding.is_moving() { LOOK_WHILE_MOVING } else { LOOK_EVERY };
+        Some((seen_at.after(wait), Action::Look))
+    }
+
+    fn resize(&self, now: Moment, can: &windlass_protocol::Capabilities) -> Option<Resize> {
+        if self.info.mode == Mode::Observe || self.session.is_suspended() {
+            return None;
+        }
+        let goal = self.goal(now)?.size;
+        self.growth(goal, can)
+            .or_else(|| self.taking(now, goal, can))
+            .or_else(|| self.calling_off(now))
+            .or_else(|| self.settling())
+    }
+
+    /// Says the last size again where its answer was lost: that settles what happened.
+    fn settling(&self) -> Option<Resize> {
+        if self.holding.is_memory_open() {
+            return self.holding.requested().map(Resize::Memory);
+        }
+        let plugged = self.holding.is_plugging_open().then(|| self.holding.plugged_high())??;
+        Some(Resize::Cpu(plugged))
+    }
+
+    fn for_informant(&self, now: Moment) -> Option<(Moment, Action)> {
+        let due_now = Moment::default();
+        let leaves = match self.order {
+            Order::Release(_) => self.is_where_released(now) && !self.holding.is_moving(),
+            Order::Follow | Order::Freeze => false,
+        };
+        if leaves || self.info.mode == Mode::Observe {
+            return self.session.id().map(|id| (due_now, Action::Unregister(id)));
+        }
+        let Some(id) = self.session.id() else {
+            self.holding.seen()?;
+            return Some((due_now, Action::Register(self.session.next_id())));
+        };
+        let health = self.session.health_due().map(|at| (at, Action::CheckHealth(id)));
+        // Registered, and never told that it counts: a new session may be.
+        let given_up = self.session.gives_up_at().map(|at| (at, Action::Unregister(id)));
+        if !self.session.is_active() {
+            return health.into_iter().chain(given_up).min_by_key(|(at, _)| *at);
+        }
+        self.sizing(now)
+            .map(|(at, sizing)| (at, sizing.action(id, self.session.next_sequence())))
+            .into_iter()
+            .chain(health)
+            .min_by_key(|(at, _)| *at)
+    }
+
+    /// What to say to the guest about its size.
+    fn sizing(&self, now: Moment) -> Option<(Moment, Sizing)> {
+        let (can, goal) = (self.can.as_ref()?, self.goal(now)?.size);
+        if self.look_due || self.is_held(now) {
+            return None;
+        }
+        if let Some((at, size)) = self.news(goal, can) {
+            return Some((at, Sizing::Up(size)));
+        }
+        let next = self.next_below(now, goal, can)?;
+        self.consent_due(now, next).map(|at| (at, Sizing::Down(next)))
+    }
+}
+
+/// A message about sizes, before it has an id and a number.
+enum Sizing {
+    Up(Resources),
+    Down(Resources),
+}
+
+// === impl Sizing ===
+
+impl Sizing {
+    fn action(
+        self,
+        id: windlass_protocol::AgentId,
+        sequence: windlass_protocol::Sequence,
+    ) -> Action {
+        match self {
+            Self::Up(size) => Action::Upscale(id, sequence, size),
+            Self::Down(size) => Action::Downscale(id, sequence, size),
+        }
+    }
+}

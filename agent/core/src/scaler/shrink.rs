@@ -1,0 +1,103 @@
+//! Shrinking: one compute unit at a time, with the guest's consent.
+//!
+//! Law 3. Memory is taken while a consent holds, and only then: one that is about to end is
+//! renewed while the guest is still giving memory back, and when it has ended the rest is
+//! called off, which is always possible because it asks for no more than the guest has.
+
+use super::Scaler;
+use std::time::Duration;
+use windlass_protocol::{Capabilities, Moment, Resize, Resources, ShrinkCpu};
+
+/// A consent is renewed when it has this long to go.
+const RENEW_BEFORE: Duration = Duration::from_secs(4);
+
+// === impl Scaler ===
+
+impl Scaler {
+    /// The next size on the way down, if there is one that may be asked for.
+    pub(super) fn next_below(
+        &self,
+        now: Moment,
+        goal: Resources,
+        can: &Capabilities,
+    ) -> Option<Resources> {
+        let has = self.using().filter(|_| self.session.is_active())?;
+        let unit = Resources::from(self.settings.unit);
+        let mut next = has;
+        if goal.cpu < has.cpu && self.can_shrink_cpu(can) && self.guest.cpu_refused(now).is_none() {
+            let step = unit.cpu.max(can.cpu_step);
+            next.cpu = goal.cpu.max(has.cpu.saturating_sub(step)).round_up(can.cpu_step);
+        }
+        if let Some(requested) = self.holding.unplugging().and(self.holding.requested()) {
+            // Under way: what is to be renewed, not a further step.
+            next.mem = requested;
+        } else if goal.mem < has.mem
+            && can.shrink_memory
+            && !self.holding.is_moving()
+            && self.guest.memory_refused(now).is_none()
+        {
+            let step = unit.mem.max(can.memory_step).max(self.info.memory_slot);
+            let above = goal.mem.max(has.mem.saturating_sub(step)).saturating_sub(can.min.mem);
+            let above = above.round_up(can.memory_step);
+            next.mem = can.min.mem.saturating_add(above).min(has.mem);
+        }
+        (next != has).then_some(next)
+    }
+
+    /// When the guest is to be asked for its consent to `next`.
+    pub(super) fn consent_due(&self, now: Moment, next: Resources) -> Option<Moment> {
+        let has = self.using()?;
+        let Some(consent) = self.guest.consent(now) else {
+            // A shrink that lost its consent is called off first, and asked for afresh.
+            return self.holding.unplugging().is_none().then_some(Moment::default());
+        };
+        let covers_cpu = next.cpu >= has.cpu || consent.cpu <= next.cpu;
+        if !covers_cpu || consent.mem > next.mem {
+            return Some(Moment::default());
+        }
+        // Only a shrink of memory under way needs its consent renewed.
+        self.holding.unplugging()?;
+        let ends = self.guest.consent_ends()?.millis();
+        Some(Moment::from_millis(
+            ends.saturating_sub(u64::try_from(RENEW_BEFORE.as_millis()).unwrap_or(u64::MAX)),
+        ))
+    }
+
+    /// What to ask the hypervisor for, if the guest agreed to less than it has.
+    pub(super) fn taking(
+        &self,
+        now: Moment,
+        goal: Resources,
+        can: &Capabilities,
+    ) -> Option<Resize> {
+        let next = self.next_below(now, goal, can)?;
+        let consent = self.guest.consent(now)?;
+        let requested = self.holding.requested()?;
+        if next.mem < requested && consent.mem <= next.mem {
+            return Some(Resize::Memory(next.mem));
+        }
+        let plugged = self.holding.plugged_high()?;
+        let removes = match can.shrink_cpu {
+            ShrinkCpu::Removal => next.cpu < plugged && consent.cpu <= next.cpu,
+            ShrinkCpu::Parking => false,
+        };
+        removes.then_some(Resize::Cpu(next.cpu))
+    }
+
+    /// Calls off a shrink of memory to which nobody agrees any more.
+    pub(super) fn calling_off(&self, now: Moment) -> Option<Resize> {
+        let seen = self.holding.seen()?;
+        let covered = |consent: Resources| Some(consent.mem) <= self.holding.requested();
+        let agreed = self.guest.consent(now).is_some_and(covered);
+        let unplugging = !seen.memory.unplugging().is_zero();
+        (unplugging && !agreed).then(|| Resize::Memory(seen.memory.present()))
+    }
+
+    /// Parking needs a guest that says how many vCPUs it uses.
+    fn can_shrink_cpu(&self, can: &Capabilities) -> bool {
+        match can.shrink_cpu {
+            ShrinkCpu::Removal => true,
+            ShrinkCpu::Parking => self.holding.online().is_some(),
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! One agent with one informant: which id counts, and whether it does.
+//!
+//! ```text
+//!            Register sent        200 answered           /resume
+//!   Absent ───────────────► Opening ─────────► Registered ─────────► Active
+//!     ▲                        │ /resume (early): Active once answered   │ ▲
+//!     │ refused, silent, reset │                                /suspend │ │ /resume
+//!     └────────────────────────┴──────────────────────────── Suspended ◄─┘ │
+//!                                                                 └────────┘
+//! ```
+//!
+//! Law 6, the newest session counts: each attempt to register has an id of its own, so a lost
+//! answer cannot be taken for a later one, and an informant that kept the old id drops it when
+//! it asks. A call that names another id changes nothing. No end of a session is final.
+
+use crate::event::{Call, CallAnswer};
+use crate::line::Jitter;
+use std::time::Duration;
+use windlass_protocol::status::SessionState;
+use windlass_protocol::{AgentId, Generation, Moment, Sequence};
+
+/// How often a session is checked.
+const HEALTH_EVERY: Duration = Duration::from_secs(5);
+/// Checks without an answer that end a session.
+const SILENCES: u32 = 3;
+/// Registered, and not told that it counts: after this, a new session is tried.
+const UNRESUMED: Duration = Duration::from_secs(30);
+
+/// The session of one VM.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Session {
+    seed: u64,
+    generation: Generation,
+    state: State,
+    sequence: Sequence,
+    health_at: Moment,
+    silences: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Absent,
+    Opening { resumed: bool },
+    Registered { since: Moment },
+    Active,
+    Suspended,
+}
+
+// === impl Session ===
+
+impl Session {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            generation: Generation::default(),
+            state: State::Absent,
+            sequence: Sequence::ZERO,
+            health_at: Moment::default(),
+            silences: 0,
+        }
+    }
+
+    pub(crate) fn status(&self) -> SessionState {
+        match self.state {
+            State::Absent | State::Opening { .. } => SessionState::Absent,
+            State::Registered { .. } => SessionState::Registered,
+            State::Active => SessionState::Active,
+            State::Suspended => SessionState::Suspended,
+        }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        self.state == State::Absent
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.state == State::Active
+    }
+
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.state == State::Suspended
+    }
+
+    /// The id of this session; none while there is none.
+    pub(crate) fn id(&self) -> Option<AgentId> {
+        (!self.is_absent()).then(|| self.id_of(self.generation))
+    }
+
+    /// The id that the next attempt to register will have.
+    pub(crate) fn next_id(&self) -> AgentId {
+        self.id_of(self.generation.next())
+    }
+
+    /// The number that the next numbered message will have.
+    pub(crate) fn next_sequence(&self) -> Sequence {
+        self.sequence.next()
+    }
+
+    /// When the next check is due; `None` where there is nothing to check.
+    pub(crate) fn health_due(&self) -> Option<Moment> {
+        match self.state {
+            State::Absent | State::Opening { .. } => None,
+            State::Registered { .. } | State::Active | State::Suspended => Some(self.health_at),
+        }
+    }
+
+    /// When a session that was never resumed is given up.
+    pub(crate) fn gives_up_at(&self) -> Option<Moment> {
+        match self.state {
+            State::Registered { since } => Some(since.after(UNRESUMED)),
+            State::Absent | State::Opening { .. } | State::Active | State::Suspended => None,
+        }
+    }
+
+    pub(crate) fn opening(&mut self) {
+        self.generation = self.generation.next();
+        self.state = State::Opening { resumed: false };
+        self.sequence = Sequence::ZERO;
+        self.silences = 0;
+    }
+
+    pub(crate) fn numbered(&mut self) {
+        self.sequence = self.sequence.next();
+    }
+
+    pub(crate) fn registered(&mut self, now: Moment, jitter: &mut Jitter) {
+        self.state = match self.state {
+            State::Opening { resumed: true } => State::Active,
+            State::Opening { resumed: false } => State::Registered { since: now },
+            other @ (State::Absent
+            | State::Registered { .. }
+            | State::Active
+            | State::Suspended) => other,
+        };
+        self.heard(now, jitter);
+    }
+
+    /// The informant answered something.
+    pub(crate) fn heard(&mut self, now: Moment, jitter: &mut Jitter) {
+        self.silences = 0;
+        self.health_at = now.after(jitter.around(HEALTH_EVERY));
+    }
+
+    /// The informant did not answer. Returns whether that ends the session.
+    pub(crate) fn silent(&mut self) -> bool {
+        self.silences += 1;
+        self.silences >= SILENCES || matches!(self.state, State::Opening { .. })
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.state = State::Absent;
+    }
+
+    /// Answers the informant. Saying the same twice gets the same answer, with a new number.
+    pub(crate) fn call(&mut self, call: Call) -> CallAnswer {
+        let Some(id) = self.id() else { return CallAnswer::Unknown };
+        let expected = match call {
+            Call::Id => id,
+            Call::Resume(expected)
+            | Call::Suspend(expected)
+            | Call::MoreResources { expected, .. } => expected,
+        };
+        if expected != id {
+            return CallAnswer::Unknown;
+        }
+        match (call, self.state) {
+            // The informant may say so before its answer to the registration is read.
+            (Call::Resume(_), State::Opening { .. }) => {
+                self.state = State::Opening { resumed: true };
+            }
+            (Call::Resume(_), _) => self.state = State::Active,
+            (Call::Suspend(_), State::Opening { .. }) => return CallAnswer::NotNow,
+            (Call::Suspend(_), _) => self.state = State::Suspended,
+            (Call::MoreResources { .. }, State::Active) | (Call::Id, _) => {}
+            (Call::MoreResources { .. }, _) => return CallAnswer::NotNow,
+        }
+        self.numbered();
+        CallAnswer::Ours(id, self.sequence)
+    }
+
+    /// Ids differ by VM (its seed) and by generation, and look like any other random UUID.
+    fn id_of(&self, generation: Generation) -> AgentId {
+        let mut mix = Jitter::new(self.seed ^ generation.number().rotate_left(32));
+        let bits = (u128::from(mix.next()) << 64) | u128::from(mix.next());
+        let version = 0x4_u128 << 76;
+        let variant = 0x2_u128 << 62;
+        AgentId::from_u128(bits & !(0xF_u128 << 76) & !(0x3_u128 << 62) | version | variant)
+    }
+}

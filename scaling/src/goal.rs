@@ -1,0 +1,154 @@
+//! The goal: what the signals call for, within the bounds, and why.
+//!
+//! As the reference combines them: the larger count of whole compute units sets both axes,
+//! each then clamped by its bounds. Law 5, missing is not zero: with a signal missing the goal
+//! is never below what the VM has; growth on the other signals goes on.
+
+use crate::{Sample, load, memory};
+use windlass_protocol::{
+    Bytes, Capabilities, Clip, ComputeUnit, MilliCpu, Reason, Resources, Signal, Signals, VmInfo,
+};
+
+/// What a goal is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// Bounds, target and policy of the VM.
+    pub info: &'a VmInfo,
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+    /// What the driver can do.
+    pub can: &'a Capabilities,
+    /// The newest sample, unless it is stale.
+    pub sample: Option<&'a Sample>,
+    /// What the VM has.
+    pub has: Resources,
+    /// A call for more at once, unless it has expired.
+    pub urgency: Option<Urgency>,
+}
+
+/// The guest asked for more than it had when it asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Urgency {
+    /// What it had when it asked.
+    pub base: Resources,
+    /// It needs more vCPU.
+    pub cpu: bool,
+    /// It needs more memory.
+    pub mem: bool,
+}
+
+/// What a VM should have, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Goal {
+    /// The size, within the bounds, in whole steps of the driver and whole slots.
+    pub size: Resources,
+    /// Which signal won, and what clipped it.
+    pub reason: Reason,
+    /// The signals that were there.
+    pub signals: Signals,
+}
+
+/// Computes the goal of one VM.
+pub fn goal(inputs: &Inputs<'_>) -> Goal {
+    let Inputs { info, unit, sample, .. } = *inputs;
+    let signals = Signals {
+        load: sample.and_then(|sample| sample.loads.over(info.load_window)),
+        used: sample.and_then(memory::used),
+        total: sample.and_then(|sample| sample.total),
+    };
+    let by_load = load::units(signals.load, info.target.load_average, unit);
+    let by_memory = signals.used.map(|used| memory::units(used, info.target.memory, unit));
+    let complete = by_load.is_some() && by_memory.is_some();
+
+    // The reference rounds load to the nearest count and lets memory round up.
+    let load_count = whole(by_load.map_or(0.0, f64::round));
+    let memory_count = whole(by_memory.unwrap_or(0.0));
+    let urgent_count = inputs.urgency.map_or(0, |urgency| urgency.units(unit));
+    let count = load_count.max(memory_count).max(urgent_count);
+
+    let mut clips = [None, None];
+    let mut size = unit.times(count);
+    if !complete {
+        size = held(size, inputs.has, &mut clips);
+    }
+    let wanted = size;
+    size = clamped(size, inputs, &mut clips);
+    let signal = if !complete && wanted != unit.times(count) {
+        Signal::Missing
+    } else if urgent_count > load_count.max(memory_count) {
+        Signal::Urgent
+    } else if unit.times(count).max(info.bounds.min) == info.bounds.min {
+        Signal::Idle
+    } else if load_count >= memory_count {
+        Signal::Load
+    } else {
+        Signal::Memory
+    };
+    Goal { size, reason: Reason { signal, cpu: clips[0], mem: clips[1] }, signals }
+}
+
+/// The size on both axes in the grain of driver and slot: rounded up, but never above the
+/// bounds' maximum or what the driver can give.
+pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources) -> Resources {
+    let max = max.min(can.max);
+    let cpu =
+        size.cpu.round_up(can.cpu_step).min(max.cpu.round_down(can.cpu_step)).max(can.min.cpu);
+    let boot = can.min.mem;
+    let above = size.mem.round_up(slot).saturating_sub(boot).round_up(can.memory_step);
+    let most = max.mem.saturating_sub(boot).round_down(can.memory_step);
+    Resources { cpu, mem: boot.saturating_add(above.min(most)) }
+}
+
+fn held(size: Resources, has: Resources, clips: &mut [Option<Clip>; 2]) -> Resources {
+    if has.cpu > size.cpu {
+        clips[0] = Some(Clip::Missing);
+    }
+    if has.mem > size.mem {
+        clips[1] = Some(Clip::Missing);
+    }
+    size.max(has)
+}
+
+fn clamped(size: Resources, inputs: &Inputs<'_>, clips: &mut [Option<Clip>; 2]) -> Resources {
+    let (bounds, can) = (inputs.info.bounds, inputs.can);
+    let limits = [
+        (Clip::Minimum, bounds.min, true),
+        (Clip::Maximum, bounds.max, false),
+        (Clip::DriverMinimum, can.min, true),
+        (Clip::DriverMaximum, can.max, false),
+    ];
+    let mut size = size;
+    for (clip, limit, raises) in limits {
+        let next = if raises { size.max(limit) } else { size.min(limit) };
+        if next.cpu != size.cpu {
+            clips[0] = Some(clip);
+        }
+        if next.mem != size.mem {
+            clips[1] = Some(clip);
+        }
+        size = next;
+    }
+    in_grain(size, can, inputs.info.memory_slot, bounds.max)
+}
+
+/// A count of units, rounded up; saturating.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float cast saturates, and a negative or NaN count is none"
+)]
+fn whole(units: f64) -> u64 {
+    units.ceil() as u64
+}
+
+// === impl Urgency ===
+
+impl Urgency {
+    /// One whole unit above what the guest had.
+    fn units(self, unit: ComputeUnit) -> u64 {
+        let above = |wanted: bool, count: u64| if wanted { count.saturating_add(1) } else { 0 };
+        let cpu = above(self.cpu, self.base.cpu.max(MilliCpu::ZERO).whole(unit.cpu()));
+        let mem = above(self.mem, self.base.mem.whole(unit.mem()));
+        cpu.max(mem)
+    }
+}
