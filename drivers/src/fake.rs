@@ -1,1 +1,487 @@
-//! A driver in memory, for tests. (to be written)
+//! A driver in memory, for tests.
+//!
+//! A [`FakeVm`] is both the VM and the way to reach it: a test keeps a clone and turns its
+//! knobs while the code under test drives it through [`Attach`] and [`Driver`]. It has no
+//! clock: what a real guest does in its own time (give memory back, boot after a reset) it does
+//! when it is looked at, or when the test says so.
+
+use crate::{Attach, Driver, DriverError, Notice};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, Seen, ShrinkCpu};
+
+/// Room for notices nobody has read yet; the last place is kept for [`Notice::Reset`].
+const NOTICES: usize = 16;
+
+/// A VM in memory. Clones are the same VM.
+#[derive(Clone, Debug)]
+pub struct FakeVm {
+    state: Arc<Mutex<State>>,
+    held: Arc<watch::Sender<bool>>,
+}
+
+/// A connection to a [`FakeVm`].
+#[derive(Debug)]
+pub struct FakeDriver {
+    vm: FakeVm,
+    connection: u64,
+}
+
+/// How the guest gives memory back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unplug {
+    /// As soon as it is asked.
+    AtOnce,
+    /// At most this much each time that the VM is looked at.
+    Slow(Bytes),
+    /// Never, though the hypervisor takes the request.
+    Stuck,
+}
+
+/// What happened to a command whose answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// It was never carried out.
+    Undone,
+    /// It was carried out.
+    Done,
+}
+
+#[derive(Debug)]
+struct State {
+    capabilities: Capabilities,
+    seen: Seen,
+    unplug: Unplug,
+    rebooting: bool,
+    refusal: Option<String>,
+    lost: Option<Lost>,
+    reach: Reach,
+    connection: u64,
+    notices: Option<mpsc::Sender<Notice>>,
+    asked: Vec<Resize>,
+    looks: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Free,
+    Taken,
+    Gone,
+}
+
+// === impl FakeVm ===
+
+impl FakeVm {
+    /// A VM of this size, which can do this much and answers at once.
+    pub fn new(capabilities: Capabilities, seen: Seen) -> Self {
+        let state = State {
+            capabilities,
+            seen,
+            unplug: Unplug::AtOnce,
+            rebooting: false,
+            refusal: None,
+            lost: None,
+            reach: Reach::Free,
+            connection: 0,
+            notices: None,
+            asked: Vec::new(),
+            looks: 0,
+        };
+        Self { state: Arc::new(Mutex::new(state)), held: Arc::new(watch::Sender::new(false)) }
+    }
+
+    /// How the guest gives memory back from here on.
+    pub fn set_unplug(&self, unplug: Unplug) {
+        self.lock().unplug = unplug;
+    }
+
+    /// Refuses each resize with these words; `None` ends that.
+    pub fn set_refusal(&self, words: Option<&str>) {
+        self.lock().refusal = words.map(str::to_owned);
+    }
+
+    /// The next command gets no answer, and its connection ends with that.
+    pub fn lose_next_answer(&self, lost: Lost) {
+        self.lock().lost = Some(lost);
+    }
+
+    /// Holds all answers back, after the commands took effect, until [`FakeVm::let_go`].
+    pub fn hold(&self) {
+        self.held.send_replace(true);
+    }
+
+    /// Lets held answers go.
+    pub fn let_go(&self) {
+        self.held.send_replace(false);
+    }
+
+    /// The guest restarts: it has its boot memory only, until [`FakeVm::boot`].
+    pub fn reset(&self) {
+        let mut state = self.lock();
+        state.rebooting = true;
+        state.seen.memory.size = Bytes::ZERO;
+        state.notify(Notice::Reset);
+    }
+
+    /// The guest has booted, and takes what it may have.
+    pub fn boot(&self) {
+        let mut state = self.lock();
+        state.rebooting = false;
+        state.seen.memory.size = state.seen.memory.requested;
+        state.notify(Notice::Changed);
+    }
+
+    /// Somebody else changes the size.
+    pub fn set_seen(&self, seen: Seen) {
+        let mut state = self.lock();
+        state.seen = seen;
+        state.notify(Notice::Changed);
+    }
+
+    /// The VM ends; its connection too.
+    pub fn end(&self) {
+        let mut state = self.lock();
+        state.reach = Reach::Gone;
+        state.hang_up();
+    }
+
+    /// Another client takes the monitor at the next attempt to connect, or gives it up.
+    pub fn set_taken(&self, taken: bool) {
+        self.lock().reach = if taken { Reach::Taken } else { Reach::Free };
+    }
+
+    /// The connection breaks; the VM goes on.
+    pub fn hang_up(&self) {
+        self.lock().hang_up();
+    }
+
+    /// What the VM has, without looking through a driver.
+    pub fn seen(&self) -> Seen {
+        self.lock().seen
+    }
+
+    /// Each resize that reached the VM, refused ones too.
+    pub fn asked(&self) -> Vec<Resize> {
+        self.lock().asked.clone()
+    }
+
+    /// How often it was looked at.
+    pub fn looks(&self) -> usize {
+        self.lock().looks
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn answer(&self) {
+        let mut held = self.held.subscribe();
+        // An error would say that the sender is gone, and this is it.
+        held.wait_for(|held| !held).await.expect("the sender is in self");
+    }
+}
+
+impl Attach for FakeVm {
+    type Driver = FakeDriver;
+
+    async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
+        self.answer().await;
+        let mut state = self.lock();
+        match state.reach {
+            Reach::Gone => return Err(gone()),
+            Reach::Taken => return Err(DriverError::Taken { path: path() }),
+            Reach::Free => {}
+        }
+        let (notices, receiver) = mpsc::channel(NOTICES);
+        state.connection += 1;
+        state.notices = Some(notices);
+        Ok((FakeDriver { vm: self.clone(), connection: state.connection }, receiver))
+    }
+}
+
+// === impl FakeDriver ===
+
+impl FakeDriver {
+    fn reach(&self) -> Result<MutexGuard<'_, State>, DriverError> {
+        let state = self.vm.lock();
+        if state.reach == Reach::Gone {
+            return Err(gone());
+        }
+        if state.notices.is_none() || state.connection != self.connection {
+            return Err(DriverError::Broken("the connection has ended".to_owned()));
+        }
+        Ok(state)
+    }
+}
+
+impl Driver for FakeDriver {
+    fn capabilities(&self) -> Capabilities {
+        self.vm.lock().capabilities
+    }
+
+    async fn see(&mut self) -> Result<Seen, DriverError> {
+        let seen = {
+            let mut state = self.reach()?;
+            state.looks += 1;
+            if state.lost.take().is_some() {
+                return Err(state.lose("see"));
+            }
+            state.guest_goes_on();
+            state.seen
+        };
+        self.vm.answer().await;
+        drop(self.reach()?);
+        Ok(seen)
+    }
+
+    async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        let outcome = {
+            let mut state = self.reach()?;
+            state.asked.push(resize);
+            match state.lost.take() {
+                Some(Lost::Undone) => return Err(state.lose("resize")),
+                Some(Lost::Done) => {
+                    // Its outcome is what nobody gets to know.
+                    let _ = state.resize(resize);
+                    return Err(state.lose("resize"));
+                }
+                None => state.resize(resize),
+            }
+        };
+        self.vm.answer().await;
+        drop(self.reach()?);
+        outcome
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn notify(&self, notice: Notice) {
+        let Some(notices) = &self.notices else { return };
+        if notice == Notice::Reset || notices.capacity() > 1 {
+            // Full: there is a reset among those nobody has read yet.
+            let _ = notices.try_send(notice);
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.notices = None;
+    }
+
+    fn lose(&mut self, command: &'static str) -> DriverError {
+        self.hang_up();
+        DriverError::NoAnswer { command, limit: Duration::ZERO }
+    }
+
+    fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        if let Some(words) = &self.refusal {
+            return Err(refused(words));
+        }
+        let Capabilities { cpu_step, memory_step, shrink_cpu, shrink_memory, min, max } =
+            self.capabilities;
+        match resize {
+            Resize::Cpu(cpu) => {
+                if cpu > max.cpu || cpu.round_down(cpu_step) != cpu {
+                    return Err(refused("no such number of vcpus"));
+                }
+                let removal = shrink_cpu == ShrinkCpu::Removal && cpu >= min.cpu;
+                if cpu < self.seen.plugged && !removal {
+                    return Err(refused("vcpus cannot be removed"));
+                }
+                self.seen.plugged = cpu;
+            }
+            Resize::Memory(memory) => {
+                let boot = self.seen.memory.boot;
+                let extra = memory.saturating_sub(boot);
+                let shrinks = extra < self.seen.memory.requested;
+                if memory < boot || memory > max.mem || extra.round_down(memory_step) != extra {
+                    return Err(refused("no such size"));
+                }
+                if shrinks && !shrink_memory {
+                    return Err(refused("memory cannot be given back"));
+                }
+                self.seen.memory.requested = extra;
+                self.guest_follows();
+            }
+        }
+        self.notify(Notice::Changed);
+        Ok(())
+    }
+
+    /// What the guest does at once.
+    fn guest_follows(&mut self) {
+        let MemorySeen { requested, size, .. } = self.seen.memory;
+        let at_once = size < requested || self.unplug == Unplug::AtOnce;
+        if at_once && !self.rebooting {
+            self.seen.memory.size = requested;
+        }
+    }
+
+    /// What the guest does from one look to the next.
+    fn guest_goes_on(&mut self) {
+        self.guest_follows();
+        let MemorySeen { requested, size, .. } = self.seen.memory;
+        if let Unplug::Slow(step) = self.unplug
+            && size > requested
+        {
+            self.seen.memory.size = size.saturating_sub(step).max(requested);
+        }
+    }
+}
+
+fn path() -> PathBuf {
+    PathBuf::from("fake")
+}
+
+fn gone() -> DriverError {
+    DriverError::Gone { path: path(), why: "the fake has ended".to_owned() }
+}
+
+fn refused(words: &str) -> DriverError {
+    DriverError::Refused { command: "resize", reason: words.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::{MilliCpu, Resources};
+
+    #[tokio::test]
+    async fn growth_is_seen_and_whoever_listens_is_told() {
+        let vm = vm();
+        let (mut driver, mut notices) = vm.attach().await.unwrap();
+        driver.resize(Resize::Cpu(MilliCpu::from_cores(3))).await.unwrap();
+        driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
+        let seen = driver.see().await.unwrap();
+        assert_eq!(seen.upper(), Resources::new(MilliCpu::from_cores(3), Bytes::from_mib(512)));
+        assert_eq!(notices.recv().await, Some(Notice::Changed));
+    }
+
+    #[tokio::test]
+    async fn a_slow_guest_gives_back_a_step_at_each_look_and_a_stuck_one_nothing() {
+        let vm = vm();
+        let (mut driver, _notices) = vm.attach().await.unwrap();
+        driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
+        vm.set_unplug(Unplug::Slow(Bytes::from_mib(100)));
+        driver.resize(Resize::Memory(Bytes::from_mib(256))).await.unwrap();
+        let mut sizes = Vec::new();
+        for _ in 0..4 {
+            sizes.push(driver.see().await.unwrap().memory.present().mib());
+        }
+        assert_eq!(sizes, [412, 312, 256, 256]);
+
+        driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
+        vm.set_unplug(Unplug::Stuck);
+        driver.resize(Resize::Memory(Bytes::from_mib(256))).await.unwrap();
+        let memory = driver.see().await.unwrap().memory;
+        assert_eq!(memory.unplugging(), Bytes::from_mib(256));
+        assert_eq!(memory.upper(), Bytes::from_mib(512));
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_ends_the_connection_and_may_have_happened() {
+        for (lost, cores) in [(Lost::Undone, 1), (Lost::Done, 2)] {
+            let vm = vm();
+            let (mut driver, mut notices) = vm.attach().await.unwrap();
+            vm.lose_next_answer(lost);
+            let error = driver.resize(Resize::Cpu(MilliCpu::from_cores(2))).await.unwrap_err();
+            assert!(matches!(error, DriverError::NoAnswer { .. }) && error.may_have_happened());
+            while notices.recv().await.is_some() {}
+            assert!(matches!(driver.see().await, Err(DriverError::Broken(_))));
+            let (mut driver, _notices) = vm.attach().await.unwrap();
+            assert_eq!(driver.see().await.unwrap().plugged, MilliCpu::from_cores(cores));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_refusal_changes_nothing() {
+        let vm = vm();
+        let (mut driver, _notices) = vm.attach().await.unwrap();
+        vm.set_refusal(Some("not today"));
+        let error = driver.resize(Resize::Cpu(MilliCpu::from_cores(2))).await.unwrap_err();
+        assert_eq!(error.to_string(), "resize refused: not today");
+        assert!(!error.may_have_happened());
+        vm.set_refusal(None);
+        let too_many = driver.resize(Resize::Cpu(MilliCpu::from_cores(9))).await.unwrap_err();
+        assert!(matches!(too_many, DriverError::Refused { .. }));
+        assert_eq!(vm.seen().plugged, MilliCpu::from_cores(1));
+    }
+
+    #[tokio::test]
+    async fn a_held_answer_comes_when_it_is_let_go_though_its_effect_came_before() {
+        let vm = vm();
+        let (mut driver, _notices) = vm.attach().await.unwrap();
+        vm.hold();
+        let growth = driver.resize(Resize::Cpu(MilliCpu::from_cores(2)));
+        let watcher = async {
+            while vm.asked().is_empty() {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(vm.seen().plugged, MilliCpu::from_cores(2));
+            vm.let_go();
+        };
+        let (outcome, ()) = tokio::join!(growth, watcher);
+        outcome.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_reset_guest_has_its_boot_memory_until_it_has_booted() {
+        let vm = vm();
+        let (mut driver, mut notices) = vm.attach().await.unwrap();
+        driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
+        vm.reset();
+        assert_eq!(driver.see().await.unwrap().memory.present(), Bytes::from_mib(256));
+        assert_eq!(driver.see().await.unwrap().memory.upper(), Bytes::from_mib(512));
+        vm.boot();
+        assert_eq!(driver.see().await.unwrap().memory.present(), Bytes::from_mib(512));
+        let heard = [notices.recv().await, notices.recv().await, notices.recv().await];
+        assert_eq!(heard, [Notice::Changed, Notice::Reset, Notice::Changed].map(Some));
+    }
+
+    #[tokio::test]
+    async fn a_reset_finds_room_among_notices_that_nobody_reads() {
+        let vm = vm();
+        let (_driver, mut notices) = vm.attach().await.unwrap();
+        for _ in 0..100 {
+            vm.set_seen(vm.seen());
+        }
+        vm.reset();
+        vm.end();
+        let mut last = None;
+        while let Some(notice) = notices.recv().await {
+            last = Some(notice);
+        }
+        assert_eq!(last, Some(Notice::Reset));
+    }
+
+    #[tokio::test]
+    async fn gone_and_taken_are_told_apart() {
+        let vm = vm();
+        vm.set_taken(true);
+        assert!(matches!(vm.attach().await, Err(DriverError::Taken { .. })));
+        vm.set_taken(false);
+        let (mut driver, mut notices) = vm.attach().await.unwrap();
+        vm.end();
+        assert_eq!(notices.recv().await, None);
+        assert!(matches!(driver.see().await, Err(DriverError::Gone { .. })));
+        assert!(matches!(vm.attach().await, Err(DriverError::Gone { .. })));
+    }
+
+    fn vm() -> FakeVm {
+        let (one, four) = (MilliCpu::from_cores(1), MilliCpu::from_cores(4));
+        let boot = Bytes::from_mib(256);
+        let capabilities = Capabilities {
+            cpu_step: one,
+            memory_step: Bytes::from_mib(2),
+            shrink_cpu: ShrinkCpu::Parking,
+            shrink_memory: true,
+            min: Resources::new(one, boot),
+            max: Resources::new(four, Bytes::from_gib(1)),
+        };
+        let memory = MemorySeen { boot, ..MemorySeen::default() };
+        FakeVm::new(capabilities, Seen { plugged: one, memory })
+    }
+}

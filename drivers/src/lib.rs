@@ -2,7 +2,7 @@
 //!
 //! A driver says what it can do ([`Capabilities`]), what a VM has ([`Seen`]) and carries out
 //! one [`Resize`] at a time. It decides nothing: it holds no goal, retries nothing, and keeps
-//! nothing from one call to the next but the connection. What it learns unasked (a reset, the
+//! nothing from one call to the next but the connection and what came over it. What it learns unasked (a reset, the
 //! end of the VM) comes as a [`Notice`].
 
 pub mod fake;
@@ -90,7 +90,29 @@ pub enum DriverError {
         /// The hypervisor's words.
         reason: String,
     },
+    /// A part was done, and the rest refused.
+    #[error("{command} went only a part of the way: {reason}")]
+    Partly {
+        /// What was asked.
+        command: &'static str,
+        /// The hypervisor's words.
+        reason: String,
+    },
     /// The connection broke or carried something that is not the protocol.
     #[error("monitor connection broken: {0}")]
     Broken(String),
+}
+
+// === impl DriverError ===
+
+impl DriverError {
+    /// Whether what was asked may have been done all the same, wholly or in part.
+    pub const fn may_have_happened(&self) -> bool {
+        match self {
+            Self::Taken { .. } | Self::Refused { .. } => false,
+            Self::Gone { .. } | Self::NoAnswer { .. } | Self::Partly { .. } | Self::Broken(_) => {
+                true
+            }
+        }
+    }
 }
