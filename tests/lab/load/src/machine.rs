@@ -1,0 +1,44 @@
+//! What the load program does to the guest as a whole.
+
+use std::fs;
+use std::io;
+use std::process::Command;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+const POLICY: &str = "/sys/devices/system/memory/auto_online_blocks";
+
+/// Brings every vCPU online that is plugged and offline.
+pub(crate) fn online() -> io::Result<()> {
+    for entry in fs::read_dir(CPUS)? {
+        let path = entry?.path().join("online");
+        if fs::read_to_string(&path).is_ok_and(|state| state.trim() == "0") {
+            fs::write(path, "1")?;
+        }
+    }
+    Ok(())
+}
+
+/// Has added memory come online by itself, in the zone that can be given back.
+pub(crate) fn movable() -> io::Result<()> {
+    fs::write(POLICY, "online_movable")
+}
+
+/// Restarts the guest at once.
+pub(crate) fn reboot() -> io::Result<()> {
+    busybox(&["reboot", "-f"])
+}
+
+/// Puts this process back to ordinary priority: the load program runs at a higher one, so
+/// that it still answers when every vCPU is taken.
+pub(crate) fn step_back() -> io::Result<()> {
+    busybox(&["renice", "-n", "5", "-p", &std::process::id().to_string()])
+}
+
+fn busybox(arguments: &[&str]) -> io::Result<()> {
+    let status = Command::new("/bin/busybox").args(arguments).status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("{}: {status}", arguments.join(" "))))
+    }
+}

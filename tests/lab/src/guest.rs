@@ -1,0 +1,308 @@
+//! One guest: a QEMU process, its monitors, and the load program inside.
+//!
+//! The process dies with the value, and with this process however that ends. Its folder is
+//! removed then, but for the logs of a guest that a panic dropped: those are kept, and said.
+
+use crate::address::Address;
+use crate::inside::{self, Inside};
+use crate::spec::{Extension, GuestSpec, INFORMANT_PORT, LOAD_PORT, VIRTIO_MEM, Wiring};
+use crate::{Lab, LabError, Outside, Qmp, leash, wait};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a guest may take to boot, on a machine that has other things to do.
+const BOOT: Duration = Duration::from_secs(180);
+
+/// How much of a log is shown in a message.
+const LAST_WORDS: usize = 2000;
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// A running guest.
+pub struct Guest {
+    spec: GuestSpec,
+    address: Address,
+    folder: PathBuf,
+    qemu: Mutex<Child>,
+    pid: u32,
+    lab_monitor: Qmp,
+}
+
+// === impl Guest ===
+
+impl Guest {
+    /// Starts a guest and waits until its load program answers.
+    ///
+    /// # Errors
+    /// Whatever went wrong, with the last words of QEMU and of the guest.
+    pub async fn boot(lab: &Lab, spec: GuestSpec) -> Result<Self, LabError> {
+        let guest = Self::start(lab, spec)?;
+        guest.ready().await?;
+        Ok(guest)
+    }
+
+    /// Starts a guest; its monitors are there soon, its programs once it has booted.
+    ///
+    /// # Errors
+    /// If QEMU or a file of its folder cannot be made.
+    pub fn start(lab: &Lab, spec: GuestSpec) -> Result<Self, LabError> {
+        let address = Address::claim(&[INFORMANT_PORT, LOAD_PORT])?;
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("wl-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let file = |path: &Path, source| LabError::File { path: path.to_owned(), source };
+        fs::create_dir_all(&folder).map_err(|source| file(&folder, source))?;
+        let image = folder.join("image");
+        fs::write(&image, lab.image()?).map_err(|source| file(&image, source))?;
+
+        let (ours, theirs) = (folder.join("lab.sock"), folder.join("qmp.sock"));
+        let (program, arguments) = spec.command_line(&Wiring {
+            qemu: lab.qemu(),
+            accel: lab.accel(),
+            kernel: &lab.vmlinuz(),
+            image: &image,
+            monitors: [&theirs, &ours],
+            serial: &folder.join("serial.log"),
+            address: address.ip(),
+        });
+        let log = folder.join("qemu.log");
+        let errors = File::create(&log).map_err(|source| file(&log, source))?;
+        let mut command = leash::command(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let qemu = leash::spawn(command)
+            .map_err(|source| LabError::Start { program: "qemu".to_owned(), source })?;
+        let pid = qemu.id();
+        let lab_monitor = Qmp::at(&ours);
+        Ok(Self { spec, address, folder, qemu: Mutex::new(qemu), pid, lab_monitor })
+    }
+
+    /// Waits until the load program answers.
+    ///
+    /// # Errors
+    /// [`LabError::Ended`] or [`LabError::Late`], with last words.
+    pub async fn ready(&self) -> Result<Inside, LabError> {
+        let look = async || match self.exited() {
+            Some(status) => Ok(Err(self.ended(status))),
+            None => self.inside().await.map(Ok),
+        };
+        match wait::until("answer of the load program", BOOT, look, |_| true).await {
+            Ok(seen) => seen,
+            Err(LabError::Late { what, limit, seen }) => {
+                let seen = format!("{seen}; serial: {}", self.serial());
+                Err(LabError::Late { what, limit, seen })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What it was to be.
+    pub fn spec(&self) -> &GuestSpec {
+        &self.spec
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// The monitor that is Windlass's.
+    pub fn qmp(&self) -> PathBuf {
+        self.folder.join("qmp.sock")
+    }
+
+    /// The monitor that is the lab's.
+    pub fn lab_monitor(&self) -> &Qmp {
+        &self.lab_monitor
+    }
+
+    /// Where its informant listens, as seen from the host.
+    pub fn informant(&self) -> SocketAddr {
+        SocketAddr::from((self.address.ip(), INFORMANT_PORT))
+    }
+
+    /// Where its load program listens, as seen from the host.
+    pub fn load(&self) -> SocketAddr {
+        SocketAddr::from((self.address.ip(), LOAD_PORT))
+    }
+
+    /// The id of its QEMU process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Memory of its QEMU process that is resident, in bytes; `None` once it has ended.
+    pub fn resident(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    }
+
+    /// What the guest's console has said.
+    pub fn serial(&self) -> String {
+        last_words(&self.folder.join("serial.log"))
+    }
+
+    /// What the hypervisor says that it has.
+    ///
+    /// # Errors
+    /// If the monitor does not answer.
+    pub async fn outside(&self) -> Result<Outside, LabError> {
+        Outside::ask(&self.lab_monitor).await
+    }
+
+    /// What its kernel says that it has.
+    ///
+    /// # Errors
+    /// If the load program does not answer.
+    pub async fn inside(&self) -> Result<Inside, LabError> {
+        inside::figures(self.load()).await
+    }
+
+    /// Sends the load program one request (its crate has the list), and gives what stands
+    /// behind `ok`.
+    ///
+    /// # Errors
+    /// [`LabError::Declined`] with its words, or [`LabError::Broken`].
+    pub async fn ask(&self, request: &str) -> Result<String, LabError> {
+        inside::ask(self.load(), request).await
+    }
+
+    /// Has this many processes compute.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub async fn cpu(&self, workers: u32) -> Result<(), LabError> {
+        self.ask(&format!("cpu {workers}")).await.map(drop)
+    }
+
+    /// Has this much memory held, at once.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub async fn memory(&self, mib: u32) -> Result<(), LabError> {
+        self.ask(&format!("memory {mib}")).await.map(drop)
+    }
+
+    /// Has memory held, approached in steps.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`].
+    pub async fn ramp(&self, mib: u32, step_mib: u32, every: Duration) -> Result<(), LabError> {
+        let every = every.as_millis();
+        self.ask(&format!("memory {mib} step {step_mib} every {every}")).await.map(drop)
+    }
+
+    /// Restarts it from inside.
+    ///
+    /// # Errors
+    /// If the load program refuses; that it goes silent is what is expected.
+    pub async fn reboot(&self) -> Result<(), LabError> {
+        match self.ask("reboot").await {
+            Ok(_) | Err(LabError::Broken { .. }) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Restarts it from outside.
+    ///
+    /// # Errors
+    /// If the monitor does not answer.
+    pub async fn system_reset(&self) -> Result<(), LabError> {
+        self.lab_monitor.execute("system_reset", json!({})).await.map(drop)
+    }
+
+    /// Plugs a vCPU, by the lab's monitor.
+    ///
+    /// # Errors
+    /// [`LabError::Missing`] if all are plugged; else as the monitor says.
+    pub async fn plug_vcpu(&self) -> Result<(), LabError> {
+        let slots = self.lab_monitor.execute("query-hotpluggable-cpus", json!({})).await?;
+        let free = slots.as_array().into_iter().flatten().rev();
+        let Some(slot) = free.into_iter().find(|slot| slot.get("qom-path").is_none()) else {
+            return Err(LabError::Missing {
+                what: "a free vCPU".to_owned(),
+                how: "max_vcpus of the guest's spec".to_owned(),
+            });
+        };
+        let mut device = slot["props"].clone();
+        device["driver"] = slot["type"].clone();
+        device["id"] = Value::from(format!("lab-cpu-{}", slot["props"]["core-id"]));
+        self.lab_monitor.execute("device_add", device).await.map(drop)
+    }
+
+    /// Asks the guest to have this much memory by virtio-mem, by the lab's monitor.
+    ///
+    /// # Errors
+    /// As the monitor says.
+    pub async fn request_memory(&self, bytes: u64) -> Result<(), LabError> {
+        let property = json!({
+            "path": format!("/machine/peripheral/{VIRTIO_MEM}"),
+            "property": "requested-size",
+            "value": bytes,
+        });
+        self.lab_monitor.execute("qom-set", property).await.map(drop)
+    }
+
+    /// Whether QEMU has ended, and how.
+    pub fn exited(&self) -> Option<ExitStatus> {
+        self.qemu.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten()
+    }
+
+    /// Kills QEMU and waits for its end.
+    pub fn kill(&self) {
+        let mut qemu = self.qemu.lock().unwrap_or_else(PoisonError::into_inner);
+        // It can only have ended already.
+        let _ended = qemu.kill();
+        let _status = qemu.wait();
+    }
+
+    /// Whether its memory can grow by virtio-mem.
+    pub fn has_virtio_mem(&self) -> bool {
+        matches!(self.spec.extension, Extension::VirtioMem { .. })
+    }
+
+    fn ended(&self, status: ExitStatus) -> LabError {
+        let qemu = last_words(&self.folder.join("qemu.log"));
+        LabError::Ended {
+            guest: self.spec.name.clone(),
+            words: format!("{status}; qemu: {qemu}; serial: {}", self.serial()),
+        }
+    }
+
+    /// Puts the logs where they outlive the guest, and says where.
+    fn keep_logs(&self) {
+        let kept = std::env::temp_dir().join(format!("wl-{}-failed", std::process::id()));
+        if fs::create_dir_all(&kept).is_err() {
+            return;
+        }
+        for log in ["serial.log", "qemu.log"] {
+            let target = kept.join(format!("{}-{log}", self.spec.name));
+            if fs::copy(self.folder.join(log), &target).is_ok() {
+                eprintln!("lab: log of a guest that failed: {}", target.display());
+            }
+        }
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill();
+        if std::thread::panicking() {
+            self.keep_logs();
+        }
+        // What cannot be removed is only a left-over.
+        let _left = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn last_words(path: &Path) -> String {
+    let bytes = fs::read(path).unwrap_or_default();
+    let start = bytes.len().saturating_sub(LAST_WORDS);
+    String::from_utf8_lossy(&bytes[start..]).trim().to_owned()
+}
