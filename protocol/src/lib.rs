@@ -9,19 +9,32 @@
 //! should be in [`vm`] (and how people write it: [`vm_file`], [`annotations`]), what it has
 //! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`].
 
+pub mod annotations;
+mod bad_body;
 pub mod decision;
+mod go_json;
 pub mod ids;
+pub mod informant;
+mod limits;
 pub mod moment;
+pub mod plugin;
+pub mod quantity;
 pub mod reason;
+mod rfc3339;
 pub mod size;
 pub mod status;
 pub mod units;
+pub mod version;
 pub mod vm;
+pub mod vm_file;
 
+pub use bad_body::BadBody;
 pub use decision::{Change, Decision, Outcome};
 pub use ids::{AgentId, Generation, Sequence, VmName};
 pub use moment::Moment;
 pub use reason::{Clip, Peer, Reason, Signal, Signals, Waiting};
 pub use size::{Capabilities, MemorySeen, Resize, Seen, ShrinkCpu};
 pub use units::{Bytes, ComputeUnit, MilliCpu, Resources};
+pub use version::{InformantVersion, PluginVersion, Versions};
 pub use vm::{Bounds, LoadWindow, Mode, Policy, Target, VmInfo};
+pub use vm_file::{FieldError, VmFile, VmFileText};

@@ -1,0 +1,410 @@
+//! What annotations say about a VM: `windlass.dev/*`, and the reference's two.
+//!
+//! Ours win over the reference's, field by field; then come what the VM itself says
+//! ([`Defaults`]) and the defaults of the product. Where only the reference's describe the
+//! scaling, load is averaged over one minute, as the reference does.
+//!
+//! [`Annotations`] remembers what each annotation last said validly: [`Annotations::update`]
+//! takes over what is valid, forgets what is gone, keeps the rest as it was, and returns what
+//! is wrong for the caller to report.
+
+use crate::go_json::{self, Json, keys, parse, read};
+use crate::quantity::{CpuQuantity, MemoryQuantity};
+use crate::vm_file::FieldError;
+use crate::{
+    BadBody, Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, Target, VmInfo,
+    VmName, limits, rfc3339,
+};
+use std::collections::BTreeMap;
+
+/// Bounds in our words; any of the four may be absent.
+pub const BOUNDS: &str = "windlass.dev/bounds";
+/// Target and load window in our words.
+pub const CONFIG: &str = "windlass.dev/config";
+/// The policy's name.
+pub const POLICY: &str = "windlass.dev/policy";
+/// A whole number; higher goes first.
+pub const PRIORITY: &str = "windlass.dev/priority";
+/// `act` or `observe`.
+pub const MODE: &str = "windlass.dev/mode";
+/// Nothing moves before this time.
+pub const PAUSED_UNTIL: &str = "windlass.dev/paused-until";
+/// Written by the plugin, for itself.
+pub const CEILING: &str = "windlass.dev/ceiling";
+/// The reference's bounds; all four must be there.
+pub const THEIR_BOUNDS: &str = "autoscaling.neon.tech/bounds";
+/// The reference's target.
+pub const THEIR_CONFIG: &str = "autoscaling.neon.tech/config";
+
+/// All of ours.
+const OURS: [&str; 7] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, CEILING];
+
+/// What each annotation last said validly.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Annotations {
+    bounds: Option<BoundsSaid>,
+    their_bounds: Option<BoundsSaid>,
+    config: Option<ConfigSaid>,
+    their_config: Option<ConfigSaid>,
+    policy: Option<Policy>,
+    priority: Option<i32>,
+    mode: Option<Mode>,
+    paused_until: Option<Moment>,
+}
+
+/// What the VM itself says, for what no annotation says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Its bounds.
+    pub bounds: Option<Bounds>,
+    /// How a goal is computed.
+    pub policy: Option<Policy>,
+    /// Over which time load is averaged.
+    pub load_window: Option<LoadWindow>,
+    /// Who goes first.
+    pub priority: Option<i32>,
+    /// Whether Windlass acts.
+    pub mode: Option<Mode>,
+    /// Its step of memory.
+    pub memory_slot: Bytes,
+}
+
+/// A bounds annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct BoundsSaid {
+    min_cpu: Option<CpuQuantity>,
+    min_mem: Option<MemoryQuantity>,
+    max_cpu: Option<CpuQuantity>,
+    max_mem: Option<MemoryQuantity>,
+}
+
+/// A config annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct ConfigSaid {
+    load: Option<f64>,
+    memory: Option<f64>,
+    window: Option<LoadWindow>,
+}
+
+/// A config annotation before the window's name is looked up.
+#[derive(Default)]
+struct ConfigText {
+    load: Option<f64>,
+    memory: Option<f64>,
+    window: Option<String>,
+}
+
+keys!(read BoundsSaid {
+    "min": { "cpu": min_cpu, "mem": min_mem },
+    "max": { "cpu": max_cpu, "mem": max_mem },
+});
+keys!(read ConfigText {
+    "loadAverageFractionTarget": load,
+    "memoryUsageFractionTarget": memory,
+    "loadWindow": window,
+});
+
+// === impl Annotations ===
+
+impl Annotations {
+    /// Takes over what these annotations say. What is invalid stays as it was, and is returned.
+    pub fn update(
+        &mut self,
+        annotations: &BTreeMap<String, String>,
+        slot: Bytes,
+    ) -> Vec<FieldError> {
+        let mut news = News { annotations, errors: Vec::new() };
+        news.json(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
+        news.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
+        news.json(CONFIG, &mut self.config, ConfigSaid::ours);
+        news.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
+        news.word(POLICY, &mut self.policy, limits::policy, "load-average");
+        let number = "a whole number from -2147483648 to 2147483647";
+        news.word(PRIORITY, &mut self.priority, |text| text.parse().ok(), number);
+        news.word(MODE, &mut self.mode, limits::mode, "act or observe");
+        let time = "a time, as 2026-01-31T08:00:00Z";
+        news.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
+        let mut errors = news.errors;
+        let ours = |name: &&String| name.starts_with("windlass.dev/");
+        for name in annotations.keys().filter(ours).filter(|name| !OURS.contains(&name.as_str())) {
+            let limit = format!("is no annotation of ours, which are {}", OURS.join(", "));
+            errors.push(FieldError::new(name, "", limit));
+        }
+        errors
+    }
+
+    /// What the VM should be, by these annotations and what it says itself.
+    ///
+    /// # Errors
+    /// If a bound is said by nobody, or a maximum is below its minimum.
+    pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<FieldError>> {
+        let config = self.config.unwrap_or_default();
+        let theirs = self.their_config.unwrap_or_default();
+        let target = Target::default();
+        Ok(VmInfo {
+            name,
+            bounds: self.resolve_bounds(defaults)?,
+            target: Target {
+                load_average: config.load.or(theirs.load).unwrap_or(target.load_average),
+                memory: config.memory.or(theirs.memory).unwrap_or(target.memory),
+            },
+            policy: self.policy.or(defaults.policy).unwrap_or(Policy::LoadAverage),
+            load_window: config.window.or(defaults.load_window).unwrap_or(
+                if self.only_the_reference_s() {
+                    LoadWindow::OneMinute
+                } else {
+                    LoadWindow::FifteenSeconds
+                },
+            ),
+            priority: self.priority.or(defaults.priority).unwrap_or(0),
+            mode: self.mode.or(defaults.mode).unwrap_or(Mode::Act),
+            memory_slot: defaults.memory_slot,
+            paused_until: self.paused_until,
+        })
+    }
+
+    /// What both an annotation and the VM itself say, which a VM file must not.
+    pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<FieldError> {
+        let window = self.config.is_some_and(|config| config.window.is_some());
+        [
+            (POLICY, "policy", self.policy.is_some() && defaults.policy.is_some()),
+            (CONFIG, "load_window", window && defaults.load_window.is_some()),
+            (PRIORITY, "priority", self.priority.is_some() && defaults.priority.is_some()),
+            (MODE, "mode", self.mode.is_some() && defaults.mode.is_some()),
+        ]
+        .into_iter()
+        .filter(|(_, _, both)| *both)
+        .map(|(name, key, _)| FieldError::new(name, "", format!("must not stand beside {key}")))
+        .collect()
+    }
+
+    /// Whether nothing of ours describes how the VM scales, and something of theirs does.
+    fn only_the_reference_s(&self) -> bool {
+        let ours = self.bounds.is_some() || self.config.is_some() || self.policy.is_some();
+        !ours && (self.their_bounds.is_some() || self.their_config.is_some())
+    }
+
+    fn resolve_bounds(&self, defaults: &Defaults) -> Result<Bounds, Vec<FieldError>> {
+        let ours = self.bounds.unwrap_or_default();
+        let theirs = self.their_bounds.unwrap_or_default();
+        let own = defaults.bounds;
+        let cpu = |get: fn(&BoundsSaid) -> Option<CpuQuantity>, own: Option<MilliCpu>| {
+            get(&ours).or(get(&theirs)).map(|cpu| cpu.0).or(own)
+        };
+        let mem = |get: fn(&BoundsSaid) -> Option<MemoryQuantity>, own: Option<Bytes>| {
+            get(&ours).or(get(&theirs)).map(|mem| mem.0).or(own)
+        };
+        let min_cpu = cpu(|said| said.min_cpu, own.map(|own| own.min.cpu));
+        let min_mem = mem(|said| said.min_mem, own.map(|own| own.min.mem));
+        let max_cpu = cpu(|said| said.max_cpu, own.map(|own| own.max.cpu));
+        let max_mem = mem(|said| said.max_mem, own.map(|own| own.max.mem));
+        let (Some(min_cpu), Some(min_mem), Some(max_cpu), Some(max_mem)) =
+            (min_cpu, min_mem, max_cpu, max_mem)
+        else {
+            let missing = [
+                ("min.cpu", min_cpu.is_none()),
+                ("min.mem", min_mem.is_none()),
+                ("max.cpu", max_cpu.is_none()),
+                ("max.mem", max_mem.is_none()),
+            ];
+            let missing = missing.into_iter().filter(|(_, missing)| *missing);
+            return Err(missing.map(|(field, _)| said_by_nobody(field)).collect());
+        };
+        let whose = |ours: bool| if ours { BOUNDS } else { THEIR_BOUNDS };
+        limits::bounds(
+            Resources { cpu: min_cpu, mem: min_mem },
+            Resources { cpu: max_cpu, mem: max_mem },
+            [
+                &format!("{}.max.cpu", whose(ours.max_cpu.or(ours.min_cpu).is_some())),
+                &format!("{}.max.mem", whose(ours.max_mem.or(ours.min_mem).is_some())),
+            ],
+        )
+    }
+}
+
+fn said_by_nobody(field: &str) -> FieldError {
+    FieldError::new(
+        format!("{BOUNDS}.{field}"),
+        "",
+        format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it"),
+    )
+}
+
+// === impl BoundsSaid ===
+
+impl BoundsSaid {
+    fn ours(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let json = whole(text)?;
+        known(&json, &[("min", &["cpu", "mem"]), ("max", &["cpu", "mem"])])?;
+        Self::read(text)?.within(slot)
+    }
+
+    fn theirs(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let said = Self::read(text)?.within(slot)?;
+        let fields = [
+            ("min.cpu", said.min_cpu.is_none()),
+            ("min.mem", said.min_mem.is_none()),
+            ("max.cpu", said.max_cpu.is_none()),
+            ("max.mem", said.max_mem.is_none()),
+        ];
+        let missing = fields.into_iter().filter(|(_, missing)| *missing);
+        let missing: Vec<_> =
+            missing.map(|(field, _)| BadBody::Missing { field: field.to_owned() }).collect();
+        if missing.is_empty() { Ok(said) } else { Err(missing) }
+    }
+
+    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
+        go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
+    }
+
+    fn within(self, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let mut errors = Vec::new();
+        for (field, cpu) in [("min.cpu", self.min_cpu), ("max.cpu", self.max_cpu)] {
+            if let Some(CpuQuantity(cpu)) = cpu.filter(|cpu| !limits::cpu(cpu.0)) {
+                errors.push(BadBody::field(field, cpu, "0.05 to 512"));
+            }
+        }
+        for (field, mem) in [("min.mem", self.min_mem), ("max.mem", self.max_mem)] {
+            if let Some(MemoryQuantity(mem)) = mem.filter(|mem| !limits::memory(mem.0, slot)) {
+                let limit = format!("1 to 65535 whole memory slots of {slot}");
+                errors.push(BadBody::field(field, mem, limit));
+            }
+        }
+        if errors.is_empty() { Ok(self) } else { Err(errors) }
+    }
+}
+
+// === impl ConfigSaid ===
+
+impl ConfigSaid {
+    fn ours(text: &str) -> Result<Self, Vec<BadBody>> {
+        let json = whole(text)?;
+        let names = ["loadAverageFractionTarget", "memoryUsageFractionTarget", "loadWindow"];
+        known(&json, &names.map(|name| (name, &[] as &[&str])))?;
+        Self::read(text)
+    }
+
+    /// The window is a word of ours.
+    fn theirs(text: &str) -> Result<Self, Vec<BadBody>> {
+        Ok(Self { window: None, ..Self::read(text)? })
+    }
+
+    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
+        let said: ConfigText =
+            go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])?;
+        let mut errors = Vec::new();
+        if let Some(load) = said.load.filter(|load| !limits::load_target(*load)) {
+            errors.push(BadBody::field("loadAverageFractionTarget", load, "above 0 and below 2"));
+        }
+        if let Some(memory) = said.memory.filter(|memory| !limits::memory_target(*memory)) {
+            let limit = "above 0 and at most 1";
+            errors.push(BadBody::field("memoryUsageFractionTarget", memory, limit));
+        }
+        let window = said.window.as_deref().map(|word| (word, limits::load_window(word)));
+        if let Some((word, None)) = window {
+            errors.push(BadBody::field("loadWindow", word, "5s, 15s or 1m"));
+        }
+        let window = window.and_then(|(_, window)| window);
+        if errors.is_empty() {
+            Ok(Self { load: said.load, memory: said.memory, window })
+        } else {
+            Err(errors)
+        }
+    }
+}
+
+/// What the annotations say by now, and what is wrong with it.
+struct News<'a> {
+    annotations: &'a BTreeMap<String, String>,
+    errors: Vec<FieldError>,
+}
+
+impl News<'_> {
+    /// Takes over JSON if it is valid.
+    fn json<T>(
+        &mut self,
+        name: &'static str,
+        said: &mut Option<T>,
+        read: impl FnOnce(&str) -> Result<T, Vec<BadBody>>,
+    ) {
+        let Some(text) = self.annotations.get(name) else {
+            *said = None;
+            return;
+        };
+        match read(text) {
+            Ok(new) => *said = Some(new),
+            Err(bad) => self.errors.extend(bad.into_iter().map(|bad| explain(name, text, bad))),
+        }
+    }
+
+    /// Takes over a word if it is known.
+    fn word<T>(
+        &mut self,
+        name: &'static str,
+        said: &mut Option<T>,
+        read: impl FnOnce(&str) -> Option<T>,
+        limit: &str,
+    ) {
+        let Some(text) = self.annotations.get(name) else {
+            *said = None;
+            return;
+        };
+        match read(text.trim()) {
+            Some(new) => *said = Some(new),
+            None => {
+                let limit = format!("must be {limit}");
+                self.errors.push(FieldError::new(name, format!("{text:?}"), limit));
+            }
+        }
+    }
+}
+
+fn explain(name: &str, text: &str, bad: BadBody) -> FieldError {
+    match bad {
+        BadBody::NotJson { at, why } => {
+            FieldError::new(name, text, format!("must be JSON, but at byte {at}: {why}"))
+        }
+        BadBody::Field { field, value, expected } if field == "body" => {
+            FieldError::new(name, value, format!("must be {expected}"))
+        }
+        BadBody::Field { field, value, expected } => {
+            FieldError::new(format!("{name}.{field}"), value, format!("must be {expected}"))
+        }
+        BadBody::Missing { field } => FieldError::new(format!("{name}.{field}"), "", "is missing"),
+    }
+}
+
+fn whole(text: &str) -> Result<Json, Vec<BadBody>> {
+    let (json, rest) = parse::first(text.as_bytes()).map_err(|error| vec![error])?;
+    parse::nothing_after(text.as_bytes(), rest).map_err(|error| vec![error])?;
+    Ok(json)
+}
+
+/// Whether an object, and those in it, have no key but these.
+fn known(json: &Json, keys: &[(&str, &[&str])]) -> Result<(), Vec<BadBody>> {
+    let Json::Object(entries) = json else { return Ok(()) };
+    let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
+    let mut errors = Vec::new();
+    for (key, value) in entries {
+        match keys.iter().find(|(name, _)| read::folds(name, key)) {
+            None => errors.push(unknown(key, value, &names)),
+            Some((_, [])) => {}
+            Some((name, inner)) => {
+                let inner: Vec<(&str, &[&str])> =
+                    inner.iter().map(|key| (*key, &[] as &[&str])).collect();
+                let deeper = known(value, &inner).err().unwrap_or_default();
+                errors.extend(deeper.into_iter().map(|bad| match bad {
+                    BadBody::Field { field, value, expected } => {
+                        BadBody::Field { field: format!("{name}.{field}"), value, expected }
+                    }
+                    BadBody::NotJson { .. } | BadBody::Missing { .. } => bad,
+                }));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn unknown(key: &str, value: &Json, names: &[&str]) -> BadBody {
+    BadBody::field(key, value, format!("under a key that we know: {}", names.join(", ")))
+}

@@ -1,0 +1,105 @@
+//! JSON as Go's `encoding/json` reads and writes it, for the reference's messages.
+//!
+//! A request is read as a stream: the first value counts and what follows it is ignored; a
+//! reply must be one value and nothing else. Keys match whatever their case, unknown ones are
+//! ignored, the last of several wins, a missing one leaves the zero value, and so does `null`.
+//! Numbers are kept as text until a field says which number it is, so nothing is rounded on
+//! the way. The one difference: values nested deeper than 512 are refused (Go: 10,000).
+//!
+//! `parse` makes the tree, `read` puts it into fields, `write` makes the text.
+
+pub(crate) mod parse;
+pub(crate) mod read;
+pub(crate) mod write;
+
+pub(crate) use parse::Json;
+pub(crate) use read::{Path, Read, read_object};
+pub(crate) use write::{Write, Writer};
+
+use crate::BadBody;
+
+/// Reads the first value of a body into `message`, as the reference's servers do.
+pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
+    let (json, _rest) = parse::first(body)?;
+    fill(&json)
+}
+
+/// Reads a body that must be one value, as the reference's clients do.
+pub(crate) fn decode_whole<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
+    let (json, rest) = parse::first(body)?;
+    parse::nothing_after(body, rest)?;
+    fill(&json)
+}
+
+/// The text of a message.
+pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
+    let mut writer = Writer::default();
+    message.write(&mut writer);
+    writer.into_bytes()
+}
+
+fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
+    let mut message = T::default();
+    message.read(&Path::Body, json)?;
+    Ok(message)
+}
+
+/// Lets a message be read and written (with `read`: only read) by naming its keys, in the order in which they are
+/// written. `{ … }` in place of a field is an object whose keys belong to the same message.
+macro_rules! keys {
+    ($type:ty { $($keys:tt)* }) => {
+        $crate::go_json::keys!(read $type { $($keys)* });
+
+        impl $crate::go_json::Write for $type {
+            fn write(&self, out: &mut $crate::go_json::Writer) {
+                out.object($crate::go_json::keys!(@write self [] $($keys)*));
+            }
+        }
+    };
+
+    (read $type:ty { $($keys:tt)* }) => {
+        impl $crate::go_json::Read for $type {
+            fn read(
+                &mut self,
+                at: &$crate::go_json::Path<'_>,
+                json: &$crate::go_json::Json,
+            ) -> Result<(), $crate::BadBody> {
+                $crate::go_json::read_object(
+                    at, json, $crate::go_json::keys!(@read self [] $($keys)*),
+                )
+            }
+        }
+    };
+
+    (@read $self:ident [$($done:tt)*]) => { &mut [$($done)*] };
+    (@read $self:ident [$($done:tt)*] $key:literal: { $($inner:tt)* } $(, $($rest:tt)*)?) => {
+        $crate::go_json::keys!(@read $self [
+            $($done)*
+            ($key, &mut $crate::go_json::read::Group(
+                $crate::go_json::keys!(@read $self [] $($inner)*),
+            ) as &mut dyn $crate::go_json::Read),
+        ] $($($rest)*)?)
+    };
+    (@read $self:ident [$($done:tt)*] $key:literal: $($place:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::go_json::keys!(@read $self [
+            $($done)* ($key, &mut $self.$($place).+ as &mut dyn $crate::go_json::Read),
+        ] $($($rest)*)?)
+    };
+
+    (@write $self:ident [$($done:tt)*]) => { &[$($done)*] };
+    (@write $self:ident [$($done:tt)*] $key:literal: { $($inner:tt)* } $(, $($rest:tt)*)?) => {
+        $crate::go_json::keys!(@write $self [
+            $($done)*
+            ($key, &$crate::go_json::write::Group(
+                $crate::go_json::keys!(@write $self [] $($inner)*),
+            ) as &dyn $crate::go_json::Write),
+        ] $($($rest)*)?)
+    };
+    (@write $self:ident [$($done:tt)*] $key:literal: $($place:ident).+ $(, $($rest:tt)*)?) => {
+        $crate::go_json::keys!(@write $self [
+            $($done)* ($key, &$self.$($place).+ as &dyn $crate::go_json::Write),
+        ] $($($rest)*)?)
+    };
+}
+
+pub(crate) use keys;

@@ -1,0 +1,327 @@
+//! Bytes to a tree, with Go's grammar: strict JSON, except that broken UTF-8 and lone
+//! surrogates become U+FFFD.
+//!
+//! Memory in use is a small multiple of the body's length, and the depth is bounded, so a
+//! caller that bounds the body bounds everything.
+
+use crate::BadBody;
+
+/// How deep values may be nested.
+pub(crate) const DEPTH: usize = 512;
+
+/// A value. Keys of an object are in the order of the text, repeated ones included.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Json {
+    Null,
+    Bool(bool),
+    /// As written: nothing is rounded before a field says which number it is.
+    Number(String),
+    Text(String),
+    List(Vec<Json>),
+    Object(Vec<(String, Json)>),
+}
+
+/// The first value of a body, and where it ends.
+pub(crate) fn first(body: &[u8]) -> Result<(Json, usize), BadBody> {
+    let mut parser = Parser { body, at: 0 };
+    let json = parser.value(0)?;
+    Ok((json, parser.at))
+}
+
+/// Whether only white space follows.
+pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
+    let mut parser = Parser { body, at };
+    match parser.peek() {
+        None => Ok(()),
+        Some(_) => Err(parser.bad("something follows the value")),
+    }
+}
+
+struct Parser<'a> {
+    body: &'a [u8],
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn value(&mut self, depth: usize) -> Result<Json, BadBody> {
+        if depth >= DEPTH {
+            return Err(self.bad("nested deeper than 512"));
+        }
+        match self.peek() {
+            None => Err(self.bad("the body ends before the value does")),
+            Some(b'{') => self.object(depth),
+            Some(b'[') => self.list(depth),
+            Some(b'"') => self.text().map(Json::Text),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.word(b"true", Json::Bool(true)),
+            Some(b'f') => self.word(b"false", Json::Bool(false)),
+            Some(b'n') => self.word(b"null", Json::Null),
+            Some(_) => Err(self.bad("no JSON value begins like this")),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Json, BadBody> {
+        self.at += 1;
+        let mut fields = Vec::new();
+        if self.take(b'}') {
+            return Ok(Json::Object(fields));
+        }
+        loop {
+            if self.peek() != Some(b'"') {
+                return Err(self.bad("a key in quotes is expected"));
+            }
+            let key = self.text()?;
+            if !self.take(b':') {
+                return Err(self.bad("a colon is expected after a key"));
+            }
+            fields.push((key, self.value(depth + 1)?));
+            if self.take(b'}') {
+                return Ok(Json::Object(fields));
+            }
+            if !self.take(b',') {
+                return Err(self.bad("a comma or } is expected"));
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Json, BadBody> {
+        self.at += 1;
+        let mut values = Vec::new();
+        if self.take(b']') {
+            return Ok(Json::List(values));
+        }
+        loop {
+            values.push(self.value(depth + 1)?);
+            if self.take(b']') {
+                return Ok(Json::List(values));
+            }
+            if !self.take(b',') {
+                return Err(self.bad("a comma or ] is expected"));
+            }
+        }
+    }
+
+    fn word(&mut self, word: &[u8], json: Json) -> Result<Json, BadBody> {
+        if !self.body[self.at..].starts_with(word) {
+            return Err(self.bad("no JSON value begins like this"));
+        }
+        self.at += word.len();
+        Ok(json)
+    }
+
+    fn number(&mut self) -> Result<Json, BadBody> {
+        let start = self.at;
+        self.skip_one(b"-");
+        match self.byte() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(self.bad("a digit is expected")),
+        }
+        if self.skip_one(b".") {
+            self.digits()?;
+        }
+        if self.skip_one(b"eE") {
+            self.skip_one(b"+-");
+            self.digits()?;
+        }
+        Ok(Json::Number(String::from_utf8_lossy(&self.body[start..self.at]).into_owned()))
+    }
+
+    fn digits(&mut self) -> Result<(), BadBody> {
+        if !matches!(self.byte(), Some(b'0'..=b'9')) {
+            return Err(self.bad("a digit is expected"));
+        }
+        while matches!(self.byte(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self) -> Result<String, BadBody> {
+        self.at += 1;
+        let mut text = Vec::new();
+        loop {
+            match self.byte() {
+                None => return Err(self.bad("a text is not closed")),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(String::from_utf8_lossy(&text).into_owned());
+                }
+                Some(b'\\') => {
+                    let escaped = self.escape()?;
+                    text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
+                }
+                Some(0..=0x1f) => return Err(self.bad("a control character in a text")),
+                Some(byte) => {
+                    text.push(byte);
+                    self.at += 1;
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, BadBody> {
+        self.at += 1;
+        let escaped = match self.byte() {
+            Some(b'"') => '"',
+            Some(b'\\') => '\\',
+            Some(b'/') => '/',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.unicode(),
+            _ => return Err(self.bad("an escape that JSON does not have")),
+        };
+        self.at += 1;
+        Ok(escaped)
+    }
+
+    /// Stands on the `u` of an escape.
+    fn unicode(&mut self) -> Result<char, BadBody> {
+        let first = self.hex()?;
+        if let Some(c) = char::from_u32(first) {
+            return Ok(c);
+        }
+        // Half of a pair; the other half must be a low surrogate, or it is read on its own.
+        let before = self.at;
+        if first < 0xdc00 && self.body[self.at..].starts_with(b"\\u") {
+            self.at += 1;
+            let second = self.hex()?;
+            if (0xdc00..0xe000).contains(&second) {
+                let code = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+                return Ok(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            }
+            self.at = before;
+        }
+        Ok(char::REPLACEMENT_CHARACTER)
+    }
+
+    /// Four hexadecimal digits after the `u` it stands on.
+    fn hex(&mut self) -> Result<u32, BadBody> {
+        self.at += 1;
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.byte().and_then(|b| char::from(b).to_digit(16));
+            let Some(digit) = digit else { return Err(self.bad("four hex digits are expected")) };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.body.get(self.at).copied()
+    }
+
+    /// The next byte that is not white space.
+    fn peek(&mut self) -> Option<u8> {
+        while matches!(self.byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        self.byte()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_one(&mut self, of: &[u8]) -> bool {
+        let found = self.byte().is_some_and(|byte| of.contains(&byte));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn bad(&self, why: &'static str) -> BadBody {
+        BadBody::NotJson { at: self.at, why }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Json {
+        first(text.as_bytes()).unwrap().0
+    }
+
+    #[test]
+    fn every_kind_of_value_is_read() {
+        assert_eq!(
+            parse(r#" {"a": [1, -2.5e+3, "x\u00e9\ud83d\ude00\n", true, false, null], "a": {}}"#),
+            Json::Object(vec![
+                (
+                    "a".into(),
+                    Json::List(vec![
+                        Json::Number("1".into()),
+                        Json::Number("-2.5e+3".into()),
+                        Json::Text("xé😀\n".into()),
+                        Json::Bool(true),
+                        Json::Bool(false),
+                        Json::Null,
+                    ])
+                ),
+                ("a".into(), Json::Object(vec![])),
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_not_unicode_is_replaced() {
+        assert_eq!(parse(r#""\ud800x""#), Json::Text("\u{fffd}x".into()));
+        assert_eq!(parse(r#""\ud800\u0041""#), Json::Text("\u{fffd}A".into()));
+        assert_eq!(first(b"\"a\xffb\"").unwrap().0, Json::Text("a\u{fffd}b".into()));
+    }
+
+    #[test]
+    fn what_follows_the_first_value_is_left_alone() {
+        assert_eq!(first(b" {}garbage").unwrap(), (Json::Object(vec![]), 3));
+        assert_eq!(first(b"null]").unwrap(), (Json::Null, 4));
+        assert!(nothing_after(b"{} \r\n\t", 2).is_ok());
+        assert!(nothing_after(b"{} x", 2).is_err());
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused_with_its_place() {
+        for (text, at) in [
+            ("", 0),
+            ("  ", 2),
+            ("{", 1),
+            ("{\"a\"}", 4),
+            ("{\"a\":1,}", 7),
+            ("{a:1}", 1),
+            ("[1 2]", 3),
+            ("[1,]", 3),
+            ("01x", 3),
+            ("-", 1),
+            ("1.", 2),
+            ("1e", 2),
+            ("nul", 0),
+            ("NaN", 0),
+            ("\"a", 2),
+            ("\"\u{1}\"", 1),
+            ("\"\\x\"", 2),
+            ("\"\\u00g0\"", 5),
+            ("'a'", 0),
+        ] {
+            match first(text.as_bytes()).and_then(|(_, end)| nothing_after(text.as_bytes(), end)) {
+                Err(BadBody::NotJson { at: found, .. }) if text != "01x" => {
+                    assert_eq!(found, at, "{text}");
+                }
+                Err(BadBody::NotJson { .. }) => {}
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(first(nested(DEPTH).as_bytes()).is_ok());
+        assert!(first(nested(DEPTH + 1).as_bytes()).is_err());
+        assert!(first("[".repeat(1_000_000).as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,315 @@
+//! A tree into fields, with Go's rules: see [`super`].
+//!
+//! [`Read::read`] changes a value in place, so that what is missing or `null` leaves it as it
+//! was, and a key that comes twice is merged as Go merges it. Errors name the field.
+
+use super::Json;
+use crate::quantity::QuantityError;
+use crate::{AgentId, BadBody, InformantVersion, PluginVersion, Sequence};
+use std::fmt;
+use uuid::Uuid;
+
+/// Something that a JSON value can be put into.
+pub(crate) trait Read {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
+}
+
+/// Where a value stands in the body.
+#[derive(Clone, Copy)]
+pub(crate) enum Path<'a> {
+    Body,
+    Key(&'a Path<'a>, &'a str),
+}
+
+/// The keys of an object that has no type of its own.
+pub(crate) struct Group<'a, 'b>(pub(crate) &'a mut [(&'b str, &'a mut dyn Read)]);
+
+/// Reads the keys of an object into fields; unknown keys are ignored.
+pub(crate) fn read_object(
+    at: &Path<'_>,
+    json: &Json,
+    fields: &mut [(&str, &mut dyn Read)],
+) -> Result<(), BadBody> {
+    let entries = match json {
+        Json::Null => return Ok(()),
+        Json::Object(entries) => entries,
+        Json::Bool(_) | Json::Number(_) | Json::Text(_) | Json::List(_) => {
+            return Err(wrong(at, json, "an object"));
+        }
+    };
+    for (key, value) in entries {
+        let exact = fields.iter().position(|(name, _)| name == key);
+        let found = exact.or_else(|| fields.iter().position(|(name, _)| folds(name, key)));
+        if let Some(index) = found {
+            let (name, field) = &mut fields[index];
+            field.read(&Path::Key(at, name), value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of a value of the wrong kind or out of range.
+pub(crate) fn wrong(at: &Path<'_>, json: &Json, expected: impl fmt::Display) -> BadBody {
+    BadBody::field(at, json, expected)
+}
+
+/// An amount, from a text or a bare number; `null` is zero.
+pub(crate) fn quantity<T: Default>(
+    at: &Path<'_>,
+    json: &Json,
+    parse: impl Fn(&str) -> Result<T, QuantityError>,
+) -> Result<T, BadBody> {
+    match json {
+        Json::Null => Ok(T::default()),
+        Json::Number(text) | Json::Text(text) => {
+            parse(text).map_err(|error| wrong(at, json, error))
+        }
+        Json::Bool(_) | Json::List(_) | Json::Object(_) => {
+            Err(wrong(at, json, QuantityError::Form))
+        }
+    }
+}
+
+/// Go's case folding: ASCII, and the two letters beyond it that fold into ASCII.
+pub(crate) fn folds(name: &str, key: &str) -> bool {
+    let fold = |c: char| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        _ => c.to_ascii_lowercase(),
+    };
+    name.chars().map(fold).eq(key.chars().map(fold))
+}
+
+// === impl Path ===
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Body => f.write_str("body"),
+            Self::Key(Self::Body, key) => f.write_str(key),
+            Self::Key(parent, key) => write!(f, "{parent}.{key}"),
+        }
+    }
+}
+
+// === impl Json ===
+
+/// As an error shows it: scalars as written, the rest by kind.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Number(text) => f.write_str(text),
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::List(_) => f.write_str("a list"),
+            Self::Object(_) => f.write_str("an object"),
+        }
+    }
+}
+
+// === impl Read ===
+
+impl Read for Group<'_, '_> {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        read_object(at, json, self.0)
+    }
+}
+
+/// Go's pointer: `null` is nothing.
+impl<T: Read + Default> Read for Option<T> {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        if *json == Json::Null {
+            *self = None;
+            return Ok(());
+        }
+        self.get_or_insert_default().read(at, json)
+    }
+}
+
+impl Read for bool {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        match json {
+            Json::Null => {}
+            Json::Bool(value) => *self = *value,
+            Json::Number(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
+                return Err(wrong(at, json, "true or false"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for String {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        match json {
+            Json::Null => {}
+            Json::Text(text) => self.clone_from(text),
+            Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Object(_) => {
+                return Err(wrong(at, json, "a text"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Read for u16 {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        read_number(self, at, json, "a whole number from 0 to 65535")
+    }
+}
+
+impl Read for u32 {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        read_number(self, at, json, "a whole number from 0 to 4294967295")
+    }
+}
+
+impl Read for u64 {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        read_number(self, at, json, "a whole number from 0 to 18446744073709551615")
+    }
+}
+
+impl Read for f32 {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        const EXPECTED: &str = "a number of at most 3.4e38";
+        let mut value = *self;
+        read_number(&mut value, at, json, EXPECTED)?;
+        if !value.is_finite() {
+            return Err(wrong(at, json, EXPECTED));
+        }
+        *self = value;
+        Ok(())
+    }
+}
+
+impl Read for f64 {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        const EXPECTED: &str = "a number of at most 1.8e308";
+        let mut value = *self;
+        read_number(&mut value, at, json, EXPECTED)?;
+        if !value.is_finite() {
+            return Err(wrong(at, json, EXPECTED));
+        }
+        *self = value;
+        Ok(())
+    }
+}
+
+impl Read for AgentId {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        let mut text = String::new();
+        text.read(at, json)?;
+        if *json != Json::Null {
+            *self = Uuid::parse_str(&text).map_err(|_| wrong(at, json, "a UUID"))?.into();
+        }
+        Ok(())
+    }
+}
+
+impl Read for Sequence {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        let mut number = self.number();
+        number.read(at, json)?;
+        *self = Self::from_number(number);
+        Ok(())
+    }
+}
+
+impl Read for PluginVersion {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        let mut number = self.number();
+        number.read(at, json)?;
+        *self = Self::from_number(number);
+        Ok(())
+    }
+}
+
+impl Read for InformantVersion {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        let mut number = self.number();
+        number.read(at, json)?;
+        *self = Self::from_number(number);
+        Ok(())
+    }
+}
+
+/// A number as its type reads it; the grammar was checked when the text was cut out.
+fn read_number<T: std::str::FromStr>(
+    number: &mut T,
+    at: &Path<'_>,
+    json: &Json,
+    expected: &str,
+) -> Result<(), BadBody> {
+    match json {
+        Json::Null => Ok(()),
+        Json::Number(text) => {
+            *number = text.parse().map_err(|_| wrong(at, json, expected))?;
+            Ok(())
+        }
+        Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
+            Err(wrong(at, json, expected))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::go_json::{decode_first, keys};
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Shelf {
+        count: u16,
+        label: String,
+        inner: Option<bool>,
+    }
+
+    keys!(Shelf { "countOf": count, "nested": { "label": label, "skip": inner } });
+
+    fn shelf(text: &str) -> Result<Shelf, String> {
+        decode_first(text.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn keys_match_whatever_their_case() {
+        let wanted = Shelf { count: 7, label: "x".into(), inner: Some(true) };
+        for text in [
+            r#"{"countOf":7,"nested":{"label":"x","skip":true}}"#,
+            r#"{"COUNTOF":7,"NeSted":{"LABEL":"x","ſKip":true},"other":[{}]}trailing"#,
+            r#"{"countOf":1,"nested":{"skip":true},"nested":{"label":"x"},"countof":7}"#,
+            r#"{"countOf":7,"countOf":null,"nested":{"label":"x","label":null,"skip":true}}"#,
+        ] {
+            assert_eq!(shelf(text).as_ref(), Ok(&wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn missing_and_null_are_zero() {
+        for text in ["{}", "null", r#"{"countOf":null,"nested":null}"#, r#"{"nested":{}}"#] {
+            assert_eq!(shelf(text), Ok(Shelf::default()), "{text}");
+        }
+        assert_eq!(
+            shelf(r#"{"nested":{"skip":true,"skip":null}}"#),
+            Ok(Shelf::default()),
+            "null takes a pointer away"
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_field_the_value_and_the_limit() {
+        for (text, error) in [
+            ("[]", "body: a list is not an object"),
+            (r#"{"countOf":70000}"#, "countOf: 70000 is not a whole number from 0 to 65535"),
+            (r#"{"countOf":-1}"#, "countOf: -1 is not a whole number from 0 to 65535"),
+            (r#"{"countOf":1.0}"#, "countOf: 1.0 is not a whole number from 0 to 65535"),
+            (r#"{"countOf":1e2}"#, "countOf: 1e2 is not a whole number from 0 to 65535"),
+            (r#"{"countOf":"1"}"#, "countOf: \"1\" is not a whole number from 0 to 65535"),
+            (r#"{"nested":3}"#, "nested: 3 is not an object"),
+            (r#"{"nested":{"label":3}}"#, "nested.label: 3 is not a text"),
+            (r#"{"nested":{"SKIP":"no"}}"#, "nested.skip: \"no\" is not true or false"),
+        ] {
+            assert_eq!(shelf(text), Err(error.to_owned()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Kubernetes quantities, as the reference reads and writes them.
+//!
+//! Read: `2`, `0.25`, `1e3`, `250m`, `1536Mi`, `2k`; what does not divide is rounded up. A
+//! negative amount, or one that does not fit, is refused; the reference lets both wrap around.
+//! Written: the canonical form, the largest suffix that keeps a whole number.
+
+use crate::go_json::{Json, Path, Read, Write, Writer, read};
+use crate::{BadBody, Bytes, MilliCpu};
+use std::fmt;
+use thiserror::Error;
+
+/// The largest amount that a quantity holds, in its smallest unit.
+const LARGEST: u64 = i64::MAX.unsigned_abs();
+
+/// How many digits are looked at; what is beyond them only rounds up.
+const DIGITS: usize = 20;
+
+/// Why a text is no amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum QuantityError {
+    /// Not in the form of a quantity.
+    #[error("a quantity, as 250m, 0.5, 2 or 512Mi")]
+    Form,
+    /// Below zero.
+    #[error("a quantity of zero or more")]
+    Negative,
+    /// More than fits.
+    #[error("a quantity that fits into 63 bits")]
+    TooLarge,
+}
+
+/// CPU in the written form of a quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuQuantity(pub(crate) MilliCpu);
+
+/// Memory in the written form of a quantity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemoryQuantity(pub(crate) Bytes);
+
+/// Reads an amount of CPU.
+///
+/// # Errors
+/// If the text is no quantity, below zero, or does not fit.
+pub fn cpu(text: &str) -> Result<MilliCpu, QuantityError> {
+    scaled(text, 3).map(MilliCpu::from_milli)
+}
+
+/// Reads an amount of memory, in bytes.
+///
+/// # Errors
+/// If the text is no quantity, below zero, or does not fit.
+pub fn memory(text: &str) -> Result<Bytes, QuantityError> {
+    scaled(text, 0).map(Bytes::from_bytes)
+}
+
+// === impl CpuQuantity ===
+
+impl fmt::Display for CpuQuantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let milli = self.0.milli();
+        if milli.is_multiple_of(1000) { canonical(f, milli / 1000) } else { write!(f, "{milli}m") }
+    }
+}
+
+impl Read for CpuQuantity {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        self.0 = read::quantity(at, json, cpu)?;
+        Ok(())
+    }
+}
+
+impl Write for CpuQuantity {
+    fn write(&self, out: &mut Writer) {
+        out.text(&self.to_string());
+    }
+}
+
+// === impl MemoryQuantity ===
+
+impl fmt::Display for MemoryQuantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        canonical(f, self.0.bytes())
+    }
+}
+
+impl Read for MemoryQuantity {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        self.0 = read::quantity(at, json, memory)?;
+        Ok(())
+    }
+}
+
+impl Write for MemoryQuantity {
+    fn write(&self, out: &mut Writer) {
+        out.text(&self.to_string());
+    }
+}
+
+/// Binary suffixes from 1024 on, decimal ones below, which leaves `1k` for a thousand.
+fn canonical(f: &mut fmt::Formatter<'_>, amount: u64) -> fmt::Result {
+    let (base, suffixes): (u64, &[&str]) = if amount < 1024 {
+        (1000, &["", "k"])
+    } else {
+        (1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+    };
+    let (mut amount, mut power) = (amount, 0);
+    while amount != 0 && amount.is_multiple_of(base) && power + 1 < suffixes.len() {
+        amount /= base;
+        power += 1;
+    }
+    write!(f, "{amount}{}", suffixes[power])
+}
+
+/// The amount times ten to the power of `decimals`, rounded up.
+fn scaled(text: &str, decimals: i64) -> Result<u64, QuantityError> {
+    let parts = Parts::cut(text.trim()).ok_or(QuantityError::Form)?;
+    let (decimal, binary) = exponents(parts.suffix).ok_or(QuantityError::Form)?;
+
+    let digits = format!("{}{}", parts.whole, parts.fraction);
+    let digits = digits.trim_start_matches('0');
+    let kept = &digits[..digits.len().min(DIGITS)];
+    let dropped = &digits[kept.len()..];
+    let mut amount: u128 =
+        if kept.is_empty() { 0 } else { kept.parse().or(Err(QuantityError::Form))? };
+    if amount == 0 {
+        return Ok(0);
+    }
+    if parts.negative {
+        return Err(QuantityError::Negative);
+    }
+    amount += u128::from(dropped.bytes().any(|digit| digit != b'0'));
+
+    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let power = decimal
+        .saturating_add(decimals)
+        .saturating_add(length(dropped))
+        .saturating_sub(length(parts.fraction));
+    // Twenty digits and sixty bits fit into 127.
+    let amount = amount << binary;
+    let tens = u32::try_from(power.unsigned_abs()).ok().and_then(|n| 10u128.checked_pow(n));
+    let amount = match (power >= 0, tens) {
+        (true, Some(tens)) => amount.checked_mul(tens).ok_or(QuantityError::TooLarge)?,
+        (true, None) => return Err(QuantityError::TooLarge),
+        (false, Some(tens)) => amount.div_ceil(tens),
+        (false, None) => 1,
+    };
+    match u64::try_from(amount) {
+        Ok(amount) if amount <= LARGEST => Ok(amount),
+        Ok(_) | Err(_) => Err(QuantityError::TooLarge),
+    }
+}
+
+/// The parts of a written quantity.
+struct Parts<'a> {
+    negative: bool,
+    whole: &'a str,
+    fraction: &'a str,
+    suffix: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// As the reference cuts: a sign, digits, a fraction and a suffix, each of which may be
+    /// empty; a text without a digit is zero.
+    fn cut(text: &'a str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let (whole, rest) = digits(unsigned);
+        let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
+        Some(Self { negative: text.starts_with('-'), whole, fraction, suffix })
+    }
+}
+
+/// Leading digits, and what follows them.
+fn digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// Powers of ten and of two that a suffix stands for.
+fn exponents(suffix: &str) -> Option<(i64, u32)> {
+    Some(match suffix {
+        "n" => (-9, 0),
+        "u" => (-6, 0),
+        "m" => (-3, 0),
+        "" => (0, 0),
+        "k" => (3, 0),
+        "M" => (6, 0),
+        "G" => (9, 0),
+        "T" => (12, 0),
+        "P" => (15, 0),
+        "E" => (18, 0),
+        "Ki" => (0, 10),
+        "Mi" => (0, 20),
+        "Gi" => (0, 30),
+        "Ti" => (0, 40),
+        "Pi" => (0, 50),
+        "Ei" => (0, 60),
+        _ => {
+            let exponent = suffix.strip_prefix(['e', 'E'])?;
+            let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            if unsigned.is_empty() || !unsigned.bytes().all(|b| b.is_ascii_digit()) {
+                return None;
+            }
+            (exponent.parse().ok()?, 0)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_read_in_every_form_and_rounded_up() {
+        for (text, milli) in [
+            ("0", 0),
+            ("2", 2000),
+            ("0.25", 250),
+            ("250m", 250),
+            ("1e3", 1_000_000),
+            ("1E-1", 100),
+            ("1e+1", 10_000),
+            ("2k", 2_000_000),
+            ("0.0001", 1),
+            ("100n", 1),
+            ("1.0005", 1001),
+            (" 1 ", 1000),
+            ("+1", 1000),
+            (".5", 500),
+            ("1.", 1000),
+            ("1Ki", 1_024_000),
+            ("0.5Ki", 512_000),
+            ("00000000000000000000000000000000000001", 1000),
+            ("0.00000000000000000000000000000000000001", 1),
+            ("-0", 0),
+            ("1e-99999", 1),
+            ("m", 0),
+        ] {
+            assert_eq!(cpu(text), Ok(MilliCpu::from_milli(milli)), "{text}");
+        }
+    }
+
+    #[test]
+    fn memory_is_read_in_bytes_and_rounded_up() {
+        for (text, bytes) in [
+            ("1Gi", 1 << 30),
+            ("1536Mi", 1536 << 20),
+            ("1.5Gi", 1536 << 20),
+            ("1G", 1_000_000_000),
+            ("1m", 1),
+            ("1500m", 2),
+            ("7Ei", 7 << 60),
+            ("9223372036854775807", LARGEST),
+            ("0.1Ki", 103),
+            ("9223372036854775806.00000000000000000000001", LARGEST),
+        ] {
+            assert_eq!(memory(text), Ok(Bytes::from_bytes(bytes)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_amount_is_refused() {
+        use QuantityError::{Form, Negative, TooLarge};
+        for (text, error) in [
+            ("", Form),
+            (" ", Form),
+            ("x", Form),
+            ("1 Gi", Form),
+            ("1GiB", Form),
+            ("1e", Form),
+            ("1e+", Form),
+            ("1e1.5", Form),
+            ("1m3", Form),
+            ("--1", Form),
+            ("0x10", Form),
+            ("NaN", Form),
+            ("1e99999999999999999999", Form),
+            ("-1", Negative),
+            ("-0.1m", Negative),
+            ("9223372036854775808", TooLarge),
+            ("8Ei", TooLarge),
+            ("1e99", TooLarge),
+            ("1e99999", TooLarge),
+            ("99999999999999999999999999999999999999999999", TooLarge),
+        ] {
+            assert_eq!(memory(text), Err(error), "{text}");
+        }
+        assert_eq!(cpu("9223372036854775807"), Err(TooLarge));
+    }
+
+    #[test]
+    fn amounts_are_written_in_the_canonical_form() {
+        for (milli, text) in [
+            (0, "0"),
+            (250, "250m"),
+            (1500, "1500m"),
+            (2000, "2"),
+            (1_000_000, "1k"),
+            (1_024_000, "1Ki"),
+            (1_500_500, "1500500m"),
+        ] {
+            assert_eq!(CpuQuantity(MilliCpu::from_milli(milli)).to_string(), text);
+        }
+        for (bytes, text) in [
+            (0, "0"),
+            (512, "512"),
+            (1000, "1k"),
+            (1024, "1Ki"),
+            (1 << 30, "1Gi"),
+            (1536 << 20, "1536Mi"),
+            ((1 << 30) + 1, "1073741825"),
+            (1 << 60, "1Ei"),
+        ] {
+            assert_eq!(MemoryQuantity(Bytes::from_bytes(bytes)).to_string(), text);
+        }
+    }
+}

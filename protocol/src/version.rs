@@ -1,0 +1,155 @@
+//! Versions of the two protocols, and ranges of them.
+//!
+//! On the wire a version is a small number and zero is not one; people read `v2.0`. A version
+//! from the future has a number and no name, and still prints. Peers state the range they
+//! speak, both ends included; the latest that both speak is used.
+
+use std::fmt;
+
+/// A version of the protocol between agent and plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PluginVersion(u32);
+
+/// A version of the protocol between agent and informant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct InformantVersion(u32);
+
+/// A range of versions, both ends included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Versions<V> {
+    /// The oldest that is spoken.
+    pub min: V,
+    /// The latest that is spoken.
+    pub max: V,
+}
+
+// === impl PluginVersion ===
+
+impl PluginVersion {
+    /// Fractional CPUs, memory in 16-bit slots.
+    pub const V2_0: Self = Self(3);
+
+    /// What this release speaks.
+    pub const SPOKEN: Versions<Self> = Versions { min: Self::V2_0, max: Self::V2_0 };
+
+    /// The version of this number.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// As a number, for the wire.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is a version at all: zero is what a body without one decodes to.
+    pub const fn is_valid(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl fmt::Display for PluginVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        name(f, self.0, &["v1.0", "v1.1", "v2.0"])
+    }
+}
+
+// === impl InformantVersion ===
+
+impl InformantVersion {
+    /// Numbered messages that carry the agent's id.
+    pub const V2_0: Self = Self(4);
+
+    /// What this release speaks.
+    pub const SPOKEN: Versions<Self> = Versions { min: Self::V2_0, max: Self::V2_0 };
+
+    /// The version of this number.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// As a number, for the wire.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is a version at all: zero is what a body without one decodes to.
+    pub const fn is_valid(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl fmt::Display for InformantVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        name(f, self.0, &["v1.0", "v1.1", "v1.2", "v2.0"])
+    }
+}
+
+// === impl Versions ===
+
+impl<V: Copy + Ord> Versions<V> {
+    /// The range of one version.
+    pub const fn only(version: V) -> Self {
+        Self { min: version, max: version }
+    }
+
+    /// The latest version that both ranges hold, if there is one.
+    pub fn latest_shared(self, other: Self) -> Option<V> {
+        let (min, max) = (self.min.max(other.min), self.max.min(other.max));
+        (max >= min).then_some(max)
+    }
+
+    /// Whether the range holds this version.
+    pub fn contains(self, version: V) -> bool {
+        self.min <= version && version <= self.max
+    }
+}
+
+/// `v1.0 to v2.0`, or the one version.
+impl<V: fmt::Display + PartialEq> fmt::Display for Versions<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.min == self.max {
+            write!(f, "{}", self.min)
+        } else {
+            write!(f, "{} to {}", self.min, self.max)
+        }
+    }
+}
+
+/// The name of a version in the reference's words, for every number that there is.
+fn name(f: &mut fmt::Formatter<'_>, number: u32, names: &[&str]) -> fmt::Result {
+    let Some(index) = number.checked_sub(1) else { return f.pad("<invalid: zero>") };
+    let known = usize::try_from(index).ok().and_then(|index| names.get(index));
+    match (known, names.last()) {
+        (Some(known), _) => f.pad(known),
+        (None, Some(latest)) => {
+            let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
+            write!(f, "<unknown = {latest} + {}>", number.saturating_sub(count))
+        }
+        (None, None) => write!(f, "<unknown = {number}>"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(min: u32, max: u32) -> Versions<InformantVersion> {
+        Versions { min: InformantVersion(min), max: InformantVersion(max) }
+    }
+
+    #[test]
+    fn the_latest_that_both_speak_is_used() {
+        assert_eq!(range(1, 4).latest_shared(range(4, 9)), Some(InformantVersion::V2_0));
+        assert_eq!(range(1, 3).latest_shared(range(2, 9)), Some(InformantVersion(3)));
+        assert_eq!(range(1, 3).latest_shared(range(4, 9)), None);
+        assert_eq!(range(4, 1).latest_shared(range(1, 9)), None, "an empty range shares nothing");
+    }
+
+    #[test]
+    fn ranges_print_in_the_reference_s_words() {
+        assert_eq!(range(4, 4).to_string(), "v2.0");
+        assert_eq!(range(1, 3).to_string(), "v1.0 to v1.2");
+        assert_eq!(range(0, 6).to_string(), "<invalid: zero> to <unknown = v2.0 + 2>");
+    }
+}
