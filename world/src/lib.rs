@@ -1,1 +1,24 @@
-//! (to be written)
+//! The one model of guests, hypervisors, a node, its network and time.
+//!
+//! A [`World`] runs the real cores (scaler, informant, books) in one thread under virtual
+//! time. It knows the truth: what each hypervisor has, what each guest uses, what was agreed. It
+//! loses, delays and repeats what the parts say to each other, stops and restarts them, and
+//! notes each [`Violation`] of a law when it happens. Everything follows from one seed.
+//!
+//! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
+//! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books;
+//! [`laws`] what is checked, and when.
+
+pub mod agent;
+pub mod chance;
+pub mod guest;
+pub mod informant;
+pub mod laws;
+pub mod node;
+pub mod queue;
+pub mod world;
+
+pub use chance::{Chance, Faults};
+pub use guest::GuestSpec;
+pub use laws::{Law, Violation};
+pub use world::{Setup, Step, World};

@@ -1,1 +1,10 @@
-//! (to be written)
+//! The books of a node: what is promised to its VMs, and to whom what is left goes.
+//!
+//! [`Books`] is a plain value that is asked and answers; it has no clock and does no I/O. The
+//! shell in `windlass-plugin` puts it behind HTTP, a program tells it which VMs there are.
+
+pub mod books;
+pub mod shortage;
+
+pub use books::{Books, BooksError, Granted, VmRecord};
+pub use shortage::{Axis, Shortage};

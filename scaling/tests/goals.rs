@@ -1,0 +1,147 @@
+//! The arithmetic of goals, as tables: worked examples of the reference, and what is absurd.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use windlass_protocol::{
+    Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
+    Resources, ShrinkCpu, Signal, Target, VmInfo, VmName,
+};
+use windlass_scaling::{Goal, Inputs, Loads, Sample, Urgency, goal, load};
+
+const NOW: Moment = Moment::from_millis(1_000);
+
+#[test]
+fn a_compute_unit_is_not_a_vcpu() {
+    // The reference's bug #421: at a quarter vCPU per unit, 3.6 of load at 0.9 needs 16 units.
+    let unit = ComputeUnit::new(MilliCpu::from_milli(250), Bytes::from_gib(1)).unwrap();
+    for (value, target, units) in
+        [(3.6, 0.9, 16.0), (0.8, 0.9, 3.56), (0.6, 0.9, 2.67), (0.1, 0.9, 0.44), (0.0, 0.9, 0.0)]
+    {
+        let got = load::units(Some(value), target, unit).unwrap();
+        assert!((got - units).abs() < 0.01, "{value} at {target}: {got}, not {units}");
+    }
+    for absurd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.1, 1e300] {
+        assert_eq!(load::units(Some(absurd), 0.9, unit), None, "{absurd}");
+    }
+}
+
+#[test]
+fn the_larger_count_sets_both_axes_and_each_is_clamped() {
+    for (given, size, signal) in [
+        // load, MiB used: vCPUs, MiB; who won
+        ((Some(0.0), Some(40)), (1, 256), Signal::Idle),
+        ((Some(1.8), Some(40)), (2, 512), Signal::Load),
+        ((Some(2.3), Some(40)), (3, 768), Signal::Load),
+        ((Some(9.0), Some(40)), (4, 1024), Signal::Load),
+        ((Some(0.2), Some(100)), (2, 512), Signal::Memory),
+        ((Some(0.2), Some(300)), (3, 768), Signal::Memory),
+        ((Some(2.3), Some(100)), (3, 768), Signal::Load),
+    ] {
+        let goal = goal_of(given, (1, 256), None);
+        assert_eq!((goal.size, goal.reason.signal), (vm_size(size), signal), "{given:?}");
+    }
+    let most = goal_of((Some(9.0), Some(40)), (1, 256), None);
+    assert_eq!((most.reason.cpu, most.reason.mem), (Some(Clip::Maximum), Some(Clip::Maximum)));
+    let least = goal_of((Some(0.0), Some(0)), (2, 512), None);
+    assert_eq!(least.size, vm_size((1, 256)));
+}
+
+#[test]
+fn what_is_missing_never_shrinks_a_vm_and_growth_goes_on() {
+    for (given, has, size, signal) in [
+        ((None, Some(40)), (3, 768), (3, 768), Signal::Missing),
+        ((Some(0.0), None), (3, 768), (3, 768), Signal::Missing),
+        ((None, None), (3, 768), (3, 768), Signal::Missing),
+        ((Some(f64::NAN), Some(40)), (3, 768), (3, 768), Signal::Missing),
+        ((Some(2.7), None), (1, 256), (3, 768), Signal::Load),
+        ((None, Some(300)), (1, 256), (3, 768), Signal::Memory),
+    ] {
+        let goal = goal_of(given, has, None);
+        assert_eq!((goal.size, goal.reason.signal), (vm_size(size), signal), "{given:?}");
+    }
+}
+
+#[test]
+fn a_call_for_more_is_one_unit_above_what_it_had() {
+    let call = |cpu, mem| Some(Urgency { base: vm_size((2, 512)), cpu, mem });
+    for (urgency, size, signal) in [
+        (call(false, true), (3, 768), Signal::Urgent),
+        (call(true, false), (3, 768), Signal::Urgent),
+        (call(false, false), (1, 256), Signal::Idle),
+        (None, (1, 256), Signal::Idle),
+    ] {
+        let goal = goal_of((Some(0.0), Some(40)), (2, 512), urgency);
+        assert_eq!((goal.size, goal.reason.signal), (vm_size(size), signal), "{urgency:?}");
+    }
+}
+
+#[test]
+fn sizes_are_in_the_grain_of_slot_and_driver() {
+    let mib = Bytes::from_mib;
+    for (boot, step, slot, wanted, max, size) in [
+        (256, 2, 128, 300, 1024, 384),
+        (200, 2, 128, 300, 1024, 384),
+        (200, 128, 128, 300, 1024, 456),
+        (256, 2, 128, 5000, 1024, 1024),
+        (256, 128, 128, 1000, 1000, 896),
+        (256, 2, 128, 10, 1024, 256),
+    ] {
+        let mut can = can();
+        can.min.mem = mib(boot);
+        can.memory_step = mib(step);
+        let max = Resources::new(MilliCpu::from_cores(4), mib(max));
+        let wanted = Resources::new(MilliCpu::from_milli(1500), mib(wanted));
+        let got = goal::in_grain(wanted, &can, mib(slot), max);
+        assert_eq!(got, Resources::new(MilliCpu::from_cores(2), mib(size)), "{wanted}");
+    }
+}
+
+fn goal_of(
+    (load, used): (Option<f64>, Option<u64>),
+    has: (u64, u64),
+    urgency: Option<Urgency>,
+) -> Goal {
+    let sample = Sample {
+        at: NOW,
+        loads: Loads { fifteen_seconds: load, ..Loads::default() },
+        total: used.map(|_| Bytes::from_mib(800)),
+        available: used.map(|used| Bytes::from_mib(800 - used)),
+        online: None,
+    };
+    goal::goal(&Inputs {
+        info: &info(),
+        unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)).unwrap(),
+        can: &can(),
+        sample: Some(&sample),
+        has: vm_size(has),
+        urgency,
+    })
+}
+
+fn vm_size((cores, mib): (u64, u64)) -> Resources {
+    Resources::new(MilliCpu::from_cores(cores), Bytes::from_mib(mib))
+}
+
+fn info() -> VmInfo {
+    VmInfo {
+        name: VmName::on_host("a"),
+        bounds: Bounds { min: vm_size((1, 256)), max: vm_size((4, 1024)) },
+        target: Target::default(),
+        policy: Policy::LoadAverage,
+        load_window: LoadWindow::FifteenSeconds,
+        priority: 0,
+        mode: Mode::Act,
+        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        paused_until: None,
+    }
+}
+
+fn can() -> Capabilities {
+    Capabilities {
+        cpu_step: MilliCpu::from_cores(1),
+        memory_step: Bytes::from_mib(2),
+        shrink_cpu: ShrinkCpu::Parking,
+        shrink_memory: true,
+        min: vm_size((1, 256)),
+        max: vm_size((8, 4096)),
+    }
+}

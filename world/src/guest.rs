@@ -1,0 +1,274 @@
+//! A VM: its hypervisor, its kernel, its load. This is the truth that laws are checked against.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+use windlass_informant_core::{Change, MachineSeen, Memory};
+use windlass_protocol::{
+    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, Seen, ShrinkCpu,
+};
+use windlass_scaling::{Loads, Sample};
+
+/// What a guest's kernel keeps and does not count in `MemTotal`.
+const OVERHEAD: Bytes = Bytes::from_mib(38);
+/// What a guest uses when nothing runs in it.
+const IDLE_USE: Bytes = Bytes::from_mib(40);
+/// Memory moves by this much at a time, this often.
+const MOVES: Bytes = Bytes::from_mib(128);
+pub(crate) const MOVES_EVERY: Duration = Duration::from_millis(100);
+const BLOCK: Bytes = Bytes::from_mib(2);
+
+/// How a VM is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GuestSpec {
+    /// Boot memory.
+    pub boot: Bytes,
+    /// Memory that can be added.
+    pub addable: Bytes,
+    /// vCPUs at boot.
+    pub vcpus: u32,
+    /// vCPUs at most.
+    pub max_vcpus: u32,
+}
+
+/// A VM.
+#[derive(Clone, Debug)]
+pub(crate) struct Guest {
+    spec: GuestSpec,
+    plugged: u32,
+    online: BTreeSet<u32>,
+    requested: Bytes,
+    size: Bytes,
+    /// Counts restarts of the guest.
+    pub(crate) boot: u64,
+    /// The guest does not give memory back, whatever it agreed to.
+    pub(crate) stuck: bool,
+    /// Demand for CPU, in runnable tasks.
+    load: f64,
+    averages: [f64; 3],
+    averaged_at: Moment,
+    /// What the workload uses, beyond what is used when idle.
+    used: Bytes,
+    /// Times that what was in use did not fit.
+    pub(crate) ooms: u64,
+    /// The metrics lie or say nothing.
+    pub(crate) muted: Option<Muted>,
+}
+
+/// How metrics are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Muted {
+    /// No answer.
+    Silent,
+    /// Load is not among them.
+    NoLoad,
+    /// Memory is not among them.
+    NoMemory,
+    /// Every figure is NaN.
+    NotANumber,
+}
+
+// === impl Guest ===
+
+impl Guest {
+    pub(crate) fn new(spec: GuestSpec, now: Moment) -> Self {
+        Self {
+            spec,
+            plugged: spec.vcpus,
+            online: (0..spec.vcpus).collect(),
+            requested: Bytes::ZERO,
+            size: Bytes::ZERO,
+            boot: 1,
+            stuck: false,
+            load: 0.0,
+            averages: [0.0; 3],
+            averaged_at: now,
+            used: Bytes::ZERO,
+            ooms: 0,
+            muted: None,
+        }
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            cpu_step: MilliCpu::from_cores(1),
+            memory_step: BLOCK,
+            shrink_cpu: ShrinkCpu::Parking,
+            shrink_memory: true,
+            min: Resources::new(MilliCpu::from_cores(1), self.spec.boot),
+            max: Resources::new(
+                MilliCpu::from_cores(self.spec.max_vcpus.into()),
+                self.spec.boot.saturating_add(self.spec.addable),
+            ),
+        }
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            plugged: MilliCpu::from_cores(self.plugged.into()),
+            memory: MemorySeen { boot: self.spec.boot, requested: self.requested, size: self.size },
+        }
+    }
+
+    pub(crate) fn online(&self) -> MilliCpu {
+        MilliCpu::from_cores(self.online.len() as u64)
+    }
+
+    /// The hypervisor does as it is told, or says why not.
+    pub(crate) fn resize(&mut self, resize: Resize) -> Result<(), &'static str> {
+        match resize {
+            Resize::Cpu(count) => {
+                let count = u32::try_from(count.cores_up()).unwrap_or(u32::MAX);
+                if count > self.spec.max_vcpus || count < self.plugged {
+                    return Err("no such number of vcpus");
+                }
+                self.plugged = count;
+            }
+            Resize::Memory(total) => {
+                let requested = total.saturating_sub(self.spec.boot);
+                if requested > self.spec.addable || requested.round_down(BLOCK) != requested {
+                    return Err("no such size");
+                }
+                self.requested = requested;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_moving(&self) -> bool {
+        self.size != self.requested
+    }
+
+    /// The kernel moves memory one step. What is in use cannot be taken; that it was asked for
+    /// is noted.
+    pub(crate) fn move_memory(&mut self) {
+        if self.size < self.requested {
+            self.size = self.size.saturating_add(MOVES).min(self.requested);
+        } else if !self.stuck {
+            let next = self.size.saturating_sub(MOVES).max(self.requested);
+            if self.total_at(next) >= self.in_use() {
+                self.size = next;
+            } else {
+                self.ooms += 1;
+                self.used = Bytes::ZERO;
+            }
+        }
+    }
+
+    pub(crate) fn demand(&mut self, now: Moment, load: f64) {
+        self.average(now);
+        self.load = load;
+    }
+
+    /// The workload takes or frees memory. What does not fit kills it.
+    pub(crate) fn use_memory(&mut self, used: Bytes) {
+        self.used = used;
+        if self.in_use() > self.total() {
+            self.ooms += 1;
+            self.used = Bytes::ZERO;
+        }
+    }
+
+    pub(crate) fn used(&self) -> Bytes {
+        self.used
+    }
+
+    /// Whether this much more could be used now.
+    pub(crate) fn fits(&self, used: Bytes) -> bool {
+        IDLE_USE.saturating_add(used) <= self.total()
+    }
+
+    /// Everything in the guest ends; every vCPU comes back, memory follows later by itself.
+    pub(crate) fn reboot(&mut self, now: Moment) {
+        self.boot += 1;
+        self.online = (0..self.plugged).collect();
+        self.size = Bytes::ZERO;
+        self.used = Bytes::ZERO;
+        self.load = 0.0;
+        self.averages = [0.0; 3];
+        self.averaged_at = now;
+    }
+
+    /// Somebody in the guest brings every vCPU online.
+    pub(crate) fn unpark(&mut self) {
+        self.online = (0..self.plugged).collect();
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        let available = self.total().saturating_sub(self.in_use());
+        Memory { total: self.total(), available, free: available, overhead: Some(OVERHEAD) }
+    }
+
+    pub(crate) fn machine(&self) -> MachineSeen {
+        MachineSeen {
+            present: (0..self.plugged).collect(),
+            online: self.online.clone(),
+            offline_blocks: BTreeSet::new(),
+        }
+    }
+
+    /// The kernel does as the informant says.
+    pub(crate) fn change(&mut self, change: &Change) -> bool {
+        match change {
+            Change::OnlineCpu(cpu) if *cpu < self.plugged => {
+                self.online.insert(*cpu);
+                true
+            }
+            Change::OfflineCpu(cpu) if *cpu > 0 => self.online.remove(cpu),
+            Change::OnlineCpu(_) | Change::OfflineCpu(_) => false,
+            Change::AddedIsMovable | Change::OnlineMemory(_) | Change::Remember(_) => true,
+        }
+    }
+
+    /// What the informant serves.
+    pub(crate) fn sample(&mut self, now: Moment) -> Option<Sample> {
+        self.average(now);
+        let [five, fifteen, minute] = self.averages.map(Some);
+        let memory = self.memory();
+        let mut sample = Sample {
+            at: now,
+            loads: Loads {
+                five_seconds: five,
+                fifteen_seconds: fifteen,
+                one_minute: minute,
+                five_minutes: minute,
+            },
+            total: Some(memory.total),
+            available: Some(memory.available),
+            online: Some(self.online()),
+        };
+        match self.muted {
+            None => {}
+            Some(Muted::Silent) => return None,
+            Some(Muted::NoLoad) => sample.loads = Loads::default(),
+            Some(Muted::NoMemory) => sample.total = None,
+            Some(Muted::NotANumber) => {
+                let nan = Some(f64::NAN);
+                sample.loads.five_seconds = nan;
+                sample.loads.fifteen_seconds = nan;
+                sample.loads.one_minute = nan;
+                sample.available = None;
+            }
+        }
+        Some(sample)
+    }
+
+    fn total(&self) -> Bytes {
+        self.total_at(self.size)
+    }
+
+    fn total_at(&self, size: Bytes) -> Bytes {
+        self.spec.boot.saturating_add(size).saturating_sub(OVERHEAD)
+    }
+
+    fn in_use(&self) -> Bytes {
+        IDLE_USE.saturating_add(self.used)
+    }
+
+    fn average(&mut self, now: Moment) {
+        let seconds = now.since(self.averaged_at).as_secs_f64();
+        for (average, window) in self.averages.iter_mut().zip([5.0, 15.0, 60.0]) {
+            *average = self.load + (*average - self.load) * (-seconds / window).exp();
+        }
+        self.averaged_at = now;
+    }
+}

@@ -1,0 +1,121 @@
+//! The shell of an informant: answers an agent's requests, carries out what the core plans.
+
+use crate::agent::Reply;
+use std::collections::BTreeSet;
+use windlass_agent_core::{Action, Event, Failure};
+use windlass_informant_core::{Informant, Refusal, Registration, Settings};
+use windlass_protocol::informant::{AgentDesc, ResourceMessage};
+use windlass_protocol::version::InformantVersion;
+use windlass_protocol::{AgentId, Bytes, Moment, Peer};
+
+/// Where agents say they listen; nobody connects to it here.
+const ADDRESS: &str = "10.0.2.2:10310";
+const METRICS_PORT: u16 = 10301;
+
+/// One run of the informant.
+#[derive(Clone, Debug)]
+pub(crate) struct InformantRun {
+    pub(crate) core: Informant,
+    /// Counts runs over the VM's life.
+    pub(crate) epoch: u64,
+    /// Registrations that wait for their answer, with the call to answer.
+    registering: Vec<(AgentId, u64, u64)>,
+    /// What was agreed to and not yet ended, by this run: when, and how much memory.
+    pub(crate) consents: Vec<(Moment, Bytes)>,
+}
+
+/// What to answer now, and to which call of which agent's run.
+pub(crate) type Answer = (u64, u64, Reply);
+
+// === impl InformantRun ===
+
+impl InformantRun {
+    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>) -> Self {
+        Self {
+            core: Informant::new(Settings { metrics_port: METRICS_PORT, parked }),
+            epoch,
+            registering: Vec::new(),
+            consents: Vec::new(),
+        }
+    }
+
+    /// A request of an agent arrives.
+    pub(crate) fn hear(
+        &mut self,
+        now: Moment,
+        agent_epoch: u64,
+        call: u64,
+        action: Action,
+    ) -> Option<Answer> {
+        let reply = match action {
+            Action::Register(id) => match self.core.register(&desc(id)) {
+                Ok(()) => {
+                    self.registering.push((id, agent_epoch, call));
+                    return None;
+                }
+                Err(refusal) => refused(&refusal),
+            },
+            Action::CheckHealth(id) => match self.core.health_check(id) {
+                Ok(()) => Reply::Event(Event::Healthy),
+                Err(refusal) => refused(&refusal),
+            },
+            Action::Downscale(id, sequence, resources) => {
+                self.downscale(now, &ResourceMessage { resources, id, sequence })
+            }
+            Action::Upscale(id, sequence, resources) => {
+                match self.core.upscale(now, &ResourceMessage { resources, id, sequence }) {
+                    Ok(()) => {
+                        self.consents.clear();
+                        Reply::Event(Event::Upscaled)
+                    }
+                    Err(refusal) => refused(&refusal),
+                }
+            }
+            Action::Unregister(id) => match self.core.unregister(&desc(id)) {
+                Ok(_) => Reply::Event(Event::Unregistered),
+                Err(refusal) => refused(&refusal),
+            },
+            Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
+                return None;
+            }
+        };
+        Some((agent_epoch, call, reply))
+    }
+
+    /// Registrations that are done.
+    pub(crate) fn registered(&mut self) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        let core = &self.core;
+        self.registering.retain(|&(id, epoch, call)| {
+            let reply = match core.registration(id) {
+                Registration::Pending => return true,
+                Registration::Done(desc) => Reply::Event(Event::Registered {
+                    metrics_port: desc.metrics_port.unwrap_or(METRICS_PORT),
+                }),
+                Registration::Refused(refusal) => refused(&refusal),
+            };
+            answers.push((epoch, call, reply));
+            false
+        });
+        answers
+    }
+
+    fn downscale(&mut self, now: Moment, message: &ResourceMessage) -> Reply {
+        match self.core.downscale(now, message) {
+            Ok(result) if result.ok => {
+                self.consents.push((now, message.resources.mem));
+                Reply::Event(Event::Agreed { status: result.status })
+            }
+            Ok(result) => Reply::Event(Event::Declined { status: result.status }),
+            Err(refusal) => refused(&refusal),
+        }
+    }
+}
+
+fn desc(id: AgentId) -> AgentDesc {
+    AgentDesc { agent_id: id, serve_addr: ADDRESS.to_owned(), versions: InformantVersion::SPOKEN }
+}
+
+fn refused(refusal: &Refusal) -> Reply {
+    Reply::Failed(Peer::Informant, Failure::Refused(refusal.status()))
+}

@@ -1,0 +1,318 @@
+//! Messages on their way, and what they do when they arrive.
+
+use super::World;
+use crate::agent::{Reply, deadline};
+use crate::guest::MOVES_EVERY;
+use crate::laws::{self, Law};
+use crate::queue::Happening;
+use std::time::Duration;
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure};
+use windlass_informant_core as informant;
+use windlass_protocol::{Peer, Resize, VmName};
+
+const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+
+// === impl World ===
+
+impl World {
+    /// A request of the agent leaves.
+    pub(super) fn send(&mut self, name: &VmName, action: Action) {
+        let now = self.now;
+        let Some(agent) = self.vms.get_mut(name).and_then(|vm| vm.agent.as_mut()) else { return };
+        agent.scaler.observe(now, Event::Sent(action));
+        let (epoch, call) = (agent.epoch, agent.begin(action.peer()));
+        let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
+        self.queue.arrange(now.after(deadline(action)), name, hangs_up);
+        let arrives = Happening::Arrives { epoch, call, action };
+        self.transmit(name, arrives, self.faults.lose_request);
+    }
+
+    /// A message leaves, may be lost, and may arrive twice.
+    fn transmit(&mut self, name: &VmName, happening: Happening, lose: u64) {
+        if self.chance.happens(lose) {
+            return;
+        }
+        // A monitor is a stream: what is said on it arrives once, and in order.
+        let repeats = !matches!(
+            happening,
+            Happening::Arrives { action: Action::Look | Action::Resize(_), .. }
+        );
+        if repeats && self.chance.happens(self.faults.repeat) {
+            let late = self.now.after(self.chance.delay(self.faults) * 3);
+            self.queue.arrange(late, name, happening.clone());
+        }
+        let at = self.now.after(self.chance.delay(self.faults));
+        self.queue.arrange(at, name, happening);
+    }
+
+    pub(super) fn deliver(&mut self, name: &VmName, happening: Happening) {
+        match happening {
+            Happening::AgentWakes { epoch } => {
+                if self.is_agent(name, epoch) {
+                    self.pump_agent(name);
+                }
+            }
+            Happening::Arrives { epoch, call, action } => self.arrive(name, epoch, call, action),
+            Happening::Answers { epoch, call, reply } => self.answer(name, epoch, call, reply),
+            Happening::HangsUp { epoch, call, peer } => {
+                self.answer(name, epoch, call, Reply::Failed(peer, Failure::NoAnswer));
+            }
+            Happening::InformantWakes { epoch } => {
+                if self.is_informant(name, epoch) {
+                    self.pump_informant(name);
+                }
+            }
+            Happening::InformantSamples { epoch } => self.informant_samples(name, epoch),
+            Happening::InformantAsks { epoch, action } => self.informant_asks(name, epoch, action),
+            Happening::InformantHears { epoch, event } => self.informant_hears(name, epoch, event),
+            Happening::InformantStarts { boot } => {
+                let vm = self.vms.get(name);
+                if vm.is_some_and(|vm| vm.guest.boot == boot && vm.informant.is_none()) {
+                    self.start_informant(name);
+                }
+            }
+            Happening::MemoryMoves { boot } => self.memory_moves(name, boot),
+        }
+    }
+
+    fn is_agent(&self, name: &VmName, epoch: u64) -> bool {
+        let agent = self.vms.get(name).and_then(|vm| vm.agent.as_ref());
+        agent.is_some_and(|agent| agent.epoch == epoch)
+    }
+
+    fn is_informant(&self, name: &VmName, epoch: u64) -> bool {
+        let informant = self.vms.get(name).and_then(|vm| vm.informant.as_ref());
+        informant.is_some_and(|informant| informant.epoch == epoch)
+    }
+
+    /// A request arrives, even if the agent that sent it is no more.
+    fn arrive(&mut self, name: &VmName, epoch: u64, call: u64, action: Action) {
+        let reply = match action {
+            Action::Look => self.look(name),
+            Action::Resize(resize) => self.resize(name, resize),
+            Action::Measure => {
+                let now = self.now;
+                let vm = self.vms.get_mut(name).filter(|vm| vm.informant.is_some());
+                let sample = vm.and_then(|vm| vm.guest.sample(now));
+                sample.map(|sample| Reply::Event(Event::Measured(sample)))
+            }
+            Action::AskPlugin(wanted) => {
+                let (permit, broken) = self.node.request(self.now, name, wanted);
+                if let Some((law, what)) = broken {
+                    self.broken(law, Some(name), Some(what));
+                }
+                let unknown = Reply::Failed(Peer::Plugin, Failure::Refused(404));
+                Some(permit.map_or(unknown, |permit| Reply::Event(Event::Permitted(permit))))
+            }
+            Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => return self.ask_informant(name, epoch, call, action),
+        };
+        if let Some(reply) = reply {
+            self.transmit(name, Happening::Answers { epoch, call, reply }, self.faults.lose_answer);
+        }
+    }
+
+    fn look(&mut self, name: &VmName) -> Option<Reply> {
+        let vm = self.vms.get(name).filter(|vm| !vm.deaf)?;
+        Some(Reply::Event(Event::Seen(vm.guest.seen())))
+    }
+
+    fn resize(&mut self, name: &VmName, resize: Resize) -> Option<Reply> {
+        let (now, trust) = (self.now, self.setup.trust_guest_parking);
+        let booked = self.node.booked(now, name);
+        let vm = self.vms.get_mut(name).filter(|vm| !vm.deaf)?;
+        let before = vm.guest.seen().memory;
+        let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
+        let done = vm.guest.resize(resize);
+        if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed) {
+            vm.allowed = Some(allowed.max(count));
+        }
+        let grew = vm.has(trust).max(had) != had;
+        let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew);
+        let consents = vm.informant.as_ref().map_or(&[][..], |informant| &informant.consents);
+        let taken = match resize {
+            Resize::Memory(total) if total < before.upper() => {
+                laws::shrinkage(now, consents, has.min(before.lower().max(total)), total)
+            }
+            Resize::Memory(_) | Resize::Cpu(_) => None,
+        };
+        let boot = vm.guest.boot;
+        self.broken(Law::PermitBeforeGrowth, Some(name), unpermitted);
+        self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
+        self.queue.arrange(now.after(MOVES_EVERY), name, Happening::MemoryMoves { boot });
+        Some(match done {
+            Ok(()) => Reply::Event(Event::Resized),
+            Err(_) => Reply::Failed(Peer::Hypervisor, Failure::Refused(0)),
+        })
+    }
+
+    fn memory_moves(&mut self, name: &VmName, boot: u64) {
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        if vm.guest.boot != boot || !vm.guest.is_moving() {
+            return;
+        }
+        let ooms = vm.guest.ooms;
+        vm.guest.move_memory();
+        let killed = (vm.guest.ooms > ooms).then(|| "took memory that was in use".to_owned());
+        let again = self.now.after(MOVES_EVERY);
+        self.queue.arrange(again, name, Happening::MemoryMoves { boot });
+        self.broken(Law::ConsentBeforeShrinkage, Some(name), killed);
+    }
+
+    fn answer(&mut self, name: &VmName, epoch: u64, call: u64, reply: Reply) {
+        let now = self.now;
+        if !self.is_agent(name, epoch) {
+            return;
+        }
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        let Some(agent) = vm.agent.as_mut() else { return };
+        let Some(peer) = reply.peer() else { return };
+        if !agent.finish(peer, call) {
+            return;
+        }
+        let looked = matches!(reply, Reply::Event(Event::Seen(_)));
+        agent.scaler.observe(now, reply.into_event());
+        if let Some(upper) = agent.scaler.upper().filter(|_| looked) {
+            self.node.witness(&vm.info, upper);
+        }
+        self.pump_agent(name);
+    }
+
+    fn ask_informant(&mut self, name: &VmName, epoch: u64, call: u64, action: Action) {
+        let now = self.now;
+        let booked = self.node.booked(now, name);
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        let Some(run) = &mut vm.informant else { return };
+        let answer = run.hear(now, epoch, call, action);
+        let heeded =
+            matches!(answer, Some((_, _, Reply::Event(Event::Upscaled | Event::Agreed { .. }))));
+        let mut broken = None;
+        if heeded {
+            let seen = vm.guest.seen();
+            match action {
+                Action::Upscale(_, _, size) => {
+                    let before = vm.allowed;
+                    vm.allowed = Some(before.map_or(size.cpu, |allowed| allowed.max(size.cpu)));
+                    let grew = before.is_some_and(|before| size.cpu > before);
+                    let over = size.cpu.min(seen.plugged) > booked.cpu && grew;
+                    broken = laws::told(seen.memory.present(), size.mem)
+                        .map(|what| (Law::TheWorldNotTheWish, what))
+                        .or_else(|| {
+                            let what = format!("told to use {}, booked {booked}", size.cpu);
+                            over.then_some((Law::PermitBeforeGrowth, what))
+                        });
+                }
+                Action::Downscale(_, _, size) => vm.allowed = Some(size.cpu),
+                Action::Look
+                | Action::Resize(_)
+                | Action::Measure
+                | Action::AskPlugin(_)
+                | Action::Register(_)
+                | Action::CheckHealth(_)
+                | Action::Unregister(_) => {}
+            }
+        }
+        if let Some((law, what)) = broken {
+            self.broken(law, Some(name), Some(what));
+        }
+        if let Some((epoch, call, reply)) = answer {
+            self.transmit(name, Happening::Answers { epoch, call, reply }, self.faults.lose_answer);
+        }
+        self.pump_informant(name);
+    }
+
+    /// Carries out what the informant plans.
+    pub(super) fn pump_informant(&mut self, name: &VmName) {
+        let now = self.now;
+        for _ in 0..super::MOST_PLANS {
+            let Some(vm) = self.vms.get_mut(name) else { return };
+            let Some(run) = &mut vm.informant else { return };
+            vm.parked.clone_from(run.core.parked());
+            for (epoch, call, reply) in run.registered() {
+                let answers = Happening::Answers { epoch, call, reply };
+                self.queue.arrange(now.after(Duration::from_millis(1)), name, answers);
+            }
+            let plan = run.core.plan(now);
+            let epoch = run.epoch;
+            if plan.actions.is_empty() {
+                if let Some(at) = plan.wake_at {
+                    let at = at.max(now.after(Duration::from_millis(1)));
+                    self.queue.arrange(at, name, Happening::InformantWakes { epoch });
+                }
+                return;
+            }
+            for action in plan.actions {
+                run.core.observe(now, informant::Event::Sent(action.clone()));
+                let at = now.after(Duration::from_millis(1));
+                self.queue.arrange(at, name, Happening::InformantAsks { epoch, action });
+            }
+        }
+        let what = Some("an informant that plans without end".to_owned());
+        self.broken(Law::PlansArePure, Some(name), what);
+    }
+
+    fn informant_samples(&mut self, name: &VmName, epoch: u64) {
+        let now = self.now;
+        if !self.is_informant(name, epoch) {
+            return;
+        }
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        let Some(run) = &mut vm.informant else { return };
+        run.core.observe(now, informant::Event::Sampled(vm.guest.memory()));
+        let again = now.after(SAMPLE_EVERY);
+        self.queue.arrange(again, name, Happening::InformantSamples { epoch });
+        self.pump_informant(name);
+    }
+
+    fn informant_asks(&mut self, name: &VmName, epoch: u64, action: informant::Action) {
+        let now = self.now;
+        if !self.is_informant(name, epoch) {
+            return;
+        }
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        let event = match action {
+            informant::Action::Look => informant::Event::Seen(Some(vm.guest.machine())),
+            informant::Action::Do(change) => informant::Event::Done(vm.guest.change(&change)),
+            informant::Action::Call { agent: id, ask, .. } => {
+                let call = match ask {
+                    informant::Ask::Id => Call::Id,
+                    informant::Ask::Suspend => Call::Suspend(id),
+                    informant::Ask::Resume => Call::Resume(id),
+                    informant::Ask::MoreMemory => {
+                        Call::MoreResources { expected: id, cpu: false, memory: true }
+                    }
+                };
+                let answer = vm.agent.as_mut().map(|agent| agent.scaler.call(now, call));
+                self.pump_agent(name);
+                match answer {
+                    Some(CallAnswer::Ours(by, sequence)) => {
+                        informant::Event::Answered { agent: id, by, sequence }
+                    }
+                    Some(CallAnswer::Unknown) => {
+                        informant::Event::Failed(id, informant::Failure::Refused(404))
+                    }
+                    Some(CallAnswer::NotNow) => {
+                        informant::Event::Failed(id, informant::Failure::Refused(400))
+                    }
+                    None => informant::Event::Failed(id, informant::Failure::NoAnswer),
+                }
+            }
+        };
+        let at = now.after(Duration::from_millis(1));
+        self.queue.arrange(at, name, Happening::InformantHears { epoch, event });
+    }
+
+    fn informant_hears(&mut self, name: &VmName, epoch: u64, event: informant::Event) {
+        let now = self.now;
+        if !self.is_informant(name, epoch) {
+            return;
+        }
+        if let Some(run) = self.vms.get_mut(name).and_then(|vm| vm.informant.as_mut()) {
+            run.core.observe(now, event);
+        }
+        self.pump_informant(name);
+    }
+}
