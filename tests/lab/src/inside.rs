@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long an answer may take: an emulated guest at its limits is slow.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(8);
 
 /// A guest as it sees itself. What it could not read is `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

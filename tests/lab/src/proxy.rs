@@ -4,14 +4,16 @@
 //! "the answer to `qom-set`" can be held while QEMU has long done it, or "the command
 //! `device_add`" before QEMU has heard of it. What is behind a held line in the same
 //! direction waits too, as it would on a slow wire. A client that goes takes what is held
-//! for it along: a held command of a dead client never reaches QEMU.
+//! for it along; since its going and [`Proxy::release`] can be noticed in either order,
+//! [`Proxy::hang_up`] is what makes sure that a held command never reaches QEMU.
 
 use crate::LabError;
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -21,28 +23,47 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 /// What is held back.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hold {
     /// Nothing.
     #[default]
     Nothing,
-    /// Commands of this name, before QEMU hears of them.
-    Command(String),
-    /// Answers to commands of this name, after QEMU has carried them out.
-    Answer(String),
+    /// Commands of these names, before QEMU hears of them.
+    Commands(&'static [&'static str]),
+    /// Answers to commands of these names, after QEMU has carried them out.
+    Answers(&'static [&'static str]),
 }
 
 /// A monitor with a proxy before it.
 pub struct Proxy {
     path: PathBuf,
-    hold: watch::Sender<Hold>,
+    order: watch::Sender<Order>,
     held: watch::Receiver<u64>,
+    passed: Passed,
     _tasks: JoinSet<()>,
 }
 
-struct Pair {
-    hold: watch::Receiver<Hold>,
+/// What the connections are told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Order {
+    hold: Hold,
+    /// Connections of an earlier era end.
+    era: u64,
+}
+
+/// The commands that went through, and how often.
+type Passed = Arc<Mutex<BTreeMap<String, u64>>>;
+
+#[derive(Clone)]
+struct Wires {
+    order: watch::Receiver<Order>,
     held: watch::Sender<u64>,
+    passed: Passed,
+}
+
+struct Pair {
+    wires: Wires,
+    era: u64,
     /// Names of commands that QEMU has not answered.
     open: VecDeque<String>,
     /// Lines to QEMU and lines to the client that wait.
@@ -73,11 +94,13 @@ impl Proxy {
     pub fn start(path: &Path, target: &Path) -> Result<Self, LabError> {
         let listener = UnixListener::bind(path)
             .map_err(|source| LabError::File { path: path.to_owned(), source })?;
-        let (hold, holds) = watch::channel(Hold::Nothing);
+        let (order, orders) = watch::channel(Order::default());
         let (counter, held) = watch::channel(0);
+        let passed = Passed::default();
+        let wires = Wires { order: orders, held: counter, passed: Arc::clone(&passed) };
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, target.to_owned(), holds, counter));
-        Ok(Self { path: path.to_owned(), hold, held, _tasks: tasks })
+        tasks.spawn(serve(listener, target.to_owned(), wires));
+        Ok(Self { path: path.to_owned(), order, held, passed, _tasks: tasks })
     }
 
     /// Where it listens.
@@ -87,7 +110,7 @@ impl Proxy {
 
     /// Holds from now on; what was held before and is not to be held any more goes on.
     pub fn hold(&self, hold: Hold) {
-        self.hold.send_replace(hold);
+        self.order.send_modify(|order| order.hold = hold);
     }
 
     /// Lets everything go on.
@@ -95,9 +118,20 @@ impl Proxy {
         self.hold(Hold::Nothing);
     }
 
+    /// Ends every connection, and with it what is held; new ones are welcome, and nothing is
+    /// held of them.
+    pub fn hang_up(&self) {
+        self.order.send_modify(|order| *order = Order { hold: Hold::Nothing, era: order.era + 1 });
+    }
+
     /// How many lines were ever held.
     pub fn held(&self) -> u64 {
         *self.held.borrow()
+    }
+
+    /// The commands that reached QEMU, and how often each.
+    pub fn passed(&self) -> BTreeMap<String, u64> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Waits until more lines than `before` were held.
@@ -107,7 +141,7 @@ impl Proxy {
     pub async fn until_held(&self, before: u64, limit: Duration) -> Result<(), LabError> {
         let mut held = self.held.clone();
         let late = || LabError::Late {
-            what: format!("line to hold: {:?}", *self.hold.borrow()),
+            what: format!("line to hold: {:?}", self.order.borrow().hold),
             limit,
             seen: format!("{before} held"),
         };
@@ -125,20 +159,16 @@ impl Drop for Proxy {
     }
 }
 
-async fn serve(
-    listener: UnixListener,
-    target: PathBuf,
-    hold: watch::Receiver<Hold>,
-    held: watch::Sender<u64>,
-) {
+async fn serve(listener: UnixListener, target: PathBuf, wires: Wires) {
     let mut pairs = JoinSet::new();
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
         while pairs.try_join_next().is_some() {}
-        let (target, hold, held) = (target.clone(), hold.clone(), held.clone());
+        let (target, wires) = (target.clone(), wires.clone());
         pairs.spawn(async move {
             let Ok(qemu) = UnixStream::connect(&target).await else { return };
-            let pair = Pair { hold, held, open: VecDeque::new(), waiting: Default::default() };
+            let era = wires.order.borrow().era;
+            let pair = Pair { wires, era, open: VecDeque::new(), waiting: Default::default() };
             // Either side may hang up at any time: that ends the pair, and closes the other.
             let _ended = pair.run(client, qemu).await;
         });
@@ -164,7 +194,10 @@ impl Pair {
                         if is_answer(&text) { self.open.pop_front() } else { None };
                     self.wait(TO_CLIENT, text, command.unwrap_or_default())?;
                 }
-                changed = self.hold.changed() => changed.map_err(io::Error::other)?,
+                changed = self.wires.order.changed() => changed.map_err(io::Error::other)?,
+            }
+            if self.wires.order.borrow().era != self.era {
+                return Ok(());
             }
             self.pass(TO_QEMU, &mut to_qemu).await?;
             self.pass(TO_CLIENT, &mut to_client).await?;
@@ -181,14 +214,14 @@ impl Pair {
 
     async fn pass(&mut self, way: usize, to: &mut OwnedWriteHalf) -> io::Result<()> {
         while let Some(line) = self.waiting[way].front_mut() {
-            let holding = match &*self.hold.borrow() {
+            let holding = match self.wires.order.borrow().hold {
                 Hold::Nothing => false,
-                Hold::Command(name) => way == TO_QEMU && *name == line.command,
-                Hold::Answer(name) => way == TO_CLIENT && *name == line.command,
+                Hold::Commands(names) => way == TO_QEMU && names.contains(&&*line.command),
+                Hold::Answers(names) => way == TO_CLIENT && names.contains(&&*line.command),
             };
             if holding {
                 if !std::mem::replace(&mut line.counted, true) {
-                    self.held.send_modify(|held| *held += 1);
+                    self.wires.held.send_modify(|held| *held += 1);
                 }
                 return Ok(());
             }
@@ -196,6 +229,8 @@ impl Pair {
             if let Some(line) = self.waiting[way].pop_front()
                 && way == TO_QEMU
             {
+                let mut passed = self.wires.passed.lock().unwrap_or_else(PoisonError::into_inner);
+                *passed.entry(line.command.clone()).or_default() += 1;
                 self.open.push_back(line.command);
             }
         }

@@ -17,7 +17,7 @@ async fn a_held_answer_belongs_to_a_command_that_was_carried_out() {
     let client = Qmp::at(proxy.path());
     client.execute("query-status", json!({})).await.unwrap();
 
-    proxy.hold(Hold::Answer("qom-set".to_owned()));
+    proxy.hold(Hold::Answers(&["qom-set"]));
     let asked = client.execute("qom-set", request(SIZE));
     let released = async {
         proxy.until_held(0, LIMIT).await.unwrap();
@@ -33,7 +33,7 @@ async fn a_held_answer_belongs_to_a_command_that_was_carried_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_command_dies_with_its_client() {
     let (guest, proxy) = guest_behind_proxy("command").await;
-    proxy.hold(Hold::Command("qom-set".to_owned()));
+    proxy.hold(Hold::Commands(&["qom-set"]));
     {
         let client = Qmp::at(proxy.path());
         let asked = client.execute("qom-set", request(SIZE));
@@ -43,11 +43,13 @@ async fn a_held_command_dies_with_its_client() {
             held = until => held.unwrap(),
         }
     }
-    proxy.release();
+    proxy.hang_up();
 
     let next = Qmp::at(proxy.path());
     let device = timeout(LIMIT, next.execute("query-memory-devices", json!({}))).await.unwrap();
     assert_eq!(device.unwrap()[0]["data"]["requested-size"], 0);
+    assert_eq!(proxy.passed().get("qom-set"), None);
+    assert_eq!(proxy.passed().get("query-memory-devices"), Some(&1));
     assert_eq!(guest.outside().await.unwrap().upper_memory(), 256 << 20);
 }
 

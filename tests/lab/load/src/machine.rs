@@ -3,9 +3,11 @@
 use std::fs;
 use std::io;
 use std::process::Command;
+use std::time::Duration;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const POLICY: &str = "/sys/devices/system/memory/auto_online_blocks";
+const MOMENT: Duration = Duration::from_millis(300);
 
 /// Brings every vCPU online that is plugged and offline.
 pub(crate) fn online() -> io::Result<()> {
@@ -23,9 +25,12 @@ pub(crate) fn movable() -> io::Result<()> {
     fs::write(POLICY, "online_movable")
 }
 
-/// Restarts the guest at once.
-pub(crate) fn reboot() -> io::Result<()> {
-    busybox(&["reboot", "-f"])
+/// Restarts the guest in a moment: the answer to the request is to get out first.
+pub(crate) fn reboot() {
+    std::thread::spawn(|| {
+        std::thread::sleep(MOMENT);
+        busybox(&["reboot", "-f"])
+    });
 }
 
 /// Puts this process back to ordinary priority: the load program runs at a higher one, so

@@ -9,7 +9,7 @@
 //! | `informant start [ARGUMENT…]`, `stop`, `kill` | the informant's process |
 //! | `online` | every vCPU that is plugged and offline is brought online |
 //! | `movable on` | added memory comes online by itself, and movable |
-//! | `reboot` | restarts the guest; there may be no answer |
+//! | `reboot` | restarts the guest in a moment |
 //!
 //! The answer is one line: `ok`, `ok JSON`, or `error WHY`.
 

@@ -75,7 +75,10 @@ fn answer(request: &Request, crew: &Mutex<Crew>) -> String {
         Request::Informant(what) => crew.informant(what),
         Request::Online => machine::online(),
         Request::Movable => machine::movable(),
-        Request::Reboot => machine::reboot(),
+        Request::Reboot => {
+            machine::reboot();
+            Ok(())
+        }
     };
     match done {
         Ok(()) => "ok\n".to_owned(),
