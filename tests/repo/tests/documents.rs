@@ -1,5 +1,7 @@
 //! Documents: what they point at exists.
 
+use std::collections::BTreeSet;
+use windlass_repo::source::rust_files;
 use windlass_repo::{assert_none, files_ending, markdown, read, root};
 
 #[test]
@@ -33,6 +35,119 @@ fn the_map_names_every_package() {
         .map(|package| package.folder)
         .collect();
     assert_none("ARCHITECTURE.md does not say what these are:", &missing);
+}
+
+/// `…` in a documented message stands for a name or a figure.
+#[test]
+fn every_documented_error_can_be_said() {
+    let sources: String = rust_files().iter().map(|file| joined(&read(file))).collect();
+    let lines: Vec<&str> = sources.lines().collect();
+    let said = |message: &str| {
+        let parts: Vec<&str> = message.split('…').map(str::trim).collect();
+        lines.iter().any(|line| contains_in_order(line, &parts))
+    };
+    let rows = markdown::rows(&read("docs/errors.md"));
+    let messages: Vec<&str> = rows.iter().filter_map(|row| markdown::code(&row[0])).collect();
+    assert!(messages.len() > 20, "the tables of errors were not found");
+    let stale: Vec<String> =
+        messages.into_iter().filter(|message| !said(message)).map(str::to_owned).collect();
+    assert_none("no line of the code says:", &stale);
+}
+
+#[test]
+fn every_metric_is_documented_and_every_documented_metric_is_there() {
+    let text = read("docs/metrics.md");
+    let documented: BTreeSet<String> = ["Host", "Informant"]
+        .iter()
+        .filter_map(|heading| markdown::section(&text, heading))
+        .flat_map(markdown::rows)
+        .filter_map(|row| markdown::code(&row[0]).map(str::to_owned))
+        .collect();
+    let mut measured: BTreeSet<String> = informant_metrics();
+    measured.extend(host_metrics());
+    let missing: Vec<String> = measured.difference(&documented).cloned().collect();
+    assert_none("docs/metrics.md is silent about:", &missing);
+    let stale: Vec<String> = documented.difference(&measured).cloned().collect();
+    assert_none("nobody measures:", &stale);
+}
+
+/// Names in `register("name", …, counter or gauge)`, behind the prefix that the file gives.
+fn host_metrics() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for file in ["agent/src/metrics.rs", "plugin/src/metrics.rs", "cli/src/host/metrics.rs"] {
+        let text = read(file);
+        let prefix = quoted_after(&text, "sub_registry_with_prefix(").next();
+        let prefix = prefix.unwrap_or_else(|| panic!("{file} gives no prefix"));
+        let counters = |name: &str| {
+            let field = format!("{name}: Counter");
+            let family = format!("{name}: Family<");
+            text.lines().any(|line| {
+                line.contains(&field) || line.contains(&family) && line.contains("Counter>")
+            })
+        };
+        for name in quoted_after(&text, ".register(") {
+            let total = if counters(registered_field(&text, name)) { "_total" } else { "" };
+            names.insert(format!("{prefix}_{name}{total}"));
+        }
+        if text.contains("refusals.register(") {
+            names.insert(format!("{prefix}_http_refusals_total"));
+        }
+    }
+    names
+}
+
+/// The field that is registered under this name.
+fn registered_field<'a>(text: &'a str, name: &str) -> &'a str {
+    let at = text.find(&format!("\"{name}\"")).expect("the name was found in this text");
+    let field = text[at..].split("self.").nth(1).unwrap_or_default();
+    field.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+/// Names in the informant's own page.
+fn informant_metrics() -> BTreeSet<String> {
+    let text = read("informant/src/metrics.rs");
+    let whole = quoted_after(&text, "format_args!(").map(|line| line.split('{').next());
+    let whole = whole.flatten().filter(|name| *name != "windlass_informant_" && !name.is_empty());
+    let own = quoted_after(&text, "(").filter(|name| name.contains("_total"));
+    let own = own.filter(|name| !name.starts_with("windlass_")).map(|name| {
+        format!("windlass_informant_{}", name.split(['{', '\\']).next().unwrap_or(name))
+    });
+    let rename = |name: &str| match name {
+        // The kernel's three figures share a line of the document.
+        "host_load" => "host_load1".to_owned(),
+        name => name.to_owned(),
+    };
+    whole.map(rename).chain(own).collect()
+}
+
+/// The text literals that follow this, possibly on the next line.
+fn quoted_after<'a>(text: &'a str, before: &str) -> impl Iterator<Item = &'a str> {
+    text.split(before)
+        .skip(1)
+        .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
+}
+
+fn contains_in_order(line: &str, parts: &[&str]) -> bool {
+    let mut rest = line;
+    parts.iter().all(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        None => false,
+    })
+}
+
+/// Literals that go on in the next line, on one line, and without escapes.
+fn joined(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\\n") {
+        whole.push_str(&rest[..at]);
+        rest = rest[at + 2..].trim_start();
+    }
+    whole.push_str(rest);
+    whole.replace("\\\"", "\"")
 }
 
 /// The anchors that a viewer makes of a document's headings.
