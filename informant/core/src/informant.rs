@@ -1,0 +1,213 @@
+//! The informant as one value: agents, memory and machine, and what is asked of them.
+//!
+//! - **Newest session counts.** Only the agent that registered last changes anything; a
+//!   request said twice has the effect of once, and the same answer; an older one has none.
+//! - **Consent before shrinkage.** Nothing is agreed to that would not fit, with a margin.
+
+use crate::event::{Action, Ask, Event, Plan};
+use crate::machine::Machine;
+use crate::memory::Watch;
+use crate::refusal::{Cause, Refusal};
+use crate::registry::{Given, Registry, Verified};
+use std::collections::BTreeSet;
+use windlass_protocol::informant::{
+    AgentDesc, DownscaleResult, InformantDesc, ResourceMessage, Unregistered,
+};
+use windlass_protocol::version::InformantVersion;
+use windlass_protocol::{AgentId, Moment};
+
+/// What the informant knows from the start.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The port at which its metrics are read.
+    pub metrics_port: u16,
+    /// vCPUs that an earlier informant parked since the guest booted.
+    pub parked: BTreeSet<u32>,
+}
+
+/// How far a registration is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The agent is being asked who it is, or the machine is being prepared.
+    Pending,
+    /// Registered: the answer to `/register`.
+    Done(InformantDesc),
+    /// It came to nothing.
+    Refused(Refusal),
+}
+
+/// One guest's informant.
+#[derive(Clone, Debug, Default)]
+pub struct Informant {
+    metrics_port: u16,
+    registry: Registry,
+    memory: Watch,
+    machine: Machine,
+    /// Whether the machine was once brought to the state that agents count on.
+    prepared: bool,
+}
+
+/// The status of a request that is older than one that was answered.
+const STALE: &str = "stale";
+
+impl Informant {
+    /// An informant that nobody has registered with.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            metrics_port: settings.metrics_port,
+            machine: Machine::new(settings.parked),
+            ..Self::default()
+        }
+    }
+
+    /// `POST /register`: begins; [`Informant::registration`] says when it is done.
+    ///
+    /// # Errors
+    /// With the words and the status of the answer.
+    pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
+        self.registry.begin(desc)?;
+        self.machine.wake();
+        Ok(())
+    }
+
+    /// How far the registration under this id is.
+    pub fn registration(&self, id: AgentId) -> Registration {
+        match self.registry.registration(id) {
+            None => Registration::Pending,
+            Some(Ok(())) => Registration::Done(InformantDesc {
+                version: InformantVersion::V2_0,
+                metrics_port: Some(self.metrics_port),
+            }),
+            Some(Err(refusal)) => Registration::Refused(refusal),
+        }
+    }
+
+    /// `PUT /health-check`.
+    ///
+    /// # Errors
+    /// Nobody is registered under this id.
+    pub fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
+        self.registry.health_check(id)
+    }
+
+    /// `PUT /downscale`: whether the guest can live with this.
+    ///
+    /// # Errors
+    /// The agent is not the one that counts. A refusal to shrink is an answer, not an error.
+    pub fn downscale(
+        &mut self,
+        now: Moment,
+        message: &ResourceMessage,
+    ) -> Result<DownscaleResult, Refusal> {
+        let alike = |given: &Given| matches!(given, Given::Downscale { .. });
+        let ResourceMessage { resources, id, sequence } = *message;
+        match self.registry.verify(id, sequence, alike)? {
+            Verified::New => {}
+            Verified::Again(Given::Downscale { ok, status }) => {
+                return Ok(DownscaleResult { ok, status });
+            }
+            Verified::Again(Given::Upscale) | Verified::Stale => {
+                return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
+            }
+        }
+        let consent = self.memory.consent(now, resources.mem);
+        if consent.ok {
+            self.machine.allow_at_most(resources.cpu);
+        }
+        let given = Given::Downscale { ok: consent.ok, status: consent.status.clone() };
+        self.registry.answered_request(id, sequence, given);
+        Ok(DownscaleResult { ok: consent.ok, status: consent.status })
+    }
+
+    /// `PUT /upscale`: the guest has this, and may use it.
+    ///
+    /// # Errors
+    /// The agent is not the one that counts.
+    pub fn upscale(&mut self, now: Moment, message: &ResourceMessage) -> Result<(), Refusal> {
+        let alike = |given: &Given| matches!(given, Given::Upscale);
+        let ResourceMessage { resources, id, sequence } = *message;
+        match self.registry.verify(id, sequence, alike)? {
+            Verified::New => {
+                self.memory.given(now);
+                self.machine.allow(resources.cpu);
+                self.registry.answered_request(id, sequence, Given::Upscale);
+            }
+            Verified::Again(_) | Verified::Stale => {}
+        }
+        Ok(())
+    }
+
+    /// `DELETE /unregister`.
+    ///
+    /// # Errors
+    /// Nobody is registered under this id, or at another address.
+    pub fn unregister(&mut self, desc: &AgentDesc) -> Result<Unregistered, Refusal> {
+        let was_active = self.registry.unregister(desc.agent_id, &desc.serve_addr)?;
+        Ok(Unregistered { was_active })
+    }
+
+    /// Takes note of what happened.
+    pub fn observe(&mut self, now: Moment, event: Event) {
+        match event {
+            Event::Sampled(memory) => self.memory.sampled(now, memory),
+            Event::Stalled => self.memory.stalled(now),
+            Event::Stirred => self.machine.stirred(),
+            Event::Sent(Action::Call { agent, ask, .. }) => {
+                if ask == Ask::MoreMemory {
+                    self.memory.asked(now);
+                }
+                self.registry.sent(agent, ask);
+            }
+            Event::Sent(action @ (Action::Look | Action::Do(_))) => self.machine.sent(action),
+            Event::Answered { agent, by, sequence } => {
+                self.registry.answered(now, agent, by, sequence);
+            }
+            Event::Failed(agent, failure) => self.registry.failed(now, agent, failure),
+            Event::Seen(seen) => self.machine.seen(now, seen),
+            Event::Done(done) => self.machine.done(now, done),
+        }
+        // The first agent learns that it is registered once the guest is ready to follow it.
+        self.prepared |= self.machine.settled(now);
+        if self.prepared {
+            self.registry.complete(now);
+        }
+    }
+
+    /// What to do now.
+    pub fn plan(&self, now: Moment) -> Plan {
+        let mut plan = Plan::default();
+        self.registry.plan(now, self.memory.want(now), &mut plan);
+        self.machine.plan(now, &mut plan);
+        plan
+    }
+
+    /// Whether what was last allowed has been carried out in the guest, or tried.
+    pub fn settled(&self, now: Moment) -> bool {
+        self.machine.settled(now)
+    }
+
+    /// The agent that counts.
+    pub fn current(&self) -> Option<AgentId> {
+        self.registry.current()
+    }
+
+    /// How many agents are registered.
+    pub fn agents(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// The latest agents that were let go of, oldest first, and why.
+    pub fn gone(&self) -> impl Iterator<Item = (AgentId, Cause)> {
+        self.registry.gone()
+    }
+
+    /// vCPUs that were parked.
+    pub fn parked(&self) -> &BTreeSet<u32> {
+        self.machine.parked()
+    }
+
+    /// Whether memory is urgent.
+    pub fn urgent(&self, now: Moment) -> bool {
+        self.memory.want(now).is_some()
+    }
+}

@@ -1,0 +1,237 @@
+//! vCPUs and memory blocks of the guest: what is brought online, what is parked.
+//!
+//! Nothing is touched before the first agent registers. From then on what is added to the
+//! machine is brought online, memory to the movable zone, from which it can be taken again. An
+//! agreed `/downscale` to fewer vCPUs parks the highest of them, never vCPU 0; an `/upscale`
+//! un-parks. What is parked is remembered before it is done, so that a restart of the
+//! informant does not mistake a parked vCPU for an added one.
+//!
+//! Parking ends when it is reached: a vCPU that somebody else brings online afterwards stays
+//! online, and is reported with the others.
+
+use crate::event::{Action, Change, MachineSeen, Plan};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use windlass_protocol::{MilliCpu, Moment};
+
+/// The machine is looked at this often, should a notice of the kernel have been lost.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// What failed is tried again after this long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What is known of the machine, and what is to become of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Machine {
+    /// Whether an agent has registered.
+    awake: bool,
+    seen: Option<MachineSeen>,
+    /// When the machine is to be looked at again; `None`: at once.
+    look_at: Option<Moment>,
+    /// Whether the policy for added memory was set, or could not be.
+    policy: bool,
+    /// vCPUs that we took offline.
+    parked: BTreeSet<u32>,
+    /// What was last stored of it, or tried to be.
+    stored: BTreeSet<u32>,
+    wish: Option<Wish>,
+    busy: Option<Action>,
+    /// What failed, and when it may be tried again; bounded by what is there.
+    resting: BTreeMap<Change, Moment>,
+}
+
+/// How many vCPUs are to be online.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    AtMost(usize),
+    AtLeast(usize),
+}
+
+impl Machine {
+    /// A machine on which these vCPUs were parked before.
+    pub(crate) fn new(parked: BTreeSet<u32>) -> Self {
+        Self { stored: parked.clone(), parked, ..Self::default() }
+    }
+
+    /// An agent registers: from here on the machine is looked after.
+    pub(crate) fn wake(&mut self) {
+        if !self.awake {
+            self.awake = true;
+            self.look_at = None;
+        }
+    }
+
+    /// Something changed.
+    pub(crate) fn stirred(&mut self) {
+        self.look_at = None;
+    }
+
+    /// The guest may use no more than this. A request without CPU says nothing about it.
+    pub(crate) fn allow_at_most(&mut self, cpu: MilliCpu) {
+        self.wish_for(count(cpu).map(Wish::AtMost));
+    }
+
+    /// The guest may use this much.
+    pub(crate) fn allow(&mut self, cpu: MilliCpu) {
+        self.wish_for(count(cpu).map(Wish::AtLeast));
+    }
+
+    pub(crate) fn sent(&mut self, action: Action) {
+        self.busy = Some(action);
+    }
+
+    /// The machine was looked at.
+    pub(crate) fn seen(&mut self, now: Moment, seen: Option<MachineSeen>) {
+        self.busy = None;
+        self.look_at = Some(now.after(LOOK_EVERY));
+        let Some(mut seen) = seen else {
+            self.look_at = Some(now.after(RETRY));
+            return;
+        };
+        seen.online.retain(|cpu| seen.present.contains(cpu));
+        // A parked vCPU that is online, or gone, is not parked any more.
+        self.parked.retain(|cpu| seen.present.contains(cpu) && !seen.online.contains(cpu));
+        self.resting.retain(|change, _| match change {
+            Change::OnlineMemory(block) => seen.offline_blocks.contains(block),
+            Change::OnlineCpu(cpu) | Change::OfflineCpu(cpu) => seen.present.contains(cpu),
+            Change::AddedIsMovable | Change::Remember(_) => false,
+        });
+        self.seen = Some(seen);
+        self.fulfilled();
+    }
+
+    /// A change was made, or could not be.
+    pub(crate) fn done(&mut self, now: Moment, done: bool) {
+        let Some(Action::Do(change)) = self.busy.take() else { return };
+        match &change {
+            // Both are tried once: without them the rest still helps.
+            Change::AddedIsMovable => self.policy = true,
+            Change::Remember(set) => self.stored.clone_from(set),
+            Change::OnlineMemory(_) | Change::OnlineCpu(_) | Change::OfflineCpu(_) if !done => {
+                self.resting.insert(change, now.after(RETRY));
+            }
+            Change::OnlineMemory(block) => self.correct(|seen| {
+                seen.offline_blocks.remove(block);
+            }),
+            Change::OnlineCpu(cpu) => {
+                self.parked.remove(cpu);
+                self.correct(|seen| {
+                    seen.online.insert(*cpu);
+                });
+            }
+            Change::OfflineCpu(cpu) => {
+                self.parked.insert(*cpu);
+                self.correct(|seen| {
+                    seen.online.remove(cpu);
+                });
+            }
+        }
+        self.fulfilled();
+    }
+
+    /// Whether everything that should be done was done, or tried.
+    pub(crate) fn settled(&self, now: Moment) -> bool {
+        let mut plan = Plan::default();
+        self.plan(now, &mut plan);
+        self.awake && self.busy.is_none() && plan.actions.is_empty()
+    }
+
+    /// vCPUs that we took offline.
+    pub(crate) fn parked(&self) -> &BTreeSet<u32> {
+        &self.parked
+    }
+
+    pub(crate) fn plan(&self, now: Moment, plan: &mut Plan) {
+        if !self.awake || self.busy.is_some() {
+            return;
+        }
+        if !self.policy {
+            plan.actions.push(Action::Do(Change::AddedIsMovable));
+            return;
+        }
+        match self.look_at {
+            Some(at) if at > now => plan.wake(at),
+            Some(_) | None => {
+                plan.actions.push(Action::Look);
+                return;
+            }
+        }
+        let changes = self.changes();
+        let ready = |change: &Change| self.resting.get(change).is_none_or(|until| *until <= now);
+        if let Some(change) = changes.iter().find(|change| ready(change)) {
+            plan.actions.push(Action::Do(change.clone()));
+            return;
+        }
+        if let Some(until) = changes.iter().filter_map(|change| self.resting.get(change)).min() {
+            plan.wake(*until);
+        }
+    }
+
+    /// What is to be done, most important first.
+    fn changes(&self) -> Vec<Change> {
+        let Some(seen) = &self.seen else { return Vec::new() };
+        let mut changes: Vec<Change> =
+            seen.offline_blocks.iter().map(|block| Change::OnlineMemory(*block)).collect();
+        let idle = seen.present.difference(&seen.online);
+        let added = idle.filter(|cpu| !self.parked.contains(cpu));
+        changes.extend(added.map(|cpu| Change::OnlineCpu(*cpu)));
+        match self.wish {
+            Some(Wish::AtLeast(_)) => {
+                changes.extend(self.parked.iter().map(|cpu| Change::OnlineCpu(*cpu)));
+            }
+            Some(Wish::AtMost(count)) if changes.is_empty() => {
+                let surplus = seen.online.len().saturating_sub(count.max(1));
+                let park: Vec<u32> =
+                    seen.online.iter().rev().filter(|cpu| **cpu != 0).copied().collect();
+                let first = park.iter().take(surplus);
+                let after: BTreeSet<u32> = self.parked.iter().chain(first).copied().collect();
+                if self.stored != after {
+                    return vec![Change::Remember(after)];
+                }
+                // All of them are offered: where the highest will not go, a lower one may.
+                changes.extend(park.into_iter().map(Change::OfflineCpu));
+            }
+            Some(Wish::AtMost(_)) => {}
+            None if changes.is_empty() && self.stored != self.parked => {
+                changes.push(Change::Remember(self.parked.clone()));
+            }
+            None => {}
+        }
+        changes
+    }
+
+    /// A wish is measured against the machine as it is then, so there is a look first.
+    fn wish_for(&mut self, wish: Option<Wish>) {
+        if wish.is_some() {
+            self.wish = wish;
+            self.look_at = None;
+        }
+    }
+
+    /// Drops a wish that is fulfilled.
+    fn fulfilled(&mut self) {
+        let Some(seen) = &self.seen else { return };
+        let reached = match self.wish {
+            Some(Wish::AtMost(count)) => seen.online.len() <= count.max(1),
+            Some(Wish::AtLeast(count)) => {
+                seen.online.len() >= count
+                    || !self.parked.iter().any(|cpu| seen.present.contains(cpu))
+            }
+            None => false,
+        };
+        if reached {
+            self.wish = None;
+        }
+    }
+
+    fn correct(&mut self, change: impl FnOnce(&mut MachineSeen)) {
+        if let Some(seen) = &mut self.seen {
+            change(seen);
+        }
+    }
+}
+
+/// CPU in whole vCPUs, rounded up; nothing if it is zero.
+fn count(cpu: MilliCpu) -> Option<usize> {
+    (!cpu.is_zero()).then(|| usize::try_from(cpu.cores_up()).unwrap_or(usize::MAX))
+}

@@ -1,0 +1,137 @@
+//! Why a request is refused, in the reference's words and with its status codes.
+
+use crate::event::Failure;
+use std::fmt;
+use thiserror::Error;
+use windlass_protocol::AgentId;
+use windlass_protocol::version::{InformantVersion, Versions};
+
+/// A request that was not carried out. A stale or declined one is not refused: that is an
+/// answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// No version that both speak.
+    #[error("Protocol version mismatch: Need {ours} but got {theirs}")]
+    Versions {
+        /// What we speak.
+        ours: Versions<InformantVersion>,
+        /// What the agent speaks.
+        theirs: Versions<InformantVersion>,
+    },
+    /// A registration without an id.
+    #[error("agentID: {0} is not the id of an agent")]
+    BadId(AgentId),
+    /// An address that is not one, or one that nobody can be called at.
+    #[error("agentServeAddr: \"{given}\" is not an ip:port that can be called")]
+    BadAddress {
+        /// What was announced, shortened.
+        given: Shortened,
+    },
+    /// A second registration under one id.
+    #[error("Agent with ID {0} is already registered")]
+    Duplicate(AgentId),
+    /// Too many registrations that have not been checked yet.
+    #[error("{limit} registrations are under way, which is the limit")]
+    Busy {
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The agent did not say who it is when called.
+    #[error("Error checking ID for agent {addr}/{agent}: {cause}")]
+    Unchecked {
+        /// Where it was called.
+        addr: String,
+        /// Which.
+        agent: AgentId,
+        /// What happened.
+        cause: Cause,
+    },
+    /// The request is of an agent that does not count.
+    #[error("Agent ID {0} is not the active Agent")]
+    NotActive(AgentId),
+    /// Nobody registered under this id.
+    #[error("No Agent with ID {0} registered")]
+    Unknown(AgentId),
+    /// Nobody registered under this id, and so nobody can unregister.
+    #[error("No agent with ID \"{0}\"")]
+    NotRegistered(AgentId),
+    /// The address is not the one that was registered.
+    #[error("Agent serverAddr is incorrect, got \"{0}\"")]
+    OtherAddress(Shortened),
+}
+
+/// Why an agent was let go of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It failed to answer.
+    Failed(Failure),
+    /// Its answer carries another id.
+    OtherId(AgentId),
+    /// Its answer carries a number that is zero, or one that it had used before.
+    OldSequence(u64),
+    /// Newer agents took its place.
+    Crowded,
+    /// It unregistered.
+    Unregistered,
+}
+
+/// Text of a peer: at most sixty characters, none of which moves a terminal's cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortened(String);
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The HTTP status that goes with it.
+    pub const fn status(&self) -> u16 {
+        match self {
+            Self::Versions { .. }
+            | Self::BadId(_)
+            | Self::BadAddress { .. }
+            | Self::Unchecked { .. }
+            | Self::NotActive(_)
+            | Self::OtherAddress(_) => 400,
+            Self::Unknown(_) | Self::NotRegistered(_) => 404,
+            Self::Duplicate(_) => 409,
+            Self::Busy { .. } => 503,
+        }
+    }
+}
+
+// === impl Cause ===
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(Failure::NoAnswer) => f.write_str("no answer"),
+            Self::Failed(Failure::Refused(status)) => write!(f, "it answered with status {status}"),
+            Self::OtherId(id) => write!(f, "it answered as {id}"),
+            Self::OldSequence(number) => {
+                write!(f, "it answered with sequence number {number}, which is not new")
+            }
+            Self::Crowded => f.write_str("newer agents took its place"),
+            Self::Unregistered => f.write_str("it unregistered"),
+        }
+    }
+}
+
+// === impl Shortened ===
+
+impl Shortened {
+    /// Shortens `text`.
+    pub fn new(text: &str) -> Self {
+        const LIMIT: usize = 60;
+        let defused = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+        let mut short: String = text.chars().take(LIMIT).map(defused).collect();
+        if text.chars().nth(LIMIT).is_some() {
+            short.push('…');
+        }
+        Self(short)
+    }
+}
+
+impl fmt::Display for Shortened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

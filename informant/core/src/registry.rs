@@ -1,0 +1,268 @@
+//! Which agent counts.
+//!
+//! Agents register under an id of their own, and the one that registered last is the one that
+//! counts: the others are told to wait (`/suspend`) before it is told to run (`/resume`). The
+//! others stay registered, so that when it goes, the newest of them takes its place. Each is
+//! asked now and then whether it is there; one that fails three times in a row is let go of,
+//! one that turns out to be somebody else at once.
+//!
+//! - **Newest session counts.** A request of any other agent changes nothing; a request that
+//!   was already answered has no second effect, and gets the same answer.
+
+mod member;
+
+pub(crate) use member::Given;
+
+use crate::event::{Action, Ask, Failure, Plan};
+use crate::refusal::{Cause, Refusal, Shortened};
+use member::{Member, Numbered, Stage, Verdict};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use windlass_protocol::informant::AgentDesc;
+use windlass_protocol::version::InformantVersion;
+use windlass_protocol::{AgentId, Moment, Sequence};
+
+/// At most so many agents are registered; beyond, the oldest is forgotten. One counts, one
+/// takes over; the rest is room for restarts.
+pub const AGENTS: usize = 8;
+
+/// At most so many registrations are under way. Those that nobody confirms never take the
+/// place of an agent that was confirmed.
+pub const JOINING: usize = 8;
+
+/// The agents, oldest first; those that are still joining are among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registry {
+    members: Vec<Member>,
+    /// The latest that were let go of, and why; bounded.
+    gone: VecDeque<(AgentId, SocketAddr, Cause)>,
+}
+
+/// What to do with a numbered request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verified {
+    /// It is new: carry it out.
+    New,
+    /// It was answered before, with this.
+    Again(Given),
+    /// It is older than one that was answered.
+    Stale,
+}
+
+impl Registry {
+    /// Begins a registration: the agent is asked who it is.
+    pub(crate) fn begin(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
+        let ours = InformantVersion::SPOKEN;
+        if ours.latest_shared(desc.versions).is_none() {
+            return Err(Refusal::Versions { ours, theirs: desc.versions });
+        }
+        let id = desc.agent_id;
+        if id.is_zero() {
+            return Err(Refusal::BadId(id));
+        }
+        if self.member(id).is_some() {
+            return Err(Refusal::Duplicate(id));
+        }
+        let addr = callable(&desc.serve_addr)
+            .ok_or_else(|| Refusal::BadAddress { given: Shortened::new(&desc.serve_addr) })?;
+        if self.members.iter().filter(|member| !member.joined()).count() >= JOINING {
+            return Err(Refusal::Busy { limit: JOINING });
+        }
+        self.gone.retain(|(gone, ..)| *gone != id);
+        self.members.push(Member::new(id, addr, desc.serve_addr.clone()));
+        Ok(())
+    }
+
+    /// How far a registration is: `None` while it is under way.
+    pub(crate) fn registration(&self, id: AgentId) -> Option<Result<(), Refusal>> {
+        if let Some(member) = self.member(id) {
+            return member.joined().then_some(Ok(()));
+        }
+        let known = self.gone.iter().find(|(gone, ..)| *gone == id);
+        Some(Err(known.map_or(Refusal::Unknown(id), |(_, addr, cause)| Refusal::Unchecked {
+            addr: addr.to_string(),
+            agent: id,
+            cause: *cause,
+        })))
+    }
+
+    /// Completes the registrations that were checked.
+    pub(crate) fn complete(&mut self, now: Moment) {
+        while let Some(at) =
+            self.members.iter().position(|m| m.stage == Stage::Joining { checked: true })
+        {
+            // Newest is who completed last, as in the reference.
+            let mut member = self.members.remove(at);
+            member.join(now);
+            self.members.push(member);
+        }
+        while self.members.iter().filter(|member| member.joined()).count() > AGENTS {
+            let Some(oldest) = self.members.iter().position(Member::joined) else { return };
+            self.let_go(oldest, Cause::Crowded);
+        }
+    }
+
+    /// Ends a session at its agent's word; whether it was the one that counts.
+    pub(crate) fn unregister(&mut self, id: AgentId, announced: &str) -> Result<bool, Refusal> {
+        let Some(at) = self.members.iter().position(|m| m.id == id && m.joined()) else {
+            return Err(Refusal::NotRegistered(id));
+        };
+        if self.members[at].announced != announced {
+            return Err(Refusal::OtherAddress(Shortened::new(announced)));
+        }
+        let was_active = self.members[at].may_run();
+        self.let_go(at, Cause::Unregistered);
+        Ok(was_active)
+    }
+
+    /// Whether an agent is registered under this id.
+    pub(crate) fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
+        match self.member(id) {
+            Some(member) if member.joined() => Ok(()),
+            Some(_) | None => Err(Refusal::Unknown(id)),
+        }
+    }
+
+    /// Whether a numbered request counts. `alike` says whether an earlier answer is to a
+    /// request of the same kind.
+    pub(crate) fn verify(
+        &mut self,
+        id: AgentId,
+        sequence: Sequence,
+        alike: impl Fn(&Given) -> bool,
+    ) -> Result<Verified, Refusal> {
+        let active = self.members.iter_mut().find(|member| member.id == id && member.may_run());
+        let member = active.ok_or(Refusal::NotActive(id))?;
+        member.heard_from();
+        let mark = member.request.as_ref().map_or(Sequence::ZERO, |last| last.sequence);
+        if sequence > mark {
+            return Ok(Verified::New);
+        }
+        let again = member.request.as_ref().filter(|last| last.sequence == sequence);
+        Ok(match again {
+            Some(last) if alike(&last.answer) => Verified::Again(last.answer.clone()),
+            Some(_) | None => Verified::Stale,
+        })
+    }
+
+    /// Keeps the answer to a request that was carried out.
+    pub(crate) fn answered_request(&mut self, id: AgentId, sequence: Sequence, answer: Given) {
+        if let Some(member) = self.member_mut(id) {
+            member.request = Some(Numbered { sequence, answer });
+        }
+    }
+
+    /// The agent that counts.
+    pub(crate) fn current(&self) -> Option<AgentId> {
+        self.members.iter().find(|member| member.may_run()).map(|member| member.id)
+    }
+
+    /// How many agents are registered.
+    pub(crate) fn len(&self) -> usize {
+        self.members.iter().filter(|member| member.joined()).count()
+    }
+
+    /// The latest that were let go of, and why.
+    pub(crate) fn gone(&self) -> impl Iterator<Item = (AgentId, Cause)> {
+        self.gone.iter().map(|(id, _, cause)| (*id, *cause))
+    }
+
+    pub(crate) fn sent(&mut self, agent: AgentId, ask: Ask) {
+        if let Some(member) = self.member_mut(agent) {
+            member.sent(ask);
+        }
+    }
+
+    pub(crate) fn answered(
+        &mut self,
+        now: Moment,
+        agent: AgentId,
+        by: AgentId,
+        sequence: Sequence,
+    ) {
+        self.conclude(agent, |member| member.answered(now, by, sequence));
+    }
+
+    pub(crate) fn failed(&mut self, now: Moment, agent: AgentId, failure: Failure) {
+        self.conclude(agent, |member| member.failed(now, failure));
+    }
+
+    /// Calls to make. `want`: memory is wanted, and may be asked for from that moment on.
+    pub(crate) fn plan(&self, now: Moment, want: Option<Moment>, plan: &mut Plan) {
+        let newest = self.members.iter().rfind(|member| member.joined()).map(|member| member.id);
+        for member in &self.members {
+            let is_newest = newest == Some(member.id);
+            let free = self.members.iter().all(|m| m.id == member.id || !m.may_run());
+            match member.next(now, is_newest, free, want) {
+                Ok(ask) => {
+                    plan.actions.push(Action::Call { agent: member.id, at: member.addr, ask });
+                }
+                Err(Some(at)) => plan.wake(at),
+                Err(None) => {}
+            }
+        }
+    }
+
+    fn conclude(&mut self, agent: AgentId, tell: impl FnOnce(&mut Member) -> Verdict) {
+        let Some(at) = self.members.iter().position(|member| member.id == agent) else { return };
+        match tell(&mut self.members[at]) {
+            Verdict::Keep => {}
+            Verdict::Drop(cause) => self.let_go(at, cause),
+        }
+    }
+
+    fn let_go(&mut self, at: usize, cause: Cause) {
+        let member = self.members.remove(at);
+        if self.gone.len() >= AGENTS + JOINING {
+            self.gone.pop_front();
+        }
+        self.gone.push_back((member.id, member.addr, cause));
+    }
+
+    fn member(&self, id: AgentId) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    fn member_mut(&mut self, id: AgentId) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.id == id)
+    }
+}
+
+/// An address that can be called: a literal, with a port, of one machine. Names are not looked
+/// up: a name is a way to make the guest ask somebody else.
+fn callable(text: &str) -> Option<SocketAddr> {
+    let addr: SocketAddr = text.parse().ok()?;
+    let broadcast = match addr.ip() {
+        IpAddr::V4(ip) => ip.is_broadcast(),
+        IpAddr::V6(_) => false,
+    };
+    let one = !addr.ip().is_unspecified() && !addr.ip().is_multicast() && !broadcast;
+    (addr.port() != 0 && one).then_some(addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_of_one_machine_can_be_called() {
+        for good in ["10.0.2.2:10310", "127.0.0.1:1", "[fd00::1]:80"] {
+            assert!(callable(good).is_some(), "{good}");
+        }
+        for bad in [
+            "",
+            "10.0.2.2",
+            "10.0.2.2:0",
+            "0.0.0.0:80",
+            "224.0.0.1:80",
+            "255.255.255.255:80",
+            "localhost:80",
+            "http://10.0.2.2:80",
+            "10.0.2.2:70000",
+            "[ff02::1]:80",
+            "[::]:80",
+        ] {
+            assert!(callable(bad).is_none(), "{bad}");
+        }
+    }
+}
