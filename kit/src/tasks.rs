@@ -4,6 +4,7 @@
 //! is the end of the process, or it is minor, and its failure is a log line. A task that
 //! panics has failed; the others go on.
 
+use crate::backoff::Backoff;
 use crate::caught::caught;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,6 +12,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
@@ -46,6 +48,12 @@ pub struct Failed {
 pub struct Stuck {
     /// Their names.
     pub tasks: Vec<&'static str>,
+}
+
+/// How long a task that failed waits before it starts again.
+#[derive(Default)]
+struct Restarts {
+    in_a_row: u32,
 }
 
 /// Notes the end of a task, also if it panics.
@@ -89,6 +97,33 @@ impl Tasks {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => warn!(task = name, %why, "task failed"),
                 Err(panicked) => error!(task = name, why = panicked.0, "task panicked"),
+            }
+        });
+    }
+
+    /// Starts a task that is made again, after a wait that grows, whenever it fails or panics;
+    /// it ends when it succeeds, or when it is asked to stop while it waits.
+    pub fn kept<E, F>(&self, name: &'static str, mut make: impl FnMut() -> F + Send + 'static)
+    where
+        E: Display + Send + 'static,
+        F: Future<Output = Result<(), E>> + Send + 'static,
+    {
+        let stop = self.stop.clone();
+        self.spawn(name, async move {
+            let mut backoff = Restarts::default();
+            loop {
+                let started = Instant::now();
+                match caught(make()).await {
+                    Ok(Ok(())) => return,
+                    Ok(Err(why)) => warn!(task = name, %why, "task failed, starting it again"),
+                    Err(panicked) => {
+                        error!(task = name, why = panicked.0, "task panicked, starting it again");
+                    }
+                }
+                let wait = backoff.after(started.elapsed());
+                if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                    return;
+                }
             }
         });
     }
@@ -140,6 +175,19 @@ impl Tasks {
         });
         #[expect(clippy::disallowed_methods, reason = "this is the place that may")]
         drop(tokio::spawn(task));
+    }
+}
+
+// === impl Restarts ===
+
+impl Restarts {
+    /// A task that ran for longer than any wait starts with the shortest wait again.
+    fn after(&mut self, ran: Duration) -> Duration {
+        if ran > Backoff::USUAL.longest {
+            self.in_a_row = 0;
+        }
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        Backoff::USUAL.wait(self.in_a_row, fastrand::u64(..))
     }
 }
 
@@ -217,6 +265,27 @@ mod tests {
         child.minor("one vm", async move { stopped(stop).await });
         child.stop();
         assert!(!tasks.stopping().is_cancelled());
+        assert_eq!(tasks.drain(GRACE).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kept_task_is_made_again_until_it_succeeds() {
+        let (tasks, made) = (Tasks::default(), Arc::new(Mutex::new(0)));
+        let counter = made.clone();
+        tasks.kept("stubborn", move || {
+            let mut made = counter.lock().unwrap();
+            *made += 1;
+            let attempt = *made;
+            async move {
+                match attempt {
+                    1 => broken("first"),
+                    2 => Err("second".to_owned()),
+                    _ => Ok(()),
+                }
+            }
+        });
+        tokio::time::sleep(GRACE * 10).await;
+        assert_eq!(*made.lock().unwrap(), 3);
         assert_eq!(tasks.drain(GRACE).await, Ok(()));
     }
 

@@ -1,7 +1,6 @@
 //! How often a server had to refuse, by why.
 
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::EncodeLabelValue;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
@@ -13,7 +12,7 @@ pub struct Counts {
 }
 
 /// Why a server did not answer a request, or answered in the router's place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// More connections than are served at once.
     Crowded,
@@ -33,7 +32,8 @@ pub enum Refusal {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {
-    reason: Refusal,
+    /// The spelling of a [`Refusal`], so there are only so many.
+    reason: &'static str,
 }
 
 // === impl Counts ===
@@ -50,10 +50,27 @@ impl Counts {
 
     /// How many were refused for this reason.
     pub fn of(&self, reason: Refusal) -> u64 {
-        self.refused.get_or_create(&Labels { reason }).get()
+        self.refused.get_or_create(&Labels { reason: reason.as_str() }).get()
     }
 
     pub(super) fn refused(&self, reason: Refusal) {
-        self.refused.get_or_create(&Labels { reason }).inc();
+        self.refused.get_or_create(&Labels { reason: reason.as_str() }).inc();
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crowded => "crowded",
+            Self::HeadTime => "head-time",
+            Self::BodySize => "body-size",
+            Self::BodyTime => "body-time",
+            Self::BodyBroken => "body-broken",
+            Self::AnswerTime => "answer-time",
+            Self::Panic => "panic",
+        }
     }
 }
