@@ -75,5 +75,7 @@ fn record(info: &VmInfo) -> VmRecord {
             cpu: MilliCpu::from_cores(1),
             mem: info.memory_slot.max(Bytes::from_mib(2)),
         },
+        memory_slot: info.memory_slot,
+        min: info.bounds.min,
     }
 }

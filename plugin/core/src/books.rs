@@ -9,9 +9,15 @@
 //! remembered as a claim for [`CLAIM_LASTS`]. While claims compete, what is free is divided by
 //! `scaling::arbitrate`: a VM gets its share, and the shares of the others wait for them.
 //!
+//! What is promised to a VM is the larger of what its agent asked for and was granted, and of
+//! what its hypervisor was seen to have: news that something was given back frees it when it
+//! is seen to be gone. Memory counts in whole slots, rounded up, as it does on the wire.
+//!
 //! Law 9, rebuild equals live: nothing is stored. A VM enters with the most that it may have
-//! been promised, and its agent's next request sets it right.
+//! been promised, and its agent's next request sets it right. `tests/laws.rs` looks for
+//! counterexamples of both.
 
+use crate::journal::{Journal, Note};
 use crate::shortage::{Axis, MOST_NAMED, Shortage};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -19,7 +25,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
 use windlass_protocol::status::{Booked, NodeStatus};
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
 use windlass_scaling::arbitrate::{self, divide};
 
 /// A want is remembered for this long: two of the agent's periods.
@@ -33,12 +39,16 @@ pub struct Books {
 }
 
 /// What the books know of a VM besides what is promised to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VmRecord {
     /// Higher goes first.
     pub priority: i32,
     /// It can use more in multiples of this; zero means any amount.
     pub grain: Resources,
+    /// Its step of memory on the wire; what it has is counted in whole ones.
+    pub memory_slot: Bytes,
+    /// It never goes below this.
+    pub min: Resources,
 }
 
 /// The answer to a request.
@@ -61,10 +71,24 @@ pub enum BooksError {
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     record: VmRecord,
-    reserved: Resources,
-    /// An agent has spoken for it: what is promised follows its requests.
-    spoken_for: bool,
+    standing: Standing,
     claim: Option<Claim>,
+    journal: Journal,
+}
+
+/// On whose word a VM is counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Standing {
+    /// No agent has spoken for it: it counts with the most that it may have been promised, or
+    /// with what it was seen to have since.
+    Silent(Resources),
+    /// An agent speaks for it.
+    Spoken {
+        /// What its agent may use.
+        permit: Resources,
+        /// What it was last seen to have.
+        has: Resources,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,14 +118,12 @@ impl Books {
     /// A VM is on this node and may have been promised `ceiling`. Entering again changes its
     /// record, and never lowers what is promised.
     pub fn enter(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
-        let entry = self.vms.entry(vm).or_insert(Entry {
-            record,
-            reserved: Resources::ZERO,
-            spoken_for: false,
-            claim: None,
-        });
+        let entry = self.vms.entry(vm).or_insert_with(|| Entry::new(record));
         entry.record = record;
-        entry.reserved = entry.reserved.max(ceiling);
+        entry.standing = match entry.standing {
+            Standing::Silent(most) => Standing::Silent(most.max(ceiling)),
+            Standing::Spoken { permit, has } => Standing::Spoken { permit, has: has.max(ceiling) },
+        };
     }
 
     /// What is known of a VM changed. Unknown VMs are passed over.
@@ -116,10 +138,11 @@ impl Books {
         self.vms.remove(vm);
     }
 
-    /// No agent speaks for this VM any more: it is counted with what it is seen to have.
+    /// No agent speaks for this VM any more: it is counted with what was promised to it until
+    /// it is seen, and with what it is seen to have from then on.
     pub fn silence(&mut self, vm: &VmName) {
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.spoken_for = false;
+            entry.standing = Standing::Silent(entry.standing.most());
             entry.claim = None;
         }
     }
@@ -128,7 +151,10 @@ impl Books {
     /// a VM that no agent speaks for, less is one too.
     pub fn witness(&mut self, vm: &VmName, has: Resources) {
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.reserved = if entry.spoken_for { entry.reserved.max(has) } else { has };
+            entry.standing = match entry.standing {
+                Standing::Silent(_) => Standing::Silent(has),
+                Standing::Spoken { permit, has: _ } => Standing::Spoken { permit, has },
+            };
         }
     }
 
@@ -142,26 +168,45 @@ impl Books {
         vm: &VmName,
         wanted: Resources,
     ) -> Result<Granted, BooksError> {
-        let entry = self.vms.get_mut(vm).ok_or_else(|| BooksError::UnknownVm(vm.clone()))?;
-        entry.spoken_for = true;
-        entry.reserved = entry.reserved.min(wanted);
-        entry.claim =
-            (entry.reserved != wanted).then(|| Claim { wanted, until: now.after(CLAIM_LASTS) });
         self.forget_old_claims(now);
+        let entry = self.vms.get_mut(vm).ok_or_else(|| BooksError::UnknownVm(vm.clone()))?;
+        entry.speak(now, wanted);
 
         let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, wanted);
         let (mem, mem_short) = self.grant(Axis::Memory, vm, wanted);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
+        let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.reserved = permit;
-            entry.claim = entry.claim.filter(|claim| permit != claim.wanted);
+            entry.permit(permit);
+            entry.claim = entry.claim.filter(|_| !short.is_empty());
+            if !short.is_empty() {
+                entry.journal.write(now, wanted, permit, &short);
+            }
         }
-        Ok(Granted { permit, short: cpu_short.into_iter().chain(mem_short).collect() })
+        Ok(Granted { permit, short })
+    }
+
+    /// What is known of a VM, if it entered.
+    pub fn record(&self, vm: &VmName) -> Option<&VmRecord> {
+        self.vms.get(vm).map(|entry| &entry.record)
+    }
+
+    /// When and why a VM lately got less than it asked for, the oldest first.
+    pub fn notes(&self, vm: &VmName) -> Vec<Note> {
+        self.vms.get(vm).map(|entry| entry.journal.notes()).unwrap_or_default()
+    }
+
+    /// By how much the minima of all VMs exceed the room, if they do: then somebody never gets
+    /// his minimum, whatever the others give back.
+    pub fn minima_over(&self) -> Option<Resources> {
+        let minima = self.vms.values().map(|entry| entry.record.min);
+        let minima = minima.fold(Resources::ZERO, Resources::saturating_add);
+        (!self.room.covers(minima)).then(|| minima.saturating_sub(self.room))
     }
 
     /// What is promised in all.
     pub fn reserved(&self) -> Resources {
-        let all = self.vms.values().map(|entry| entry.reserved);
+        let all = self.vms.values().map(Entry::reserved);
         all.fold(Resources::ZERO, Resources::saturating_add)
     }
 
@@ -183,34 +228,50 @@ impl Books {
     /// What `vm` may have on one axis, and why it is short, if it is.
     fn grant(&self, axis: Axis, vm: &VmName, wanted: Resources) -> (u64, Option<Shortage>) {
         let asked = axis.of(wanted);
-        let has = self.vms.get(vm).map_or(0, |entry| axis.of(entry.reserved));
+        let has = self.vms.get(vm).map_or(0, |entry| axis.of(entry.reserved()));
         let room = axis.of(self.room);
-        let free = room.saturating_sub(axis.of(self.reserved()));
+        let reserved = axis.of(self.reserved());
+        let free = room.saturating_sub(reserved);
         if asked <= has {
             return (asked, None);
         }
         let claims: Vec<_> =
             self.vms.iter().filter_map(|(name, entry)| entry.claim_on(axis, name)).collect();
         let shares = divide(free, &claims);
-        let mine = claims.iter().zip(shares).find(|(claim, _)| claim.key == vm);
-        let permitted = has.saturating_add(mine.map_or(0, |(_, share)| share));
+        let (mut mine, mut ahead) = (0, BTreeMap::new());
+        for (claim, share) in claims.iter().zip(shares) {
+            if claim.key == vm {
+                mine = share;
+            } else if share > 0 {
+                ahead.insert(claim.key, share);
+            }
+        }
+        let permitted = has.saturating_add(mine);
         let short = (permitted < asked).then(|| Shortage {
             axis,
             asked,
             permitted,
             room,
             free,
-            others: self.others(axis, vm),
+            over: reserved.saturating_sub(room),
+            kept: ahead.values().copied().fold(0, u64::saturating_add),
+            others: self.others(axis, vm, &ahead),
         });
         (permitted, short)
     }
 
-    fn others(&self, axis: Axis, vm: &VmName) -> Vec<Booked> {
-        // Claims were tidied before this: those that are left are fresh.
+    /// Those for whom free room is kept, in the order in which they go; then those who have
+    /// most.
+    fn others(&self, axis: Axis, vm: &VmName, ahead: &BTreeMap<&VmName, u64>) -> Vec<Booked> {
         let others = self.vms.iter().filter(|(name, _)| *name != vm);
+        // Claims were tidied before this: those that are left are fresh.
         let mut others: Vec<Booked> =
             others.map(|(name, entry)| entry.booked(name, Moment::default())).collect();
-        others.sort_by_key(|booked| Reverse(axis.of(booked.reserved)));
+        others.sort_by_key(|booked| {
+            let waits = ahead.contains_key(&booked.name);
+            let priority = if waits { booked.priority } else { i32::MIN };
+            (Reverse(waits), Reverse(priority), Reverse(axis.of(booked.reserved)))
+        });
         others.truncate(MOST_NAMED);
         others
     }
@@ -222,36 +283,84 @@ impl Books {
     }
 }
 
+// === impl VmRecord ===
+
+impl Default for VmRecord {
+    fn default() -> Self {
+        Self {
+            priority: 0,
+            grain: Resources::ZERO,
+            memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+            min: Resources::ZERO,
+        }
+    }
+}
+
 // === impl Entry ===
 
 impl Entry {
+    fn new(record: VmRecord) -> Self {
+        let standing = Standing::Silent(Resources::ZERO);
+        Self { record, standing, claim: None, journal: Journal::default() }
+    }
+
+    /// What is promised to it.
+    fn reserved(&self) -> Resources {
+        let most = self.standing.most();
+        Resources { cpu: most.cpu, mem: most.mem.round_up(self.record.memory_slot) }
+    }
+
+    /// Its agent speaks: what it no longer wants is given back, what it wants beyond is claimed.
+    fn speak(&mut self, now: Moment, wanted: Resources) {
+        self.standing = match self.standing {
+            // The ceiling was there for want of an agent's word.
+            Standing::Silent(most) => {
+                Standing::Spoken { permit: most.min(wanted), has: Resources::ZERO }
+            }
+            Standing::Spoken { permit, has } => {
+                Standing::Spoken { permit: permit.min(wanted), has }
+            }
+        };
+        let enough = self.reserved().covers(wanted);
+        self.claim = (!enough).then(|| Claim { wanted, until: now.after(CLAIM_LASTS) });
+    }
+
+    fn permit(&mut self, granted: Resources) {
+        self.standing = match self.standing {
+            Standing::Silent(has) | Standing::Spoken { permit: _, has } => {
+                Standing::Spoken { permit: granted, has }
+            }
+        };
+    }
+
     fn booked(&self, name: &VmName, now: Moment) -> Booked {
         Booked {
             name: name.clone(),
             priority: self.record.priority,
-            reserved: self.reserved,
+            reserved: self.reserved(),
             claim: self.claim.filter(|claim| now < claim.until).map(|claim| claim.wanted),
         }
     }
 
     fn claim_on<'a>(&self, axis: Axis, name: &'a VmName) -> Option<arbitrate::Claim<&'a VmName>> {
-        let missing = axis.of(self.claim?.wanted).saturating_sub(axis.of(self.reserved));
-        (missing > 0).then(|| arbitrate::Claim {
-            key: name,
-            priority: self.record.priority,
-            missing,
-            grain: axis.of(self.record.grain),
-        })
+        let missing = axis.of(self.claim?.wanted).saturating_sub(axis.of(self.reserved()));
+        let VmRecord { priority, grain, memory_slot, .. } = self.record;
+        // A permit is written in whole slots.
+        let grain = match axis {
+            Axis::Cpu => grain.cpu.milli(),
+            Axis::Memory => grain.mem.max(memory_slot).round_up(memory_slot).bytes(),
+        };
+        (missing > 0).then_some(arbitrate::Claim { key: name, priority, missing, grain })
     }
 }
 
-// === impl Axis ===
+// === impl Standing ===
 
-impl Axis {
-    const fn of(self, resources: Resources) -> u64 {
+impl Standing {
+    fn most(self) -> Resources {
         match self {
-            Self::Cpu => resources.cpu.milli(),
-            Self::Memory => resources.mem.bytes(),
+            Self::Silent(most) => most,
+            Self::Spoken { permit, has } => permit.max(has),
         }
     }
 }

@@ -4,7 +4,9 @@
 //! shell in `windlass-plugin` puts it behind HTTP, a program tells it which VMs there are.
 
 pub mod books;
+pub mod journal;
 pub mod shortage;
 
 pub use books::{Books, BooksError, Granted, VmRecord};
+pub use journal::Note;
 pub use shortage::{Axis, Shortage};

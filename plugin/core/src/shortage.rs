@@ -1,7 +1,9 @@
 //! Why a VM got less than it asked for, with the figures that a person needs.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use windlass_protocol::status::Booked;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// The VMs named in a shortage, at most.
 pub const MOST_NAMED: usize = 8;
@@ -29,6 +31,64 @@ pub struct Shortage {
     pub room: u64,
     /// What of it was not promised to anybody before this request.
     pub free: u64,
-    /// Who else has it or wants it, the largest first; [`MOST_NAMED`] at most.
+    /// By how much more is promised than the node has; nobody grows while that is so.
+    pub over: u64,
+    /// What of the free room waits for claims of others.
+    pub kept: u64,
+    /// Who else has it or wants it: those for whom room is kept, in the order in which they
+    /// go, then those who have most; [`MOST_NAMED`] at most.
     pub others: Vec<Booked>,
+}
+
+// === impl Axis ===
+
+impl Axis {
+    /// The amount on this axis.
+    pub(crate) const fn of(self, resources: Resources) -> u64 {
+        match self {
+            Self::Cpu => resources.cpu.milli(),
+            Self::Memory => resources.mem.bytes(),
+        }
+    }
+
+    /// An amount as people read it: `2 vCPU`, `512MiB`.
+    pub fn show(self, amount: u64) -> String {
+        match self {
+            Self::Cpu => format!("{} vCPU", MilliCpu::from_milli(amount)),
+            Self::Memory => Bytes::from_bytes(amount).to_string(),
+        }
+    }
+}
+
+// === impl Shortage ===
+
+/// `2 vCPU of 4 vCPU: 1 vCPU of the node's 6 vCPU is free, of which 1 vCPU is kept for others;
+/// default/b (priority 5) has 2 vCPU and wants 4 vCPU, default/c has 1 vCPU`.
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |amount| self.axis.show(amount);
+        write!(f, "{} of {}: ", show(self.permitted), show(self.asked))?;
+        if self.over > 0 {
+            write!(f, "{} more is promised than the node's {}", show(self.over), show(self.room))?;
+        } else {
+            write!(f, "{} of the node's {} is free", show(self.free), show(self.room))?;
+        }
+        if self.kept > 0 {
+            write!(f, ", of which {} is kept for others", show(self.kept))?;
+        }
+        for (nth, other) in self.others.iter().enumerate() {
+            let between = if nth == 0 { ";" } else { "," };
+            write!(f, "{between} {}", other.name)?;
+            if other.priority != 0 {
+                write!(f, " (priority {})", other.priority)?;
+            }
+            let has = self.axis.of(other.reserved);
+            write!(f, " has {}", show(has))?;
+            let wants = other.claim.map(|claim| self.axis.of(claim)).filter(|wants| *wants > has);
+            if let Some(wants) = wants {
+                write!(f, " and wants {}", show(wants))?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,70 @@
+//! When and why a VM got less than it asked for. Bounded: the oldest is forgotten.
+//!
+//! An agent that is short asks every few seconds; the same question with the same answer is
+//! one note that says how often, so an hour of waiting fits.
+
+use crate::shortage::{Axis, Shortage};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use windlass_protocol::{Moment, Resources};
+
+/// The notes kept per VM, at most.
+pub const MOST_NOTES: usize = 32;
+
+/// A VM asked, perhaps several times in a row, and got less.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// When it first asked.
+    pub first: Moment,
+    /// When it last asked.
+    pub last: Moment,
+    /// How often it asked.
+    pub times: u64,
+    /// What for.
+    pub asked: Resources,
+    /// What it may have.
+    pub permit: Resources,
+    /// Why that is less, as it was the last time.
+    pub short: Vec<Shortage>,
+}
+
+/// The notes of one VM.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Journal(VecDeque<Note>);
+
+// === impl Journal ===
+
+impl Journal {
+    pub(crate) fn write(
+        &mut self,
+        now: Moment,
+        asked: Resources,
+        permit: Resources,
+        short: &[Shortage],
+    ) {
+        if let Some(note) = self.0.back_mut().filter(|note| note.is(asked, permit, short)) {
+            note.last = now;
+            note.times = note.times.saturating_add(1);
+            note.short = short.to_vec();
+            return;
+        }
+        if self.0.len() >= MOST_NOTES {
+            self.0.pop_front();
+        }
+        let short = short.to_vec();
+        self.0.push_back(Note { first: now, last: now, times: 1, asked, permit, short });
+    }
+
+    pub(crate) fn notes(&self) -> Vec<Note> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+// === impl Note ===
+
+impl Note {
+    fn is(&self, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
+        let axes = |short: &[Shortage]| -> Vec<Axis> { short.iter().map(|s| s.axis).collect() };
+        self.asked == asked && self.permit == permit && axes(&self.short) == axes(short)
+    }
+}
