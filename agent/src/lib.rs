@@ -1,1 +1,40 @@
-//! (to be written)
+//! What the agent does: for each VM of a node it reads metrics, asks for permits, talks to the
+//! informant, and has the hypervisor resize.
+//!
+//! ```text
+//!                    ┌────────────────── one per VM ──────────────────┐
+//!   host ─ manage ─► │ runner ── owns ──► agent_core::Scaler          │
+//!   (VM files,       │   │  plan ▼ ▲ events                           │
+//!    orders)         │   ├─► monitor    (drivers::Attach)  hypervisor │
+//!        ▲           │   ├─► plugin     (Permits)          books      │
+//!        │           │   ├─► informant, scrape             guest      │
+//!     status,        │   └─◄ callback   (its own port)     guest      │
+//!     decisions,     └────────────────────────────────────────────────┘
+//!     Ledger
+//! ```
+//!
+//! It decides nothing: the decisions and all their timing are in `windlass-agent-core`. A
+//! [`runner`] carries out one plan at a time, with a deadline on each request, and reports
+//! what came of it. One VM that vanishes, hangs, restarts or lies is that VM's problem only.
+
+mod address;
+mod callback;
+pub mod config;
+mod dump;
+mod history;
+mod host_memory;
+mod informant;
+mod ledger;
+pub mod metrics;
+mod node;
+mod plugin;
+mod ports;
+mod runner;
+mod scrape;
+
+pub use config::Config;
+pub use history::Explained;
+pub use ledger::{Ledger, NodeEvent, Unheard};
+pub use metrics::Metrics;
+pub use node::{Agent, Standing, UnknownVm};
+pub use plugin::{Asked, Permits};

@@ -1,0 +1,66 @@
+//! What an agent is told once, and the deadlines of what it asks.
+//!
+//! The deadlines are the reference's, but for the plugin's: its ten seconds were meant to be
+//! two, and a permit that comes later than that is for a load of the past.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+use windlass_protocol::{ComputeUnit, VmName};
+
+/// To register with an informant; it calls back meanwhile.
+pub const REGISTER_TIME: Duration = Duration::from_secs(2);
+/// To take leave of an informant.
+pub const UNREGISTER_TIME: Duration = Duration::from_secs(2);
+/// To hear from an informant whether a session stands.
+pub const HEALTH_TIME: Duration = Duration::from_secs(1);
+/// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
+pub const SIZE_TIME: Duration = Duration::from_secs(2);
+/// To read a guest's metrics.
+pub const METRICS_TIME: Duration = Duration::from_secs(2);
+/// To hear from the plugin.
+pub const PERMIT_TIME: Duration = Duration::from_secs(2);
+/// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
+pub const SUSPEND_TIME: Duration = Duration::from_secs(4);
+/// What a VM that is let go, or an agent that stops, waits for its last requests.
+pub const LEAVE_TIME: Duration = Duration::from_secs(3);
+
+/// Bytes of a guest's metrics that are read.
+pub const METRICS_SIZE: usize = 1024 * 1024;
+/// Bytes of an informant's answer that are read.
+pub const ANSWER_SIZE: usize = 64 * 1024;
+
+/// What an agent is told once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+    /// Whether a vCPU that the guest has parked counts as given back.
+    pub trust_guest_parking: bool,
+    /// Where the call-back servers listen.
+    pub callback_listen: IpAddr,
+    /// On which ports, one per VM. A range that holds 0 means: any that is free.
+    pub callback_ports: RangeInclusive<u16>,
+    /// Which VM had which port before a restart ([`crate::Agent::ports`]).
+    pub kept_ports: BTreeMap<VmName, u16>,
+    /// Where the host says how much memory it has.
+    pub meminfo: PathBuf,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// The usual: call-backs on loopback ports 10310 to 10399.
+    pub fn new(unit: ComputeUnit) -> Self {
+        Self {
+            unit,
+            trust_guest_parking: false,
+            callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            callback_ports: 10310..=10399,
+            kept_ports: BTreeMap::new(),
+            meminfo: PathBuf::from("/proc/meminfo"),
+        }
+    }
+}

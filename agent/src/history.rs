@@ -1,0 +1,110 @@
+//! The decisions of the last hour, per VM, bounded.
+//!
+//! It outlives the VMs, so that a person can still ask why one was small before it went; a
+//! host writes it down and gives it back after a restart.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use windlass_protocol::{Decision, Moment, VmName, Waiting};
+
+/// How long a decision is kept.
+const KEPT: Duration = Duration::from_secs(3600);
+/// The most decisions of one VM.
+const MOST: usize = 1000;
+/// The most VMs that have a history; the one that was quiet longest makes room.
+const MOST_VMS: usize = 500;
+
+/// What was decided for one VM, and what it waits for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explained {
+    /// The closed decisions of the last hour, oldest first.
+    pub closed: Vec<Decision>,
+    /// The one that is under way.
+    pub open: Option<Decision>,
+    /// What the VM waits for at this moment.
+    pub waiting: Vec<Waiting>,
+}
+
+/// The closed decisions of all VMs.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    vms: BTreeMap<VmName, VecDeque<Decision>>,
+}
+
+// === impl History ===
+
+impl History {
+    pub(crate) fn add(&mut self, now: Moment, decision: Decision) {
+        let decisions = self.vms.entry(decision.vm.clone()).or_default();
+        decisions.push_back(decision);
+        while decisions.len() > MOST || decisions.front().is_some_and(|d| is_old(now, d)) {
+            decisions.pop_front();
+        }
+        if self.vms.len() > MOST_VMS {
+            let latest = |(_, decisions): &(&VmName, &VecDeque<Decision>)| {
+                decisions.back().map(|decision| decision.at)
+            };
+            let quietest = self.vms.iter().min_by_key(latest).map(|(vm, _)| vm.clone());
+            quietest.and_then(|vm| self.vms.remove(&vm));
+        }
+    }
+
+    /// Of the last hour, oldest first; `None` for a VM that never had one.
+    pub(crate) fn of(&self, now: Moment, vm: &VmName) -> Option<Vec<Decision>> {
+        let decisions = self.vms.get(vm)?;
+        Some(decisions.iter().filter(|decision| !is_old(now, decision)).cloned().collect())
+    }
+}
+
+fn is_old(now: Moment, decision: &Decision) -> bool {
+    now.since(decision.at) > KEPT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::{LoadWindow, Outcome, Reason, Resources, Signal, Signals, Target};
+
+    #[test]
+    fn an_hour_is_kept_and_no_more_than_so_many() {
+        let (vm, mut history) = (VmName::on_host("a"), History::default());
+        let start = Moment::from_millis(0);
+        for second in 0..10_000 {
+            let now = start.after(Duration::from_secs(second));
+            history.add(now, decision("a", now));
+        }
+        let now = start.after(Duration::from_secs(10_000));
+        assert_eq!(history.of(now, &vm).unwrap().len(), MOST);
+        let later = now.after(KEPT - Duration::from_secs(10));
+        assert_eq!(history.of(later, &vm).unwrap().len(), 10);
+        assert_eq!(history.of(now, &VmName::on_host("b")), None);
+    }
+
+    #[test]
+    fn many_vms_do_not_fill_the_memory() {
+        let mut history = History::default();
+        for number in 0..2_000 {
+            let now = Moment::from_millis(number);
+            history.add(now, decision(&format!("vm{number}"), now));
+        }
+        assert_eq!(history.vms.len(), MOST_VMS);
+        assert!(history.of(Moment::from_millis(2_000), &VmName::on_host("vm1999")).is_some());
+    }
+
+    fn decision(vm: &str, at: Moment) -> Decision {
+        Decision {
+            at,
+            vm: VmName::on_host(vm),
+            from: Resources::ZERO,
+            signals: Signals::default(),
+            window: LoadWindow::FifteenSeconds,
+            target: Target::default(),
+            goal: Resources::ZERO,
+            reason: Reason { signal: Signal::Idle, cpu: None, mem: None },
+            permit: None,
+            consent: None,
+            changes: Vec::new(),
+            outcome: Outcome::Observed,
+        }
+    }
+}

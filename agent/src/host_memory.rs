@@ -1,0 +1,66 @@
+//! Memory that the host itself has available: books can be right while the host swaps.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use windlass_protocol::{Bytes, Moment};
+
+/// A figure this old is read again.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// The figure, read at most so often for all VMs together.
+#[derive(Debug)]
+pub(crate) struct HostMemory {
+    path: PathBuf,
+    last: Mutex<Option<(Moment, Option<Bytes>)>>,
+}
+
+// === impl HostMemory ===
+
+impl HostMemory {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, last: Mutex::default() }
+    }
+
+    /// What is available; `None` if it cannot be read.
+    pub(crate) fn available(&self, now: Moment) -> Option<Bytes> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match *last {
+            Some((at, figure)) if now.since(at) < FRESH => figure,
+            Some(_) | None => {
+                // A file of procfs: it is made from memory and does not wait for a disk.
+                let figure = std::fs::read_to_string(&self.path).ok().and_then(|t| parse(&t));
+                *last = Some((now, figure));
+                figure
+            }
+        }
+    }
+}
+
+fn parse(meminfo: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib = line.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    Some(Bytes::from_kib(kib))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_line_is_found_and_nothing_is_guessed() {
+        let text = "MemTotal:       16316412 kB\nMemFree: 1 kB\nMemAvailable:    2048 kB\n";
+        assert_eq!(parse(text), Some(Bytes::from_mib(2)));
+        for broken in
+            ["", "MemAvailable:", "MemAvailable: -1 kB", "MemAvailable: 12", "MemFree: 1 kB"]
+        {
+            assert_eq!(parse(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_does_not_say_is_not_taken_for_an_empty_one() {
+        let memory = HostMemory::new(PathBuf::from("/nonexistent/meminfo"));
+        assert_eq!(memory.available(Moment::default()), None);
+    }
+}

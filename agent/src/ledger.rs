@@ -1,0 +1,80 @@
+//! What an agent tells whoever keeps the books of its node, beside asking for permits.
+//!
+//! It is told at once and in order, before the next thing is asked or moved: a VM is entered
+//! before its first permit is asked for, and a size is witnessed before anything is planned
+//! on it. So [`Ledger::note`] must not wait.
+
+use windlass_protocol::{Resources, VmInfo, VmName};
+
+/// Whoever keeps the books.
+pub trait Ledger: Send + Sync + 'static {
+    /// Takes note. Called from the tasks of all VMs; must not block for longer than a short lock.
+    fn note(&self, event: NodeEvent);
+}
+
+/// What happened to a VM of this node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeEvent {
+    /// It is there. Said again after the VM was gone, or after its runner had to start anew.
+    Entered {
+        /// What it should be.
+        info: Box<VmInfo>,
+        /// The most that it may have, as its hypervisor says. `None`: the hypervisor is there
+        /// and does not say, so it counts with the maximum of its bounds until it does.
+        upper: Option<Resources>,
+    },
+    /// What it should be changed.
+    Updated {
+        /// What it should be.
+        info: Box<VmInfo>,
+    },
+    /// It may have this much: the books must cover no less. Said at every look.
+    Witnessed {
+        /// Which VM.
+        vm: VmName,
+        /// The most that it may have.
+        upper: Resources,
+    },
+    /// It may have this much, and nobody asks for permits for it: it is only watched, or it was
+    /// let go. The books hold exactly this. Said at every look, also for a VM that was never
+    /// entered.
+    Counted {
+        /// Which VM.
+        vm: VmName,
+        /// The most that it may have.
+        upper: Resources,
+    },
+    /// Its hypervisor is gone.
+    Left {
+        /// Which VM.
+        vm: VmName,
+    },
+}
+
+/// A ledger for an agent whose plugin hears of VMs from somebody else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unheard;
+
+// === impl NodeEvent ===
+
+impl NodeEvent {
+    /// Which VM it is about.
+    pub fn vm(&self) -> &VmName {
+        match self {
+            Self::Entered { info, .. } | Self::Updated { info } => &info.name,
+            Self::Witnessed { vm, .. } | Self::Counted { vm, .. } | Self::Left { vm } => vm,
+        }
+    }
+}
+
+// === impl Ledger ===
+
+impl Ledger for Unheard {
+    fn note(&self, _: NodeEvent) {}
+}
+
+impl<F: Fn(NodeEvent) + Send + Sync + 'static> Ledger for F {
+    fn note(&self, event: NodeEvent) {
+        self(event);
+    }
+}

@@ -1,0 +1,232 @@
+//! What an agent counts. Labels are enums: a series per VM would grow without bound.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use windlass_agent_core::{Event, Failure};
+use windlass_kit::server::Counts;
+use windlass_protocol::{Clip, Decision, Peer};
+
+/// All of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    requests: Family<RequestLabels, Counter>,
+    decisions: Family<SignalLabels, Counter>,
+    clips: Family<ClipLabels, Counter>,
+    calls: Family<CallLabels, Counter>,
+    resets: Counter,
+    gone: Counter,
+    lost: Counter,
+    vms: Gauge,
+    pub(crate) refusals: Counts,
+}
+
+/// A VM that is there, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Presence(Gauge);
+
+/// What an informant asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Called {
+    Id,
+    Resume,
+    Suspend,
+    TryUpscale,
+    /// Any other path.
+    Unknown,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    Yes,
+    /// The guest would rather not; normal.
+    Declined,
+    Refused,
+    /// Nobody knows.
+    NoAnswer,
+}
+
+// The words of the labels below are the spellings of enums, so there are only so many.
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    peer: &'static str,
+    answered: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SignalLabels {
+    signal: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ClipLabels {
+    axis: &'static str,
+    clip: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    endpoint: &'static str,
+    status: u32,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Makes everything readable, under names that begin with `windlass_agent_`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("windlass_agent");
+        registry.register("vms", "VMs that are there and looked at", self.vms.clone());
+        registry.register(
+            "requests",
+            "Requests to peers, by peer and by what came of them",
+            self.requests.clone(),
+        );
+        registry.register(
+            "decisions",
+            "Decisions, by the signal that decided",
+            self.decisions.clone(),
+        );
+        registry.register(
+            "clips",
+            "Decisions that something kept from what the signal called for",
+            self.clips.clone(),
+        );
+        registry.register(
+            "calls",
+            "Calls of informants, by endpoint and status",
+            self.calls.clone(),
+        );
+        registry.register("resets", "Restarts of guests", self.resets.clone());
+        registry.register("vms_gone", "Hypervisors that went away", self.gone.clone());
+        registry.register(
+            "hypervisors_lost",
+            "Connections to hypervisors that broke or could not be made",
+            self.lost.clone(),
+        );
+        self.refusals.register(registry);
+    }
+
+    /// Counts an answer, or that there was none.
+    pub(crate) fn heard(&self, event: &Event) {
+        let failed = if let Event::Failed(peer, failure) = event {
+            let answered = match failure {
+                Failure::NoAnswer => Answered::NoAnswer,
+                Failure::Refused(_) => Answered::Refused,
+            };
+            Some((*peer, answered))
+        } else {
+            None
+        };
+        let declined = matches!(event, Event::Declined { .. });
+        let answered = if declined { Answered::Declined } else { Answered::Yes };
+        let heard = failed.or(event.peer().map(|peer| (peer, answered)));
+        if let Some((peer, answered)) = heard {
+            let labels = RequestLabels { peer: peer_word(peer), answered: answered.as_str() };
+            self.requests.get_or_create(&labels).inc();
+        }
+    }
+
+    /// A VM is there, for as long as what is returned is kept.
+    pub(crate) fn present(&self) -> Presence {
+        self.vms.inc();
+        Presence(self.vms.clone())
+    }
+
+    pub(crate) fn decided(&self, decision: &Decision) {
+        let reason = decision.reason;
+        self.decisions.get_or_create(&SignalLabels { signal: reason.signal.as_str() }).inc();
+        for (axis, clip) in [("cpu", reason.cpu), ("memory", reason.mem)] {
+            if let Some(clip) = clip.map(Clip::as_str) {
+                self.clips.get_or_create(&ClipLabels { axis, clip }).inc();
+            }
+        }
+    }
+
+    pub(crate) fn called(&self, endpoint: Called, status: u16) {
+        let labels = CallLabels { endpoint: endpoint.as_str(), status: status.into() };
+        self.calls.get_or_create(&labels).inc();
+    }
+
+    pub(crate) fn reset(&self) {
+        self.resets.inc();
+    }
+
+    pub(crate) fn gone(&self) {
+        self.gone.inc();
+    }
+
+    pub(crate) fn lost(&self) {
+        self.lost.inc();
+    }
+}
+
+// === impl Presence ===
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+// === impl Called ===
+
+impl Called {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Id => "id",
+            Self::Resume => "resume",
+            Self::Suspend => "suspend",
+            Self::TryUpscale => "try-upscale",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+// === impl Answered ===
+
+impl Answered {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Declined => "declined",
+            Self::Refused => "refused",
+            Self::NoAnswer => "no-answer",
+        }
+    }
+}
+
+const fn peer_word(peer: Peer) -> &'static str {
+    match peer {
+        Peer::Plugin => "plugin",
+        Peer::Informant => "informant",
+        Peer::Hypervisor => "hypervisor",
+        Peer::Metrics => "metrics",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+
+    #[test]
+    fn labels_have_the_stable_spellings() {
+        let (metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        metrics.heard(&Event::Failed(Peer::Plugin, Failure::NoAnswer));
+        metrics.called(Called::TryUpscale, 200);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"windlass_agent_requests_total{peer="plugin",answered="no-answer"} 1"#,
+            r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
+        ] {
+            assert!(text.contains(line), "{line} not in {text}");
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! The VMs of a node: which are managed, by what orders, and what they are doing.
+//!
+//! Everything a runner is told goes through one watched value ([`Told`]) that says how things
+//! should be, not what to do; a runner that was busy, or that had to start anew, misses
+//! nothing. What runners publish is read here without waiting for them.
+
+use crate::callback::{self, Calls};
+use crate::config::Config;
+use crate::dump;
+use crate::history::{Explained, History};
+use crate::host_memory::HostMemory;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::plugin::Permits;
+use crate::ports::Ports;
+use crate::runner::{self, End, Start, View};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tracing::{Instrument, info, info_span, warn};
+use windlass_agent_core::Order;
+use windlass_drivers::Attach;
+use windlass_kit::clock::Clock;
+use windlass_kit::server::serve;
+use windlass_kit::tasks::Tasks;
+use windlass_protocol::status::VmStatus;
+use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{Bytes, Decision, Moment, Resources, VmName};
+
+/// An agent. Cheap to clone; all clones are one. `A` is the kind of hypervisor.
+pub struct Agent<A: Attach> {
+    shared: Arc<Shared>,
+    vms: Vms<A>,
+    tasks: Tasks,
+}
+
+/// Whether a VM is acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// It follows its load, or what else it is ordered.
+    Managed,
+    /// It is brought to a size and let go; then it is looked at and counted, also when it
+    /// comes back.
+    Released,
+    /// Its file is gone: it is looked at and counted until its hypervisor is gone.
+    Removed,
+}
+
+/// There is no such VM.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("no vm {0} is managed here")]
+pub struct UnknownVm(pub VmName);
+
+/// What the runners of all VMs share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) permits: Arc<dyn Permits>,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) host_memory: HostMemory,
+    pub(crate) history: Mutex<History>,
+    ports: Mutex<Ports>,
+    frozen: AtomicBool,
+}
+
+/// How things should be with one VM.
+pub(crate) struct Told<A> {
+    /// What it should be and how it is reached; `None` for one that is only counted.
+    pub(crate) file: Option<VmFile>,
+    pub(crate) attach: Arc<A>,
+    /// Changes whenever `attach` is another.
+    pub(crate) reach: u64,
+    pub(crate) order: Order,
+    pub(crate) standing: Standing,
+}
+
+type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
+
+/// One VM, as the agent has it.
+struct Entry<A> {
+    told: watch::Sender<Told<A>>,
+    view: Arc<Mutex<View>>,
+    port: Option<u16>,
+    /// What the file says, without the pause that a person asked for.
+    file: Option<VmFile>,
+    paused_until: Option<Moment>,
+    /// The size that it is let go with.
+    release: Option<Resources>,
+    standing: Standing,
+    tasks: Tasks,
+}
+
+// === impl Agent ===
+
+impl<A: Attach> Agent<A> {
+    /// An agent without VMs. Its tasks are part of `tasks`.
+    pub fn new(
+        config: Config,
+        permits: Arc<dyn Permits>,
+        ledger: Arc<dyn Ledger>,
+        tasks: &Tasks,
+        clock: Clock,
+    ) -> Self {
+        let shared = Shared {
+            host_memory: HostMemory::new(config.meminfo.clone()),
+            ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
+            config,
+            permits,
+            ledger,
+            clock,
+            metrics: Metrics::default(),
+            history: Mutex::default(),
+            frozen: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared), vms: Vms::default(), tasks: tasks.clone() }
+    }
+
+    /// Manages a VM from here on, or takes note that its file changed; ends a release. How it
+    /// is reached is made anew if `qmp` or `vcpu_removal` are others.
+    ///
+    /// Must be called within the runtime.
+    pub fn manage(&self, file: VmFile, attach: A) {
+        let vm = file.info.name.clone();
+        let mut vms = lock(&self.vms);
+        match vms.get_mut(&vm) {
+            Some(entry) => {
+                let same =
+                    |old: &VmFile| old.qmp == file.qmp && old.vcpu_removal == file.vcpu_removal;
+                let attach = (!entry.file.as_ref().is_some_and(same)).then(|| Arc::new(attach));
+                (entry.file, entry.standing) = (Some(file), Standing::Managed);
+                self.tell(entry, attach);
+            }
+            None => {
+                let entry = self.start(&vm, Some(file), attach, Standing::Managed, None);
+                vms.insert(vm, entry);
+            }
+        }
+    }
+
+    /// Looks at a VM and counts it, without acting on it: one that was released or removed
+    /// before a restart. `last` is what it had when it was last seen.
+    ///
+    /// Must be called within the runtime.
+    pub fn count(&self, vm: VmName, attach: A, last: Resources, standing: Standing) {
+        let start = |vm: &VmName| self.start(vm, None, attach, standing, Some(last));
+        lock(&self.vms).entry(vm).or_insert_with_key(start);
+    }
+
+    /// Stops managing: the VM keeps its size, and is counted until its hypervisor is gone.
+    ///
+    /// # Errors
+    /// If there is no such VM.
+    pub fn forget(&self, vm: &VmName) -> Result<(), UnknownVm> {
+        self.change(vm, |entry| entry.standing = Standing::Removed)
+    }
+
+    /// Brings a VM to a size, or keeps the present one, and lets go of it: from then on it is
+    /// counted. [`Agent::manage`] takes it back.
+    ///
+    /// # Errors
+    /// If there is no such VM.
+    pub fn release(&self, vm: &VmName, size: Option<Resources>) -> Result<(), UnknownVm> {
+        self.change(vm, |entry| {
+            (entry.standing, entry.release) = (Standing::Released, size);
+        })
+    }
+
+    /// Nothing of a VM moves until this moment; `None` ends that.
+    ///
+    /// # Errors
+    /// If there is no such VM.
+    pub fn pause(&self, vm: &VmName, until: Option<Moment>) -> Result<(), UnknownVm> {
+        self.change(vm, |entry| entry.paused_until = until)
+    }
+
+    /// Nothing of any VM moves until this is taken back.
+    pub fn freeze(&self, frozen: bool) {
+        self.shared.frozen.store(frozen, Ordering::Relaxed);
+        for entry in lock(&self.vms).values_mut() {
+            self.tell(entry, None);
+        }
+    }
+
+    /// Whether nothing is to move.
+    pub fn is_frozen(&self) -> bool {
+        self.shared.frozen.load(Ordering::Relaxed)
+    }
+
+    /// The managed VMs that are there, by name. Never waits for one of them.
+    pub fn status(&self) -> Vec<VmStatus> {
+        let views: Vec<_> = lock(&self.vms).values().map(|entry| entry.view.clone()).collect();
+        views.iter().filter_map(|view| lock(view).status.clone()).collect()
+    }
+
+    /// Every VM that is known, by name: its standing, and the most that it may have as last
+    /// seen, if it is there. What a host writes down for after a restart.
+    pub fn standings(&self) -> Vec<(VmName, Standing, Option<Resources>)> {
+        let vms = lock(&self.vms);
+        vms.iter().map(|(vm, e)| (vm.clone(), e.standing, lock(&e.view).upper)).collect()
+    }
+
+    /// Which VM has which call-back port. Given back as [`Config::kept_ports`], it has the same
+    /// after a restart.
+    pub fn ports(&self) -> BTreeMap<VmName, u16> {
+        lock(&self.shared.ports).assigned().clone()
+    }
+
+    /// The decisions about a VM in the last hour, and what it waits for.
+    ///
+    /// # Errors
+    /// If there is no such VM, and has not been one lately.
+    pub fn decisions(&self, vm: &VmName) -> Result<Explained, UnknownVm> {
+        let view = lock(&self.vms).get(vm).map(|entry| entry.view.clone());
+        let now = self.shared.clock.now();
+        let closed = lock(&self.shared.history).of(now, vm);
+        if view.is_none() && closed.is_none() {
+            return Err(UnknownVm(vm.clone()));
+        }
+        let mut explained =
+            Explained { closed: closed.unwrap_or_default(), ..Explained::default() };
+        if let Some(view) = view {
+            let view = lock(&view);
+            explained.open = view.open.clone();
+            explained.waiting = view.status.iter().flat_map(|s| s.waiting.clone()).collect();
+        }
+        Ok(explained)
+    }
+
+    /// Takes back decisions that were written down before a restart.
+    pub fn recall(&self, decisions: Vec<Decision>) {
+        let now = self.shared.clock.now();
+        let mut history = lock(&self.shared.history);
+        for decision in decisions {
+            history.add(now, decision);
+        }
+    }
+
+    /// Memory that the host itself has available, if it says.
+    pub fn host_available(&self) -> Option<Bytes> {
+        self.shared.host_memory.available(self.shared.clock.now())
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    /// The state of every VM, for a person who looks for a fault.
+    pub fn dump(&self) -> serde_json::Value {
+        let vms = lock(&self.vms);
+        let dumps = vms.iter().map(|(vm, entry)| {
+            dump::vm(vm, entry.standing, entry.port, entry.file.as_ref(), &lock(&entry.view))
+        });
+        dump::agent(self.is_frozen(), dumps.collect())
+    }
+
+    fn change(&self, vm: &VmName, change: impl FnOnce(&mut Entry<A>)) -> Result<(), UnknownVm> {
+        let mut vms = lock(&self.vms);
+        let entry = vms.get_mut(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
+        change(entry);
+        self.tell(entry, None);
+        Ok(())
+    }
+
+    /// Says how things should be, after something changed.
+    fn tell(&self, entry: &mut Entry<A>, attach: Option<Arc<A>>) {
+        let frozen = self.is_frozen();
+        let (file, order, standing) = (entry.told_file(), entry.order(frozen), entry.standing);
+        entry.told.send_modify(|told| {
+            if let Some(attach) = attach {
+                (told.attach, told.reach) = (attach, told.reach + 1);
+            }
+            (told.file, told.order, told.standing) = (file, order, standing);
+        });
+    }
+
+    fn start(
+        &self,
+        vm: &VmName,
+        file: Option<VmFile>,
+        attach: A,
+        standing: Standing,
+        last: Option<Resources>,
+    ) -> Entry<A> {
+        let tasks = self.tasks.child();
+        let calls = Calls::default();
+        let port = file.as_ref().and_then(|_| self.listen(vm, &calls, &tasks));
+        let order = if self.is_frozen() { Order::Freeze } else { Order::Follow };
+        let told = Told { file: file.clone(), attach: Arc::new(attach), reach: 0, order, standing };
+        let (told, receiver) = watch::channel(told);
+        let view = Arc::new(Mutex::new(View::default()));
+        let start = Start {
+            shared: self.shared.clone(),
+            vm: vm.clone(),
+            told: receiver,
+            calls,
+            port,
+            view: view.clone(),
+            stop: tasks.stopping(),
+            last,
+        };
+        let vms = self.vms.clone();
+        tasks.kept("vm runner", move || keep_running(start.clone(), vms.clone()));
+        info!(%vm, ?standing, ?port, "vm known");
+        Entry { told, view, port, file, paused_until: None, release: None, standing, tasks }
+    }
+
+    /// Starts the VM's call-back server. A VM without one has no session, so no memory is
+    /// taken from it; it still grows.
+    fn listen(&self, vm: &VmName, calls: &Calls, tasks: &Tasks) -> Option<u16> {
+        let listened = lock(&self.shared.ports).listen(self.shared.config.callback_listen, vm);
+        let listener =
+            listened.inspect_err(|error| warn!(%error, "no session for this vm")).ok()?;
+        let port = listener.local_addr().ok()?.port();
+        let listener = listener
+            .set_nonblocking(true)
+            .and_then(|()| TcpListener::from_std(listener))
+            .inspect_err(|error| warn!(%vm, %error, "no session for this vm"))
+            .ok()?;
+        let metrics = &self.shared.metrics;
+        let router = callback::router(calls.clone(), metrics.clone());
+        let serving = serve(listener, router, callback::limits(metrics), tasks.stopping());
+        tasks.minor("call-back server", serving);
+        Some(port)
+    }
+}
+
+impl<A: Attach> Clone for Agent<A> {
+    fn clone(&self) -> Self {
+        let (shared, vms, tasks) = (self.shared.clone(), self.vms.clone(), self.tasks.clone());
+        Self { shared, vms, tasks }
+    }
+}
+
+// === impl Entry ===
+
+impl<A> Entry<A> {
+    fn order(&self, frozen: bool) -> Order {
+        match self.standing {
+            Standing::Released => Order::Release(self.release),
+            Standing::Removed => Order::Release(None),
+            Standing::Managed if frozen => Order::Freeze,
+            Standing::Managed => Order::Follow,
+        }
+    }
+
+    /// The file, with the later of its own pause and the one that a person asked for.
+    fn told_file(&self) -> Option<VmFile> {
+        let mut file = self.file.clone()?;
+        file.info.paused_until = file.info.paused_until.max(self.paused_until);
+        Some(file)
+    }
+}
+
+/// Runs one VM until it is not needed any more; another start is this VM's only.
+async fn keep_running<A: Attach>(start: Start<A>, vms: Vms<A>) -> Result<(), Infallible> {
+    let span = info_span!("vm", name = %start.vm);
+    loop {
+        let (vm, shared) = (start.vm.clone(), start.shared.clone());
+        match runner::run(start.clone()).instrument(span.clone()).await {
+            End::Stopped => return Ok(()),
+            End::Removed => {
+                let mut vms = lock(&vms);
+                // Its file may have come back in this very moment.
+                if vms.get(&vm).is_some_and(|entry| entry.standing == Standing::Removed)
+                    && let Some(entry) = vms.remove(&vm)
+                {
+                    entry.tasks.stop();
+                    lock(&shared.ports).release(&vm);
+                    info!(%vm, "vm forgotten");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

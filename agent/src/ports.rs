@@ -1,0 +1,123 @@
+//! One call-back port per VM, the same after a restart.
+//!
+//! v1.x and v2.0 of the informant's protocol do not say in a call which VM calls, so the port
+//! has to. A VM gets the port that it had; else the first that is free from a place in the
+//! range that follows from its name alone. Two names may want the same place; who comes first
+//! then depends on the order of starts, which is why a host keeps what was assigned.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, TcpListener};
+use std::ops::RangeInclusive;
+use thiserror::Error;
+use windlass_protocol::VmName;
+
+/// Who has which port.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    range: RangeInclusive<u16>,
+    kept: BTreeMap<VmName, u16>,
+    assigned: BTreeMap<VmName, u16>,
+}
+
+/// No port could be listened on.
+#[derive(Debug, Error)]
+#[error(
+    "no call-back port for {vm}: of {}-{} {taken} are other vms', the rest cannot be listened on",
+    range.start(), range.end()
+)]
+pub(crate) struct NoPort {
+    vm: VmName,
+    range: RangeInclusive<u16>,
+    taken: usize,
+    #[source]
+    last: Option<io::Error>,
+}
+
+// === impl Ports ===
+
+impl Ports {
+    pub(crate) fn new(range: RangeInclusive<u16>, kept: BTreeMap<VmName, u16>) -> Self {
+        Self { range, kept, assigned: BTreeMap::new() }
+    }
+
+    /// Listens for the calls of `vm`.
+    pub(crate) fn listen(&mut self, ip: IpAddr, vm: &VmName) -> Result<TcpListener, NoPort> {
+        let mut last = None;
+        for port in self.candidates(vm) {
+            match TcpListener::bind((ip, port)).and_then(|l| Ok((l.local_addr()?.port(), l))) {
+                Ok((port, listener)) => {
+                    self.assigned.insert(vm.clone(), port);
+                    self.kept.insert(vm.clone(), port);
+                    return Ok(listener);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        let range = self.range.clone();
+        let taken = self.assigned.values().filter(|port| range.contains(port)).count();
+        Err(NoPort { vm: vm.clone(), range, taken, last })
+    }
+
+    /// `vm` is gone; its port may be another's. It is still preferred if `vm` comes back.
+    pub(crate) fn release(&mut self, vm: &VmName) {
+        self.assigned.remove(vm);
+    }
+
+    /// Which VM has which port.
+    pub(crate) fn assigned(&self) -> &BTreeMap<VmName, u16> {
+        &self.assigned
+    }
+
+    /// All ports that `vm` may have, the best first.
+    fn candidates(&self, vm: &VmName) -> Vec<u16> {
+        let free = |port: &u16| !self.assigned.iter().any(|(who, p)| p == port && who != vm);
+        if self.range.contains(&0) {
+            return vec![0];
+        }
+        let all: Vec<u16> = self.range.clone().collect();
+        let place = usize::try_from(hash(vm) % (all.len().max(1) as u64)).unwrap_or(0);
+        let kept = self.kept.get(vm).copied().filter(|port| self.range.contains(port));
+        let by_name = all.iter().cycle().skip(place).take(all.len()).copied();
+        kept.into_iter().chain(by_name).filter(free).collect()
+    }
+}
+
+/// FNV-1a: the same in every release, unlike the standard library's.
+fn hash(vm: &VmName) -> u64 {
+    vm.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_vm_prefers_the_same_port_after_a_restart() {
+        let vm = VmName::on_host("db1");
+        let first = Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm)[0];
+        assert_eq!(Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm)[0], first);
+        let kept = BTreeMap::from([(vm.clone(), 10_320)]);
+        assert_eq!(Ports::new(10310..=10399, kept).candidates(&vm)[0], 10_320);
+        let outside = BTreeMap::from([(vm.clone(), 9)]);
+        assert_eq!(Ports::new(10310..=10399, outside).candidates(&vm)[0], first);
+    }
+
+    #[test]
+    fn no_two_vms_have_one_port_and_a_full_range_says_so() {
+        // Whatever is free here, found by asking for it.
+        let port = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap().port();
+        let mut ports = Ports::new(port..=port, BTreeMap::new());
+        let one = ports.listen(HERE, &VmName::on_host("one")).unwrap();
+        let error = ports.listen(HERE, &VmName::on_host("two")).unwrap_err().to_string();
+        assert!(error.contains("default/two") && error.contains(&format!("{port}-{port} 1")));
+        drop(one);
+        ports.release(&VmName::on_host("one"));
+        ports.listen(HERE, &VmName::on_host("two")).unwrap();
+    }
+}

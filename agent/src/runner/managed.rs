@@ -1,0 +1,276 @@
+//! A VM that is attached to and acted on: its scaler, and the requests that it asked for.
+
+use super::lines::Lines;
+use super::monitor::{Monitor, Wanted};
+use crate::address;
+use crate::callback::Waiting as Calling;
+use crate::config::LEAVE_TIME;
+use crate::informant::Informant;
+use crate::node::{Shared, Standing, Told};
+use crate::{plugin, scrape};
+use std::sync::{Arc, PoisonError};
+use tokio::sync::oneshot;
+use tracing::{debug, info, warn};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Order, Scaler, Settings};
+use windlass_drivers::{Attach, Notice};
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{
+    Capabilities, Decision, Mode, Moment, Outcome, Resources, Signals, VmInfo, Waiting,
+};
+use windlass_scaling::Sample;
+
+/// A VM that is attached to and acted on.
+pub(super) struct Managed {
+    shared: Arc<Shared>,
+    file: VmFile,
+    port: Option<u16>,
+    scaler: Scaler,
+    order: Order,
+    pub(super) lines: Lines,
+    /// For the plugin's wire, which carries the two kernel averages.
+    sample: Option<Sample>,
+    /// Answers to `/suspend` that wait until nothing is under way.
+    held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
+    /// After this the VM is left, whatever is still under way.
+    leave_by: Option<Moment>,
+}
+
+/// How far a turn came.
+pub(super) enum Progress {
+    /// Until something happens, or this moment.
+    Waits(Moment),
+    /// The VM is let go.
+    Left,
+}
+
+// === impl Managed ===
+
+impl Managed {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        file: VmFile,
+        port: Option<u16>,
+        seed: u64,
+        now: Moment,
+    ) -> Self {
+        let config = &shared.config;
+        let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
+        let settings = Settings { unit, trust_guest_parking, seed };
+        Self {
+            scaler: Scaler::new(file.info.clone(), settings, now),
+            shared,
+            file,
+            port,
+            order: Order::Follow,
+            lines: Lines::default(),
+            sample: None,
+            held: Vec::new(),
+            leave_by: None,
+        }
+    }
+
+    /// Takes over what was told; returns what the VM should be, if that changed.
+    pub(super) fn told<A>(
+        &mut self,
+        now: Moment,
+        told: &Told<A>,
+        stopping: bool,
+    ) -> Option<VmInfo> {
+        let leaving = stopping || told.standing == Standing::Removed;
+        let order = if leaving { Order::Release(None) } else { told.order };
+        if leaving {
+            self.leave_by.get_or_insert(now.after(LEAVE_TIME));
+        } else {
+            self.leave_by = None;
+        }
+        if order != self.order {
+            info!(?order, "ordered");
+            self.order = order;
+            self.scaler.observe(now, Event::Ordered(order));
+        }
+        let file = told.file.as_ref().filter(|file| **file != self.file)?.clone();
+        let changed = file.info != self.file.info;
+        self.file = file;
+        changed.then(|| {
+            info!("told what the vm should be");
+            self.scaler.observe(now, Event::Told(self.file.info.clone()));
+            self.file.info.clone()
+        })
+    }
+
+    /// Plans, and starts what is planned.
+    pub(super) fn turn<A: Attach>(&mut self, now: Moment, monitor: &mut Monitor<A>) -> Progress {
+        let available = self.shared.host_memory.available(now);
+        self.scaler.observe(now, Event::HostMemory(available));
+        let mut plan = self.scaler.plan(now);
+        // What was sent may make something else due at once; each peer is asked once at most.
+        for _ in 0..4 {
+            if plan.actions.is_empty() {
+                break;
+            }
+            for action in plan.actions {
+                debug!(?action, "acting");
+                self.scaler.observe(now, Event::Sent(action));
+                self.start(action, monitor);
+            }
+            plan = self.scaler.plan(now);
+        }
+        self.answer_held();
+        if self.scaler.let_go(now) || self.leave_by.is_some_and(|by| now >= by) {
+            return Progress::Left;
+        }
+        let wake = [plan.wake_at, self.leave_by].into_iter().flatten().min();
+        Progress::Waits(wake.unwrap_or(now.after(super::TURN)))
+    }
+
+    /// Something happened. Whatever is due because of it is done in the next turn.
+    pub(super) fn hear(&mut self, now: Moment, event: Event) {
+        self.shared.metrics.heard(&event);
+        if let Event::Measured(sample) = &event {
+            self.sample = Some(*sample);
+        }
+        debug!(?event, "heard");
+        self.scaler.observe(now, event);
+    }
+
+    /// The connection was lost and made again. Nobody can say whether the guest restarted
+    /// meanwhile, so it is taken to have.
+    pub(super) fn attached_again(&mut self, now: Moment, capabilities: Capabilities) {
+        info!("attached to the hypervisor again");
+        self.hear(now, Event::Attached(capabilities));
+        self.hear(now, Event::Reset);
+    }
+
+    pub(super) fn noticed(&mut self, now: Moment, notice: Notice) {
+        match notice {
+            Notice::Reset => {
+                info!("the guest restarted");
+                self.shared.metrics.reset();
+                self.sample = None;
+                self.hear(now, Event::Reset);
+            }
+            Notice::Changed => self.hear(now, Event::Changed),
+        }
+    }
+
+    /// Answers the informant at once, but for `/suspend`: after its 200, no request that was
+    /// sent before may still take effect.
+    pub(super) fn called(&mut self, now: Moment, calling: Calling) {
+        let answer = self.scaler.call(now, calling.call);
+        debug!(call = ?calling.call, ?answer, "called");
+        match (calling.call, answer) {
+            (Call::Suspend(_), CallAnswer::Ours(..)) => self.held.push((calling.answer, answer)),
+            (Call::Suspend(_) | Call::Id | Call::Resume(_) | Call::MoreResources { .. }, _) => {
+                // Whoever asked may have hung up.
+                let _ = calling.answer.send(answer);
+            }
+        }
+    }
+
+    /// The VM went away in the middle of whatever was decided.
+    pub(super) fn interrupted(&mut self, now: Moment) {
+        self.keep_decisions(now);
+        if let Some(open) = self.scaler.open_decision().cloned() {
+            self.keep(now, Decision { outcome: Outcome::Interrupted { at: now }, ..open });
+        }
+    }
+
+    pub(super) fn publish(&mut self, now: Moment) -> (Option<VmStatus>, Option<Decision>) {
+        self.keep_decisions(now);
+        (Some(self.scaler.status(now)), self.scaler.open_decision().cloned())
+    }
+
+    pub(super) fn upper(&self) -> Option<Resources> {
+        self.scaler.upper()
+    }
+
+    pub(super) fn info(&self) -> &VmInfo {
+        &self.file.info
+    }
+
+    pub(super) fn asks_for_permits(&self) -> bool {
+        self.file.info.mode == Mode::Act
+    }
+
+    fn start<A: Attach>(&mut self, action: Action, monitor: &mut Monitor<A>) {
+        if let Some(wanted) = Wanted::of(action) {
+            monitor.start(wanted);
+            return;
+        }
+        let informant = Informant { at: self.file.informant, callback: self.callback() };
+        let (peer, lines) = (action.peer(), &mut self.lines);
+        match action {
+            Action::Look | Action::Resize(_) => {}
+            Action::Measure => {
+                let from = address::metrics(&self.file, self.scaler.metrics_port());
+                lines.start(peer, scrape::read(from, self.shared.clock));
+            }
+            Action::AskPlugin(wanted) => {
+                let (shared, info) = (self.shared.clone(), self.file.info.clone());
+                let sample = self.sample;
+                lines.start(peer, async move {
+                    plugin::ask(shared.permits.as_ref(), &info, wanted, sample.as_ref()).await
+                });
+            }
+            Action::Register(id) => lines.start(peer, informant.register(id)),
+            Action::CheckHealth(id) => lines.start(peer, informant.check_health(id)),
+            Action::Downscale(id, number, to) => {
+                lines.start(peer, informant.downscale(id, number, to));
+            }
+            Action::Upscale(id, number, to) => lines.start(peer, informant.upscale(id, number, to)),
+            Action::Unregister(id) => lines.start(peer, informant.unregister(id)),
+        }
+    }
+
+    fn callback(&self) -> Option<std::net::SocketAddr> {
+        address::callback(&self.file, self.port?)
+            .inspect_err(|error| warn!(%error, "no local address leads to the informant"))
+            .ok()
+    }
+
+    fn answer_held(&mut self) {
+        self.held.retain(|(answer, _)| !answer.is_closed());
+        if self.scaler.is_quiet() {
+            for (answer, said) in self.held.drain(..) {
+                let _ = answer.send(said);
+            }
+        }
+    }
+
+    fn keep_decisions(&mut self, now: Moment) {
+        for decision in self.scaler.drain_decisions() {
+            self.keep(now, decision);
+        }
+    }
+
+    fn keep(&self, now: Moment, decision: Decision) {
+        info!(
+            goal = %decision.goal, from = %decision.from, signal = decision.reason.signal.as_str(),
+            outcome = ?decision.outcome, "decision closed"
+        );
+        self.shared.metrics.decided(&decision);
+        let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.add(now, decision);
+    }
+}
+
+/// What is known of a VM that is there and was never seen.
+pub(super) fn unseen(info: &VmInfo) -> VmStatus {
+    VmStatus {
+        name: info.name.clone(),
+        mode: info.mode,
+        priority: info.priority,
+        bounds: info.bounds,
+        seen: None,
+        online: None,
+        upper: None,
+        signals: Signals::default(),
+        goal: None,
+        reason: None,
+        permit: None,
+        consent: None,
+        session: SessionState::Absent,
+        waiting: vec![Waiting::HypervisorLost],
+    }
+}

@@ -1,0 +1,294 @@
+//! The connection to one hypervisor: made, lost, made again.
+//!
+//! ```text
+//!                attached                    act
+//!   Attaching ─────────────► Idle ─────────────────► Acting
+//!      ▲  ▲ │ gone, unreachable:  │ the connection ended │
+//!      │  └─┘ wait, try again     │                      │ broken, silent thrice
+//!      └──────────────────────────┴──────────────────────┘
+//! ```
+//!
+//! One request at a time. What is asked for while there is no connection is not kept for
+//! later, but for a look: the plan that asked for it is older than the connection.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tracing::debug;
+use windlass_agent_core::{Action, Event, Failure};
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_kit::backoff::Backoff;
+use windlass_protocol::{Capabilities, Peer, Resize};
+
+/// Between attempts to attach. Its end is how soon a VM that comes back is found.
+const ATTACHING: Backoff =
+    Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(2) };
+
+/// Requests without an answer, in a row, after which the connection is made anew.
+const SILENCES: u32 = 3;
+
+/// What a hypervisor's refusal is reported as: QMP's errors have no numbers.
+const REFUSED: u16 = 400;
+/// What a request without a connection is reported as.
+const UNCONNECTED: u16 = 503;
+
+/// The connection to one hypervisor.
+pub(crate) struct Monitor<A: Attach> {
+    attach: Arc<A>,
+    seed: u64,
+    state: State<A::Driver>,
+    /// Attempts to attach that failed, in a row.
+    attempts: u32,
+    /// Requests that were not answered, in a row.
+    silences: u32,
+    /// A look was asked for, and starts when it can.
+    look_wanted: bool,
+    /// Whoever asked for what is under way is gone.
+    disregarded: bool,
+    /// Known, and not yet reported.
+    owed: Option<Event>,
+}
+
+/// What came of waiting.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// There is a connection, the first or a new one.
+    Attached(Capabilities),
+    /// The answer to what was asked.
+    Answered(Event),
+    /// Said unasked.
+    Noticed(Notice),
+    /// There is no VM.
+    Gone(DriverError),
+    /// There is one, and it cannot be reached now.
+    Unreachable(DriverError),
+}
+
+type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Attempt<D> = Waiting<Result<(D, mpsc::Receiver<Notice>), DriverError>>;
+
+enum State<D> {
+    Attaching(Attempt<D>),
+    Idle {
+        driver: D,
+        notices: mpsc::Receiver<Notice>,
+    },
+    Acting {
+        work: Waiting<(D, Result<Event, DriverError>)>,
+        notices: Notices,
+    },
+    /// For the moment in which one state becomes the next.
+    Between,
+}
+
+/// Notices, while they can still come.
+struct Notices {
+    receiver: mpsc::Receiver<Notice>,
+    open: bool,
+}
+
+// === impl Monitor ===
+
+impl<A: Attach> Monitor<A> {
+    pub(crate) fn new(attach: Arc<A>, seed: u64) -> Self {
+        let mut monitor = Self {
+            attach,
+            seed,
+            state: State::Between,
+            attempts: 0,
+            silences: 0,
+            look_wanted: false,
+            disregarded: false,
+            owed: None,
+        };
+        monitor.attach_after_rest();
+        monitor
+    }
+
+    /// Starts a look or a resize. Exactly one answer follows, unless the VM is gone.
+    pub(crate) fn start(&mut self, action: Wanted) {
+        match (std::mem::replace(&mut self.state, State::Between), action) {
+            (State::Idle { driver, notices }, action) => {
+                let notices = Notices { receiver: notices, open: true };
+                self.state = State::Acting { work: Box::pin(carry_out(driver, action)), notices };
+            }
+            (busy, Wanted::Look) => {
+                self.look_wanted = true;
+                self.state = busy;
+            }
+            (busy, Wanted::Resize(_)) => {
+                self.owed = Some(failed(Failure::Refused(UNCONNECTED)));
+                self.state = busy;
+            }
+        }
+    }
+
+    /// Whoever asked is gone: the answer to what is under way is not reported.
+    pub(crate) fn disregard(&mut self) {
+        self.disregarded = matches!(self.state, State::Acting { .. });
+        self.look_wanted = false;
+        self.owed = None;
+    }
+
+    /// Waits for the next thing to happen. Can be dropped and called again at any time.
+    pub(crate) async fn next(&mut self) -> Happening {
+        loop {
+            if let Some(event) = self.owed.take() {
+                return Happening::Answered(event);
+            }
+            match &mut self.state {
+                State::Attaching(attempt) => {
+                    let result = attempt.as_mut().await;
+                    return self.attached(result);
+                }
+                State::Idle { notices, .. } => match notices.recv().await {
+                    Some(notice) => return Happening::Noticed(notice),
+                    None => self.attach_again(),
+                },
+                State::Acting { work, notices } => tokio::select! {
+                    biased;
+                    notice = notices.receiver.recv(), if notices.open => match notice {
+                        Some(notice) => return Happening::Noticed(notice),
+                        None => notices.open = false,
+                    },
+                    (driver, result) = work.as_mut() => {
+                        if let Some(happening) = self.worked(driver, result) {
+                            return happening;
+                        }
+                    }
+                },
+                // Only between two statements of the methods below, which do not wait.
+                State::Between => self.attach_again(),
+            }
+        }
+    }
+
+    fn attached(
+        &mut self,
+        result: Result<(A::Driver, mpsc::Receiver<Notice>), DriverError>,
+    ) -> Happening {
+        match result {
+            Ok((driver, notices)) => {
+                (self.attempts, self.silences) = (0, 0);
+                let capabilities = driver.capabilities();
+                self.state = State::Idle { driver, notices };
+                self.look_if_wanted();
+                Happening::Attached(capabilities)
+            }
+            Err(error) => self.not_there(error),
+        }
+    }
+
+    fn worked(
+        &mut self,
+        driver: A::Driver,
+        result: Result<Event, DriverError>,
+    ) -> Option<Happening> {
+        let State::Acting { notices, .. } = std::mem::replace(&mut self.state, State::Between)
+        else {
+            return None;
+        };
+        let event = match result {
+            Ok(event) => {
+                self.silences = 0;
+                event
+            }
+            Err(error @ DriverError::Gone { .. }) => return Some(self.not_there(error)),
+            Err(DriverError::Refused { command, reason }) => {
+                debug!(command, reason, "hypervisor refused");
+                self.silences = 0;
+                failed(Failure::Refused(REFUSED))
+            }
+            Err(error) => {
+                debug!(%error, "hypervisor did not answer");
+                let silent = matches!(error, DriverError::NoAnswer { .. });
+                self.silences = if silent { self.silences + 1 } else { SILENCES };
+                failed(Failure::NoAnswer)
+            }
+        };
+        let disregarded = std::mem::take(&mut self.disregarded);
+        if self.silences >= SILENCES {
+            drop(driver);
+            self.attach_again();
+        } else {
+            self.state = State::Idle { driver, notices: notices.receiver };
+            self.look_if_wanted();
+        }
+        (!disregarded).then_some(Happening::Answered(event))
+    }
+
+    fn not_there(&mut self, error: DriverError) -> Happening {
+        self.attempts = self.attempts.saturating_add(1);
+        self.attach_after_rest();
+        let looked = std::mem::take(&mut self.look_wanted);
+        if matches!(error, DriverError::Gone { .. }) {
+            self.disregarded = false;
+            return Happening::Gone(error);
+        }
+        if looked {
+            self.owed = Some(failed(Failure::NoAnswer));
+        }
+        Happening::Unreachable(error)
+    }
+
+    fn look_if_wanted(&mut self) {
+        if std::mem::take(&mut self.look_wanted) {
+            self.start(Wanted::Look);
+        }
+    }
+
+    fn attach_again(&mut self) {
+        (self.attempts, self.silences, self.disregarded) = (0, 0, false);
+        self.attach_after_rest();
+    }
+
+    fn attach_after_rest(&mut self) {
+        let (attach, rest) = (self.attach.clone(), ATTACHING.wait(self.attempts, self.seed));
+        // What was connected is dropped first: a monitor serves one client at a time.
+        self.state = State::Between;
+        self.state = State::Attaching(Box::pin(async move {
+            tokio::time::sleep(rest).await;
+            attach.attach().await
+        }));
+    }
+}
+
+/// What can be asked of a hypervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Look,
+    Resize(Resize),
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    /// `None` for what is not a hypervisor's.
+    pub(crate) fn of(action: Action) -> Option<Self> {
+        match action {
+            Action::Look => Some(Self::Look),
+            Action::Resize(resize) => Some(Self::Resize(resize)),
+            Action::Measure
+            | Action::AskPlugin(_)
+            | Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => None,
+        }
+    }
+}
+
+async fn carry_out<D: Driver>(mut driver: D, wanted: Wanted) -> (D, Result<Event, DriverError>) {
+    let result = match wanted {
+        Wanted::Look => driver.see().await.map(Event::Seen),
+        Wanted::Resize(resize) => driver.resize(resize).await.map(|()| Event::Resized),
+    };
+    (driver, result)
+}
+
+fn failed(failure: Failure) -> Event {
+    Event::Failed(Peer::Hypervisor, failure)
+}

@@ -1,0 +1,30 @@
+//! Reads a guest's metrics: one bounded GET.
+
+use crate::config::{METRICS_SIZE, METRICS_TIME};
+use http::Method;
+use std::net::SocketAddr;
+use tracing::debug;
+use windlass_agent_core::{Event, Failure, metrics_text};
+use windlass_kit::client::{Address, Ask, ask};
+use windlass_kit::clock::Clock;
+use windlass_protocol::Peer;
+
+/// Reads them. Always ends in time, with exactly one event for the scaler.
+pub(crate) async fn read(from: SocketAddr, clock: Clock) -> Event {
+    let request = Ask::new(Method::GET, "/metrics", "").within(METRICS_TIME).at_most(METRICS_SIZE);
+    let failure = match ask(&Address::Tcp(from), request).await {
+        Ok(answer) if answer.status == 200 => {
+            let text = String::from_utf8_lossy(&answer.body);
+            return Event::Measured(metrics_text::parse(&text, clock.now()));
+        }
+        Ok(answer) => {
+            debug!(%from, status = answer.status, "metrics refused");
+            Failure::Refused(answer.status)
+        }
+        Err(error) => {
+            debug!(%from, %error, "metrics not read");
+            Failure::NoAnswer
+        }
+    };
+    Event::Failed(Peer::Metrics, failure)
+}
