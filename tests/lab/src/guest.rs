@@ -6,7 +6,7 @@
 use crate::address::Address;
 use crate::inside::{self, Inside};
 use crate::spec::{Extension, GuestSpec, INFORMANT_PORT, LOAD_PORT, VIRTIO_MEM, Wiring};
-use crate::{Lab, LabError, Outside, Qmp, leash, wait};
+use crate::{Lab, LabError, Outside, Qmp, leash, snapshot, wait};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -15,6 +15,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// How long a guest may take to boot, on a machine that has other things to do.
 const BOOT: Duration = Duration::from_secs(180);
@@ -37,21 +38,55 @@ pub struct Guest {
 // === impl Guest ===
 
 impl Guest {
-    /// Starts a guest and waits until its load program answers.
+    /// Starts a guest, from a snapshot where that is quicker, and waits until its load
+    /// program answers.
     ///
     /// # Errors
     /// Whatever went wrong, with the last words of QEMU and of the guest.
     pub async fn boot(lab: &Lab, spec: GuestSpec) -> Result<Self, LabError> {
+        if let Some(path) = snapshot::of(lab, &spec).await? {
+            let guest = Self::begin(lab, spec.clone(), Some(&path))?;
+            if guest.wake().await.is_ok() {
+                return Ok(guest);
+            }
+            // It may have been made by another QEMU; gone is what it is to be.
+            let _gone = fs::remove_file(&path);
+        }
         let guest = Self::start(lab, spec)?;
         guest.ready().await?;
         Ok(guest)
     }
 
-    /// Starts a guest; its monitors are there soon, its programs once it has booted.
+    /// Boots guests at the same time.
+    ///
+    /// # Errors
+    /// The first that could not be booted.
+    pub async fn boot_all(
+        lab: &Lab,
+        specs: impl IntoIterator<Item = GuestSpec>,
+    ) -> Result<Vec<Self>, LabError> {
+        let mut boots = JoinSet::new();
+        let mut guests = Vec::new();
+        for (place, spec) in specs.into_iter().enumerate() {
+            let lab = lab.clone();
+            boots.spawn(async move { (place, Self::boot(&lab, spec).await) });
+        }
+        for (place, guest) in boots.join_all().await {
+            guests.push((place, guest?));
+        }
+        guests.sort_by_key(|(place, _)| *place);
+        Ok(guests.into_iter().map(|(_, guest)| guest).collect())
+    }
+
+    /// Starts a guest cold; its monitors are there soon, its programs once it has booted.
     ///
     /// # Errors
     /// If QEMU or a file of its folder cannot be made.
     pub fn start(lab: &Lab, spec: GuestSpec) -> Result<Self, LabError> {
+        Self::begin(lab, spec, None)
+    }
+
+    fn begin(lab: &Lab, spec: GuestSpec, snapshot: Option<&Path>) -> Result<Self, LabError> {
         let address = Address::claim(&[INFORMANT_PORT, LOAD_PORT])?;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("wl-{}-{number}", std::process::id());
@@ -70,6 +105,7 @@ impl Guest {
             monitors: [&theirs, &ours],
             serial: &folder.join("serial.log"),
             address: address.ip(),
+            snapshot,
         });
         let log = folder.join("qemu.log");
         let errors = File::create(&log).map_err(|source| file(&log, source))?;
@@ -80,6 +116,21 @@ impl Guest {
         let pid = qemu.id();
         let lab_monitor = Qmp::at(&ours);
         Ok(Self { spec, address, folder, qemu: Mutex::new(qemu), pid, lab_monitor })
+    }
+
+    /// Has a guest that was started from a snapshot go on, and waits until it answers.
+    async fn wake(&self) -> Result<(), LabError> {
+        let status = async || match self.exited() {
+            Some(status) => Ok(Err(self.ended(status))),
+            None => self.lab_monitor.execute("query-status", json!({})).await.map(Ok),
+        };
+        let loaded = |seen: &Result<Value, LabError>| match seen {
+            Ok(answer) => answer["status"] == "paused",
+            Err(_) => true,
+        };
+        wait::until("guest from its snapshot", BOOT, status, loaded).await??;
+        self.lab_monitor.execute("cont", json!({})).await?;
+        self.ready().await.map(drop)
     }
 
     /// Waits until the load program answers.
@@ -264,7 +315,7 @@ impl Guest {
         matches!(self.spec.extension, Extension::VirtioMem { .. })
     }
 
-    fn ended(&self, status: ExitStatus) -> LabError {
+    pub(crate) fn ended(&self, status: ExitStatus) -> LabError {
         let qemu = last_words(&self.folder.join("qemu.log"));
         LabError::Ended {
             guest: self.spec.name.clone(),

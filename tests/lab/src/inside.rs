@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const LIMIT: Duration = Duration::from_secs(8);
 
 /// A guest as it sees itself. What it could not read is `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inside {
     /// Memory that the kernel manages, in bytes.
     pub mem_total: Option<u64>,

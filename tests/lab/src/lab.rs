@@ -25,6 +25,7 @@ pub struct Lab {
     busybox: PathBuf,
     load: PathBuf,
     informant: Option<PathBuf>,
+    snapshots: PathBuf,
 }
 
 // === impl Lab ===
@@ -55,7 +56,8 @@ impl Lab {
         let load = built(LOAD, "WINDLASS_LOAD")?;
         let vmlinuz = kernel.join("vmlinuz");
         let accel = Accel::probe(&cache.join("lab"), &qemu, &vmlinuz, &busybox)?;
-        Ok(Self { qemu, kernel, accel, busybox, load, informant: None })
+        let snapshots = cache.join("lab/snapshots");
+        Ok(Self { qemu, kernel, accel, busybox, load, informant: None, snapshots })
     }
 
     /// Has `dev/` fetch and build what is missing or old, then finds it. Blocks for as long
@@ -105,6 +107,10 @@ impl Lab {
 
     pub(crate) fn vmlinuz(&self) -> PathBuf {
         self.kernel.join("vmlinuz")
+    }
+
+    pub(crate) fn snapshots(&self) -> &Path {
+        &self.snapshots
     }
 
     pub(crate) fn image(&self) -> Result<Vec<u8>, LabError> {

@@ -19,6 +19,7 @@ mod outside;
 pub mod proxy;
 mod qmp;
 mod sampler;
+mod snapshot;
 mod spec;
 pub mod wait;
 

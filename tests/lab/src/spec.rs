@@ -1,6 +1,6 @@
 //! What a guest is to be, and the QEMU command line that makes it so.
 
-use crate::Accel;
+use crate::{Accel, snapshot};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +69,8 @@ pub(crate) struct Wiring<'a> {
     pub(crate) monitors: [&'a Path; 2],
     pub(crate) serial: &'a Path,
     pub(crate) address: Ipv4Addr,
+    /// A snapshot to start from.
+    pub(crate) snapshot: Option<&'a Path>,
 }
 
 // === impl GuestSpec ===
@@ -123,6 +125,9 @@ impl GuestSpec {
                 "-device",
                 format!("virtio-mem-pci,id={VIRTIO_MEM},memdev=vmem0,requested-size=0"),
             );
+        }
+        if let Some(path) = wiring.snapshot {
+            line.pair("-incoming", snapshot::incoming(path));
         }
         (wiring.qemu.to_owned(), line.0)
     }
@@ -206,6 +211,7 @@ mod tests {
             monitors: [path, path],
             serial: path,
             address: Ipv4Addr::LOCALHOST,
+            snapshot: None,
         };
         spec.command_line(&wiring).1
     }

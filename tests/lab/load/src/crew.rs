@@ -22,6 +22,8 @@ const KILLED: i32 = 9;
 /// The processes, and what became of the ones that are gone.
 #[derive(Default)]
 pub(crate) struct Crew {
+    /// Whether the informant is still to be started.
+    asleep: bool,
     workers: Vec<Child>,
     holder: Option<Holder>,
     informant: Option<Child>,
@@ -56,6 +58,20 @@ pub(crate) struct Doing {
 // === impl Crew ===
 
 impl Crew {
+    /// A crew that starts the informant when it awakes, or not.
+    pub(crate) fn new(informant: bool) -> Self {
+        Self { asleep: informant, ..Self::default() }
+    }
+
+    /// Starts the informant, the first time.
+    pub(crate) fn awake(&mut self) {
+        if std::mem::take(&mut self.asleep)
+            && let Err(error) = self.informant(&Informant::Start(Vec::new()))
+        {
+            eprintln!("windlass-lab-load: informant: {error}");
+        }
+    }
+
     /// Has this many processes compute.
     pub(crate) fn work(&mut self, workers: u32) -> io::Result<()> {
         let workers = usize::try_from(workers).map_err(io::Error::other)?;

@@ -4,7 +4,7 @@
 //! time. A line that is too long or not UTF-8 ends its connection.
 
 use crate::crew::Crew;
-use crate::request::{Informant, LIMIT, Request};
+use crate::request::{LIMIT, Request};
 use crate::{figures, machine};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,14 +18,20 @@ const CONNECTIONS: usize = 16;
 /// A connection that says nothing for this long is closed.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// Serves for ever, with the informant started first if that is wanted.
+/// After this, the informant is started without anybody having asked for anything.
+const UNASKED: Duration = Duration::from_secs(3);
+
+/// Serves for ever. The informant, if it is wanted, is started at the first request: a
+/// snapshot of the guest that is taken at the word on the console has none yet.
 pub(crate) fn serve(address: &str, informant: bool) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
-    let mut crew = Crew::default();
-    if informant {
-        crew.informant(&Informant::Start(Vec::new()))?;
-    }
-    let crew = Arc::new(Mutex::new(crew));
+    writeln!(io::stdout(), "LAB-SERVING")?;
+    let crew = Arc::new(Mutex::new(Crew::new(informant)));
+    let unasked = Arc::clone(&crew);
+    std::thread::spawn(move || {
+        std::thread::sleep(UNASKED);
+        unasked.lock().unwrap_or_else(PoisonError::into_inner).awake();
+    });
     let open = Arc::new(AtomicUsize::new(0));
     for stream in listener.incoming() {
         let stream = stream?;
@@ -68,6 +74,7 @@ fn converse(stream: &TcpStream, crew: &Mutex<Crew>) -> io::Result<()> {
 
 fn answer(request: &Request, crew: &Mutex<Crew>) -> String {
     let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
+    crew.awake();
     let done = match request {
         Request::Cpu(workers) => crew.work(*workers),
         Request::Memory(ramp) => crew.hold(*ramp),
