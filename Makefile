@@ -34,5 +34,5 @@ bugs: ## break each law on purpose, in a copy of the tree, and show that its tes
 	dev/bugs $(BUGS)
 
 setup: ## install or name what tests and demo need: QEMU, a guest kernel
-	dev/need gcc:cc qemu-system-x86:qemu-system-x86_64
+	dev/need gcc:cc qemu-system-x86:qemu-system-x86_64 busybox-static cpio:cpio
 	dev/kernel
