@@ -6,13 +6,12 @@
 use crate::address::Address;
 use crate::inside::{self, Inside};
 use crate::spec::{Extension, GuestSpec, INFORMANT_PORT, LOAD_PORT, VIRTIO_MEM, Wiring};
-use crate::{Lab, LabError, Outside, Qmp, leash, snapshot, wait};
+use crate::{Folder, Lab, LabError, Outside, Qmp, leash, snapshot, wait};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -23,13 +22,11 @@ const BOOT: Duration = Duration::from_secs(180);
 /// How much of a log is shown in a message.
 const LAST_WORDS: usize = 2000;
 
-static COUNT: AtomicU32 = AtomicU32::new(0);
-
 /// A running guest.
 pub struct Guest {
     spec: GuestSpec,
     address: Address,
-    folder: PathBuf,
+    folder: Folder,
     qemu: Mutex<Child>,
     pid: u32,
     lab_monitor: Qmp,
@@ -88,11 +85,9 @@ impl Guest {
 
     fn begin(lab: &Lab, spec: GuestSpec, snapshot: Option<&Path>) -> Result<Self, LabError> {
         let address = Address::claim(&[INFORMANT_PORT, LOAD_PORT])?;
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("wl-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let kept = Folder::create()?;
+        let folder = kept.path();
         let file = |path: &Path, source| LabError::File { path: path.to_owned(), source };
-        fs::create_dir_all(&folder).map_err(|source| file(&folder, source))?;
         let image = folder.join("image");
         fs::write(&image, lab.image()?).map_err(|source| file(&image, source))?;
 
@@ -115,7 +110,7 @@ impl Guest {
             .map_err(|source| LabError::Start { program: "qemu".to_owned(), source })?;
         let pid = qemu.id();
         let lab_monitor = Qmp::at(&ours);
-        Ok(Self { spec, address, folder, qemu: Mutex::new(qemu), pid, lab_monitor })
+        Ok(Self { spec, address, folder: kept, qemu: Mutex::new(qemu), pid, lab_monitor })
     }
 
     /// Has a guest that was started from a snapshot go on, and waits until it answers.
@@ -164,7 +159,7 @@ impl Guest {
 
     /// The monitor that is Windlass's.
     pub fn qmp(&self) -> PathBuf {
-        self.folder.join("qmp.sock")
+        self.folder.path().join("qmp.sock")
     }
 
     /// The monitor that is the lab's.
@@ -196,7 +191,7 @@ impl Guest {
 
     /// What the guest's console has said.
     pub fn serial(&self) -> String {
-        last_words(&self.folder.join("serial.log"))
+        last_words(&self.folder.path().join("serial.log"))
     }
 
     /// What the hypervisor says that it has.
@@ -316,7 +311,7 @@ impl Guest {
     }
 
     pub(crate) fn ended(&self, status: ExitStatus) -> LabError {
-        let qemu = last_words(&self.folder.join("qemu.log"));
+        let qemu = last_words(&self.folder.path().join("qemu.log"));
         LabError::Ended {
             guest: self.spec.name.clone(),
             words: format!("{status}; qemu: {qemu}; serial: {}", self.serial()),
@@ -331,7 +326,7 @@ impl Guest {
         }
         for log in ["serial.log", "qemu.log"] {
             let target = kept.join(format!("{}-{log}", self.spec.name));
-            if fs::copy(self.folder.join(log), &target).is_ok() {
+            if fs::copy(self.folder.path().join(log), &target).is_ok() {
                 eprintln!("lab: log of a guest that failed: {}", target.display());
             }
         }
@@ -344,8 +339,6 @@ impl Drop for Guest {
         if std::thread::panicking() {
             self.keep_logs();
         }
-        // What cannot be removed is only a left-over.
-        let _left = fs::remove_dir_all(&self.folder);
     }
 }
 

@@ -10,6 +10,7 @@ mod accel;
 mod address;
 mod cpio;
 mod error;
+mod folder;
 mod guest;
 mod image;
 mod inside;
@@ -25,6 +26,7 @@ pub mod wait;
 
 pub use accel::Accel;
 pub use error::LabError;
+pub use folder::Folder;
 pub use guest::Guest;
 pub use inside::Inside;
 pub use lab::Lab;
