@@ -1,5 +1,6 @@
 //! The shell of a scaler: sends what it plans, and reports what becomes of it.
 
+use crate::queue::Alarm;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_agent_core::{Action, Event, Failure, Scaler};
@@ -14,6 +15,8 @@ pub(crate) struct Agent {
     /// The call under way to each peer. An answer to any other is not reported.
     calls: BTreeMap<Peer, u64>,
     last_call: u64,
+    /// When it is next woken.
+    pub(crate) alarm: Alarm,
 }
 
 /// What reaches the agent.
@@ -27,7 +30,7 @@ pub(crate) enum Reply {
 
 impl Agent {
     pub(crate) fn new(scaler: Scaler, epoch: u64) -> Self {
-        Self { scaler, epoch, calls: BTreeMap::new(), last_call: 0 }
+        Self { scaler, epoch, calls: BTreeMap::new(), last_call: 0, alarm: Alarm::default() }
     }
 
     /// A call begins.

@@ -168,10 +168,6 @@ impl Guest {
         }
     }
 
-    pub(crate) fn used(&self) -> Bytes {
-        self.used
-    }
-
     /// Whether this much more could be used now.
     pub(crate) fn fits(&self, used: Bytes) -> bool {
         IDLE_USE.saturating_add(used) <= self.total()

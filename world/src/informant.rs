@@ -1,6 +1,7 @@
 //! The shell of an informant: answers an agent's requests, carries out what the core plans.
 
 use crate::agent::Reply;
+use crate::queue::Alarm;
 use std::collections::BTreeSet;
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_informant_core::{Informant, Refusal, Registration, Settings};
@@ -22,6 +23,8 @@ pub(crate) struct InformantRun {
     registering: Vec<(AgentId, u64, u64)>,
     /// What was agreed to and not yet ended, by this run: when, and how much memory.
     pub(crate) consents: Vec<(Moment, Bytes)>,
+    /// When it is next woken.
+    pub(crate) alarm: Alarm,
 }
 
 /// What to answer now, and to which call of which agent's run.
@@ -36,6 +39,7 @@ impl InformantRun {
             epoch,
             registering: Vec::new(),
             consents: Vec::new(),
+            alarm: Alarm::default(),
         }
     }
 

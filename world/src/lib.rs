@@ -7,7 +7,7 @@
 //!
 //! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
 //! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books;
-//! [`laws`] what is checked, and when.
+//! [`laws`] what is checked, and when; [`script`] the histories that property tests draw.
 
 pub mod agent;
 pub mod chance;
@@ -16,6 +16,7 @@ pub mod informant;
 pub mod laws;
 pub mod node;
 pub mod queue;
+pub mod script;
 pub mod world;
 
 pub use chance::{Chance, Faults};

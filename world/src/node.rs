@@ -57,10 +57,10 @@ impl Node {
         (permit, broken.map(|what| (Law::BooksWithinTheNode, what)))
     }
 
-    pub(crate) fn booked(&self, now: Moment, vm: &VmName) -> Resources {
+    /// What is promised to a VM; `None` before it was heard of, when its maximum counts.
+    pub(crate) fn booked(&self, now: Moment, vm: &VmName) -> Option<Resources> {
         let status = self.status(now);
-        let booked = status.vms.iter().find(|booked| booked.name == *vm);
-        booked.map_or(Resources::ZERO, |booked| booked.reserved)
+        status.vms.iter().find(|booked| booked.name == *vm).map(|booked| booked.reserved)
     }
 
     pub(crate) fn status(&self, now: Moment) -> NodeStatus {

@@ -38,6 +38,33 @@ pub(crate) struct Queue {
     arranged: u64,
 }
 
+/// When somebody is woken next: the earliest of what was asked for, so that waking does not
+/// multiply.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Alarm(Option<Moment>);
+
+// === impl Alarm ===
+
+impl Alarm {
+    /// Whether a wake-up at this moment is to be arranged: none before it is.
+    pub(crate) fn set(&mut self, at: Moment) -> bool {
+        let earlier = self.0.is_none_or(|set| at < set);
+        if earlier {
+            self.0 = Some(at);
+        }
+        earlier
+    }
+
+    /// Whether this is the wake-up that counts.
+    pub(crate) fn rings(&mut self, at: Moment) -> bool {
+        let rings = self.0 == Some(at);
+        if rings {
+            self.0 = None;
+        }
+        rings
+    }
+}
+
 // === impl Queue ===
 
 impl Queue {

@@ -67,6 +67,8 @@ pub(crate) struct Vm {
     pub(crate) allowed: Option<MilliCpu>,
     /// Un-parked by itself, so law 1 is the guest's matter until it is under again.
     pub(crate) unruly: bool,
+    /// The run of the agent that the monitor serves.
+    pub(crate) connected: u64,
     /// The monitor does not answer.
     pub(crate) deaf: bool,
     pub(crate) decisions: Vec<Decision>,
@@ -103,6 +105,7 @@ impl World {
             epochs: 0,
             allowed: None,
             unruly: false,
+            connected: 0,
             deaf: false,
             decisions: Vec::new(),
             parked: BTreeSet::new(),
@@ -133,6 +136,11 @@ impl World {
             self.run(Duration::from_millis(100));
         }
         holds(self)
+    }
+
+    /// The VMs.
+    pub fn names(&self) -> impl Iterator<Item = &VmName> {
+        self.vms.keys()
     }
 
     /// The present.
@@ -258,7 +266,7 @@ impl World {
             let pure = plan == agent.scaler.plan(now);
             let epoch = agent.epoch;
             if plan.actions.is_empty() {
-                if let Some(at) = plan.wake_at {
+                if let Some(at) = plan.wake_at.filter(|at| agent.alarm.set(*at)) {
                     self.queue.arrange(at, name, Happening::AgentWakes { epoch });
                 }
                 return;

@@ -1,16 +1,18 @@
 //! Messages on their way, and what they do when they arrive.
 
 use super::World;
-use crate::agent::{Reply, deadline};
+use crate::agent::{Agent, Reply, deadline};
 use crate::guest::MOVES_EVERY;
+use crate::informant::InformantRun;
 use crate::laws::{self, Law};
 use crate::queue::Happening;
 use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure};
 use windlass_informant_core as informant;
-use windlass_protocol::{Peer, Resize, VmName};
+use windlass_protocol::{Peer, Resize, Resources, VmName};
 
-const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+/// Coarser than in a guest, to save time; enough of them fit the informant's window.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 
 // === impl World ===
 
@@ -32,11 +34,22 @@ impl World {
         if self.chance.happens(lose) {
             return;
         }
-        // A monitor is a stream: what is said on it arrives once, and in order.
-        let repeats = !matches!(
-            happening,
-            Happening::Arrives { action: Action::Look | Action::Resize(_), .. }
-        );
+        // A monitor is a stream: what is said on it arrives once, and in order. A request to the
+        // plugin has a connection to itself, and its wire (v2.0) has no number to know it by.
+        let repeats = match &happening {
+            Happening::Arrives { action, .. } => {
+                !matches!(action.peer(), Peer::Hypervisor | Peer::Plugin)
+            }
+            Happening::AgentWakes { .. }
+            | Happening::Answers { .. }
+            | Happening::HangsUp { .. }
+            | Happening::InformantWakes { .. }
+            | Happening::InformantSamples { .. }
+            | Happening::InformantAsks { .. }
+            | Happening::InformantHears { .. }
+            | Happening::InformantStarts { .. }
+            | Happening::MemoryMoves { .. } => true,
+        };
         if repeats && self.chance.happens(self.faults.repeat) {
             let late = self.now.after(self.chance.delay(self.faults) * 3);
             self.queue.arrange(late, name, happening.clone());
@@ -46,9 +59,11 @@ impl World {
     }
 
     pub(super) fn deliver(&mut self, name: &VmName, happening: Happening) {
+        let now = self.now;
         match happening {
             Happening::AgentWakes { epoch } => {
-                if self.is_agent(name, epoch) {
+                let agent = self.agent(name, epoch);
+                if agent.is_some_and(|agent| agent.alarm.rings(now)) {
                     self.pump_agent(name);
                 }
             }
@@ -58,7 +73,8 @@ impl World {
                 self.answer(name, epoch, call, Reply::Failed(peer, Failure::NoAnswer));
             }
             Happening::InformantWakes { epoch } => {
-                if self.is_informant(name, epoch) {
+                let run = self.informant(name, epoch);
+                if run.is_some_and(|run| run.alarm.rings(now)) {
                     self.pump_informant(name);
                 }
             }
@@ -75,18 +91,21 @@ impl World {
         }
     }
 
-    fn is_agent(&self, name: &VmName, epoch: u64) -> bool {
-        let agent = self.vms.get(name).and_then(|vm| vm.agent.as_ref());
-        agent.is_some_and(|agent| agent.epoch == epoch)
+    fn agent(&mut self, name: &VmName, epoch: u64) -> Option<&mut Agent> {
+        let agent = self.vms.get_mut(name)?.agent.as_mut();
+        agent.filter(|agent| agent.epoch == epoch)
     }
 
-    fn is_informant(&self, name: &VmName, epoch: u64) -> bool {
-        let informant = self.vms.get(name).and_then(|vm| vm.informant.as_ref());
-        informant.is_some_and(|informant| informant.epoch == epoch)
+    fn informant(&mut self, name: &VmName, epoch: u64) -> Option<&mut InformantRun> {
+        let informant = self.vms.get_mut(name)?.informant.as_mut();
+        informant.filter(|informant| informant.epoch == epoch)
     }
 
     /// A request arrives, even if the agent that sent it is no more.
     fn arrive(&mut self, name: &VmName, epoch: u64, call: u64, action: Action) {
+        if action.peer() == Peer::Hypervisor && !self.is_connected(name, epoch) {
+            return;
+        }
         let reply = match action {
             Action::Look => self.look(name),
             Action::Resize(resize) => self.resize(name, resize),
@@ -115,6 +134,19 @@ impl World {
         }
     }
 
+    /// A monitor serves the newest connection; what an older one still had to say is dropped.
+    fn is_connected(&mut self, name: &VmName, epoch: u64) -> bool {
+        let Some(vm) = self.vms.get_mut(name) else { return false };
+        vm.connected = vm.connected.max(epoch);
+        vm.connected == epoch
+    }
+
+    /// What the books hold for a VM: its maximum while they have not heard of it.
+    fn booked(&self, name: &VmName) -> Resources {
+        let most = self.vms.get(name).map_or(Resources::ZERO, |vm| vm.info.bounds.max);
+        self.node.booked(self.now, name).unwrap_or(most)
+    }
+
     fn look(&mut self, name: &VmName) -> Option<Reply> {
         let vm = self.vms.get(name).filter(|vm| !vm.deaf)?;
         Some(Reply::Event(Event::Seen(vm.guest.seen())))
@@ -122,7 +154,7 @@ impl World {
 
     fn resize(&mut self, name: &VmName, resize: Resize) -> Option<Reply> {
         let (now, trust) = (self.now, self.setup.trust_guest_parking);
-        let booked = self.node.booked(now, name);
+        let booked = self.booked(name);
         let vm = self.vms.get_mut(name).filter(|vm| !vm.deaf)?;
         let before = vm.guest.seen().memory;
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
@@ -164,7 +196,7 @@ impl World {
 
     fn answer(&mut self, name: &VmName, epoch: u64, call: u64, reply: Reply) {
         let now = self.now;
-        if !self.is_agent(name, epoch) {
+        if self.agent(name, epoch).is_none() {
             return;
         }
         let Some(vm) = self.vms.get_mut(name) else { return };
@@ -183,7 +215,7 @@ impl World {
 
     fn ask_informant(&mut self, name: &VmName, epoch: u64, call: u64, action: Action) {
         let now = self.now;
-        let booked = self.node.booked(now, name);
+        let booked = self.booked(name);
         let Some(vm) = self.vms.get_mut(name) else { return };
         let Some(run) = &mut vm.informant else { return };
         let answer = run.hear(now, epoch, call, action);
@@ -238,8 +270,9 @@ impl World {
             let plan = run.core.plan(now);
             let epoch = run.epoch;
             if plan.actions.is_empty() {
-                if let Some(at) = plan.wake_at {
-                    let at = at.max(now.after(Duration::from_millis(1)));
+                let soon = now.after(Duration::from_millis(1));
+                let wake_at = plan.wake_at.map(|at| at.max(soon));
+                if let Some(at) = wake_at.filter(|at| run.alarm.set(*at)) {
                     self.queue.arrange(at, name, Happening::InformantWakes { epoch });
                 }
                 return;
@@ -256,7 +289,7 @@ impl World {
 
     fn informant_samples(&mut self, name: &VmName, epoch: u64) {
         let now = self.now;
-        if !self.is_informant(name, epoch) {
+        if self.informant(name, epoch).is_none() {
             return;
         }
         let Some(vm) = self.vms.get_mut(name) else { return };
@@ -269,7 +302,7 @@ impl World {
 
     fn informant_asks(&mut self, name: &VmName, epoch: u64, action: informant::Action) {
         let now = self.now;
-        if !self.is_informant(name, epoch) {
+        if self.informant(name, epoch).is_none() {
             return;
         }
         let Some(vm) = self.vms.get_mut(name) else { return };
@@ -307,7 +340,7 @@ impl World {
 
     fn informant_hears(&mut self, name: &VmName, epoch: u64, event: informant::Event) {
         let now = self.now;
-        if !self.is_informant(name, epoch) {
+        if self.informant(name, epoch).is_none() {
             return;
         }
         if let Some(run) = self.vms.get_mut(name).and_then(|vm| vm.informant.as_mut()) {

@@ -1,0 +1,238 @@
+//! The laws that a scaler must keep, in a world that loses, delays, repeats and restarts.
+//!
+//! Each property draws a history, lets the world carry it out, and asks the world's truth. The
+//! last one is liveness: whatever happened before, a kind world gets its goal.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::time::Duration;
+use windlass_protocol::{Bytes, Resources};
+use windlass_world::script::{self, Move, units, vm};
+use windlass_world::world::Muted;
+use windlass_world::{Law, Step, World};
+
+const VMS: usize = 2;
+/// Less than both VMs want at most, so they compete.
+const ROOM: u64 = 6;
+/// A kind world gets its goal within this: four compute units down, each a consent, an unplug
+/// and the longest cool-down, after the longest rest of a line.
+const KIND: Duration = Duration::from_secs(150);
+
+fn muted() -> impl Strategy<Value = Option<Muted>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(Muted::Silent)),
+        Just(Some(Muted::NoLoad)),
+        Just(Some(Muted::NoMemory)),
+        Just(Some(Muted::NotANumber)),
+    ]
+}
+
+/// What may happen without a restart of a guest: with parking trusted, a reboot takes what was
+/// promised to others, which is the guest's doing and not the scaler's.
+fn move_of() -> impl Strategy<Value = Move> {
+    let vm = || 0..VMS;
+    prop_oneof![
+        6 => (0_u64..8_000).prop_map(Move::Wait),
+        3 => (vm(), 0_u64..60).prop_map(|(vm, load)| Move::Load(vm, load)),
+        3 => (vm(), 0_u64..700).prop_map(|(vm, mib)| Move::Use(vm, mib)),
+        1 => vm().prop_map(Move::AgentRestarts),
+        1 => Just(Move::HostRestarts),
+        1 => vm().prop_map(Move::InformantDies),
+        2 => vm().prop_map(Move::InformantStarts),
+        1 => (vm(), any::<bool>()).prop_map(|(vm, deaf)| Move::Deaf(vm, deaf)),
+        1 => (vm(), any::<bool>()).prop_map(|(vm, stuck)| Move::Stuck(vm, stuck)),
+        1 => (vm(), muted()).prop_map(|(vm, muted)| Move::Mute(vm, muted)),
+        2 => (0_u64..40, 0_u64..30, 0_u64..1_500).prop_map(|(a, b, c)| Move::Network(a, b, c)),
+        1 => (vm(), 1_u64..5).prop_map(|(vm, most)| Move::Maximum(vm, most)),
+        1 => any::<bool>().prop_map(Move::Freeze),
+    ]
+}
+
+fn history() -> impl Strategy<Value = Vec<Move>> {
+    vec(move_of(), 1..40)
+}
+
+fn live(moves: &[Move], trust: bool, seed: u64) -> World {
+    let mut world = script::world(VMS, ROOM, trust, seed);
+    for &step in moves {
+        script::play(&mut world, step);
+        world.run(Duration::from_millis(50));
+    }
+    world.run(Duration::from_secs(5));
+    world
+}
+
+fn none_of(world: &World, law: Law) -> Result<(), TestCaseError> {
+    let broken = world.violations_of(law);
+    prop_assert!(broken.is_empty(), "{}", broken[0]);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn permit_before_growth(moves in history(), trust: bool, seed: u64) {
+        none_of(&live(&moves, trust, seed), Law::PermitBeforeGrowth)?;
+    }
+
+    #[test]
+    fn consent_before_shrinkage(moves in history(), trust: bool, seed: u64) {
+        none_of(&live(&moves, trust, seed), Law::ConsentBeforeShrinkage)?;
+    }
+
+    #[test]
+    fn the_world_not_the_wish(moves in history(), trust: bool, seed: u64) {
+        none_of(&live(&moves, trust, seed), Law::TheWorldNotTheWish)?;
+    }
+
+    #[test]
+    fn plans_are_pure_and_do_not_run_away(moves in history(), trust: bool, seed: u64) {
+        let world = live(&moves, trust, seed);
+        none_of(&world, Law::PlansArePure)?;
+        prop_assert!(world.arranged() < 2_000, "{} things arranged", world.arranged());
+    }
+
+    #[test]
+    fn a_kind_world_gets_its_goal(moves in history(), trust: bool, seed: u64) {
+        let mut world = live(&moves, trust, seed);
+        script::be_kind(&mut world);
+        // A guest that has no use for what it holds: else it may refuse to give it up for ever.
+        (0..VMS).for_each(|index| script::play(&mut world, Move::Use(index, 0)));
+        script::play(&mut world, Move::Room(2 * script::MOST_UNITS));
+        let satisfied = world.run_until(KIND, at_goal);
+        let why: Vec<_> = (0..VMS).map(|index| world.status(&vm(index))).collect();
+        prop_assert!(satisfied, "{why:#?}");
+    }
+
+    #[test]
+    fn missing_is_not_zero(
+        before in history(),
+        muted in muted().prop_filter("something is missing", Option::is_some),
+        trust: bool,
+        seed: u64,
+    ) {
+        let mut world = live(&before, trust, seed);
+        script::play(&mut world, Move::Network(0, 0, 0));
+        for index in 0..VMS {
+            script::play(&mut world, Move::Mute(index, muted));
+            script::play(&mut world, Move::Load(index, 0));
+        }
+        // What was under way when the signal went missing may come to its end.
+        world.run(Duration::from_secs(45));
+        let had: Vec<_> = (0..VMS).map(|index| uses(&world, index)).collect();
+        world.run(Duration::from_secs(60));
+        for (index, had) in had.into_iter().enumerate() {
+            let has = uses(&world, index);
+            prop_assert!(has.covers(had), "{} shrank from {had} to {has}", vm(index));
+        }
+    }
+}
+
+#[test]
+fn fail_static_without_an_informant_nothing_is_taken_and_growth_goes_on() {
+    let mut world = grown();
+    world.step(Step::InformantDies(vm(0)));
+    world.step(Step::Load(vm(0), 0.0));
+    world.run(Duration::from_secs(60));
+    assert_eq!(uses(&world, 0), units(3), "nothing is taken");
+    world.step(Step::InformantStarts(vm(0)));
+    assert!(world.run_until(KIND, |world| uses(world, 0) == units(1)), "and then it is");
+    assert_eq!(world.violations(), &[]);
+}
+
+#[test]
+fn fail_static_without_a_hypervisor_nothing_moves_and_the_books_keep_it() {
+    let mut world = grown();
+    world.step(Step::Deaf(vm(0), true));
+    world.step(Step::Load(vm(0), 0.0));
+    world.run(Duration::from_secs(60));
+    assert_eq!(world.uses(&vm(0)).mem, units(3).mem);
+    assert!(booked(&world, 0).mem >= units(3).mem);
+    world.step(Step::Deaf(vm(0), false));
+    assert!(world.run_until(KIND, |world| uses(world, 0) == units(1)));
+    assert_eq!(world.violations(), &[]);
+}
+
+#[test]
+fn fail_static_without_the_books_nothing_grows_and_shrinking_goes_on() {
+    let mut world = grown();
+    world.step(Step::Room(Resources::ZERO));
+    world.step(Step::Load(vm(1), 3.0));
+    world.step(Step::Load(vm(0), 0.0));
+    assert!(world.run_until(KIND, |world| uses(world, 0) == units(1)), "it shrinks");
+    assert_eq!(uses(&world, 1), units(1), "it does not grow");
+    world.step(Step::Room(units(ROOM)));
+    assert!(world.run_until(KIND, |world| uses(world, 1) == units(3)), "and then it does");
+}
+
+#[test]
+fn newest_session_counts_and_an_older_agent_takes_nothing() {
+    let mut world = grown();
+    for _ in 0..3 {
+        world.step(Step::AgentRestarts(vm(0)));
+        world.run(Duration::from_secs(20));
+        assert_eq!(uses(&world, 0), units(3));
+    }
+    assert_eq!(world.violations(), &[]);
+}
+
+#[test]
+fn a_guest_that_restarts_is_given_back_what_it_had() {
+    let mut world = grown();
+    world.step(Step::Reboots(vm(0)));
+    assert_eq!(world.uses(&vm(0)).mem, Bytes::from_mib(256), "its memory is gone at first");
+    world.step(Step::Load(vm(0), 2.7));
+    world.run(Duration::from_secs(3));
+    assert!(booked(&world, 0).covers(units(3)), "nothing is given back meanwhile");
+    assert!(world.run_until(KIND, |world| uses(world, 0) == units(3) && at_goal(world)));
+    assert_eq!(world.violations(), &[]);
+}
+
+#[test]
+fn a_vm_does_not_shrink_below_what_is_in_use() {
+    let mut world = grown();
+    world.step(Step::Use(vm(0), Bytes::from_mib(420)));
+    world.run(Duration::from_secs(1));
+    script::play(&mut world, Move::Maximum(0, 2));
+    world.run(Duration::from_secs(120));
+    assert_eq!(world.ooms(&vm(0)), 0);
+    let has = world.uses(&vm(0));
+    assert_eq!((has.mem, has.cpu), (units(3).mem, units(2).cpu), "the vcpu goes, memory stays");
+    world.step(Step::Use(vm(0), Bytes::from_mib(100)));
+    assert!(world.run_until(KIND, |world| uses(world, 0) == units(2)), "until it fits");
+}
+
+/// Two VMs, the first with three compute units and a load that needs them.
+fn grown() -> World {
+    let mut world = script::world(VMS, ROOM, true, 7);
+    world.run(Duration::from_secs(10));
+    world.step(Step::Load(vm(0), 2.7));
+    assert!(
+        world.run_until(KIND, |world| uses(world, 0) == units(3)),
+        "{:?}",
+        world.status(&vm(0))
+    );
+    world.run(Duration::from_secs(10));
+    world
+}
+
+fn uses(world: &World, index: usize) -> Resources {
+    world.uses(&vm(index))
+}
+
+fn booked(world: &World, index: usize) -> Resources {
+    let books = world.books();
+    books.vms.iter().find(|booked| booked.name == vm(index)).unwrap().reserved
+}
+
+/// Every VM has what its agent would have, by the truth, and the books say the same.
+fn at_goal(world: &World) -> bool {
+    (0..VMS).all(|index| {
+        let goal = world.status(&vm(index)).and_then(|status| status.goal);
+        let has = uses(world, index);
+        goal == Some(has) && booked(world, index) == world.has(&vm(index))
+    })
+}
