@@ -1,1 +1,131 @@
-//! (to be written)
+//! The driver for QEMU: sees and resizes a running VM over its monitor (QMP).
+//!
+//! Windlass attaches to a VM that somebody else started, over a monitor of its own. What a VM
+//! can do is found out at each attach and holds for that connection; what it has is asked each
+//! time. Nothing is inferred from what was asked for (law 4), with one exception that errs on
+//! the safe side: a DIMM whose removal was asked counts as not requested any more.
+//!
+//! Resets and changes come as notices; the hypervisor's own events are late and incomplete
+//! (a size change is told once a second at most), so a notice says "look", never a figure.
+
+pub mod check;
+mod cpu;
+#[cfg(test)]
+mod fake_monitor;
+mod link;
+mod memory;
+mod peer;
+mod reader;
+mod wire;
+
+use cpu::Vcpus;
+use link::{CallError, Limits, Link};
+use memory::{Memory, Way};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::PathBuf;
+use tokio::sync::mpsc;
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_protocol::{Capabilities, MilliCpu, Resize, Resources, Seen, ShrinkCpu};
+
+/// A VM of QEMU, and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Qemu {
+    /// The socket of a monitor that nobody else uses.
+    pub qmp: PathBuf,
+    /// Whether vCPUs may be taken out for real where that is safe (with KVM).
+    pub vcpu_removal: bool,
+}
+
+/// A connection to a VM of QEMU.
+#[derive(Debug)]
+pub struct QemuDriver {
+    link: Link,
+    way: Way,
+    capabilities: Capabilities,
+}
+
+#[derive(Deserialize)]
+struct Kvm {
+    enabled: bool,
+}
+
+// === impl Qemu ===
+
+impl Qemu {
+    async fn attach_within(
+        &self,
+        limits: Limits,
+    ) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
+        let (link, notices) = Link::open(&self.qmp, limits).await?;
+        let driver = QemuDriver::over(link, self.vcpu_removal).await;
+        Ok((driver.map_err(|error| error.of("attach"))?, notices))
+    }
+}
+
+impl Attach for Qemu {
+    type Driver = QemuDriver;
+
+    async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
+        self.attach_within(Limits::default()).await
+    }
+}
+
+// === impl QemuDriver ===
+
+impl QemuDriver {
+    async fn over(mut link: Link, vcpu_removal: bool) -> Result<Self, CallError> {
+        let vcpus = Vcpus::fetch(&mut link).await?;
+        let memory = Memory::fetch(&mut link).await?;
+        let way = Way::fetch(&mut link, &memory).await?;
+        let shrink_cpu = if vcpu_removal && kvm(&mut link).await? && vcpus.are_in_slots() {
+            ShrinkCpu::Removal
+        } else {
+            ShrinkCpu::Parking
+        };
+        let capabilities = Capabilities {
+            cpu_step: MilliCpu::from_cores(1),
+            memory_step: memory.step(way),
+            shrink_cpu,
+            shrink_memory: way != Way::Fixed,
+            min: Resources::new(vcpus.least(shrink_cpu), memory.boot(way)),
+            max: Resources::new(vcpus.most(), memory.most(way)),
+        };
+        Ok(Self { link, way, capabilities })
+    }
+
+    async fn look(&mut self) -> Result<Seen, CallError> {
+        let vcpus = Vcpus::fetch(&mut self.link).await?;
+        let memory = Memory::fetch(&mut self.link).await?;
+        if matches!(self.way, Way::Dimms { .. }) {
+            memory::dimm::sweep(&mut self.link, &memory).await?;
+        }
+        Ok(Seen { plugged: vcpus.plugged(), memory: memory.seen(self.way, &self.link) })
+    }
+}
+
+impl Driver for QemuDriver {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn see(&mut self) -> Result<Seen, DriverError> {
+        self.look().await.map_err(|error| error.of("see"))
+    }
+
+    async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        match resize {
+            Resize::Cpu(vcpus) => {
+                cpu::resize(&mut self.link, self.capabilities.shrink_cpu, vcpus).await
+            }
+            Resize::Memory(total) => memory::resize(&mut self.link, self.way, total).await,
+        }
+    }
+}
+
+async fn kvm(link: &mut Link) -> Result<bool, CallError> {
+    Ok(link.ask::<Kvm>("query-kvm", Value::Null).await?.enabled)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! One connection to one monitor: greeting, commands with a deadline, and what its end means.
+//!
+//! A monitor serves one client. Another one is accepted by the kernel and then left waiting, so
+//! a monitor that accepts and does not greet in time is *taken*. *Gone* is said only where no
+//! socket or no process is left, never for silence.
+//!
+//! After a lost answer the connection is closed: whether the command was carried out is open,
+//! and only a look over a new connection can tell. A call that is dropped before its answer
+//! leaves the connection usable; its answer is thrown away when it comes.
+
+use crate::peer::Peer;
+use crate::reader::{ANSWERS, Answer, NOTICES, Reader, Unplugging};
+use crate::wire::{Line, Lines, QmpError, Version};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use windlass_drivers::{DriverError, Notice};
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// To accept and greet. QEMU greets from a thread that the guest cannot hold up.
+    pub(crate) greeting: Duration,
+    /// To answer a command. A busy guest holds QEMU's main lock for a second at most.
+    pub(crate) answer: Duration,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Link {
+    path: PathBuf,
+    pub(crate) limits: Limits,
+    version: Version,
+    peer: Peer,
+    next_id: u64,
+    /// `None` once the connection is not to be used any more.
+    write: Option<OwnedWriteHalf>,
+    /// A command was begun, and not known to be written whole.
+    writing: bool,
+    answers: mpsc::Receiver<Answer>,
+    unplugging: Unplugging,
+    /// The reader, which ends with this value.
+    reader: JoinSet<String>,
+}
+
+/// Why a command has no result.
+#[derive(Debug, Error)]
+pub(crate) enum CallError {
+    /// QEMU said no.
+    #[error(transparent)]
+    Said(QmpError),
+    /// There is no answer.
+    #[error(transparent)]
+    Lost(DriverError),
+}
+
+// === impl Limits ===
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { greeting: Duration::from_secs(3), answer: Duration::from_secs(5) }
+    }
+}
+
+// === impl Link ===
+
+impl Link {
+    /// Connects, waits for the greeting, and enters command mode.
+    pub(crate) async fn open(
+        path: &Path,
+        limits: Limits,
+    ) -> Result<(Self, mpsc::Receiver<Notice>), DriverError> {
+        let taken = |_| DriverError::Taken { path: path.to_owned() };
+        let stream = timeout(limits.greeting, UnixStream::connect(path))
+            .await
+            .map_err(taken)?
+            .map_err(|error| connect_error(path, &error))?;
+        let peer = Peer::of(&stream);
+        let (read, write) = stream.into_split();
+        let mut lines = Lines::new(read);
+        let first = timeout(limits.greeting, lines.next()).await.map_err(taken)?;
+        let version = match first {
+            Ok(Some(Line::Greeting(greeting))) => greeting.version(),
+            Ok(Some(Line::Answer(..) | Line::Event(_))) => {
+                return Err(DriverError::Broken("its first line is no greeting".to_owned()));
+            }
+            Ok(None) => return Err(ended(path, &peer, "it ended before its greeting").await),
+            Err(error) => return Err(ended(path, &peer, &error.to_string()).await),
+        };
+        let (mut link, notices) = Self::start(path, limits, version, peer, lines, write);
+        link.call("qmp_capabilities", Value::Null).await.map_err(|error| match error {
+            CallError::Said(said) => DriverError::Broken(said.to_string()),
+            CallError::Lost(lost) => lost,
+        })?;
+        Ok((link, notices))
+    }
+
+    fn start(
+        path: &Path,
+        limits: Limits,
+        version: Version,
+        peer: Peer,
+        lines: Lines<OwnedReadHalf>,
+        write: OwnedWriteHalf,
+    ) -> (Self, mpsc::Receiver<Notice>) {
+        let (answers, answered) = mpsc::channel(ANSWERS);
+        let (notices, noticed) = mpsc::channel(NOTICES);
+        let unplugging = Unplugging::default();
+        let reader = Reader { lines, answers, notices, unplugging: unplugging.clone() };
+        let link = Self {
+            path: path.to_owned(),
+            limits,
+            version,
+            peer,
+            next_id: 1,
+            write: Some(write),
+            writing: false,
+            answers: answered,
+            unplugging,
+            reader: JoinSet::from_iter([reader.run()]),
+        };
+        (link, noticed)
+    }
+
+    /// Which QEMU greeted.
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Devices that the guest was asked to give back over this connection.
+    pub(crate) fn unplugging(&self) -> &Unplugging {
+        &self.unplugging
+    }
+
+    /// Carries out one command. `Null` stands for no arguments.
+    pub(crate) async fn call(
+        &mut self,
+        command: &'static str,
+        arguments: Value,
+    ) -> Result<Value, CallError> {
+        if self.writing {
+            // A call was dropped in the middle of its line; the next would be read as its rest.
+            self.close();
+        }
+        if self.write.is_none() {
+            let why = "it was closed after a lost answer".to_owned();
+            return Err(CallError::Lost(DriverError::Broken(why)));
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut request = json!({ "execute": command, "id": id });
+        if !arguments.is_null() {
+            request["arguments"] = arguments;
+        }
+        let limit = self.limits.answer;
+        match timeout(limit, self.exchange(id, format!("{request}\n"))).await {
+            Ok(Ok(answer)) => answer.map_err(CallError::Said),
+            Ok(Err(why)) => Err(CallError::Lost(ended(&self.path, &self.peer, &why).await)),
+            Err(_) => {
+                self.close();
+                Err(CallError::Lost(DriverError::NoAnswer { command, limit }))
+            }
+        }
+    }
+
+    /// Asks a question that changes nothing, and reads the answer as `T`.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &mut self,
+        command: &'static str,
+        arguments: Value,
+    ) -> Result<T, CallError> {
+        let answer = self.call(command, arguments).await?;
+        serde_json::from_value(answer).map_err(|error| {
+            CallError::Lost(DriverError::Broken(format!("answer to {command}: {error}")))
+        })
+    }
+
+    /// Reads one property of one object.
+    pub(crate) async fn property<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        property: &str,
+    ) -> Result<T, CallError> {
+        self.ask("qom-get", json!({ "path": path, "property": property })).await
+    }
+
+    /// The answer to one command, or why the connection ended.
+    async fn exchange(
+        &mut self,
+        id: u64,
+        request: String,
+    ) -> Result<Result<Value, QmpError>, String> {
+        self.writing = true;
+        if let Some(write) = &mut self.write {
+            // Where nothing can be written any more, the reader knows better why.
+            let _ = write.write_all(request.as_bytes()).await;
+        }
+        self.writing = false;
+        while let Some((answered, answer)) = self.answers.recv().await {
+            if answered == id {
+                return Ok(answer);
+            }
+        }
+        let why = self.reader.join_next().await.and_then(Result::ok);
+        self.close();
+        Err(why.unwrap_or_else(|| "it ended".to_owned()))
+    }
+
+    /// Makes room for the next connection: the monitor serves one at a time.
+    fn close(&mut self) {
+        self.write = None;
+        self.writing = false;
+        self.reader.abort_all();
+    }
+}
+
+// === impl CallError ===
+
+impl CallError {
+    /// As a caller of a driver sees it, when `command` as a whole has changed nothing yet.
+    pub(crate) fn of(self, command: &'static str) -> DriverError {
+        self.after(0, command)
+    }
+
+    /// The same, after `done` parts of `command`: then a refusal is not one of the whole.
+    pub(crate) fn after(self, done: usize, command: &'static str) -> DriverError {
+        match self {
+            Self::Said(QmpError { desc, .. }) if done > 0 => {
+                DriverError::Partly { command, reason: desc }
+            }
+            Self::Said(QmpError { desc, .. }) => DriverError::Refused { command, reason: desc },
+            Self::Lost(lost) => lost,
+        }
+    }
+}
+
+fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the list of kinds of io errors is open")]
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            DriverError::Gone { path: path.to_owned(), why: error.to_string() }
+        }
+        // The queue of those who wait for the monitor is full.
+        ErrorKind::WouldBlock => DriverError::Taken { path: path.to_owned() },
+        _ => DriverError::Broken(format!("{}: {error}", path.display())),
+    }
+}
+
+/// What the end of a connection means.
+async fn ended(path: &Path, peer: &Peer, why: &str) -> DriverError {
+    if peer.is_dead().await {
+        return DriverError::Gone { path: path.to_owned(), why: "its process ended".to_owned() };
+    }
+    if !path.exists() {
+        return DriverError::Gone { path: path.to_owned(), why: "its socket is gone".to_owned() };
+    }
+    DriverError::Broken(why.to_owned())
+}

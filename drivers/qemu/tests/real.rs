@@ -1,0 +1,421 @@
+//! The driver against a real QEMU without a guest inside: what its monitor says and does.
+//!
+//! What a guest does about it is tested with real guests, end to end.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_drivers_qemu::check::{Finding, Topic, Verdict};
+use windlass_drivers_qemu::{Qemu, QemuDriver};
+use windlass_protocol::{
+    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, Seen, ShrinkCpu,
+};
+
+const VIRTIO_MEM: &[&str] = &[
+    "-machine",
+    "q35",
+    "-smp",
+    "2,maxcpus=4",
+    "-m",
+    "256M,slots=4,maxmem=4G",
+    "-object",
+    "memory-backend-ram,id=vmem0,size=1G",
+    "-device",
+    "virtio-mem-pci,id=vm0,memdev=vmem0,requested-size=64M",
+];
+const DIMMS: &[&str] = &["-machine", "q35", "-smp", "1", "-m", "256M,slots=4,maxmem=1G"];
+const MICROVM: &[&str] = &["-machine", "microvm", "-m", "256M"];
+/// However busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test]
+async fn a_machine_with_virtio_mem_says_what_it_can_do_and_what_it_has() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let (mut driver, _notices) = machine.attach().await;
+    let gib = Bytes::from_gib(1);
+    assert_eq!(
+        driver.capabilities(),
+        Capabilities {
+            cpu_step: cores(1),
+            memory_step: Bytes::from_mib(2),
+            shrink_cpu: ShrinkCpu::Parking,
+            shrink_memory: true,
+            min: Resources::new(cores(1), Bytes::from_mib(256)),
+            max: Resources::new(cores(4), gib.saturating_add(Bytes::from_mib(256))),
+        }
+    );
+    let memory = MemorySeen {
+        boot: Bytes::from_mib(256),
+        requested: Bytes::from_mib(64),
+        size: Bytes::ZERO,
+    };
+    assert_eq!(driver.see().await.unwrap(), Seen { plugged: cores(2), memory });
+}
+
+#[tokio::test]
+async fn removal_is_not_offered_without_kvm() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let qemu = Qemu { vcpu_removal: true, ..machine.qemu() };
+    let (mut driver, _notices) = qemu.attach().await.unwrap();
+    assert_eq!(driver.capabilities().shrink_cpu, ShrinkCpu::Parking);
+    driver.resize(Resize::Cpu(cores(3))).await.unwrap();
+    let error = driver.resize(Resize::Cpu(cores(2))).await.unwrap_err();
+    assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+    assert_eq!(driver.see().await.unwrap().plugged, cores(3));
+}
+
+#[tokio::test]
+async fn growth_said_twice_has_the_effect_of_once_and_is_seen_from_another_monitor() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let (mut driver, _notices) = machine.attach().await;
+    for _ in 0..2 {
+        driver.resize(Resize::Cpu(cores(4))).await.unwrap();
+        driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
+    }
+    let other = Qemu { qmp: machine.monitor(1), vcpu_removal: false };
+    let (mut other, _other_notices) = other.attach().await.unwrap();
+    for driver in [&mut driver, &mut other] {
+        let seen = driver.see().await.unwrap();
+        assert_eq!(seen.plugged, cores(4));
+        assert_eq!(seen.memory.requested, Bytes::from_mib(256));
+    }
+    driver.resize(Resize::Memory(Bytes::from_mib(256))).await.unwrap();
+    assert_eq!(other.see().await.unwrap().memory.requested, Bytes::ZERO);
+}
+
+#[tokio::test]
+async fn a_device_without_an_id_is_found() {
+    let machine = Machine::paused(&[
+        "-machine",
+        "q35",
+        "-m",
+        "256M,maxmem=4G",
+        "-object",
+        "memory-backend-ram,id=a,size=128M",
+        "-object",
+        "memory-backend-ram,id=b,size=512M",
+        "-device",
+        "virtio-mem-pci,memdev=b",
+        "-device",
+        "virtio-mem-pci,memdev=a",
+    ]);
+    let (mut driver, _notices) = machine.attach().await;
+    for mib in [300, 896, 400, 256] {
+        driver.resize(Resize::Memory(Bytes::from_mib(mib))).await.unwrap();
+        let memory = driver.see().await.unwrap().memory;
+        assert_eq!(memory.boot.saturating_add(memory.requested), Bytes::from_mib(mib));
+    }
+    assert_eq!(driver.capabilities().max.mem, Bytes::from_mib(896));
+}
+
+#[tokio::test]
+async fn without_virtio_mem_memory_comes_in_dimms_as_far_as_slots_and_maxmem_reach() {
+    let machine = Machine::paused(DIMMS);
+    let (mut driver, _notices) = machine.attach().await;
+    let Capabilities { memory_step, max, .. } = driver.capabilities();
+    assert_eq!(memory_step, Bytes::from_mib(128));
+    assert_eq!(max, Resources::new(cores(1), Bytes::from_mib(256 + 4 * 128)));
+    for mib in [256 + 384, 256 + 384, 256 + 512] {
+        driver.resize(Resize::Memory(Bytes::from_mib(mib))).await.unwrap();
+        assert_eq!(driver.see().await.unwrap().memory.present(), Bytes::from_mib(mib));
+    }
+    let error = driver.resize(Resize::Memory(Bytes::from_mib(256 + 640))).await.unwrap_err();
+    assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+
+    // Nobody is in there to give one back: it is asked for, and stays.
+    driver.resize(Resize::Memory(Bytes::from_mib(256 + 256))).await.unwrap();
+    let memory = driver.see().await.unwrap().memory;
+    assert_eq!(memory.unplugging(), Bytes::from_mib(256));
+    assert_eq!(memory.upper(), Bytes::from_mib(256 + 512));
+}
+
+#[tokio::test]
+async fn a_backend_that_no_dimm_uses_is_given_back_to_the_host() {
+    let machine = Machine::paused(DIMMS);
+    let (mut driver, _notices) = machine.attach().await;
+    let mut by_hand = machine.by_hand();
+    let size = 128u64 << 20;
+    let orphan = json!({"qom-type": "memory-backend-ram", "id": "windlass-mem-0", "size": size});
+    by_hand.call("object-add", orphan);
+    driver.see().await.unwrap();
+    assert!(!by_hand.call("query-memdev", json!({})).to_string().contains("windlass-mem-0"));
+}
+
+#[tokio::test]
+async fn dimms_of_others_count_as_boot_memory_and_take_slots() {
+    let mut arguments = DIMMS.to_vec();
+    arguments.extend(["-object", "memory-backend-ram,id=m,size=128M"]);
+    arguments.extend(["-device", "pc-dimm,id=mine,memdev=m"]);
+    let machine = Machine::paused(&arguments);
+    let (mut driver, _notices) = machine.attach().await;
+    let Capabilities { min, max, .. } = driver.capabilities();
+    assert_eq!((min.mem, max.mem), (Bytes::from_mib(384), Bytes::from_mib(384 + 3 * 128)));
+    assert_eq!(driver.see().await.unwrap().memory.boot, Bytes::from_mib(384));
+    driver.resize(Resize::Memory(max.mem)).await.unwrap();
+    assert_eq!(driver.see().await.unwrap().memory.present(), max.mem);
+}
+
+#[tokio::test]
+async fn a_machine_without_hotplug_is_seen_and_keeps_its_size() {
+    let machine = Machine::paused(MICROVM);
+    let (mut driver, _notices) = machine.attach().await;
+    let Capabilities { min, max, shrink_memory, .. } = driver.capabilities();
+    assert_eq!((min, shrink_memory), (max, false));
+    assert_eq!(driver.see().await.unwrap().upper(), max);
+    let error = driver.resize(Resize::Cpu(cores(2))).await.unwrap_err();
+    assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+    let more = Resize::Memory(Bytes::from_mib(512));
+    assert!(matches!(driver.resize(more).await, Err(DriverError::Refused { .. })));
+    driver.resize(Resize::Memory(max.mem)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_monitor_serves_one_and_the_next_when_that_one_left() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let first = machine.attach().await;
+    let error = machine.qemu().attach().await.unwrap_err();
+    assert!(matches!(error, DriverError::Taken { .. }), "{error}");
+    assert_eq!(machine.verdict(Topic::Monitor).await, Some(Verdict::Blocked));
+    drop(first);
+    let (mut driver, _notices) = machine.attach().await;
+    driver.see().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_killed_process_is_gone_and_says_so_by_the_end_of_its_notices() {
+    let mut machine = Machine::paused(VIRTIO_MEM);
+    let (mut driver, mut notices) = machine.attach().await;
+    machine.process.kill().unwrap();
+    assert_eq!(next(&mut notices).await, None);
+    let error = driver.see().await.unwrap_err();
+    assert!(matches!(error, DriverError::Gone { .. }), "{error}");
+    machine.process.wait().unwrap();
+    let error = machine.qemu().attach().await.unwrap_err();
+    assert!(matches!(error, DriverError::Gone { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_process_that_quits_is_gone() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let (mut driver, mut notices) = machine.attach().await;
+    machine.by_hand().call("quit", json!({}));
+    assert_eq!(next(&mut notices).await, None);
+    let error = driver.see().await.unwrap_err();
+    assert!(matches!(error, DriverError::Gone { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_stopped_process_gives_no_answer_and_is_not_gone() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let (mut driver, mut notices) = machine.attach().await;
+    machine.signal("STOP");
+    let error = driver.resize(Resize::Cpu(cores(3))).await.unwrap_err();
+    assert!(matches!(error, DriverError::NoAnswer { .. }), "{error}");
+    assert!(error.may_have_happened());
+    assert_eq!(next(&mut notices).await, None);
+    assert!(!matches!(machine.qemu().attach().await, Err(DriverError::Gone { .. })));
+    machine.signal("CONT");
+    let (mut driver, _notices) = machine.attach().await;
+    driver.resize(Resize::Cpu(cores(3))).await.unwrap();
+    assert_eq!(driver.see().await.unwrap().plugged, cores(3));
+}
+
+#[tokio::test]
+async fn a_reset_is_told() {
+    let machine = Machine::running(VIRTIO_MEM);
+    let (mut driver, mut notices) = machine.attach().await;
+    machine.by_hand().call("system_reset", json!({}));
+    while next(&mut notices).await.unwrap() != Notice::Reset {}
+    // What was asked for outlives it.
+    assert_eq!(driver.see().await.unwrap().memory.requested, Bytes::from_mib(64));
+}
+
+#[tokio::test]
+async fn a_check_says_what_scales() {
+    let machine = Machine::paused(VIRTIO_MEM);
+    let findings = machine.qemu().check().await;
+    let said: Vec<_> = findings.iter().map(|finding| (finding.topic, finding.verdict)).collect();
+    assert_eq!(
+        said,
+        [
+            (Topic::Version, Verdict::Good),
+            (Topic::Accelerator, Verdict::Limited),
+            (Topic::Cpu, Verdict::Good),
+            (Topic::Memory, Verdict::Good),
+        ]
+    );
+    assert!(text(&findings, Topic::Cpu).contains("can grow to 4"));
+    assert!(text(&findings, Topic::Memory).starts_with("256MiB to 1.25GiB by virtio-mem"));
+}
+
+#[tokio::test]
+async fn a_check_says_what_does_not_scale_and_why() {
+    let mut arguments = DIMMS.to_vec();
+    arguments.extend(["-device", "virtio-balloon-pci"]);
+    let machine = Machine::paused(&arguments);
+    assert_eq!(machine.verdict(Topic::Cpu).await, Some(Verdict::Limited));
+    assert_eq!(machine.verdict(Topic::Memory).await, Some(Verdict::Limited));
+    assert_eq!(machine.verdict(Topic::Balloon).await, Some(Verdict::Good));
+    let findings = machine.qemu().check().await;
+    assert!(text(&findings, Topic::Cpu).contains("-smp 1,maxcpus=N"));
+
+    let fixed = Machine::paused(MICROVM);
+    assert_eq!(fixed.verdict(Topic::Cpu).await, Some(Verdict::Blocked));
+    assert_eq!(fixed.verdict(Topic::Memory).await, Some(Verdict::Blocked));
+
+    let nowhere = Qemu { qmp: PathBuf::from("/nonexistent/qmp.sock"), vcpu_removal: false };
+    let findings = nowhere.check().await;
+    assert_eq!((findings.len(), findings[0].verdict), (1, Verdict::Blocked));
+    assert!(findings[0].text.contains("is the VM running"), "{}", findings[0].text);
+}
+
+/// A QEMU with two monitors. It ends with this value.
+struct Machine {
+    process: Child,
+    folder: PathBuf,
+}
+
+/// A monitor worked by hand.
+struct ByHand(BufReader<UnixStream>);
+
+// === impl Machine ===
+
+impl Machine {
+    /// One that executes nothing.
+    fn paused(arguments: &[&str]) -> Self {
+        Self::start(&[arguments, &["-S"]].concat())
+    }
+
+    /// One whose firmware finds nothing to boot.
+    fn running(arguments: &[&str]) -> Self {
+        Self::start(arguments)
+    }
+
+    fn start(arguments: &[&str]) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("windlass-real-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let mut command = Command::new("qemu-system-x86_64");
+        command.args(["-accel", "tcg", "-nodefaults", "-no-user-config", "-display", "none"]);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        for monitor in 0..2 {
+            let path = folder.join(format!("qmp{monitor}.sock"));
+            command.args(["-qmp", &format!("unix:{},server=on,wait=off", path.display())]);
+        }
+        let process = command.spawn().unwrap_or_else(|error| {
+            panic!(
+                "qemu-system-x86_64: {error}. `make setup`, or \
+                 `dev/need qemu-system-x86:qemu-system-x86_64`, installs it"
+            )
+        });
+        let mut machine = Self { process, folder };
+        machine.wait_for_monitors();
+        machine
+    }
+
+    fn wait_for_monitors(&mut self) {
+        let begun = Instant::now();
+        while UnixStream::connect(self.monitor(1)).is_err() {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                panic!("qemu ended with {status}; its words are above");
+            }
+            assert!(begun.elapsed() < PATIENCE, "no monitor after {PATIENCE:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn monitor(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("qmp{number}.sock"))
+    }
+
+    fn qemu(&self) -> Qemu {
+        Qemu { qmp: self.monitor(0), vcpu_removal: false }
+    }
+
+    /// Attaches as soon as the one before has left.
+    async fn attach(&self) -> (QemuDriver, mpsc::Receiver<Notice>) {
+        let begun = Instant::now();
+        loop {
+            match self.qemu().attach().await {
+                Ok(attached) => return attached,
+                Err(error) => assert!(begun.elapsed() < PATIENCE, "{error}"),
+            }
+        }
+    }
+
+    fn by_hand(&self) -> ByHand {
+        let stream = UnixStream::connect(self.monitor(1)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut by_hand = ByHand(BufReader::new(stream));
+        by_hand.line();
+        by_hand.call("qmp_capabilities", json!({}));
+        by_hand
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.process.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+        assert!(status.success());
+    }
+
+    async fn verdict(&self, topic: Topic) -> Option<Verdict> {
+        let findings = self.qemu().check().await;
+        findings.iter().find(|finding| finding.topic == topic).map(|finding| finding.verdict)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Some tests have ended it already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+// === impl ByHand ===
+
+impl ByHand {
+    fn send(&mut self, command: &str, arguments: Value) {
+        let line = json!({"execute": command, "arguments": arguments});
+        writeln!(self.0.get_mut(), "{line}").unwrap();
+    }
+
+    fn call(&mut self, command: &str, arguments: Value) -> Value {
+        self.send(command, arguments);
+        loop {
+            let line = self.line();
+            if line.get("event").is_none() {
+                return line.get("return").cloned().unwrap_or_else(|| panic!("{command}: {line}"));
+            }
+        }
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+async fn next(notices: &mut mpsc::Receiver<Notice>) -> Option<Notice> {
+    tokio::time::timeout(PATIENCE, notices.recv()).await.unwrap()
+}
+
+fn cores(count: u64) -> MilliCpu {
+    MilliCpu::from_cores(count)
+}
+
+fn text(findings: &[Finding], topic: Topic) -> &str {
+    &findings.iter().find(|finding| finding.topic == topic).unwrap().text
+}
