@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use windlass_agent_core::{Event, Failure};
-use windlass_kit::server::Counts;
+use windlass_kit::server::{Counts, Refusal};
 use windlass_protocol::{Clip, Decision, Peer};
 
 /// All of them. Clones count together.
@@ -109,6 +109,11 @@ impl Metrics {
             self.lost.clone(),
         );
         self.refusals.register(registry);
+    }
+
+    /// How many calls of informants were refused for this reason before they were understood.
+    pub fn refused(&self, reason: Refusal) -> u64 {
+        self.refusals.of(reason)
     }
 
     /// Counts an answer, or that there was none.

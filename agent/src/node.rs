@@ -4,6 +4,10 @@
 //! should be, not what to do; a runner that was busy, or that had to start anew, misses
 //! nothing. What runners publish is read here without waiting for them.
 
+mod entry;
+
+pub(crate) use entry::Told;
+
 use crate::callback::{self, Calls};
 use crate::config::Config;
 use crate::dump;
@@ -13,16 +17,16 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::plugin::Permits;
 use crate::ports::Ports;
-use crate::runner::{self, End, Start, View};
+use crate::runner::{Start, View};
+use entry::{Entry, Vms, keep_running};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{info, warn};
 use windlass_agent_core::Order;
 use windlass_drivers::Attach;
 use windlass_kit::clock::Clock;
@@ -68,33 +72,6 @@ pub(crate) struct Shared {
     pub(crate) history: Mutex<History>,
     ports: Mutex<Ports>,
     frozen: AtomicBool,
-}
-
-/// How things should be with one VM.
-pub(crate) struct Told<A> {
-    /// What it should be and how it is reached; `None` for one that is only counted.
-    pub(crate) file: Option<VmFile>,
-    pub(crate) attach: Arc<A>,
-    /// Changes whenever `attach` is another.
-    pub(crate) reach: u64,
-    pub(crate) order: Order,
-    pub(crate) standing: Standing,
-}
-
-type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
-
-/// One VM, as the agent has it.
-struct Entry<A> {
-    told: watch::Sender<Told<A>>,
-    view: Arc<Mutex<View>>,
-    port: Option<u16>,
-    /// What the file says, without the pause that a person asked for.
-    file: Option<VmFile>,
-    paused_until: Option<Moment>,
-    /// The size that it is let go with.
-    release: Option<Resources>,
-    standing: Standing,
-    tasks: Tasks,
 }
 
 // === impl Agent ===
@@ -336,49 +313,6 @@ impl<A: Attach> Clone for Agent<A> {
     fn clone(&self) -> Self {
         let (shared, vms, tasks) = (self.shared.clone(), self.vms.clone(), self.tasks.clone());
         Self { shared, vms, tasks }
-    }
-}
-
-// === impl Entry ===
-
-impl<A> Entry<A> {
-    fn order(&self, frozen: bool) -> Order {
-        match self.standing {
-            Standing::Released => Order::Release(self.release),
-            Standing::Removed => Order::Release(None),
-            Standing::Managed if frozen => Order::Freeze,
-            Standing::Managed => Order::Follow,
-        }
-    }
-
-    /// The file, with the later of its own pause and the one that a person asked for.
-    fn told_file(&self) -> Option<VmFile> {
-        let mut file = self.file.clone()?;
-        file.info.paused_until = file.info.paused_until.max(self.paused_until);
-        Some(file)
-    }
-}
-
-/// Runs one VM until it is not needed any more; another start is this VM's only.
-async fn keep_running<A: Attach>(start: Start<A>, vms: Vms<A>) -> Result<(), Infallible> {
-    let span = info_span!("vm", name = %start.vm);
-    loop {
-        let (vm, shared) = (start.vm.clone(), start.shared.clone());
-        match runner::run(start.clone()).instrument(span.clone()).await {
-            End::Stopped => return Ok(()),
-            End::Removed => {
-                let mut vms = lock(&vms);
-                // Its file may have come back in this very moment.
-                if vms.get(&vm).is_some_and(|entry| entry.standing == Standing::Removed)
-                    && let Some(entry) = vms.remove(&vm)
-                {
-                    entry.tasks.stop();
-                    lock(&shared.ports).release(&vm);
-                    info!(%vm, "vm forgotten");
-                    return Ok(());
-                }
-            }
-        }
     }
 }
 

@@ -12,17 +12,21 @@
 //! way when a phase ends is hung up by dropping it. A VM that is gone stays watched for, as
 //! long as its file is there.
 
+mod account;
 mod lines;
 mod managed;
 mod monitor;
+mod start;
 
-use crate::callback::{Calls, Waiting as Call};
-use crate::ledger::NodeEvent;
-use crate::metrics::Presence;
+pub(crate) use start::{End, Start, View};
+
+use crate::callback::Waiting as Call;
 use crate::node::{Shared, Standing, Told};
+use account::Account;
 use managed::{Managed, Progress};
 use monitor::{Happening, Monitor, Wanted};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -30,37 +34,12 @@ use tracing::{debug, info, warn};
 use windlass_agent_core::{CallAnswer, Event};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Capabilities, Decision, Moment, Peer, Resources, Seen, VmName};
+use windlass_protocol::{Capabilities, Moment, Peer};
 
 /// How often a VM that is only counted is looked at, beside its notices.
 const COUNT_EVERY: Duration = Duration::from_secs(3);
 /// The longest wait of the loop: what people read is never older.
 const TURN: Duration = Duration::from_secs(1);
-
-/// What a runner starts with.
-pub(crate) struct Start<A> {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) vm: VmName,
-    pub(crate) told: watch::Receiver<Told<A>>,
-    pub(crate) calls: Calls,
-    /// The port at which its informant calls back; `None` if none was to be had.
-    pub(crate) port: Option<u16>,
-    pub(crate) view: Arc<Mutex<View>>,
-    pub(crate) stop: CancellationToken,
-    /// What the VM had when it was last seen, before a restart of this process.
-    pub(crate) last: Option<Resources>,
-}
-
-/// What people can read of a runner without waiting for it.
-#[derive(Debug, Default)]
-pub(crate) struct View {
-    /// `None` while the VM is not there, or is not managed.
-    pub(crate) status: Option<VmStatus>,
-    /// The decision under way.
-    pub(crate) open: Option<Decision>,
-    /// The last size that is known, also of a VM that is only counted.
-    pub(crate) upper: Option<Resources>,
-}
 
 /// What the runner is doing for the VM.
 enum Phase {
@@ -72,50 +51,26 @@ enum Phase {
     },
 }
 
-/// Why a runner ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The process stops.
-    Stopped,
-    /// The VM is gone and its file too.
-    Removed,
-}
-
-impl<A> Clone for Start<A> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            vm: self.vm.clone(),
-            told: self.told.clone(),
-            calls: self.calls.clone(),
-            port: self.port,
-            view: self.view.clone(),
-            stop: self.stop.clone(),
-            last: self.last,
-        }
-    }
-}
-
 struct Runner<A: Attach> {
     shared: Arc<Shared>,
-    vm: VmName,
     told: watch::Receiver<Told<A>>,
     calls: mpsc::Receiver<Call>,
     port: Option<u16>,
     view: Arc<Mutex<View>>,
     stop: CancellationToken,
+    account: Account,
     monitor: Monitor<A>,
-    /// Of which `Told::reach` the monitor is.
+    /// Where the file says that the monitor is, if that changed and nobody was found there yet.
+    other: Option<Monitor<A>>,
+    /// Which `Told::reach` was followed, and where that is.
     reach: u64,
+    qmp: Option<PathBuf>,
     phase: Phase,
-    /// Set while the ledger has the VM.
-    entered: Option<Presence>,
     /// Whether there is a VM was found out at least once.
     sought: bool,
     /// The VM was let go as it was ordered.
     let_go: bool,
     stopping: bool,
-    upper: Option<Resources>,
 }
 
 /// Runs until the process stops, or the VM and its file are gone.
@@ -127,34 +82,33 @@ pub(crate) async fn run<A: Attach>(start: Start<A>) -> End {
 
 impl<A: Attach> Runner<A> {
     fn new(start: Start<A>) -> Self {
-        let (attach, reach) = {
+        let (attach, reach, qmp, managed) = {
             let told = start.told.borrow();
-            (told.attach.clone(), told.reach)
+            let managed = told.standing == Standing::Managed;
+            (told.attach.clone(), told.reach, told.qmp(), managed)
         };
+        // A runner that had to start anew still knows more than what was known at its start.
+        let seen = lock(&start.view).upper.or(start.last).filter(|_| !managed);
         Self {
+            account: Account::open(start.shared.clone(), start.vm.clone(), seen),
             monitor: Monitor::new(attach, seed()),
+            other: None,
             calls: start.calls.open(),
             shared: start.shared,
-            vm: start.vm,
             told: start.told,
             port: start.port,
             view: start.view,
             stop: start.stop,
             reach,
+            qmp,
             phase: Phase::Absent,
-            entered: None,
             sought: false,
             let_go: false,
             stopping: false,
-            upper: start.last,
         }
     }
 
     async fn run(&mut self) -> End {
-        // Nobody may be given what this VM had, even before it answers.
-        if let Some(upper) = self.upper {
-            self.count(upper);
-        }
         loop {
             let now = self.shared.clock.now();
             let wake = match self.turn(now) {
@@ -168,6 +122,7 @@ impl<A: Attach> Runner<A> {
             tokio::select! {
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
                 happening = self.monitor.next() => self.happened(happening),
+                happening = monitor::next(&mut self.other) => self.found(happening),
                 event = lines::next(&mut self.phase) => self.heard(event),
                 Some(call) = self.calls.recv() => self.called(call),
                 // The sender lives as long as the agent; if it goes, the process stops.
@@ -185,7 +140,7 @@ impl<A: Attach> Runner<A> {
             Phase::Absent if self.stopping => Err(End::Stopped),
             // Whether there is a VM at all has to be known before it is forgotten.
             Phase::Absent
-                if standing == Standing::Removed && self.entered.is_none() && self.sought =>
+                if standing == Standing::Removed && !self.account.is_present() && self.sought =>
             {
                 Err(End::Removed)
             }
@@ -221,10 +176,8 @@ impl<A: Attach> Runner<A> {
             (told.reach, told.standing)
         };
         if reach != self.reach {
-            info!("vm is reached another way");
             self.reach = reach;
-            self.monitor = Monitor::new(self.told.borrow().attach.clone(), seed());
-            self.phase = Phase::Absent;
+            self.seek();
         }
         match standing {
             Standing::Managed => {
@@ -232,15 +185,50 @@ impl<A: Attach> Runner<A> {
                 if matches!(self.phase, Phase::Counted { .. }) {
                     // To be managed, what can be done with it has to be asked again.
                     self.monitor = Monitor::new(self.told.borrow().attach.clone(), seed());
-                    (self.phase, self.entered) = (Phase::Absent, None);
+                    self.phase = Phase::Absent;
+                    self.account.anew();
                 }
             }
             Standing::Released | Standing::Removed => {}
         }
         let Phase::Managed(managed) = &mut self.phase else { return };
         let updated = managed.told(now, &self.told.borrow(), self.stopping);
-        if let Some(info) = updated.filter(|_| self.entered.is_some()) {
-            self.shared.ledger.note(NodeEvent::Updated { info: Box::new(info) });
+        if let Some(info) = updated {
+            self.account.updated(info);
+        }
+    }
+
+    /// The monitor is said to be elsewhere, or to be used in another way. A VM that is there
+    /// is not taken for gone because nobody is found at the new place.
+    fn seek(&mut self) {
+        let (attach, qmp) = {
+            let told = self.told.borrow();
+            (told.attach.clone(), told.qmp())
+        };
+        let elsewhere = qmp != self.qmp;
+        self.qmp = qmp;
+        if elsewhere && self.account.is_present() {
+            self.other = Some(Monitor::new(attach, seed()));
+        } else {
+            (self.monitor, self.phase) = (Monitor::new(attach, seed()), Phase::Absent);
+        }
+    }
+
+    /// What came of looking for the monitor where the file says that it is.
+    fn found(&mut self, happening: Happening) {
+        match happening {
+            Happening::Attached(capabilities) => {
+                info!("vm is reached another way");
+                if let Some(other) = self.other.take() {
+                    (self.monitor, self.phase) = (other, Phase::Absent);
+                    self.account.anew();
+                    self.attached(self.shared.clock.now(), capabilities);
+                }
+            }
+            Happening::Gone(error) | Happening::Unreachable(error) => {
+                debug!(%error, "nobody at the monitor's new place; the old one is used");
+            }
+            Happening::Answered(_) | Happening::Noticed(_) => {}
         }
     }
 
@@ -284,15 +272,17 @@ impl<A: Attach> Runner<A> {
                 let looked = matches!(event, Event::Seen(_));
                 managed.hear(now, event);
                 match managed.upper() {
-                    Some(upper) if looked || self.upper != Some(upper) => self.witness(upper),
+                    Some(upper) if looked || self.account.upper() != Some(upper) => {
+                        self.account.seen(managed.info(), upper, managed.is_acted_on());
+                    }
                     Some(_) => {}
-                    None if unseen => self.enter_unseen(),
+                    None if unseen => self.account.unseen(managed.info()),
                     None => {}
                 }
             }
             Phase::Counted { .. } => {
                 if let Event::Seen(seen) = event {
-                    self.count(Seen::upper(seen));
+                    self.account.counted(seen.upper());
                 }
             }
             Phase::Absent => {}
@@ -309,11 +299,11 @@ impl<A: Attach> Runner<A> {
 
     fn unreachable(&mut self, error: &DriverError) {
         self.shared.metrics.lost();
-        if self.entered.is_some() {
+        if self.account.is_present() {
             debug!(%error, "hypervisor cannot be reached");
-        } else {
+        } else if let Some(file) = &self.told.borrow().file.clone() {
             warn!(%error, "hypervisor cannot be reached; the vm counts with the most it may have");
-            self.enter_unseen();
+            self.account.unseen(&file.info);
         }
     }
 
@@ -321,12 +311,13 @@ impl<A: Attach> Runner<A> {
         if let Phase::Managed(managed) = &mut self.phase {
             managed.interrupted(now);
         }
-        if self.entered.is_some() {
+        if self.account.left() {
             info!(why = %error, "vm is gone");
-            self.shared.metrics.gone();
-            self.shared.ledger.note(NodeEvent::Left { vm: self.vm.clone() });
         }
-        (self.entered, self.upper, self.phase) = (None, None, Phase::Absent);
+        self.phase = Phase::Absent;
+        if let Some(other) = self.other.take() {
+            self.monitor = other;
+        }
     }
 
     fn called(&mut self, call: Call) {
@@ -338,45 +329,14 @@ impl<A: Attach> Runner<A> {
     }
 
     fn begin_counting(&mut self, now: Moment) {
+        let mut upper = self.account.upper();
         if let Phase::Managed(managed) = &self.phase {
-            self.upper = managed.upper().or(self.upper);
+            upper = managed.upper().or(upper);
             self.monitor.disregard();
         }
         self.phase = Phase::Counted { look_at: now };
-        if let Some(upper) = self.upper {
-            self.count(upper);
-        }
-    }
-
-    /// The VM was seen, and permits are asked for it, or it is only watched.
-    fn witness(&mut self, upper: Resources) {
-        let Phase::Managed(managed) = &self.phase else { return };
-        self.upper = Some(upper);
-        if self.entered.is_none() {
-            self.entered = Some(self.shared.metrics.present());
-            let info = Box::new(managed.info().clone());
-            self.shared.ledger.note(NodeEvent::Entered { info, upper: Some(upper) });
-        }
-        if managed.asks_for_permits() {
-            let vm = self.vm.clone();
-            self.shared.ledger.note(NodeEvent::Witnessed { vm, upper });
-        } else {
-            self.count(upper);
-        }
-    }
-
-    fn count(&mut self, upper: Resources) {
-        self.upper = Some(upper);
-        self.entered.get_or_insert_with(|| self.shared.metrics.present());
-        self.shared.ledger.note(NodeEvent::Counted { vm: self.vm.clone(), upper });
-    }
-
-    /// The VM is there and was never seen: it counts with the most that it may have.
-    fn enter_unseen(&mut self) {
-        let info = self.told.borrow().file.as_ref().map(|file| Box::new(file.info.clone()));
-        if let (None, Some(info)) = (&self.entered, info) {
-            self.entered = Some(self.shared.metrics.present());
-            self.shared.ledger.note(NodeEvent::Entered { info, upper: None });
+        if let Some(upper) = upper {
+            self.account.counted(upper);
         }
     }
 
@@ -386,15 +346,14 @@ impl<A: Attach> Runner<A> {
             Phase::Absent | Phase::Counted { .. } => (None, None),
         };
         let status = status.or_else(|| self.unseen_status());
-        let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
-        *view = View { status, open, upper: self.upper };
+        *lock(&self.view) = View { status, open, upper: self.account.upper() };
     }
 
     /// What is known of a VM that is there, is to be managed, and cannot be reached.
     fn unseen_status(&self) -> Option<VmStatus> {
         let told = self.told.borrow();
         let file = told.file.as_ref().filter(|_| told.standing == Standing::Managed)?;
-        let unreached = matches!(self.phase, Phase::Absent) && self.entered.is_some();
+        let unreached = matches!(self.phase, Phase::Absent) && self.account.is_present();
         unreached.then(|| managed::unseen(&file.info))
     }
 }
@@ -402,4 +361,8 @@ impl<A: Attach> Runner<A> {
 /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
 fn seed() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

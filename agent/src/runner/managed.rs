@@ -9,6 +9,7 @@ use crate::informant::Informant;
 use crate::node::{Shared, Standing, Told};
 use crate::{plugin, scrape};
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Order, Scaler, Settings};
@@ -19,6 +20,9 @@ use windlass_protocol::{
     Capabilities, Decision, Mode, Moment, Outcome, Resources, Signals, VmInfo, Waiting,
 };
 use windlass_scaling::Sample;
+
+/// A sample this old is not sent to the plugin any more: three of the reference's periods.
+const STALE: Duration = Duration::from_secs(15);
 
 /// A VM that is attached to and acted on.
 pub(super) struct Managed {
@@ -189,7 +193,7 @@ impl Managed {
         &self.file.info
     }
 
-    pub(super) fn asks_for_permits(&self) -> bool {
+    pub(super) fn is_acted_on(&self) -> bool {
         self.file.info.mode == Mode::Act
     }
 
@@ -208,7 +212,8 @@ impl Managed {
             }
             Action::AskPlugin(wanted) => {
                 let (shared, info) = (self.shared.clone(), self.file.info.clone());
-                let sample = self.sample;
+                // The guest's load of long ago is not its load.
+                let sample = self.sample.filter(|s| self.shared.clock.now().since(s.at) < STALE);
                 lines.start(peer, async move {
                     plugin::ask(shared.permits.as_ref(), &info, wanted, sample.as_ref()).await
                 });

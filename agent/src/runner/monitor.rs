@@ -201,10 +201,19 @@ impl<A: Attach> Monitor<A> {
                 self.silences = 0;
                 failed(Failure::Refused(REFUSED))
             }
-            Err(error) => {
+            Err(error @ DriverError::Partly { .. }) => {
+                debug!(%error, "hypervisor did a part of it");
+                self.silences = 0;
+                failed(Failure::NoAnswer)
+            }
+            Err(error @ DriverError::NoAnswer { .. }) => {
                 debug!(%error, "hypervisor did not answer");
-                let silent = matches!(error, DriverError::NoAnswer { .. });
-                self.silences = if silent { self.silences + 1 } else { SILENCES };
+                self.silences += 1;
+                failed(Failure::NoAnswer)
+            }
+            Err(error @ (DriverError::Taken { .. } | DriverError::Broken(_))) => {
+                debug!(%error, "connection to the hypervisor broke");
+                self.silences = SILENCES;
                 failed(Failure::NoAnswer)
             }
         };
@@ -252,6 +261,14 @@ impl<A: Attach> Monitor<A> {
             tokio::time::sleep(rest).await;
             attach.attach().await
         }));
+    }
+}
+
+/// What happens at a monitor, if there is one.
+pub(crate) async fn next<A: Attach>(monitor: &mut Option<Monitor<A>>) -> Happening {
+    match monitor {
+        Some(monitor) => monitor.next().await,
+        None => std::future::pending().await,
     }
 }
 

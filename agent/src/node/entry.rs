@@ -1,0 +1,98 @@
+//! One VM, as the agent has it: its file, its orders, and the runner that follows them.
+
+use super::{Standing, lock};
+use crate::runner::{self, End, Start, View};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+use tracing::{Instrument, info, info_span};
+use windlass_agent_core::Order;
+use windlass_drivers::Attach;
+use windlass_kit::tasks::Tasks;
+use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{Moment, Resources, VmName};
+
+/// How things should be with one VM.
+pub(crate) struct Told<A> {
+    /// What it should be and how it is reached; `None` for one that is only counted.
+    pub(crate) file: Option<VmFile>,
+    pub(crate) attach: Arc<A>,
+    /// Changes whenever `attach` is another.
+    pub(crate) reach: u64,
+    pub(crate) order: Order,
+    pub(crate) standing: Standing,
+}
+
+/// All VMs, by name.
+pub(super) type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
+
+/// One VM, as the agent has it.
+pub(super) struct Entry<A> {
+    pub(super) told: watch::Sender<Told<A>>,
+    pub(super) view: Arc<Mutex<View>>,
+    pub(super) port: Option<u16>,
+    /// What the file says, without the pause that a person asked for.
+    pub(super) file: Option<VmFile>,
+    pub(super) paused_until: Option<Moment>,
+    /// The size that it is let go with.
+    pub(super) release: Option<Resources>,
+    pub(super) standing: Standing,
+    pub(super) tasks: Tasks,
+}
+
+// === impl Told ===
+
+impl<A> Told<A> {
+    /// Where the monitor is, if the file says so.
+    pub(crate) fn qmp(&self) -> Option<PathBuf> {
+        self.file.as_ref().map(|file| file.qmp.clone())
+    }
+}
+
+// === impl Entry ===
+
+impl<A> Entry<A> {
+    pub(super) fn order(&self, frozen: bool) -> Order {
+        match self.standing {
+            Standing::Released => Order::Release(self.release),
+            Standing::Removed => Order::Release(None),
+            Standing::Managed if frozen => Order::Freeze,
+            Standing::Managed => Order::Follow,
+        }
+    }
+
+    /// The file, with the later of its own pause and the one that a person asked for.
+    pub(super) fn told_file(&self) -> Option<VmFile> {
+        let mut file = self.file.clone()?;
+        file.info.paused_until = file.info.paused_until.max(self.paused_until);
+        Some(file)
+    }
+}
+
+/// Runs one VM until it is not needed any more; another start is this VM's only.
+pub(super) async fn keep_running<A: Attach>(
+    start: Start<A>,
+    vms: Vms<A>,
+) -> Result<(), Infallible> {
+    let span = info_span!("vm", name = %start.vm);
+    loop {
+        let (vm, shared) = (start.vm.clone(), start.shared.clone());
+        match runner::run(start.clone()).instrument(span.clone()).await {
+            End::Stopped => return Ok(()),
+            End::Removed => {
+                let mut vms = lock(&vms);
+                // Its file may have come back in this very moment.
+                if vms.get(&vm).is_some_and(|entry| entry.standing == Standing::Removed)
+                    && let Some(entry) = vms.remove(&vm)
+                {
+                    entry.tasks.stop();
+                    lock(&shared.ports).release(&vm);
+                    info!(%vm, "vm forgotten");
+                    return Ok(());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a person orders: pause, freeze, release, forget, stop.
+
+use super::node::{Node, Vm, size};
+use std::time::Duration;
+use windlass_agent::{NodeEvent, Standing};
+use windlass_protocol::Waiting;
+
+#[tokio::test(start_paused = true)]
+async fn a_frozen_host_moves_nothing_until_it_is_thawed() {
+    let node = Node::start();
+    node.agent.freeze(true);
+    let vm = node.add("a").await;
+    vm.guest.state().load = 3.4;
+    node.pass(60).await;
+    assert!(node.agent.is_frozen() && vm.upper() == size(1, 256));
+    assert!(node.status(&vm).unwrap().waiting.contains(&Waiting::Frozen));
+    node.agent.freeze(false);
+    node.until_has(&vm, size(4, 1024)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_vm_moves_at_its_time_and_others_meanwhile() {
+    let node = Node::start();
+    let (a, b) = (node.add("a").await, node.add("b").await);
+    let until = node.clock.now().after(Duration::from_secs(300));
+    node.agent.pause(&a.name, Some(until)).unwrap();
+    a.guest.state().load = 3.4;
+    node.grow(&b).await;
+    node.until("its time comes", || node.clock.now() >= until || a.upper() != size(1, 256)).await;
+    assert_eq!(a.upper(), size(1, 256));
+    node.until_has(&a, size(4, 1024)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_survives_a_changed_file_and_can_be_ended() {
+    let node = Node::start();
+    let mut vm = node.add("a").await;
+    let until = node.clock.now().after(Duration::from_secs(3_000));
+    node.agent.pause(&vm.name, Some(until)).unwrap();
+    vm.file.info.priority = 7;
+    node.manage(&vm);
+    vm.guest.state().load = 3.4;
+    node.pass(60).await;
+    assert_eq!(vm.upper(), size(1, 256));
+    node.agent.pause(&vm.name, None).unwrap();
+    node.until_has(&vm, size(4, 1024)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_released_vm_is_brought_to_a_size_left_alone_and_counted() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    node.agent.release(&vm.name, Some(size(2, 512))).unwrap();
+    node.until("it is let go", || node.status(&vm).is_none()).await;
+    assert_eq!(vm.upper().mem, size(2, 512).mem);
+    assert!(vm.guest.count("/unregister") >= 1);
+    let (asked, reads) = (vm.fake.asked(), vm.guest.state().reads);
+    vm.guest.state().load = 3.4;
+    node.pass(60).await;
+    assert_eq!((vm.fake.asked(), vm.guest.state().reads), (asked, reads));
+    let told = node.plugin.told(&vm.name);
+    assert!(matches!(told.last(), Some(NodeEvent::Counted { upper, .. })
+        if upper.mem == size(2, 512).mem));
+    let (_, standing, upper) = node.agent.standings().pop().unwrap();
+    assert_eq!((standing, upper), (Standing::Released, Some(vm.upper())));
+    // And taken back.
+    node.manage(&vm);
+    node.until_has(&vm, size(4, 1024)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_whose_file_is_gone_is_counted_until_its_hypervisor_is_gone() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    node.agent.forget(&vm.name).unwrap();
+    node.until("it is left", || node.status(&vm).is_none()).await;
+    let looks = vm.fake.looks();
+    node.pass(60).await;
+    assert!(vm.fake.looks() > looks + 10, "it is looked at");
+    assert!(matches!(node.plugin.told(&vm.name).last(), Some(NodeEvent::Counted { .. })));
+    vm.fake.end();
+    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    assert_eq!(node.plugin.told(&vm.name).last(), Some(&NodeEvent::Left { vm: vm.name.clone() }));
+    assert!(node.agent.forget(&vm.name).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_comes_back_while_its_vm_is_there_manages_it_again() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    node.agent.forget(&vm.name).unwrap();
+    node.manage(&vm);
+    node.pass(30).await;
+    node.agent.forget(&vm.name).unwrap();
+    node.until("it is left", || node.status(&vm).is_none()).await;
+    node.manage(&vm);
+    vm.guest.state().load = 0.1;
+    node.until_has(&vm, size(1, 256)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_was_let_go_before_a_restart_counts_from_the_first_moment() {
+    let node = Node::start();
+    let vm = Vm::new("old").await;
+    vm.fake.hold();
+    let last = size(3, 768);
+    node.agent.count(vm.name.clone(), vm.fake.clone(), last, Standing::Removed);
+    node.until("it is counted", || !node.plugin.told(&vm.name).is_empty()).await;
+    let counted = NodeEvent::Counted { vm: vm.name.clone(), upper: last };
+    assert_eq!(node.plugin.told(&vm.name), [counted]);
+    vm.fake.let_go();
+    let exact = NodeEvent::Counted { vm: vm.name.clone(), upper: size(1, 256) };
+    node.until("it is seen", || node.plugin.told(&vm.name).last() == Some(&exact)).await;
+    vm.fake.end();
+    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_was_let_go_before_a_restart_and_is_gone_leaves_the_books() {
+    let node = Node::start();
+    let vm = Vm::new("old").await;
+    vm.fake.end();
+    node.agent.count(vm.name.clone(), vm.fake.clone(), size(3, 768), Standing::Removed);
+    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    assert_eq!(node.plugin.told(&vm.name).last(), Some(&NodeEvent::Left { vm: vm.name.clone() }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_stops_takes_leave_and_changes_nothing() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    let asked = vm.fake.asked().len();
+    assert_eq!(node.tasks.drain(Duration::from_secs(5)).await, Ok(()));
+    assert!(vm.guest.count("/unregister") >= 1);
+    assert_eq!(vm.fake.asked().len(), asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_stops_does_not_wait_for_a_guest_that_hangs() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    vm.guest.state().informant = super::guest::Manner::Stalls;
+    vm.fake.hold();
+    assert_eq!(node.tasks.drain(Duration::from_secs(5)).await, Ok(()));
+}

@@ -1,0 +1,105 @@
+//! A plugin that keeps simple books, and can be told to misbehave; and the ledger beside it.
+
+use bytes::Bytes;
+use std::sync::{Arc, Mutex};
+use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
+use windlass_protocol::plugin::{PermitResponse, SlotRequest};
+use windlass_protocol::{Resources, VmInfo, VmName};
+
+/// A plugin of a node with room for everybody, and what was told to whoever keeps the books.
+#[derive(Clone, Default)]
+pub(crate) struct Plugin(Arc<Mutex<PluginState>>);
+
+/// How the plugin treats a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Answers {
+    #[default]
+    Works,
+    Stalls,
+    Refuses(u16),
+    Lies(&'static str),
+    /// Permits no more than this.
+    AtMost(Resources),
+    /// Is not there.
+    Fails,
+    /// Breaks whoever asks, in the middle of the runner.
+    Panics,
+}
+
+#[derive(Default)]
+struct PluginState {
+    answers: Answers,
+    /// What was asked for, and what was told, in order.
+    record: Vec<Record>,
+}
+
+/// One thing that the plugin or the ledger heard.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record {
+    Asked(VmName, Resources),
+    Told(NodeEvent),
+}
+
+// === impl Plugin ===
+
+impl Plugin {
+    pub(crate) fn set(&self, answers: Answers) {
+        self.0.lock().unwrap().answers = answers;
+    }
+
+    pub(crate) fn record(&self) -> Vec<Record> {
+        self.0.lock().unwrap().record.clone()
+    }
+
+    /// What was told about this VM.
+    pub(crate) fn told(&self, vm: &VmName) -> Vec<NodeEvent> {
+        let about = |record| match record {
+            Record::Told(event) if event.vm() == vm => Some(event),
+            Record::Told(_) | Record::Asked(..) => None,
+        };
+        self.record().into_iter().filter_map(about).collect()
+    }
+
+    /// What was asked for this VM.
+    pub(crate) fn asked(&self, vm: &VmName) -> Vec<Resources> {
+        let by = |record| match record {
+            Record::Asked(who, wanted) if who == *vm => Some(wanted),
+            Record::Asked(..) | Record::Told(_) => None,
+        };
+        self.record().into_iter().filter_map(by).collect()
+    }
+}
+
+impl Permits for Plugin {
+    fn ask(&self, body: Bytes) -> Asked<'_> {
+        let request = SlotRequest::decode(&body).unwrap();
+        let vm = request.vm.clone();
+        let wanted = request.resources(VmInfo::DEFAULT_MEMORY_SLOT);
+        let answers = {
+            let mut state = self.0.lock().unwrap();
+            state.record.push(Record::Asked(vm, wanted));
+            state.answers
+        };
+        let permit = move |permit| {
+            let response = PermitResponse { permit, migrate: false, unit: wanted };
+            Ok((200, Bytes::from(response.encode(VmInfo::DEFAULT_MEMORY_SLOT).unwrap())))
+        };
+        Box::pin(async move {
+            match answers {
+                Answers::Works => permit(wanted),
+                Answers::AtMost(most) => permit(wanted.min(most)),
+                Answers::Stalls => std::future::pending().await,
+                Answers::Refuses(status) => Ok((status, Bytes::from_static(b"no"))),
+                Answers::Lies(text) => Ok((200, Bytes::from_static(text.as_bytes()))),
+                Answers::Panics => panic!("on purpose"),
+                Answers::Fails => Err("not there".to_owned()),
+            }
+        })
+    }
+}
+
+impl Ledger for Plugin {
+    fn note(&self, event: NodeEvent) {
+        self.0.lock().unwrap().record.push(Record::Told(event));
+    }
+}
