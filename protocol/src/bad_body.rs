@@ -35,7 +35,8 @@ pub enum BadBody {
 // === impl BadBody ===
 
 impl BadBody {
-    pub(crate) fn field(
+    /// A field that holds what it must not; the value is shortened and made harmless.
+    pub fn field(
         field: impl fmt::Display,
         value: impl fmt::Display,
         expected: impl fmt::Display,

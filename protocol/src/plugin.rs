@@ -152,13 +152,15 @@ impl SlotRequest {
 // === impl PermitResponse ===
 
 impl PermitResponse {
-    /// The body, with memory rounded up to slots of this size.
+    /// The body, with the permit's memory rounded down to slots of this size, so that no more is
+    /// said than is meant, and the unit's rounded up, so that it is never zero.
     ///
     /// # Errors
     /// If an amount does not fit.
     pub fn encode(&self, slot: Bytes) -> Result<Vec<u8>, OverRange> {
+        let whole = Resources { cpu: self.permit.cpu, mem: self.permit.mem.round_down(slot) };
         Ok(go_json::encode(&ResponseWire {
-            permit: Slotted::of("permit", self.permit, slot)?,
+            permit: Slotted::of("permit", whole, slot)?,
             migrate: self.migrate.then_some(Present),
             unit: Slotted::of("resourceUnit", self.unit, slot)?,
         }))

@@ -138,11 +138,11 @@ impl Books {
         self.vms.remove(vm);
     }
 
-    /// No agent speaks for this VM any more: it is counted with what was promised to it until
-    /// it is seen, and with what it is seen to have from then on.
-    pub fn silence(&mut self, vm: &VmName) {
+    /// No agent speaks for this VM, or none does any more: it counts with exactly this, until
+    /// it is seen to have something else.
+    pub fn count(&mut self, vm: &VmName, has: Resources) {
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.standing = Standing::Silent(entry.standing.most());
+            entry.standing = Standing::Silent(has);
             entry.claim = None;
         }
     }

@@ -15,7 +15,7 @@ enum Step {
     Enter(usize, VmRecord, Resources),
     Update(usize, VmRecord),
     Leave(usize),
-    Silence(usize),
+    Count(usize, Resources),
     Witness(usize, Resources),
     Request(usize, Resources),
     Wait(u64),
@@ -241,9 +241,12 @@ impl Model {
                 self.seen.remove(&name(*vm));
                 self.permits.remove(&name(*vm));
             }
-            Step::Silence(vm) => {
-                self.books.silence(&name(*vm));
+            Step::Count(vm, has) => {
+                self.books.count(&name(*vm), *has);
                 self.permits.remove(&name(*vm));
+                if self.books.record(&name(*vm)).is_some() {
+                    self.seen.insert(name(*vm), *has);
+                }
             }
             Step::Witness(vm, has) => {
                 self.books.witness(&name(*vm), *has);
@@ -279,7 +282,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..VMS, record(), size()).prop_map(|(vm, record, size)| Step::Enter(vm, record, size)),
         1 => (0..VMS, record()).prop_map(|(vm, record)| Step::Update(vm, record)),
         1 => (0..VMS).prop_map(Step::Leave),
-        1 => (0..VMS).prop_map(Step::Silence),
+        1 => (0..VMS, size()).prop_map(|(vm, size)| Step::Count(vm, size)),
         4 => (0..VMS, size()).prop_map(|(vm, size)| Step::Witness(vm, size)),
         8 => (0..VMS, size()).prop_map(|(vm, size)| Step::Request(vm, size)),
         2 => (0u64..12_000).prop_map(Step::Wait),

@@ -139,14 +139,14 @@ fn a_vm_that_nobody_speaks_for_counts_with_what_it_is_seen_to_have() {
     story.see("a", cu(3));
     story.ask("a", cu(2));
     story.see("a", cu(1));
-    story.silence("a");
+    story.count("a", cu(3));
     story.see("a", cu(1));
     story.check(expect![[r#"
         0s a enters with 4 vCPU / 4GiB
         0s a is seen to have 3 vCPU / 3GiB
         0s a asks for 2 vCPU / 2GiB: 2 vCPU / 2GiB
         0s a is seen to have 1 vCPU / 1GiB
-        0s nobody speaks for a, promised 2 vCPU / 2GiB
+        0s a counts with 3 vCPU / 3GiB
         0s a is seen to have 1 vCPU / 1GiB
         promised 1 vCPU / 1GiB of 6 vCPU / 6GiB
     "#]]);
@@ -223,10 +223,9 @@ impl Story {
         self.tell(&format!("{name} is seen to have {has}"));
     }
 
-    fn silence(&mut self, name: &str) {
-        self.books.silence(&VmName::on_host(name));
-        let promised = self.books.reserved();
-        self.tell(&format!("nobody speaks for {name}, promised {promised}"));
+    fn count(&mut self, name: &str, has: Resources) {
+        self.books.count(&VmName::on_host(name), has);
+        self.tell(&format!("{name} counts with {has}"));
     }
 
     fn ask(&mut self, name: &str, wanted: Resources) {

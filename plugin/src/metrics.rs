@@ -1,0 +1,109 @@
+//! What the plugin counts. Labels are enums: a series per VM would grow without bound.
+
+use crate::http::Refusal;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use windlass_plugin_core::{Books, Granted};
+use windlass_protocol::Resources;
+
+/// All of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    requests: Family<Labels, Counter>,
+    room_milli_cpu: Gauge,
+    room_bytes: Gauge,
+    promised_milli_cpu: Gauge,
+    promised_bytes: Gauge,
+    over: Gauge,
+}
+
+/// The words are the spellings of an enum, so there are only so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    answer: &'static str,
+}
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// All that was asked for.
+    Granted,
+    /// Less than that.
+    Short,
+    /// Not a request.
+    BadRequest,
+    /// A version that is not spoken.
+    Version,
+    /// Of a VM that is not in the books.
+    UnknownVm,
+    /// An answer that the wire cannot say.
+    Unsayable,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Adds them to what a process exports.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("windlass_plugin");
+        let requests = "Permit requests by what came of them";
+        registry.register("permit_requests", requests, self.requests.clone());
+        let room = "Thousandths of a vCPU that may be promised to VMs";
+        registry.register("room_milli_cpu", room, self.room_milli_cpu.clone());
+        let room = "Bytes of memory that may be promised to VMs";
+        registry.register("room_bytes", room, self.room_bytes.clone());
+        let promised = "Thousandths of a vCPU that are promised to VMs";
+        registry.register("promised_milli_cpu", promised, self.promised_milli_cpu.clone());
+        let promised = "Bytes of memory that are promised to VMs";
+        registry.register("promised_bytes", promised, self.promised_bytes.clone());
+        let over = "1 while more is promised than there is, and nobody grows";
+        registry.register("over", over, self.over.clone());
+    }
+
+    pub(crate) fn observe(&self, books: &Books) {
+        let set = |cpu: &Gauge, mem: &Gauge, amount: Resources| {
+            cpu.set(i64::try_from(amount.cpu.milli()).unwrap_or(i64::MAX));
+            mem.set(i64::try_from(amount.mem.bytes()).unwrap_or(i64::MAX));
+        };
+        set(&self.room_milli_cpu, &self.room_bytes, books.room());
+        set(&self.promised_milli_cpu, &self.promised_bytes, books.reserved());
+        self.over.set(i64::from(books.is_over()));
+    }
+
+    pub(crate) fn granted(&self, granted: &Granted) {
+        self.count(if granted.short.is_empty() { Outcome::Granted } else { Outcome::Short });
+    }
+
+    pub(crate) fn refused(&self, refusal: &Refusal) {
+        self.count(match refusal {
+            Refusal::Method | Refusal::BrokeOff | Refusal::Body(_) | Refusal::TooLong(_) => {
+                Outcome::BadRequest
+            }
+            Refusal::NoVersion(_) | Refusal::Version { .. } => Outcome::Version,
+            Refusal::UnknownVm(_) => Outcome::UnknownVm,
+            Refusal::OverRange(_) => Outcome::Unsayable,
+        });
+    }
+
+    fn count(&self, answer: Outcome) {
+        self.requests.get_or_create(&Labels { answer: answer.as_str() }).inc();
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Short => "short",
+            Self::BadRequest => "bad-request",
+            Self::Version => "version",
+            Self::UnknownVm => "unknown-vm",
+            Self::Unsayable => "unsayable",
+        }
+    }
+}
