@@ -2,12 +2,12 @@
 
 use crate::agent::Reply;
 use crate::queue::Alarm;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_informant_core::{Informant, Refusal, Registration, Settings};
 use windlass_protocol::informant::{AgentDesc, ResourceMessage};
 use windlass_protocol::version::InformantVersion;
-use windlass_protocol::{AgentId, Bytes, Moment, Peer};
+use windlass_protocol::{AgentId, Bytes, Moment, Peer, Sequence};
 
 /// Where agents say they listen; nobody connects to it here.
 const ADDRESS: &str = "10.0.2.2:10310";
@@ -23,6 +23,8 @@ pub(crate) struct InformantRun {
     registering: Vec<(AgentId, u64, u64)>,
     /// What was agreed to and not yet ended, by this run: when, and how much memory.
     pub(crate) consents: Vec<(Moment, Bytes)>,
+    /// The number of each agent's last request: what is not above it has no effect.
+    marks: BTreeMap<AgentId, Sequence>,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
 }
@@ -39,7 +41,24 @@ impl InformantRun {
             epoch,
             registering: Vec::new(),
             consents: Vec::new(),
+            marks: BTreeMap::new(),
             alarm: Alarm::default(),
+        }
+    }
+
+    /// Whether a request that is answered has an effect: one that came before has none.
+    pub(crate) fn is_new(&self, action: Action) -> bool {
+        match action {
+            Action::Downscale(id, sequence, _) | Action::Upscale(id, sequence, _) => {
+                self.marks.get(&id).is_none_or(|mark| sequence > *mark)
+            }
+            Action::Look
+            | Action::Resize(_)
+            | Action::Measure
+            | Action::AskPlugin(_)
+            | Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Unregister(_) => true,
         }
     }
 
@@ -67,9 +86,13 @@ impl InformantRun {
                 self.downscale(now, &ResourceMessage { resources, id, sequence })
             }
             Action::Upscale(id, sequence, resources) => {
+                let is_new = self.is_new(action);
                 match self.core.upscale(now, &ResourceMessage { resources, id, sequence }) {
                     Ok(()) => {
-                        self.consents.clear();
+                        if is_new {
+                            self.consents.clear();
+                            self.marks.insert(id, sequence);
+                        }
                         Reply::Event(Event::Upscaled)
                     }
                     Err(refusal) => refused(&refusal),
@@ -105,14 +128,22 @@ impl InformantRun {
     }
 
     fn downscale(&mut self, now: Moment, message: &ResourceMessage) -> Reply {
-        match self.core.downscale(now, message) {
-            Ok(result) if result.ok => {
-                self.consents.push((now, message.resources.mem));
-                Reply::Event(Event::Agreed { status: result.status })
-            }
-            Ok(result) => Reply::Event(Event::Declined { status: result.status }),
-            Err(refusal) => refused(&refusal),
+        let ResourceMessage { resources, id, sequence } = *message;
+        let is_new = self.is_new(Action::Downscale(id, sequence, resources));
+        let result = match self.core.downscale(now, message) {
+            Ok(result) => result,
+            Err(refusal) => return refused(&refusal),
+        };
+        if is_new {
+            self.marks.insert(id, sequence);
         }
+        if !result.ok {
+            return Reply::Event(Event::Declined { status: result.status });
+        }
+        if is_new {
+            self.consents.push((now, message.resources.mem));
+        }
+        Reply::Event(Event::Agreed { status: result.status })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::laws::{self, Law};
 use std::collections::BTreeSet;
-use windlass_plugin_core::{Books, VmRecord};
+use windlass_plugin_core::{Books, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
 
@@ -61,6 +61,11 @@ impl Node {
     pub(crate) fn booked(&self, now: Moment, vm: &VmName) -> Option<Resources> {
         let status = self.status(now);
         status.vms.iter().find(|booked| booked.name == *vm).map(|booked| booked.reserved)
+    }
+
+    /// Why a VM got less than it asked for, lately.
+    pub(crate) fn notes(&self, vm: &VmName) -> Vec<Note> {
+        self.books.notes(vm)
     }
 
     pub(crate) fn status(&self, now: Moment) -> NodeStatus {

@@ -13,6 +13,7 @@ use crate::queue::{Happening, Queue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use windlass_agent_core::{Event, Scaler, Settings};
+use windlass_plugin_core::Note;
 use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
 use windlass_protocol::{
     Bytes, ComputeUnit, Decision, MilliCpu, Moment, Resources, VmInfo, VmName,
@@ -199,6 +200,11 @@ impl World {
     /// The books.
     pub fn books(&self) -> NodeStatus {
         self.node.status(self.now)
+    }
+
+    /// Why the books gave a VM less than it asked for, lately.
+    pub fn notes(&self, vm: &VmName) -> Vec<Note> {
+        self.node.notes(vm)
     }
 
     /// The state of the host, as it would be served.

@@ -218,9 +218,11 @@ impl World {
         let booked = self.booked(name);
         let Some(vm) = self.vms.get_mut(name) else { return };
         let Some(run) = &mut vm.informant else { return };
+        let is_new = run.is_new(action);
         let answer = run.hear(now, epoch, call, action);
-        let heeded =
+        let agreed =
             matches!(answer, Some((_, _, Reply::Event(Event::Upscaled | Event::Agreed { .. }))));
+        let heeded = is_new && agreed;
         let mut broken = None;
         if heeded {
             let seen = vm.guest.seen();
