@@ -1,0 +1,216 @@
+//! A `windlass host` of a test's own: its folders, its process, its socket.
+
+use crate::http;
+use crate::vm::UNIT_MIB;
+use anyhow::{Context, Result, bail, ensure};
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+use windlass_lab::leash;
+use windlass_protocol::status::HostStatus;
+
+/// How long a host may take to start, and to stop.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How many call-back ports a host has.
+const PORTS: u16 = 8;
+
+/// Of a log, this much is shown when something went wrong.
+const LAST_LINES: usize = 80;
+
+/// What a host is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Room of the node, in compute units.
+    pub room: u32,
+    /// `trust_guest_parking`.
+    pub trust: bool,
+}
+
+/// A host, running or not.
+pub struct Host {
+    binary: PathBuf,
+    folder: PathBuf,
+    process: Option<Child>,
+}
+
+// === impl Host ===
+
+impl Host {
+    /// Writes its configuration; does not start it.
+    pub(crate) fn set(binary: &Path, folder: &Path, setting: Setting) -> Result<Self> {
+        for name in ["vms.d", "state"] {
+            fs::create_dir_all(folder.join(name))?;
+        }
+        let ports = free_ports()?;
+        let (first, last) = (ports.start(), ports.end());
+        let Setting { room, trust } = setting;
+        let place = folder.display();
+        let text = format!(
+            "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+             socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
+             callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
+             trust_guest_parking = {trust}\n\
+             [node]\ncpu = {room}\nmemory = \"{}MiB\"\n\
+             [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n",
+            room * UNIT_MIB
+        );
+        fs::write(folder.join("host.toml"), text)?;
+        Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), process: None })
+    }
+
+    /// Writes or replaces a VM file.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.folder.join("vms.d").join(format!("{name}.toml"));
+        let beside = path.with_extension("new");
+        fs::write(&beside, text)?;
+        Ok(fs::rename(beside, path)?)
+    }
+
+    /// Starts it and waits until it answers.
+    ///
+    /// # Errors
+    /// If it ends, or says nothing in time; with its last words.
+    pub async fn start(&mut self) -> Result<()> {
+        ensure!(self.process.is_none(), "the host runs already");
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+        let mut command = leash::command(&self.binary);
+        command
+            .args(["host", "--config"])
+            .arg(self.folder.join("host.toml"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        self.process = Some(leash::spawn(command)?);
+        let start = Instant::now();
+        loop {
+            if self.state().await.is_ok() {
+                return Ok(());
+            }
+            if let Some(status) = self.exited()? {
+                bail!("the host ended: {status}\n{}", self.last_words());
+            }
+            ensure!(start.elapsed() < LIMIT, "the host does not answer\n{}", self.last_words());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Kills it as a crash would.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn kill(&mut self) -> Result<()> {
+        let mut process = self.process.take().context("the host does not run")?;
+        process.kill()?;
+        process.wait()?;
+        Ok(())
+    }
+
+    /// Asks it to end, and waits.
+    ///
+    /// # Errors
+    /// If it does not end in time.
+    pub async fn stop(&mut self) -> Result<ExitStatus> {
+        let mut process = self.process.take().context("the host does not run")?;
+        let asked = Command::new("kill").arg(process.id().to_string()).status()?;
+        ensure!(asked.success(), "kill: {asked}");
+        let start = Instant::now();
+        loop {
+            if let Some(status) = process.try_wait()? {
+                return Ok(status);
+            }
+            if start.elapsed() > LIMIT {
+                process.kill()?;
+                process.wait()?;
+                bail!("the host does not end when asked to\n{}", self.last_words());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The id of its process, while it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.process.as_ref().map(Child::id)
+    }
+
+    /// What it says of itself and its VMs.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn state(&self) -> Result<HostStatus> {
+        state(&self.socket()).await
+    }
+
+    /// Runs a command of `windlass` against it, and gives what that prints.
+    ///
+    /// # Errors
+    /// If the command fails; with what it said.
+    pub fn command(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new(&self.binary)
+            .args(arguments)
+            .arg("--socket")
+            .arg(self.socket())
+            .stdin(Stdio::null())
+            .output()?;
+        let words = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "windlass {arguments:?}: {}: {words}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Where it serves.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join("host.sock")
+    }
+
+    /// Everything that it logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The end of what it logged.
+    pub(crate) fn last_words(&self) -> String {
+        let log = self.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    }
+
+    fn exited(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(match &mut self.process {
+            Some(process) => process.try_wait()?,
+            None => None,
+        })
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.join("host.log")
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if self.process.is_some() {
+            // It may have ended by itself.
+            let _ended = self.kill();
+        }
+    }
+}
+
+/// What the host at this socket says.
+pub(crate) async fn state(socket: &Path) -> Result<HostStatus> {
+    let answer = http::get_unix(socket, "/v1/state").await?;
+    ensure!(answer.status == 200, "GET /v1/state: {} {}", answer.status, answer.body);
+    serde_json::from_str(&answer.body).with_context(|| answer.body.clone())
+}
+
+/// A range of ports that nobody has, different for tests that run at the same time.
+fn free_ports() -> Result<RangeInclusive<u16>> {
+    let start = u16::try_from(std::process::id() % 1500)? * PORTS;
+    (0..1500)
+        .map(|turn| 20_000 + (start + turn * PORTS) % (1500 * PORTS))
+        .map(|first| first..=first + PORTS - 1)
+        .find(|range| range.clone().all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
+        .context("no free call-back ports")
+}

@@ -1,0 +1,290 @@
+//! The laws, checked from outside while a test goes on.
+//!
+//! Each sample has the books before and after, and between them what QEMU and the guests'
+//! kernels say. A VM may never have more than the larger of the two books says for it; all
+//! together never more than the room; the books not more than the room either, once each VM
+//! in them was seen (before that they count the most that it may have); and no guest ever
+//! runs out of memory because some was taken (the tests hold no more than a guest has). While
+//! no host runs, what the last one promised still binds.
+
+use crate::host;
+use crate::view::resources;
+use crate::{Setting, View};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+use windlass_lab::{Guest, Inside, Outside};
+use windlass_protocol::status::{HostStatus, SessionState};
+use windlass_protocol::{Bytes, MilliCpu, Mode, Resources};
+
+const EVERY: Duration = Duration::from_millis(250);
+
+/// More breaches than this are not kept.
+const MOST: usize = 20;
+
+/// What the world was like between two looks at the books.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// What the host was told.
+    pub setting: Setting,
+    /// What the host said before, or last if it does not answer.
+    pub before: Option<HostStatus>,
+    /// What the host said after, or last if it does not answer.
+    pub after: Option<HostStatus>,
+    /// Each guest, by name, as QEMU and itself see it.
+    pub guests: Vec<(String, Option<Outside>, Option<Inside>)>,
+}
+
+/// Looks all the time, and keeps what was broken.
+pub struct Watch {
+    seen: Arc<Mutex<Seen>>,
+    tasks: JoinSet<()>,
+}
+
+/// What a watch found.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Samples in which every peer answered.
+    pub whole: u64,
+    /// Laws that were broken.
+    pub breaches: Vec<String>,
+}
+
+// === impl Sample ===
+
+impl Sample {
+    /// The laws that this sample breaks.
+    pub fn breaches(&self) -> Vec<String> {
+        let mut breaches = Vec::new();
+        let room = resources(self.setting.room);
+        let mut sum = Resources::ZERO;
+        for (name, outside, inside) in &self.guests {
+            let has = self.has(*outside, inside.as_ref());
+            sum = sum.saturating_add(has);
+            if let Some(booked) = self.booked(name)
+                && !booked.covers(has)
+            {
+                breaches.push(format!("{name} has {has}, the books say {booked}"));
+            }
+            let killed = inside
+                .as_ref()
+                .map_or(0, |inside| inside.holders_killed.max(inside.oom_kills.unwrap_or(0)));
+            if killed > 0 {
+                breaches.push(format!("{name} ran out of memory: {killed} processes killed"));
+            }
+        }
+        if !room.covers(sum) {
+            breaches.push(format!("all have {sum}, the room is {room}"));
+        }
+        if let (Some(before), Some(after)) = (&self.before, &self.after)
+            && [before, after]
+                .iter()
+                .all(|state| all_seen(state) && !room.covers(state.node.reserved))
+        {
+            let promised = after.node.reserved;
+            breaches.push(format!("the books promise {promised}, the room is {room}"));
+        }
+        breaches
+    }
+
+    /// What counts as had: see SURFACE's "what a VM has", told by QEMU and the guest.
+    fn has(&self, outside: Option<Outside>, inside: Option<&Inside>) -> Resources {
+        let Some(outside) = outside else { return Resources::ZERO };
+        let online = inside.and_then(|inside| inside.cpus_online);
+        let cpus = if self.setting.trust { online.unwrap_or(0) } else { outside.vcpus };
+        Resources {
+            cpu: MilliCpu::from_cores(u64::from(cpus)),
+            mem: Bytes::from_bytes(outside.upper_memory()),
+        }
+    }
+
+    /// The most that either of the books has for a VM; `None` while it is in neither.
+    fn booked(&self, name: &str) -> Option<Resources> {
+        let states = self.before.iter().chain(&self.after);
+        let entries = states.flat_map(|state| &state.node.vms);
+        entries
+            .filter(|entry| entry.name.name == name)
+            .map(|entry| entry.reserved)
+            .reduce(Resources::max)
+    }
+}
+
+/// Whether the host has seen every VM that is in its books, and heard its informant if it
+/// acts on it: parked vCPUs count until then.
+fn all_seen(state: &HostStatus) -> bool {
+    state.node.vms.iter().all(|booked| {
+        let vm = state.vms.iter().find(|vm| vm.name == booked.name);
+        vm.is_some_and(|vm| {
+            let heard = match vm.mode {
+                Mode::Act => vm.session == SessionState::Active,
+                Mode::Observe => true,
+            };
+            vm.seen.is_some() && heard
+        })
+    })
+}
+
+// === impl Watch ===
+
+impl Watch {
+    pub(crate) fn start(socket: PathBuf, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watch(socket, guests, setting, Arc::clone(&seen)));
+        Self { seen, tasks }
+    }
+
+    /// What was found so far.
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) async fn stop(mut self) -> Seen {
+        self.tasks.shutdown().await;
+        self.seen()
+    }
+}
+
+async fn watch(socket: PathBuf, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
+    let start = Instant::now();
+    let mut last: Option<HostStatus> = None;
+    let mut before: Option<HostStatus> = host::state(&socket).await.ok();
+    loop {
+        let mut looks = JoinSet::new();
+        for guest in &guests {
+            looks.spawn(look(Arc::clone(guest)));
+        }
+        let guests = looks.join_all().await;
+        let after = host::state(&socket).await.ok();
+        let answered = before.is_some()
+            && after.is_some()
+            && guests.iter().all(|(_, outside, inside)| outside.is_some() && inside.is_some());
+        let sample = Sample {
+            setting,
+            before: before.or_else(|| last.clone()),
+            after: after.clone().or_else(|| last.clone()),
+            guests,
+        };
+        let breaches = sample.breaches();
+        last = sample.after.or(last);
+        {
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.whole += u64::from(answered);
+            let at = start.elapsed().as_secs_f64();
+            let free = MOST.saturating_sub(seen.breaches.len());
+            let told = breaches.into_iter().map(|breach| format!("{at:.1} s: {breach}"));
+            seen.breaches.extend(told.take(free));
+        }
+        before = after;
+        tokio::time::sleep(EVERY).await;
+    }
+}
+
+async fn look(guest: Arc<Guest>) -> (String, Option<Outside>, Option<Inside>) {
+    let view = view(&guest, None).await;
+    (guest.name().to_owned(), view.outside, view.inside)
+}
+
+/// A look at one guest, beside what the host says of it.
+pub(crate) async fn view(guest: &Guest, state: Option<&HostStatus>) -> View {
+    let (outside, inside) = tokio::join!(guest.outside(), guest.inside());
+    View::of(guest.name(), state, outside.ok(), inside.ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_lab::VirtioMem;
+    use windlass_protocol::VmName;
+
+    const UNIT: u64 = 256 << 20;
+
+    #[test]
+    fn a_vm_within_both_books_breaks_nothing() {
+        assert_eq!(sample(2, 2, 2).breaches(), Vec::<String>::new());
+        // Growth and shrinkage between the looks: either of the books may cover it.
+        assert_eq!(sample(1, 2, 2).breaches(), Vec::<String>::new());
+        assert_eq!(sample(2, 2, 1).breaches(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_vm_beyond_both_books_is_found() {
+        let breaches = sample(1, 2, 1).breaches();
+        assert_eq!(breaches, ["a has 2 vCPU / 512MiB, the books say 1 vCPU / 256MiB"]);
+    }
+
+    #[test]
+    fn memory_that_the_guest_may_take_counts_as_had() {
+        let mut sample = sample(1, 1, 1);
+        let device = VirtioMem { requested: UNIT, size: 0, max: 4 * UNIT };
+        sample.guests[0].1 =
+            Some(Outside { vcpus: 1, boot: UNIT, virtio_mem: Some(device), dimms: 0 });
+        assert_eq!(sample.breaches().len(), 1);
+    }
+
+    #[test]
+    fn without_trust_plugged_vcpus_count_and_with_trust_those_online() {
+        let mut sample = sample(1, 1, 1);
+        sample.guests[0].1 = Some(Outside { vcpus: 3, boot: UNIT, virtio_mem: None, dimms: 0 });
+        assert_eq!(sample.breaches(), Vec::<String>::new());
+        sample.setting.trust = false;
+        assert_eq!(sample.breaches().len(), 1);
+    }
+
+    #[test]
+    fn more_than_the_room_is_found_in_the_world_and_in_the_books() {
+        let breaches = sample(4, 4, 4).breaches();
+        assert_eq!(breaches.len(), 2, "{breaches:?}");
+    }
+
+    #[test]
+    fn a_killed_process_is_found() {
+        let mut sample = sample(2, 2, 2);
+        sample.guests[0].2.as_mut().unwrap().oom_kills = Some(1);
+        assert_eq!(sample.breaches(), ["a ran out of memory: 1 processes killed"]);
+    }
+
+    #[test]
+    fn books_may_count_the_most_of_a_vm_that_was_not_seen() {
+        let mut sample = sample(4, 1, 4);
+        assert_eq!(
+            sample.breaches(),
+            ["the books promise 4 vCPU / 1GiB, the room is 3 vCPU / 768MiB"]
+        );
+        sample.after.as_mut().unwrap().vms[0].seen = None;
+        assert_eq!(sample.breaches(), Vec::<String>::new());
+    }
+
+    /// A VM of `has` units; books of `before` and `after`; room for 3.
+    fn sample(before: u32, has: u32, after: u32) -> Sample {
+        let outside =
+            Outside { vcpus: has, boot: u64::from(has) * UNIT, virtio_mem: None, dimms: 0 };
+        let inside = Inside { cpus_online: Some(has), ..Inside::default() };
+        Sample {
+            setting: Setting { room: 3, trust: true },
+            before: Some(state(before)),
+            after: Some(state(after)),
+            guests: vec![("a".to_owned(), Some(outside), Some(inside))],
+        }
+    }
+
+    fn state(units: u32) -> HostStatus {
+        let reserved = resources(units);
+        let (min, max) = (resources(1), resources(4));
+        let json = serde_json::json!({
+            "at": 0, "frozen": false, "host_available": null,
+            "node": {"room": resources(3), "reserved": reserved, "vms": [
+                {"name": VmName::on_host("a"), "priority": 0, "reserved": reserved, "claim": null}
+            ]},
+            "vms": [{
+                "name": VmName::on_host("a"), "mode": "act", "priority": 0,
+                "bounds": {"min": min, "max": max}, "online": null, "upper": null,
+                "seen": {"plugged": 1000, "memory": {"boot": UNIT, "requested": 0, "size": 0}},
+                "signals": {"load": null, "used": null, "total": null}, "goal": null,
+                "reason": null, "permit": null, "consent": null, "session": "active", "waiting": []
+            }]
+        });
+        serde_json::from_value(json).unwrap()
+    }
+}

@@ -1,0 +1,209 @@
+//! A host, its guests, and somebody who watches the laws.
+
+use crate::laws::{self, Seen, Watch};
+use crate::programs::Programs;
+use crate::{Host, Setting, View, Vm};
+use anyhow::{Context, Result, anyhow, ensure};
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use windlass_lab::proxy::Proxy;
+use windlass_lab::{Folder, Guest};
+
+/// How long a condition may take on a machine that has other things to do.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// How often a condition is looked at.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A host, its guests, and somebody who watches the laws.
+pub struct Stage {
+    /// The host.
+    pub host: Host,
+    actors: Vec<Actor>,
+    watch: Option<Watch>,
+    _folder: Folder,
+    _turn: File,
+}
+
+struct Actor {
+    vm: Vm,
+    guest: Arc<Guest>,
+    proxy: Option<Proxy>,
+}
+
+// === impl Stage ===
+
+impl Stage {
+    /// Boots the guests, starts the host, and waits until every VM that is acted on has a
+    /// session and its one compute unit.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn set(setting: Setting, vms: &[Vm]) -> Result<Self> {
+        let mut stage = Self::boot(setting, vms).await?;
+        stage.host.start().await?;
+        for vm in vms {
+            if vm.mode == "act" {
+                let ready = |view: &View| view.has_session() && view.has(1);
+                stage.until(vm.name, "session at one unit", ready).await?;
+            } else {
+                stage.until(vm.name, "sight of it", |view| view.vm.is_some()).await?;
+            }
+        }
+        Ok(stage)
+    }
+
+    /// As [`Stage::set`], with the host not started.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn boot(setting: Setting, vms: &[Vm]) -> Result<Self> {
+        let (programs, turn) = tokio::task::spawn_blocking(|| {
+            let programs = Programs::find()?;
+            anyhow::Ok((programs, turn()?))
+        })
+        .await??;
+        let folder = Folder::create()?;
+        let host = Host::set(&programs.windlass, folder.path(), setting)?;
+        let mut actors = Vec::new();
+        let guests = Guest::boot_all(&programs.lab, vms.iter().map(Vm::spec)).await?;
+        for (vm, guest) in vms.iter().zip(guests) {
+            let path = folder.path().join(format!("{}.sock", vm.name));
+            let proxy = if vm.proxied { Some(Proxy::start(&path, &guest.qmp())?) } else { None };
+            actors.push(Actor { vm: vm.clone(), guest: Arc::new(guest), proxy });
+        }
+        let guests = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
+        let watch = Some(Watch::start(host.socket(), guests, setting));
+        let stage = Self { host, actors, watch, _folder: folder, _turn: turn };
+        for actor in &stage.actors {
+            stage.write(&actor.vm)?;
+        }
+        Ok(stage)
+    }
+
+    /// The guest of a VM.
+    ///
+    /// # Panics
+    /// If there is no such VM.
+    pub fn guest(&self, name: &str) -> &Guest {
+        &self.actor(name).guest
+    }
+
+    /// The proxy before a VM's monitor.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn proxy(&self, name: &str) -> &Proxy {
+        self.actor(name).proxy.as_ref().expect("the VM is proxied")
+    }
+
+    /// Writes the file of a VM anew.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&self, vm: &Vm) -> Result<()> {
+        let actor = self.actor(vm.name);
+        let monitor =
+            actor.proxy.as_ref().map_or_else(|| actor.guest.qmp(), |proxy| proxy.path().to_owned());
+        self.host.write(vm.name, &vm.text(&actor.guest, &monitor))
+    }
+
+    /// One look at a VM.
+    pub async fn view(&self, name: &str) -> View {
+        let state = self.host.state().await.ok();
+        laws::view(self.guest(name), state.as_ref()).await
+    }
+
+    /// Looks at a VM until it is as wanted. Fails at once when a law is broken.
+    ///
+    /// # Errors
+    /// What was seen last, and the host's last words.
+    pub async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        mut wanted: impl FnMut(&View) -> bool,
+    ) -> Result<View> {
+        let start = Instant::now();
+        loop {
+            let view = self.view(name).await;
+            if wanted(&view) {
+                eprintln!("    {:5.1} s  {name}: {what}", start.elapsed().as_secs_f64());
+                return Ok(view);
+            }
+            self.no_breach()?;
+            if start.elapsed() > LIMIT {
+                let (log, serial) = (self.host.last_words(), self.guest(name).serial());
+                let seen = format!("{view:#?}\nhost: {log}\nguest: {serial}");
+                return Err(anyhow!("no {what} of {name}; last seen: {seen}"));
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
+    /// Looks at a VM for so long, and fails as soon as it is not as it should stay.
+    ///
+    /// # Errors
+    /// What was seen, and the host's last words.
+    pub async fn stays(
+        &self,
+        name: &str,
+        what: &str,
+        time: Duration,
+        wanted: impl Fn(&View) -> bool,
+    ) -> Result<()> {
+        let start = Instant::now();
+        while start.elapsed() < time {
+            let view = self.view(name).await;
+            let log = || self.host.last_words();
+            ensure!(wanted(&view), "{name} did not keep: {what}; seen: {view:#?}\n{}", log());
+            self.no_breach()?;
+            tokio::time::sleep(EVERY).await;
+        }
+        eprintln!("    {:5.1} s  {name}: {what}, kept", start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Ends the host in good order, and checks what was seen all the while.
+    ///
+    /// # Errors
+    /// Laws that were broken; a panic in the host; an end in disorder.
+    pub async fn close(mut self) -> Result<Seen> {
+        let watch = self.watch.take().context("a stage is closed once")?;
+        let seen = watch.stop().await;
+        ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
+        ensure!(seen.whole > 0, "nothing was checked: no sample in which all answered");
+        let status = self.host.stop().await?;
+        ensure!(status.success(), "the host ended with {status}\n{}", self.host.last_words());
+        let log = self.host.log();
+        ensure!(!log.contains("panicked at"), "the host panicked\n{log}");
+        Ok(seen)
+    }
+
+    fn no_breach(&self) -> Result<()> {
+        let breaches = self.watch.as_ref().map(Watch::seen).unwrap_or_default().breaches;
+        ensure!(breaches.is_empty(), "laws were broken: {breaches:#?}\n{}", self.host.last_words());
+        Ok(())
+    }
+
+    fn actor(&self, name: &str) -> &Actor {
+        self.actors.iter().find(|actor| actor.vm.name == name).expect("the test has this VM")
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the host's last words:\n{}", self.host.last_words());
+        }
+    }
+}
+
+/// Waits for this test's turn: two guests under load are what two cores carry.
+fn turn() -> Result<File> {
+    let path = std::env::temp_dir().join("windlass-e2e.lock");
+    let file = File::options().create(true).append(true).open(&path)?;
+    file.lock()?;
+    Ok(file)
+}

@@ -1,0 +1,84 @@
+//! A VM of a test: the guest that the lab boots, and the file that Windlass reads.
+
+use std::fmt::Write;
+use std::path::Path;
+use windlass_lab::{Guest, GuestSpec};
+
+/// What a VM is to be. Memory is counted in compute units' shares of it: 256 MiB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vm {
+    /// Its name.
+    pub name: &'static str,
+    /// `act` or `observe`.
+    pub mode: &'static str,
+    /// Memory that it boots with, and the least that it may have.
+    pub boot: u32,
+    /// The most memory that it may have.
+    pub most: u32,
+    /// The most vCPUs that it may have.
+    pub most_cpus: u32,
+    /// Over which time its load is averaged.
+    pub window: &'static str,
+    /// Which use of its memory is aimed at.
+    pub memory_target: f64,
+    /// Whether a restart of the guest restarts it, or ends QEMU.
+    pub reboots: bool,
+    /// Whether a proxy stands before the monitor that Windlass has.
+    pub proxied: bool,
+}
+
+/// Memory of a compute unit, in MiB.
+pub(crate) const UNIT_MIB: u32 = 256;
+
+/// Load per vCPU that is aimed at. An idle guest on a crowded machine has a load of almost one;
+/// four processes that compute call for three vCPUs.
+const LOAD_TARGET: f64 = 1.5;
+
+// === impl Vm ===
+
+impl Vm {
+    /// From one to three compute units.
+    pub fn named(name: &'static str) -> Self {
+        Self {
+            name,
+            mode: "act",
+            boot: 1,
+            most: 3,
+            most_cpus: 3,
+            window: "5s",
+            memory_target: 0.75,
+            reboots: false,
+            proxied: false,
+        }
+    }
+
+    /// One compute unit, whatever happens.
+    pub fn fixed(name: &'static str) -> Self {
+        Self { most: 1, most_cpus: 1, ..Self::named(name) }
+    }
+
+    /// The guest.
+    pub(crate) fn spec(&self) -> GuestSpec {
+        let boot_mib = self.boot * UNIT_MIB;
+        GuestSpec { boot_mib, reboots: self.reboots, ..GuestSpec::named(self.name) }
+    }
+
+    /// The VM file.
+    pub(crate) fn text(&self, guest: &Guest, monitor: &Path) -> String {
+        let mut text = String::new();
+        let mut line = |key: &str, value: &dyn std::fmt::Debug| {
+            writeln!(text, "{key} = {value:?}").expect("a string takes what is written to it");
+        };
+        line("qmp", &monitor);
+        line("informant", &guest.informant().to_string());
+        line("mode", &self.mode);
+        line("load_window", &self.window);
+        line("min.cpu", &1);
+        line("min.memory", &format!("{}MiB", self.boot * UNIT_MIB));
+        line("max.cpu", &self.most_cpus);
+        line("max.memory", &format!("{}MiB", self.most * UNIT_MIB));
+        line("target.load_average", &LOAD_TARGET);
+        line("target.memory", &self.memory_target);
+        text
+    }
+}

@@ -1,0 +1,90 @@
+//! The host is killed in the middle of a change, and started again.
+
+use anyhow::Result;
+use std::time::Duration;
+use windlass_e2e::{Setting, Stage, Vm};
+use windlass_lab::proxy::Hold;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SETTING: Setting = Setting { room: 4, trust: true };
+
+/// The commands that change what a VM has.
+const CHANGES: &[&str] = &["device_add", "device_del", "qom-set", "object-add", "object-del"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_the_answer_to_growth_is_on_its_way() -> Result<()> {
+    let mut stage = proxied().await?;
+    let before = stage.guest("a").outside().await?;
+
+    stage.proxy("a").hold(Hold::Answers(CHANGES));
+    stage.guest("a").cpu(4).await?;
+    stage.proxy("a").until_held(0, LIMIT).await?;
+    crash(&mut stage).await?;
+    assert_ne!(stage.guest("a").outside().await?, before, "QEMU did what it was told");
+
+    goes_on(&stage).await?;
+    stage.close().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_while_the_answer_to_shrinkage_is_on_its_way() -> Result<()> {
+    let mut stage = proxied().await?;
+    stage.guest("a").cpu(4).await?;
+    stage.until("a", "three units", |view| view.has(3)).await?;
+    let before = stage.guest("a").outside().await?;
+
+    let held = stage.proxy("a").held();
+    stage.proxy("a").hold(Hold::Answers(CHANGES));
+    stage.guest("a").cpu(0).await?;
+    stage.proxy("a").until_held(held, LIMIT).await?;
+    crash(&mut stage).await?;
+    assert_ne!(stage.guest("a").outside().await?, before, "QEMU did what it was told");
+
+    stage.until("a", "one unit", |view| view.has(1)).await?;
+    goes_on(&stage).await?;
+    stage.close().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_between_the_permit_and_the_hypervisor() -> Result<()> {
+    let mut stage = proxied().await?;
+    let before = stage.guest("a").outside().await?;
+
+    stage.proxy("a").hold(Hold::Commands(CHANGES));
+    stage.guest("a").cpu(4).await?;
+    stage.proxy("a").until_held(0, LIMIT).await?;
+    let booked = stage.view("a").await.booked.unwrap().reserved;
+    assert!(booked.cpu.cores_up() > 1, "there is no permit yet: {booked}");
+    crash(&mut stage).await?;
+    assert_eq!(stage.guest("a").outside().await?, before, "QEMU never heard of it");
+
+    goes_on(&stage).await?;
+    stage.close().await?;
+    Ok(())
+}
+
+/// Two VMs, of which one has a proxy before its monitor.
+async fn proxied() -> Result<Stage> {
+    let vms = [Vm { proxied: true, ..Vm::named("a") }, Vm::fixed("b")];
+    Stage::set(SETTING, &vms).await
+}
+
+/// Kills the host, loses what is on the wire, and starts it again.
+async fn crash(stage: &mut Stage) -> Result<()> {
+    stage.host.kill()?;
+    stage.proxy("a").hang_up();
+    stage.host.start().await
+}
+
+/// Load takes the VM up to its maximum, and its end down to its minimum; the other one has
+/// what is left.
+async fn goes_on(stage: &Stage) -> Result<()> {
+    stage.guest("a").cpu(4).await?;
+    stage.until("a", "three units after the crash", |view| view.has(3)).await?;
+    stage.until("b", "its unit and its session", |view| view.has(1) && view.has_session()).await?;
+    stage.guest("a").cpu(0).await?;
+    stage.until("a", "one unit after the crash", |view| view.has(1)).await?;
+    Ok(())
+}
