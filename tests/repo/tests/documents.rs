@@ -93,6 +93,11 @@ fn host_metrics() -> BTreeSet<String> {
             names.insert(format!("{prefix}_http_refusals_total"));
         }
     }
+    // The host's own listeners are counted where they are started.
+    let started = read("cli/src/host/serve.rs");
+    for prefix in quoted_after(&started, "counts.register(registry.sub_registry_with_prefix(") {
+        names.insert(format!("{prefix}_http_refusals_total"));
+    }
     names
 }
 
