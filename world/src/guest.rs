@@ -63,7 +63,7 @@ pub enum Muted {
     NoLoad,
     /// Memory is not among them.
     NoMemory,
-    /// Every figure is NaN.
+    /// Load is NaN.
     NotANumber,
 }
 
@@ -242,7 +242,6 @@ impl Guest {
                 sample.loads.five_seconds = nan;
                 sample.loads.fifteen_seconds = nan;
                 sample.loads.one_minute = nan;
-                sample.available = None;
             }
         }
         Some(sample)
@@ -256,7 +255,8 @@ impl Guest {
         self.spec.boot.saturating_add(size).saturating_sub(OVERHEAD)
     }
 
-    fn in_use(&self) -> Bytes {
+    /// What cannot be taken from the guest.
+    pub(crate) fn in_use(&self) -> Bytes {
         IDLE_USE.saturating_add(self.used)
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct InformantRun {
     registering: Vec<(AgentId, u64, u64)>,
     /// What was agreed to and not yet ended, by this run: when, and how much memory.
     pub(crate) consents: Vec<(Moment, Bytes)>,
+    /// What was in use when the last of them was given: more than that is the guest's doing.
+    pub(crate) used_then: Bytes,
     /// The number of each agent's last request: what is not above it has no effect.
     marks: BTreeMap<AgentId, Sequence>,
     /// When it is next woken.
@@ -41,6 +43,7 @@ impl InformantRun {
             epoch,
             registering: Vec::new(),
             consents: Vec::new(),
+            used_then: Bytes::ZERO,
             marks: BTreeMap::new(),
             alarm: Alarm::default(),
         }

@@ -53,12 +53,11 @@ impl Machine {
         Self { stored: parked.clone(), parked, ..Self::default() }
     }
 
-    /// An agent registers: from here on the machine is looked after.
+    /// An agent registers: from here on the machine is looked after. Each agent starts from what
+    /// is online then, so what was added for an earlier one is brought online first.
     pub(crate) fn wake(&mut self) {
-        if !self.awake {
-            self.awake = true;
-            self.look_at = None;
-        }
+        self.awake = true;
+        self.look_at = None;
     }
 
     /// Something changed.

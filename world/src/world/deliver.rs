@@ -175,10 +175,19 @@ impl World {
         self.broken(Law::PermitBeforeGrowth, Some(name), unpermitted);
         self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
         self.queue.arrange(now.after(MOVES_EVERY), name, Happening::MemoryMoves { boot });
+        self.stir(name);
         Some(match done {
             Ok(()) => Reply::Event(Event::Resized),
             Err(_) => Reply::Failed(Peer::Hypervisor, Failure::Refused(0)),
         })
+    }
+
+    /// The guest's kernel says that vCPUs or memory came or went.
+    fn stir(&mut self, name: &VmName) {
+        let Some(run) = self.vms.get(name).and_then(|vm| vm.informant.as_ref()) else { return };
+        let stirred =
+            Happening::InformantHears { epoch: run.epoch, event: informant::Event::Stirred };
+        self.queue.arrange(self.now.after(Duration::from_millis(5)), name, stirred);
     }
 
     fn memory_moves(&mut self, name: &VmName, boot: u64) {
@@ -186,9 +195,11 @@ impl World {
         if vm.guest.boot != boot || !vm.guest.is_moving() {
             return;
         }
-        let ooms = vm.guest.ooms;
+        let (ooms, in_use) = (vm.guest.ooms, vm.guest.in_use());
         vm.guest.move_memory();
-        let killed = (vm.guest.ooms > ooms).then(|| "took memory that was in use".to_owned());
+        let rose = vm.informant.as_ref().is_some_and(|run| in_use > run.used_then);
+        let killed =
+            (vm.guest.ooms > ooms && !rose).then(|| "took memory that was in use".to_owned());
         let again = self.now.after(MOVES_EVERY);
         self.queue.arrange(again, name, Happening::MemoryMoves { boot });
         self.broken(Law::ConsentBeforeShrinkage, Some(name), killed);
