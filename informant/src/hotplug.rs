@@ -1,0 +1,75 @@
+//! vCPUs and memory blocks in `/sys`: what is there, and how it is changed.
+//!
+//! Each vCPU and block has a directory with a file that says whether it is in use, and takes
+//! the wish. vCPU 0 has no such file where it cannot be taken offline. A write returns when
+//! it is done; with a busy guest that takes up to a second.
+
+use crate::proc;
+use crate::tree::Tree;
+use std::collections::BTreeSet;
+use std::io;
+use windlass_informant_core::{Change, MachineSeen};
+
+const CPUS: &str = "sys/devices/system/cpu";
+const MEMORY: &str = "sys/devices/system/memory";
+
+/// What is parked, as a list. `/run` survives a restart of the informant, and not a reboot.
+const PARKED: &str = "run/windlass-informant/parked";
+
+/// What the machine has; `None` if it does not say.
+pub fn look(tree: &Tree) -> Option<MachineSeen> {
+    let (present, online) = cpus(tree)?;
+    // A kernel without memory hotplug has no blocks.
+    let blocks = tree.numbered(MEMORY, "memory").unwrap_or_default();
+    let offline = |block: &u32| {
+        tree.read(&format!("{MEMORY}/memory{block}/state")).is_ok_and(|s| s.trim() == "offline")
+    };
+    let offline_blocks = blocks.into_iter().filter(offline).collect();
+    Some(MachineSeen { present, online, offline_blocks })
+}
+
+/// vCPUs that are there, and those in use.
+pub fn cpus(tree: &Tree) -> Option<(BTreeSet<u32>, BTreeSet<u32>)> {
+    let present: BTreeSet<u32> = tree.numbered(CPUS, "cpu").ok()?.into_iter().collect();
+    let in_use = |cpu: &u32| match tree.read(&format!("{CPUS}/cpu{cpu}/online")) {
+        Ok(text) => text.trim() == "1",
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    let online: BTreeSet<u32> = present.iter().copied().filter(in_use).collect();
+    (!online.is_empty()).then_some((present, online))
+}
+
+/// Carries out one change.
+///
+/// # Errors
+/// As the kernel says.
+pub fn change(tree: &Tree, change: &Change) -> io::Result<()> {
+    match change {
+        Change::AddedIsMovable => {
+            tree.write(&format!("{MEMORY}/auto_online_blocks"), "online_movable")
+        }
+        Change::OnlineMemory(block) => {
+            tree.write(&format!("{MEMORY}/memory{block}/state"), "online_movable")
+        }
+        Change::OnlineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "1"),
+        Change::OfflineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "0"),
+        Change::Remember(parked) => tree.replace(PARKED, &list(parked)),
+    }
+}
+
+/// What an earlier informant parked since the guest booted.
+///
+/// # Errors
+/// There is something that is not a list of vCPUs.
+pub fn remembered(tree: &Tree) -> io::Result<BTreeSet<u32>> {
+    match tree.read(PARKED) {
+        Ok(text) => proc::list(&text).ok_or_else(|| io::Error::other("not a list of vcpus")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn list(numbers: &BTreeSet<u32>) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    numbers.join(",") + "\n"
+}

@@ -1,0 +1,178 @@
+//! What the kernel says unasked: hardware came or went, tasks wait for memory.
+//!
+//! Both only make us look sooner; a notice that is lost is made up for by the next sample or
+//! the next look. A tree in place of the machine sends none. A thread waits for them, in
+//! `poll`, because a pressure trigger is an exceptional condition of its file and nothing else.
+
+use crate::log;
+use crate::shared::Shared;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::netlink::{KOBJECT_UEVENT, SocketAddrNetlink};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use windlass_informant_core::Event;
+
+/// Fires when some task waited for memory for 5 % of a second, once a second at most.
+const TRIGGER: &[u8] = b"some 50000 1000000\0";
+
+/// The multicast group in which the kernel tells of devices.
+const KERNEL_GROUP: u32 = 1;
+
+/// Buffers of a message and a little more.
+const STACK: usize = 128 * 1024;
+
+/// Where notices of one kind come from.
+struct Source {
+    file: OwnedFd,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Hardware,
+    Stalls,
+}
+
+/// Starts to listen, if this is the machine itself.
+///
+/// # Errors
+/// No thread can be started.
+pub fn listen(shared: Arc<Shared>) -> io::Result<()> {
+    if !shared.tree.is_the_machine() {
+        return Ok(());
+    }
+    let found = [(Kind::Hardware, uevents()), (Kind::Stalls, trigger(&shared))];
+    let mut sources: Vec<Source> = Vec::new();
+    for (kind, file) in found {
+        match file {
+            Ok(file) => sources.push(Source { file, kind }),
+            Err(error) => log::warn(format_args!("no notice of {}: {error}", kind.of())),
+        }
+    }
+    let wait = move || {
+        while !sources.is_empty() {
+            wait(&shared, &mut sources);
+        }
+    };
+    std::thread::Builder::new().name("notices".to_owned()).stack_size(STACK).spawn(wait)?;
+    Ok(())
+}
+
+fn uevents() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let family = AddressFamily::NETLINK;
+    let socket = socket_with(family, SocketType::DGRAM, flags, Some(KOBJECT_UEVENT))?;
+    bind(&socket, &SocketAddrNetlink::new(0, KERNEL_GROUP))?;
+    Ok(socket)
+}
+
+fn trigger(shared: &Shared) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(shared.tree.path("proc/pressure/memory"), flags, Mode::empty())?;
+    rustix::io::write(&file, TRIGGER)?;
+    Ok(file)
+}
+
+/// Waits for notices and passes them on; a source that is broken is left out from then on.
+fn wait(shared: &Shared, sources: &mut Vec<Source>) {
+    let mut files: Vec<PollFd<'_>> =
+        sources.iter().map(|source| PollFd::new(&source.file, source.kind.condition())).collect();
+    match poll(&mut files, None) {
+        Ok(_) => {}
+        Err(Errno::INTR) => return,
+        Err(error) => {
+            log::warn(format_args!("no notices any more: {error}"));
+            return sources.clear();
+        }
+    }
+    let found: Vec<PollFlags> = files.iter().map(PollFd::revents).collect();
+    let mut found = found.into_iter();
+    sources.retain(|source| source.pass_on(shared, found.next().unwrap_or(PollFlags::empty())));
+}
+
+impl Source {
+    /// Passes on what was found; whether there may be more.
+    fn pass_on(&self, shared: &Shared, found: PollFlags) -> bool {
+        let broken = match self.kind {
+            // An error of this socket is a notice too: some were missed.
+            Kind::Hardware => PollFlags::NVAL,
+            Kind::Stalls => PollFlags::NVAL | PollFlags::ERR,
+        };
+        if found.intersects(broken) {
+            log::warn(format_args!("no notice of {} any more", self.kind.of()));
+            return false;
+        }
+        match self.kind {
+            Kind::Hardware if !found.is_empty() && hears(&self.file) => {
+                shared.observe(Event::Stirred);
+            }
+            Kind::Stalls if found.contains(PollFlags::PRI) => {
+                shared.counts.stalls.add();
+                // It is judged by how much is free at this moment.
+                shared.sample();
+                shared.observe(Event::Stalled);
+            }
+            Kind::Hardware | Kind::Stalls => {}
+        }
+        true
+    }
+}
+
+impl Kind {
+    fn of(self) -> &'static str {
+        match self {
+            Self::Hardware => "added hardware",
+            Self::Stalls => "memory pressure",
+        }
+    }
+
+    fn condition(self) -> PollFlags {
+        match self {
+            Self::Hardware => PollFlags::IN,
+            Self::Stalls => PollFlags::PRI,
+        }
+    }
+}
+
+/// Reads what is there; whether any of it is of interest, or something was missed.
+fn hears(socket: &OwnedFd) -> bool {
+    let mut buffer = [0_u8; 4096];
+    let mut heard = false;
+    loop {
+        match recv(socket, &mut buffer[..], RecvFlags::empty()) {
+            Ok((length, _)) => heard |= is_of_interest(buffer.get(..length).unwrap_or(&[])),
+            Err(Errno::AGAIN) => return heard,
+            Err(Errno::INTR) => {}
+            // Too many at once for the socket.
+            Err(_) => return true,
+        }
+    }
+}
+
+/// `add@/devices/system/cpu/cpu1`, and the like for memory.
+fn is_of_interest(message: &[u8]) -> bool {
+    let first = message.split(|byte| *byte == 0).next().unwrap_or(message);
+    let path = first.split(|byte| *byte == b'@').nth(1).unwrap_or(&[]);
+    path.starts_with(b"/devices/system/cpu/") || path.starts_with(b"/devices/system/memory/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_vcpus_and_memory_are_of_interest() {
+        for yes in
+            ["add@/devices/system/cpu/cpu1\0ACTION=add\0", "remove@/devices/system/memory/memory40"]
+        {
+            assert!(is_of_interest(yes.as_bytes()), "{yes}");
+        }
+        for no in ["", "add@/devices/virtual/net/eth0\0", "libudev\0x", "@", "add"] {
+            assert!(!is_of_interest(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The loop: sample, plan, act, wait. The only one who carries out the core's plans.
+
+use crate::call;
+use crate::hands::Hands;
+use crate::log;
+use crate::shared::Shared;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use windlass_informant_core::{Action, Ask, Event};
+use windlass_protocol::{AgentId, Moment};
+
+/// A plan that says nothing about its end is made again after this long anyway.
+const AT_MOST: Duration = Duration::from_secs(5);
+
+/// What was last said to a person, so that it is said once.
+#[derive(Default)]
+struct Said {
+    current: Option<AgentId>,
+    gone: VecDeque<AgentId>,
+}
+
+/// Carries out the plan until the end of the program.
+pub async fn run(shared: Arc<Shared>, mut hands: Hands, sample_every: Duration) {
+    let mut calls = JoinSet::new();
+    let mut said = Said::default();
+    let mut ticks = interval(sample_every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let wake_at = act(&shared, &hands, &mut calls);
+        said.say(&shared);
+        let wait = wake_at.map_or(AT_MOST, |at| shared.clock.until(at).min(AT_MOST));
+        tokio::select! {
+            _ = ticks.tick() => shared.sample(),
+            Some(done) = calls.join_next(), if !calls.is_empty() => {
+                // A call that panicked aborted the program.
+                if let Ok(event) = done {
+                    shared.observe(event);
+                }
+            }
+            Some(event) = hands.report() => shared.observe(event),
+            () = shared.woken.notified() => {}
+            () = sleep(wait) => {}
+        }
+    }
+}
+
+/// Begins everything that the plan has; when to look again.
+fn act(shared: &Shared, hands: &Hands, calls: &mut JoinSet<Event>) -> Option<Moment> {
+    let now = shared.clock.now();
+    let mut core = shared.core();
+    let plan = core.plan(now);
+    for action in plan.actions {
+        core.observe(now, Event::Sent(action.clone()));
+        match action {
+            Action::Call { agent, at, ask } => {
+                if ask == Ask::MoreMemory {
+                    shared.counts.asked.add();
+                }
+                calls.spawn(call::call(agent, at, ask));
+            }
+            Action::Look | Action::Do(_) => hands.begin(action),
+        }
+    }
+    core.plan(now).wake_at
+}
+
+impl Said {
+    fn say(&mut self, shared: &Shared) {
+        let core = shared.core();
+        let current = core.current();
+        if current != self.current {
+            match current {
+                Some(id) => log::info(format_args!("agent {id} counts")),
+                None => log::info(format_args!("no agent counts")),
+            }
+            self.current = current;
+        }
+        let gone: VecDeque<(AgentId, _)> = core.gone().collect();
+        for (id, cause) in &gone {
+            if !self.gone.contains(id) {
+                log::info(format_args!("agent {id} let go of: {cause}"));
+            }
+        }
+        if self.gone.len() != gone.len() || self.gone.back() != gone.back().map(|(id, _)| id) {
+            self.gone = gone.into_iter().map(|(id, _)| id).collect();
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What the parts of the program share: the core, the clock, the counts.
+//!
+//! The core is behind a mutex that is never held across a wait. Whoever tells it something
+//! wakes the runner, which carries out the plan; whoever waits for the core to get somewhere
+//! is woken when the runner has told it something.
+
+use crate::clock::Clock;
+use crate::metrics::Counts;
+use crate::sampler::Sampler;
+use crate::tree::Tree;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use windlass_informant_core::{Event, Informant, Load};
+use windlass_protocol::Moment;
+
+/// One informant at work.
+#[derive(Debug)]
+pub struct Shared {
+    core: Mutex<Informant>,
+    load: Mutex<Load>,
+    sampler: Mutex<Sampler>,
+    /// The plan may have changed.
+    pub(crate) woken: Notify,
+    /// The core may have got somewhere.
+    moved: Notify,
+    /// What was counted.
+    pub counts: Counts,
+    /// The kernel's files.
+    pub tree: Tree,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl Shared {
+    /// An informant on this tree.
+    pub fn new(core: Informant, tree: Tree) -> Self {
+        Self {
+            core: Mutex::new(core),
+            load: Mutex::default(),
+            sampler: Mutex::default(),
+            woken: Notify::new(),
+            moved: Notify::new(),
+            counts: Counts::default(),
+            tree,
+            clock: Clock::start(),
+        }
+    }
+
+    /// The core, for as short as possible.
+    pub fn core(&self) -> MutexGuard<'_, Informant> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Load over short windows.
+    pub fn load(&self) -> MutexGuard<'_, Load> {
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads load and memory, and tells the core.
+    pub fn sample(&self) {
+        let event = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).sample(self);
+        if let Some(event) = event {
+            self.counts.samples.add();
+            self.observe(event);
+        }
+    }
+
+    /// Tells the core what happened.
+    pub fn observe(&self, event: Event) {
+        let now = self.clock.now();
+        self.core().observe(now, event);
+        self.woken.notify_one();
+        self.moved.notify_waiters();
+    }
+
+    /// Waits until `there` finds in the core what it looks for, or until `limit` has passed.
+    pub async fn until<T>(
+        &self,
+        limit: Duration,
+        mut there: impl FnMut(&Informant, Moment) -> Option<T>,
+    ) -> Option<T> {
+        self.woken.notify_one();
+        let wait = async {
+            loop {
+                let moved = self.moved.notified();
+                let found = there(&self.core(), self.clock.now());
+                if let Some(found) = found {
+                    return found;
+                }
+                moved.await;
+            }
+        };
+        tokio::time::timeout(limit, wait).await.ok()
+    }
+}
