@@ -2,7 +2,7 @@
 //!
 //! Served as JSON over the host's socket. Fields are only added.
 
-use crate::{Bytes, Mode, MilliCpu, Moment, Reason, Resources, Seen, Signals, VmName, Waiting};
+use crate::{Bytes, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals, VmName, Waiting};
 use serde::{Deserialize, Serialize};
 
 /// One VM at one moment.

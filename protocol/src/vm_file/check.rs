@@ -153,15 +153,18 @@ impl Check {
 
     /// Bounds and target, and what else they say, from annotations.
     fn annotated(&mut self, name: VmName, defaults: &Defaults, node: Node) -> Option<VmInfo> {
-        let sized =
-            |key: &String| key.split_once('.').is_some_and(|(table, _)| SIZED.contains(&table));
-        let both: Vec<String> = self.nodes.keys().filter(|key| sized(key)).cloned().collect();
-        for key in both {
-            let node = self.nodes.remove(&key);
-            let value = node.map_or(String::new(), |node| node.to_string());
-            self.errors.push(FieldError::new(key, value, "must not stand beside annotations"));
+        let sized = |key: &String, _: &mut Node| {
+            key.split_once('.').is_some_and(|(table, _)| SIZED.contains(&table))
+        };
+        let beside: Vec<_> = self.nodes.extract_if(.., sized).collect();
+        let Node::Table(table) = node else {
+            self.wrong("annotations", &node);
+            return None;
+        };
+        for (key, node) in beside {
+            self.errors.push(FieldError::new(key, node, "must not stand beside annotations"));
         }
-        let texts = self.texts(node)?;
+        let texts = self.texts(table);
         let mut said = Annotations::default();
         let mut errors = said.update(&texts, defaults.memory_slot);
         errors.extend(said.beside(defaults));
@@ -175,25 +178,20 @@ impl Check {
         info
     }
 
-    fn texts(&mut self, node: Node) -> Option<BTreeMap<String, String>> {
-        let Node::Table(table) = node else {
-            self.wrong("annotations", &node);
-            return None;
-        };
+    fn texts(&mut self, table: BTreeMap<String, Node>) -> BTreeMap<String, String> {
         let mut texts = BTreeMap::new();
         for (key, node) in table {
             match node.text() {
                 Some(text) => {
                     texts.insert(key, text.to_owned());
                 }
-                None => self.errors.push(FieldError::new(
-                    format!("annotations.{key}"),
-                    node,
-                    "must be a text",
-                )),
+                None => {
+                    let key = format!("annotations.{key}");
+                    self.errors.push(FieldError::new(key, node, "must be a text"));
+                }
             }
         }
-        Some(texts)
+        texts
     }
 
     fn required<T>(

@@ -1,0 +1,167 @@
+//! What one annotation of JSON says, if it is valid.
+//!
+//! The reference's are read with its leniency, and its bounds must be whole. Ours may leave
+//! out any field, and must have no key that is not known.
+
+use crate::go_json::{self, Json, keys, parse, read};
+use crate::quantity::{CpuQuantity, MemoryQuantity};
+use crate::{BadBody, Bytes, LoadWindow, limits};
+
+/// A bounds annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct BoundsSaid {
+    pub(super) min_cpu: Option<CpuQuantity>,
+    pub(super) min_mem: Option<MemoryQuantity>,
+    pub(super) max_cpu: Option<CpuQuantity>,
+    pub(super) max_mem: Option<MemoryQuantity>,
+}
+
+/// A config annotation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ConfigSaid {
+    pub(super) load: Option<f64>,
+    pub(super) memory: Option<f64>,
+    pub(super) window: Option<LoadWindow>,
+}
+
+/// A config annotation before the window's name is looked up.
+#[derive(Default)]
+struct ConfigText {
+    load: Option<f64>,
+    memory: Option<f64>,
+    window: Option<String>,
+}
+
+keys!(read BoundsSaid {
+    "min": { "cpu": min_cpu, "mem": min_mem },
+    "max": { "cpu": max_cpu, "mem": max_mem },
+});
+keys!(read ConfigText {
+    "loadAverageFractionTarget": load,
+    "memoryUsageFractionTarget": memory,
+    "loadWindow": window,
+});
+
+// === impl BoundsSaid ===
+
+impl BoundsSaid {
+    pub(super) fn ours(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let json = whole(text)?;
+        known(&json, &[("min", &["cpu", "mem"]), ("max", &["cpu", "mem"])])?;
+        Self::read(text)?.within(slot)
+    }
+
+    pub(super) fn theirs(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let said = Self::read(text)?.within(slot)?;
+        let fields = [
+            ("min.cpu", said.min_cpu.is_none()),
+            ("min.mem", said.min_mem.is_none()),
+            ("max.cpu", said.max_cpu.is_none()),
+            ("max.mem", said.max_mem.is_none()),
+        ];
+        let missing = fields.into_iter().filter(|(_, missing)| *missing);
+        let missing: Vec<_> =
+            missing.map(|(field, _)| BadBody::Missing { field: field.to_owned() }).collect();
+        if missing.is_empty() { Ok(said) } else { Err(missing) }
+    }
+
+    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
+        go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
+    }
+
+    fn within(self, slot: Bytes) -> Result<Self, Vec<BadBody>> {
+        let mut errors = Vec::new();
+        for (field, cpu) in [("min.cpu", self.min_cpu), ("max.cpu", self.max_cpu)] {
+            if let Some(CpuQuantity(cpu)) = cpu.filter(|cpu| !limits::cpu(cpu.0)) {
+                errors.push(BadBody::field(field, cpu, "0.05 to 512"));
+            }
+        }
+        for (field, mem) in [("min.mem", self.min_mem), ("max.mem", self.max_mem)] {
+            if let Some(MemoryQuantity(mem)) = mem.filter(|mem| !limits::memory(mem.0, slot)) {
+                let limit = format!("1 to 65535 whole memory slots of {slot}");
+                errors.push(BadBody::field(field, mem, limit));
+            }
+        }
+        if errors.is_empty() { Ok(self) } else { Err(errors) }
+    }
+}
+
+// === impl ConfigSaid ===
+
+impl ConfigSaid {
+    pub(super) fn ours(text: &str) -> Result<Self, Vec<BadBody>> {
+        let json = whole(text)?;
+        let names = ["loadAverageFractionTarget", "memoryUsageFractionTarget", "loadWindow"];
+        known(&json, &names.map(|name| (name, &[] as &[&str])))?;
+        Self::of(ConfigText::read(text)?)
+    }
+
+    /// The window is a word of ours.
+    pub(super) fn theirs(text: &str) -> Result<Self, Vec<BadBody>> {
+        Self::of(ConfigText { window: None, ..ConfigText::read(text)? })
+    }
+
+    fn of(said: ConfigText) -> Result<Self, Vec<BadBody>> {
+        let mut errors = Vec::new();
+        if let Some(load) = said.load.filter(|load| !limits::load_target(*load)) {
+            errors.push(BadBody::field("loadAverageFractionTarget", load, "above 0 and below 2"));
+        }
+        if let Some(memory) = said.memory.filter(|memory| !limits::memory_target(*memory)) {
+            let limit = "above 0 and at most 1";
+            errors.push(BadBody::field("memoryUsageFractionTarget", memory, limit));
+        }
+        let window = said.window.as_deref().map(|word| (word, limits::load_window(word)));
+        if let Some((word, None)) = window {
+            errors.push(BadBody::field("loadWindow", word, "5s, 15s or 1m"));
+        }
+        let window = window.and_then(|(_, window)| window);
+        if errors.is_empty() {
+            Ok(Self { load: said.load, memory: said.memory, window })
+        } else {
+            Err(errors)
+        }
+    }
+}
+
+// === impl ConfigText ===
+
+impl ConfigText {
+    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
+        go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
+    }
+}
+
+fn whole(text: &str) -> Result<Json, Vec<BadBody>> {
+    let (json, rest) = parse::first(text.as_bytes()).map_err(|error| vec![error])?;
+    parse::nothing_after(text.as_bytes(), rest).map_err(|error| vec![error])?;
+    Ok(json)
+}
+
+/// Whether an object, and those in it, have no key but these.
+fn known(json: &Json, keys: &[(&str, &[&str])]) -> Result<(), Vec<BadBody>> {
+    let Json::Object(entries) = json else { return Ok(()) };
+    let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
+    let mut errors = Vec::new();
+    for (key, value) in entries {
+        match keys.iter().find(|(name, _)| read::folds(name, key)) {
+            None => errors.push(unknown(key, value, &names)),
+            Some((_, [])) => {}
+            Some((name, inner)) => {
+                let inner: Vec<(&str, &[&str])> =
+                    inner.iter().map(|key| (*key, &[] as &[&str])).collect();
+                let deeper = known(value, &inner).err().unwrap_or_default();
+                errors.extend(deeper.into_iter().map(|bad| match bad {
+                    BadBody::Field { field, value, expected } => {
+                        BadBody::Field { field: format!("{name}.{field}"), value, expected }
+                    }
+                    BadBody::NotJson { .. } | BadBody::Missing { .. } => bad,
+                }));
+            }
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}
+
+fn unknown(key: &str, value: &Json, names: &[&str]) -> BadBody {
+    BadBody::field(key, value, format!("under a key that we know: {}", names.join(", ")))
+}

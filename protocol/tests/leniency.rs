@@ -1,0 +1,54 @@
+//! What the reference accepts is accepted, and understood in the same way.
+//!
+//! The vectors are inputs with the answers of the reference's own types: what a request
+//! decodes to, written again, or that it is an error; what a quantity is in thousandths and in
+//! whole units, rounded up.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use windlass_protocol::plugin::SlotRequest;
+use windlass_protocol::{Bytes, MilliCpu, quantity};
+
+#[test]
+fn requests_are_read_as_the_reference_reads_them() {
+    for line in include_str!("vectors/plugin-requests.tsv").lines() {
+        let (body, answer) = line.split_once('\t').unwrap();
+        let slot = Bytes::from_gib(1);
+        let read = SlotRequest::decode(body.as_bytes());
+        let written = read.map(|request| request.with_slot(slot).encode(slot).unwrap());
+        match written {
+            Ok(written) => assert_eq!(String::from_utf8(written).unwrap(), answer, "{body}"),
+            Err(error) => assert_eq!("error", answer, "{body}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn quantities_are_read_as_the_reference_reads_them() {
+    for line in include_str!("vectors/quantities.tsv").lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let (cpu, memory) = (quantity::cpu(fields[0]), quantity::memory(fields[0]));
+        match fields[1..] {
+            ["error"] => assert!(cpu.is_err() && memory.is_err(), "{line}"),
+            [milli, whole] => {
+                assert_eq!(cpu, Ok(MilliCpu::from_milli(milli.parse().unwrap())), "{line}");
+                assert_eq!(memory, Ok(Bytes::from_bytes(whole.parse().unwrap())), "{line}");
+            }
+            _ => panic!("{line}"),
+        }
+    }
+}
+
+#[test]
+fn what_the_reference_lets_wrap_around_is_refused() {
+    for (vcpus, words) in [
+        ("-1", "zero or more"),
+        ("4294968", "at most 4294967.295 vCPU"),
+        ("\"9223372036854775807\"", "63 bits"),
+        ("1e99", "63 bits"),
+    ] {
+        let body = format!("{{\"resources\":{{\"vCPUs\":{vcpus}}}}}");
+        let error = SlotRequest::decode(body.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("resources.vCPUs: "), "{error}");
+        assert!(error.contains(words), "{error}");
+    }
+}

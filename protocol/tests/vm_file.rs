@@ -1,0 +1,401 @@
+//! VM files: what the good ones mean, and what is said about broken ones.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use windlass_protocol::vm_file::{KEYS, VmFile, VmFileText};
+use windlass_protocol::{
+    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, Target,
+};
+
+const GOOD: &str = r#"
+qmp = "/run/vms/db1/qmp.sock"
+informant = "127.0.0.2:10301"
+[min]
+cpu = 1
+memory = "512MiB"
+[max]
+cpu = 4
+memory = "4GiB"
+"#;
+
+const ANNOTATED: &str = r#"
+qmp = "/run/vms/db1/qmp.sock"
+informant = "127.0.0.2:10301"
+[annotations]
+"autoscaling.neon.tech/bounds" = '{"min":{"cpu":"250m","mem":"1Gi"},"max":{"cpu":1,"mem":"4Gi"}}'
+"#;
+
+#[test]
+fn what_is_absent_takes_its_default() {
+    let file = read(GOOD).unwrap();
+    assert_eq!(file.info.name.to_string(), "default/db1");
+    assert_eq!(file.qmp, Path::new("/run/vms/db1/qmp.sock"));
+    assert_eq!(file.informant, "127.0.0.2:10301".parse().unwrap());
+    assert_eq!((file.advertise, file.metrics, file.vcpu_removal), (None, None, false));
+    let bounds = Bounds { min: size(1000, 512), max: size(4000, 4096) };
+    assert_eq!(file.info.bounds, bounds);
+    assert_eq!(file.info.target, Target { load_average: 0.9, memory: 0.75 });
+    assert_eq!(file.info.policy, Policy::LoadAverage);
+    assert_eq!(file.info.load_window, LoadWindow::FifteenSeconds);
+    assert_eq!((file.info.priority, file.info.mode), (0, Mode::Act));
+    assert_eq!(file.info.memory_slot, Bytes::from_mib(128));
+    assert_eq!(file.info.paused_until, None);
+}
+
+#[test]
+fn every_key_is_heeded() {
+    let file = read(
+        r#"
+        qmp = "/q"
+        informant = "[::1]:1"
+        advertise = "10.0.2.2"
+        metrics = "127.0.0.2:9100"
+        mode = "observe"
+        policy = "load-average"
+        load_window = "5s"
+        priority = -3
+        memory_slot = "2MiB"
+        vcpu_removal = true
+        min = { cpu = 0.25, memory = 536870912 }
+        max = { cpu = "1500m", memory = "1.5GiB" }
+        target = { load_average = 1, memory = 0.5 }
+        "#,
+    )
+    .unwrap();
+    assert_eq!(file.advertise, Some("10.0.2.2".parse().unwrap()));
+    assert_eq!(file.metrics, Some("127.0.0.2:9100".parse().unwrap()));
+    assert!(file.vcpu_removal);
+    let info = file.info;
+    assert_eq!((info.mode, info.priority), (Mode::Observe, -3));
+    assert_eq!(info.load_window, LoadWindow::FiveSeconds);
+    assert_eq!(info.memory_slot, Bytes::from_mib(2));
+    assert_eq!(info.bounds, Bounds { min: size(250, 512), max: size(1500, 1536) });
+    assert_eq!(info.target, Target { load_average: 1.0, memory: 0.5 });
+}
+
+#[test]
+fn annotations_stand_in_for_bounds_and_target() {
+    let info = read(ANNOTATED).unwrap().info;
+    assert_eq!(info.bounds, Bounds { min: size(250, 1024), max: size(1000, 4096) });
+    assert_eq!(info.load_window, LoadWindow::OneMinute, "as the reference");
+
+    let ours = format!(
+        "{ANNOTATED}\n\"windlass.dev/config\" = '{{\"loadAverageFractionTarget\":0.5}}'\n\
+         \"windlass.dev/paused-until\" = '1970-01-01T00:00:07Z'\n\"windlass.dev/priority\" = '7'\n"
+    );
+    let info = read(&ours).unwrap().info;
+    assert_eq!(info.load_window, LoadWindow::FifteenSeconds);
+    assert_eq!(info.target, Target { load_average: 0.5, memory: 0.75 });
+    assert_eq!((info.paused_until, info.priority), (Some(Moment::from_millis(7000)), 7));
+
+    let window = ANNOTATED.replace("[annotations]", "load_window = \"5s\"\n[annotations]");
+    assert_eq!(read(&window).unwrap().info.load_window, LoadWindow::FiveSeconds);
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let errors =
+        read("informant = 5\nmode = \"sleep\"\n[max]\ncpu = 600\nwheels = 4\n").unwrap_err();
+    let fields: Vec<_> =
+        errors.iter().map(|error| error.split([' ', ':']).next().unwrap()).collect();
+    assert_eq!(
+        fields,
+        [
+            "qmp",
+            "informant",
+            "mode",
+            "min.cpu",
+            "min.memory",
+            "max.cpu",
+            "max.memory",
+            "max.wheels"
+        ]
+    );
+}
+
+#[test]
+fn a_broken_file_is_told_what_is_wrong_with_it() {
+    let mut wrong = Vec::new();
+    for (from, to, error) in BROKEN {
+        assert!(GOOD.contains(from), "{from}");
+        match read(&GOOD.replacen(from, to, 1)) {
+            Err(errors) if errors.len() == 1 && errors[0].starts_with(error) => {}
+            other => wrong.push((*to, other)),
+        }
+    }
+    for (from, to, error) in BROKEN_ANNOTATIONS {
+        assert!(ANNOTATED.contains(from), "{from}");
+        match read(&ANNOTATED.replacen(from, to, 1)) {
+            Err(errors) if errors.iter().any(|found| found.starts_with(error)) => {}
+            other => wrong.push((*to, other)),
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_name_is_one_that_can_be_spoken() {
+    for good in ["a", "db1", "Web-2.example_x", &"x".repeat(63)] {
+        assert!(read_as(good, GOOD).is_ok(), "{good}");
+    }
+    for bad in ["", ".hidden", "-a", "a b", "a/b", "ä", "a\n", &"x".repeat(64)] {
+        let errors = read_as(bad, GOOD).unwrap_err();
+        assert!(errors[0].contains("must be 1 to 63 letters"), "{bad}: {errors:?}");
+    }
+}
+
+#[test]
+fn limits_are_where_the_table_of_keys_says() {
+    let bounds = |what: &str, with: &str| read(&GOOD.replacen(what, with, 1)).is_ok();
+    let most = |cpu: &str| read(&GOOD.replacen("cpu = 4", &format!("cpu = {cpu}"), 1)).is_ok();
+    assert!(bounds("cpu = 1", "cpu = 0.05") && !bounds("cpu = 1", "cpu = 0.049"));
+    assert!(most("512") && !most("512.001"));
+    let slots = |mib: u64| bounds("\"4GiB\"", &format!("\"{mib}MiB\""));
+    assert!(slots(65535 * 128) && !slots(65536 * 128));
+    let slot = |slot: &str, text: &str| read(&format!("memory_slot = {slot}\n{text}")).is_ok();
+    let large = GOOD.replace("\"512MiB\"", "\"64GiB\"").replace("\"4GiB\"", "\"64GiB\"");
+    assert!(slot("\"1MiB\"", GOOD) && !slot("\"1023KiB\"", GOOD) && !slot("0", GOOD));
+    assert!(slot("\"64GiB\"", &large) && !slot("\"65GiB\"", &large.replace("64", "65")));
+    let target = |target: &str| read(&format!("{GOOD}[target]\n{target}")).is_ok();
+    assert!(target("load_average = 0.001") && !target("load_average = 0"));
+    assert!(target("load_average = 1.999") && !target("load_average = 2"));
+    assert!(target("memory = 1") && !target("memory = 1.001") && !target("memory = 0.0"));
+}
+
+#[test]
+fn the_table_of_keys_is_whole() {
+    let names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+    for key in KEYS {
+        assert_eq!(names.iter().filter(|name| **name == key.name).count(), 1, "{}", key.name);
+        for text in [key.kind, key.default, key.range, key.meaning] {
+            assert!(!text.is_empty(), "{}", key.name);
+        }
+        assert!(key.meaning.ends_with('.'), "{}", key.name);
+    }
+    let unknown = read(&format!("wheels = 4\n{GOOD}")).unwrap_err();
+    for name in names {
+        assert!(unknown[0].contains(name), "{name}");
+    }
+}
+
+/// In a good file, what is replaced by what, and how the error begins.
+const BROKEN: &[(&str, &str, &str)] = &[
+    ("qmp = \"/run/vms/db1/qmp.sock\"", "", "qmp: is missing: an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"qmp.sock\"", "qmp = \"qmp.sock\": must be an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"\"", "qmp = \"\": must be an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "5", "qmp = 5: must be an absolute path of at most 107 bytes"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"/a\\u0000b\"", "qmp = \"/a\u{fffd}b\": must be an absolute"),
+    (
+        "\"/run/vms/db1/qmp.sock\"",
+        "\"/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/1234567\"",
+        "qmp = \"/123456789/123456789/123456789/123456789/123456789/12345678…: must be an absolute",
+    ),
+    ("informant = \"127.0.0.2:10301\"", "", "informant: is missing: an IP address and a port"),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2\"",
+        "informant = \"127.0.0.2\": must be an IP address and a port",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"localhost:10301\"",
+        "informant = \"localhost:10301\": must be an IP",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2:0\"",
+        "informant = \"127.0.0.2:0\": must be an IP address",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2:65536\"",
+        "informant = \"127.0.0.2:65536\": must be an IP",
+    ),
+    ("\"127.0.0.2:10301\"", "\"0.0.0.0:10301\"", "informant = \"0.0.0.0:10301\": must be an IP"),
+    (
+        "[min]",
+        "advertise = \"10.0.2.2:80\"\n[min]",
+        "advertise = \"10.0.2.2:80\": must be an IP address other",
+    ),
+    ("[min]", "advertise = \"::\"\n[min]", "advertise = \"::\": must be an IP address other"),
+    ("[min]", "metrics = 9100\n[min]", "metrics = 9100: must be an IP address and a port"),
+    ("[min]", "mode = \"Act\"\n[min]", "mode = \"Act\": must be act or observe"),
+    ("[min]", "mode = true\n[min]", "mode = true: must be act or observe"),
+    ("[min]", "policy = \"fast\"\n[min]", "policy = \"fast\": must be load-average"),
+    ("[min]", "load_window = \"30s\"\n[min]", "load_window = \"30s\": must be 5s, 15s or 1m"),
+    ("[min]", "load_window = 15\n[min]", "load_window = 15: must be 5s, 15s or 1m"),
+    ("[min]", "priority = 2147483648\n[min]", "priority = 2147483648: must be -2147483648 to"),
+    ("[min]", "priority = 1.0\n[min]", "priority = 1.0: must be -2147483648 to 2147483647"),
+    ("[min]", "priority = \"high\"\n[min]", "priority = \"high\": must be -2147483648 to"),
+    ("[min]", "memory_slot = 0\n[min]", "memory_slot = 0: must be 1MiB to 64GiB, in whole MiB"),
+    ("[min]", "memory_slot = -1\n[min]", "memory_slot = -1: must be 1MiB to 64GiB"),
+    ("[min]", "memory_slot = \"128MB\"\n[min]", "memory_slot = \"128MB\": must be 1MiB to 64GiB"),
+    ("[min]", "vcpu_removal = \"yes\"\n[min]", "vcpu_removal = \"yes\": must be true or false"),
+    ("[min]", "annotations = 3\n[min]", "annotations = 3: must be a table of texts"),
+    ("[min]", "minimum = 3\n[min]", "minimum = 3: is not a key; the keys are qmp"),
+    ("[min]", "informants = [1]\n[min]", "informants = a list: is not a key; the keys are"),
+    ("cpu = 1", "", "min.cpu: is missing: 0.05 to 512"),
+    ("cpu = 1", "cpu = 0", "min.cpu = 0: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = -1", "min.cpu = -1: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = nan", "min.cpu = NaN: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = inf", "min.cpu = inf: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = \"one\"", "min.cpu = \"one\": must be 0.05 to 512"),
+    ("cpu = 1", "cpu = 1e300", "min.cpu = 1e300: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = [1]", "min.cpu = a list: must be 0.05 to 512"),
+    ("cpu = 1", "cpus = 1\ncpu = 1", "min.cpus = 1: is not a key; the keys are"),
+    ("cpu = 4", "cpu = 513", "max.cpu = 513: must be 0.05 to 512, no less than min.cpu"),
+    ("cpu = 4", "cpu = 0.5", "max.cpu = 0.5: is below the minimum of 1"),
+    ("memory = \"512MiB\"", "", "min.memory: is missing: 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "\"500MiB\"", "min.memory = \"500MiB\": must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "0", "min.memory = 0: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "512", "min.memory = 512: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "-1", "min.memory = -1: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "5.5", "min.memory = 5.5: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "\"0.5GB\"", "min.memory = \"0.5GB\": must be 1 to 65535 whole memory slots"),
+    ("\"4GiB\"", "\"8192GiB\"", "max.memory = \"8192GiB\": must be 1 to 65535 whole memory slots"),
+    ("\"4GiB\"", "\"128MiB\"", "max.memory = 128MiB: is below the minimum of 512MiB"),
+    (
+        "\"4GiB\"",
+        "\"99999999999999999999TiB\"",
+        "max.memory = \"99999999999999999999TiB\": must be",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = 0",
+        "target.load_average = 0: must be above 0",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = 2.0",
+        "target.load_average = 2.0: must be above",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = nan",
+        "target.load_average = NaN: must be above",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = \"0.9\"",
+        "target.load_average = \"0.9\": must be",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nmemory = 75",
+        "target.memory = 75: must be above 0, at most 1",
+    ),
+    ("\"4GiB\"", "\"4GiB\"\n[target]\nmem = 0.5", "target.mem = 0.5: is not a key; the keys are"),
+    ("[min]", "target = 0.9\n[min]", "target = 0.9: must be a table"),
+];
+
+const BROKEN_ANNOTATIONS: &[(&str, &str, &str)] = &[
+    (
+        "[annotations]",
+        "min = { cpu = 1 }\n[annotations]",
+        "min.cpu = 1: must not stand beside annotations",
+    ),
+    (
+        "[annotations]",
+        "target = { memory = 0.5 }\n[annotations]",
+        "target.memory = 0.5: must not stand beside annotations",
+    ),
+    (
+        "[annotations]",
+        "priority = 1\n[annotations]\n\"windlass.dev/priority\" = '2'",
+        "annotations.windlass.dev/priority: must not stand beside priority",
+    ),
+    (
+        "[annotations]",
+        "load_window = \"5s\"\n[annotations]\n\"windlass.dev/config\" = '{\"loadWindow\":\"1m\"}'",
+        "annotations.windlass.dev/config: must not stand beside load_window",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/mode\" = 3",
+        "annotations.windlass.dev/mode = 3: must be a text",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/mode\" = 'off'",
+        "annotations.windlass.dev/mode = \"off\": must be act or observe",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/limits\" = '{}'",
+        "annotations.windlass.dev/limits: is no annotation of ours, which are windlass.dev/bounds",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/paused-until\" = 'noon'",
+        "annotations.windlass.dev/paused-until = \"noon\": must be a time, as 2026",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/priority\" = '1.5'",
+        "annotations.windlass.dev/priority = \"1.5\": must be a whole number",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/bounds\" = '{\"max\":{\"memory\":\"1Gi\"}}'",
+        "annotations.windlass.dev/bounds.max.memory = \"1Gi\": must be under a key that we know",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '{\"target\":0.5}'",
+        "annotations.windlass.dev/config.target = 0.5: must be under a key that we know",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '{\"loadWindow\":\"10m\"}'",
+        "annotations.windlass.dev/config.loadWindow = 10m: must be 5s, 15s or 1m",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"autoscaling.neon.tech/config\" = '{\"loadAverageFractionTarget\":2}'",
+        "annotations.autoscaling.neon.tech/config.loadAverageFractionTarget = 2: must be above 0",
+    ),
+    (
+        "\"4Gi\"",
+        "\"4G\"",
+        "annotations.autoscaling.neon.tech/bounds.max.mem = 3.73GiB: must be 1 to 65535 whole",
+    ),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":0,",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = 0: must be 0.05 to 512",
+    ),
+    ("\"cpu\":1,", "", "annotations.autoscaling.neon.tech/bounds.max.cpu: is missing"),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":\"NaN\",",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = \"NaN\": must be a quantity",
+    ),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":0.1,",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = 0.1: is below the minimum of 0.25",
+    ),
+    (
+        "{\"min\"",
+        "[{\"min\"",
+        "annotations.autoscaling.neon.tech/bounds = [{\"min\":{\"cpu\":\"250m\",\"mem\":\"1Gi\"},",
+    ),
+    (
+        "\"autoscaling.neon.tech/bounds\"",
+        "\"autoscaling.neon.tech/bonds\"",
+        "annotations.windlass.dev/bounds.min.cpu: is missing: neither windlass.dev/bounds nor",
+    ),
+];
+
+fn read(text: &str) -> Result<VmFile, Vec<String>> {
+    read_as("db1", text)
+}
+
+fn read_as(stem: &str, text: &str) -> Result<VmFile, Vec<String>> {
+    let text: VmFileText = toml::from_str(text).unwrap();
+    VmFile::from_text(stem, text).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+fn size(milli: u64, mib: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_mib(mib) }
+}
