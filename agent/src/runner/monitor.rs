@@ -16,6 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tracing::debug;
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
@@ -25,6 +26,9 @@ use windlass_protocol::{Capabilities, Peer, Resize};
 /// Between attempts to attach. Its end is how soon a VM that comes back is found.
 const ATTACHING: Backoff =
     Backoff { first: Duration::from_millis(200), longest: Duration::from_secs(2) };
+
+/// A connection that did not last this long was as good as none: the next attempt waits longer.
+const LASTING: Duration = Duration::from_secs(5);
 
 /// Requests without an answer, in a row, after which the connection is made anew.
 const SILENCES: u32 = 3;
@@ -39,8 +43,9 @@ pub(crate) struct Monitor<A: Attach> {
     attach: Arc<A>,
     seed: u64,
     state: State<A::Driver>,
-    /// Attempts to attach that failed, in a row.
+    /// Attempts to attach that failed, or did not last, in a row.
     attempts: u32,
+    attached_at: Option<Instant>,
     /// Requests that were not answered, in a row.
     silences: u32,
     /// A look was asked for, and starts when it can.
@@ -98,6 +103,7 @@ impl<A: Attach> Monitor<A> {
             seed,
             state: State::Between,
             attempts: 0,
+            attached_at: None,
             silences: 0,
             look_wanted: false,
             disregarded: false,
@@ -171,7 +177,7 @@ impl<A: Attach> Monitor<A> {
     ) -> Happening {
         match result {
             Ok((driver, notices)) => {
-                (self.attempts, self.silences) = (0, 0);
+                (self.attached_at, self.silences) = (Some(Instant::now()), 0);
                 let capabilities = driver.capabilities();
                 self.state = State::Idle { driver, notices };
                 self.look_if_wanted();
@@ -229,11 +235,11 @@ impl<A: Attach> Monitor<A> {
     }
 
     fn not_there(&mut self, error: DriverError) -> Happening {
-        self.attempts = self.attempts.saturating_add(1);
-        self.attach_after_rest();
+        // A VM that went away after a while is soon looked for again; one that was not there,
+        // after a longer and longer wait.
+        self.attach_again();
         let looked = std::mem::take(&mut self.look_wanted);
         if matches!(error, DriverError::Gone { .. }) {
-            self.disregarded = false;
             return Happening::Gone(error);
         }
         if looked {
@@ -249,7 +255,9 @@ impl<A: Attach> Monitor<A> {
     }
 
     fn attach_again(&mut self) {
-        (self.attempts, self.silences, self.disregarded) = (0, 0, false);
+        let lasted = self.attached_at.take().is_some_and(|since| since.elapsed() >= LASTING);
+        self.attempts = if lasted { 0 } else { self.attempts.saturating_add(1) };
+        (self.silences, self.disregarded) = (0, false);
         self.attach_after_rest();
     }
 
@@ -309,3 +317,6 @@ async fn carry_out<D: Driver>(mut driver: D, wanted: Wanted) -> (D, Result<Event
 fn failed(failure: Failure) -> Event {
     Event::Failed(Peer::Hypervisor, failure)
 }
+
+#[cfg(test)]
+mod tests;

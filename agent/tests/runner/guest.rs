@@ -135,7 +135,7 @@ async fn answer(State(guest): State<Guest>, uri: Uri, body: Bytes) -> (StatusCod
         Manner::Stalls => std::future::pending().await,
         Manner::Refuses(status) => (StatusCode::from_u16(status).unwrap(), "no".to_owned()),
         Manner::Lies(text) => (StatusCode::OK, text.to_owned()),
-        Manner::Babbles => (StatusCode::OK, "windlass_load 1\n".repeat(400_000)),
+        Manner::Babbles => (StatusCode::OK, "windlass_load 1\n".repeat(100_000)),
     }
 }
 

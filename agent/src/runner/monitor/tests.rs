@@ -1,0 +1,140 @@
+//! Connections that are made, lost and made again, with time paused.
+
+use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass_drivers::fake::{FakeDriver, FakeVm, Lost};
+use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, Seen, ShrinkCpu};
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_never_lasts_is_not_made_in_a_hot_loop() {
+    let (flapping, made) = (Flapping::new(), Flapping::made);
+    let mut monitor = Monitor::new(flapping.clone(), 7);
+    let minute = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            monitor.next().await;
+        }
+    });
+    assert!(minute.await.is_err());
+    assert!((20..60).contains(&made(&flapping)), "{} in a minute", made(&flapping));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_lasted_is_made_again_at_once() {
+    let vm = vm();
+    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    let quiet = tokio::time::timeout(LASTING, monitor.next()).await;
+    assert!(quiet.is_err());
+    vm.hang_up();
+    let started = Instant::now();
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    assert!(started.elapsed() < ATTACHING.first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_request_has_one_answer_also_when_its_connection_is_lost() {
+    let vm = vm();
+    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    vm.lose_next_answer(Lost::Undone);
+    monitor.start(Wanted::Look);
+    assert!(no_answer(&monitor.next().await));
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    monitor.start(Wanted::Look);
+    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_connection_a_look_waits_for_it_and_a_resize_is_certainly_not_done() {
+    let vm = vm();
+    vm.set_taken(true);
+    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    let resize = Resize::Cpu(MilliCpu::from_cores(2));
+    monitor.start(Wanted::Resize(resize));
+    let refused = Event::Failed(Peer::Hypervisor, Failure::Refused(UNCONNECTED));
+    assert!(matches!(monitor.next().await, Happening::Answered(event) if event == refused));
+    monitor.start(Wanted::Look);
+    assert!(matches!(monitor.next().await, Happening::Unreachable(_)));
+    assert!(no_answer(&monitor.next().await));
+    monitor.start(Wanted::Look);
+    vm.set_taken(false);
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+    assert_eq!(vm.asked(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_waits_for_is_not_reported() {
+    let vm = vm();
+    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    monitor.start(Wanted::Resize(Resize::Cpu(MilliCpu::from_cores(2))));
+    monitor.disregard();
+    monitor.start(Wanted::Look);
+    let mut heard = Vec::new();
+    while let Ok(happening) = tokio::time::timeout(LASTING, monitor.next()).await {
+        heard.push(happening);
+    }
+    let answers: Vec<_> = heard.iter().filter(|h| matches!(h, Happening::Answered(_))).collect();
+    assert!(matches!(answers[..], [Happening::Answered(Event::Seen(_))]), "{heard:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_is_heard_while_an_answer_is_held_back() {
+    let vm = vm();
+    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    vm.hold();
+    monitor.start(Wanted::Look);
+    assert!(tokio::time::timeout(LASTING, monitor.next()).await.is_err());
+    vm.reset();
+    assert!(matches!(monitor.next().await, Happening::Noticed(Notice::Reset)));
+    vm.let_go();
+    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+}
+
+fn no_answer(happening: &Happening) -> bool {
+    let failed = Event::Failed(Peer::Hypervisor, Failure::NoAnswer);
+    matches!(happening, Happening::Answered(event) if *event == failed)
+}
+
+/// Accepts every connection, and ends it at once.
+struct Flapping {
+    vm: FakeVm,
+    made: AtomicUsize,
+}
+
+impl Flapping {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { vm: vm(), made: AtomicUsize::new(0) })
+    }
+
+    fn made(this: &Arc<Self>) -> usize {
+        this.made.load(Ordering::Relaxed)
+    }
+}
+
+impl Attach for Flapping {
+    type Driver = FakeDriver;
+
+    async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        let attached = self.vm.attach().await;
+        self.vm.hang_up();
+        attached
+    }
+}
+
+fn vm() -> FakeVm {
+    let size = |cores, mib| Resources::new(MilliCpu::from_cores(cores), Bytes::from_mib(mib));
+    let capabilities = Capabilities {
+        cpu_step: MilliCpu::from_cores(1),
+        memory_step: Bytes::from_mib(2),
+        shrink_cpu: ShrinkCpu::Parking,
+        shrink_memory: true,
+        min: size(1, 256),
+        max: size(4, 1024),
+    };
+    let memory = MemorySeen { boot: Bytes::from_mib(256), ..MemorySeen::default() };
+    FakeVm::new(capabilities, Seen { plugged: MilliCpu::from_cores(1), memory })
+}
