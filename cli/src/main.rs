@@ -1,2 +1,7 @@
-//! (to be written)
-fn main() {}
+//! The program `windlass`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    windlass_cli::run::main()
+}

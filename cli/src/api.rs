@@ -1,0 +1,153 @@
+//! What is said over the host's socket, as JSON over HTTP.
+//!
+//! | method and path | body | answer |
+//! |---|---|---|
+//! | `GET /v1/state` | | `HostStatus` of the protocol crate |
+//! | `GET /v1/host` | | [`HostFacts`] |
+//! | `GET /v1/problems` | | a list of [`Report`](crate::problem::Report) |
+//! | `GET /v1/vms` | | a list of [`VmEntry`] |
+//! | `GET /v1/explain/{vm}` | | [`Explained`](crate::explain::Explained) |
+//! | `POST /v1/freeze`, `/v1/thaw` | none | [`Done`] |
+//! | `POST /v1/vm/{vm}/release` | [`Release`] | [`Done`] |
+//! | `POST /v1/vm/{vm}/pause` | [`Pause`] | [`Done`] |
+//! | `POST /v1/vm/{vm}/resume` | none | [`Done`] |
+//! | `GET /v1/vm/{vm}/findings` | | [`VmFindings`] |
+//! | `POST /v1/check` | [`Check`] | [`Checked`] |
+//!
+//! A refusal is [`Refusal`] with a status that says whose fault it is. CPUs are thousandths of
+//! a vCPU, memory is bytes, moments are milliseconds since 1970, except where a text is said.
+//! Requests are read strictly: a field that is not known is an error that names it.
+
+use crate::problem::{Problem, Report};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use windlass_drivers_qemu::check::Finding;
+use windlass_protocol::status::VmStatus;
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+
+/// What a host is, for as long as its process lives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostFacts {
+    /// Release of Windlass.
+    pub version: String,
+    /// When it started.
+    pub started: Moment,
+    /// The file it was configured by.
+    pub config: PathBuf,
+    /// Where it looks for VM files.
+    pub vms_dir: PathBuf,
+    /// Where it keeps what survives a restart.
+    pub state_dir: PathBuf,
+    /// Where `/livez`, `/readyz` and `/metrics` are served.
+    pub admin: String,
+}
+
+/// A VM that the host knows, whether or not it is managed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmEntry {
+    /// Which VM.
+    pub name: VmName,
+    /// How it stands.
+    pub state: VmState,
+    /// Its file, if it has one.
+    pub file: Option<PathBuf>,
+    /// The path of its monitor, if one is known.
+    pub monitor: Option<PathBuf>,
+    /// The most that it may have, as far as is known.
+    pub size: Option<Resources>,
+    /// Until when it is paused.
+    pub paused_until: Option<Moment>,
+    /// What is wrong with its file.
+    pub problems: Vec<Problem>,
+}
+
+/// How a VM stands with the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VmState {
+    /// It follows its load, or is watched.
+    Managed,
+    /// Its file was never valid; nothing is done.
+    Invalid,
+    /// A person let go of it; it stays in the books until its hypervisor is gone.
+    Released,
+    /// Its file is gone; it stays in the books until its hypervisor is gone.
+    Removed,
+}
+
+/// A size to let go of a VM with. An axis that is absent keeps what the VM has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// Thousandths of a vCPU.
+    #[serde(default)]
+    pub cpu: Option<MilliCpu>,
+    /// Bytes.
+    #[serde(default)]
+    pub mem: Option<Bytes>,
+}
+
+/// Until when a VM is to keep its size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    /// RFC 3339, with an offset.
+    pub until: String,
+}
+
+/// A VM file to be checked, before it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// The name that the VM is to have; the file's stem.
+    pub name: String,
+    /// The file's content.
+    pub text: String,
+}
+
+/// What the host thinks of a VM file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checked {
+    /// What makes it invalid; empty if it is valid.
+    pub problems: Vec<Problem>,
+    /// What is allowed and probably not meant.
+    pub warnings: Vec<Problem>,
+    /// Where the file belongs.
+    pub path: PathBuf,
+    /// Whether a file stands there already.
+    pub exists: bool,
+}
+
+/// What can and cannot scale in a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VmFindings {
+    /// Which VM.
+    pub vm: VmName,
+    /// When its hypervisor was looked at.
+    pub at: Moment,
+    /// What its hypervisor says.
+    pub findings: Vec<Finding>,
+    /// The VM at this moment; absent while it is not there, or not managed.
+    pub status: Option<VmStatus>,
+}
+
+/// What an order led to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// In a sentence.
+    pub message: String,
+    /// Whether anything is different from before.
+    pub changed: bool,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// Which of a few kinds: `bad-request`, `unknown-vm`, …
+    pub code: String,
+    /// In a sentence that names the field, the value and the limit.
+    pub message: String,
+}
+
+/// What is wrong with files, and with the node.
+pub type Reports = Vec<Report>;

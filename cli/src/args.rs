@@ -1,0 +1,100 @@
+//! The command line: every command, its options, and an example of each.
+
+use crate::out::Output;
+use crate::{command, demo, host};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Where a host serves its socket unless told otherwise.
+pub const DEFAULT_SOCKET: &str = "/run/windlass/host.sock";
+
+/// Sizes running VMs by their load: vCPUs and memory, within seconds, never beyond the node.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, max_term_width = 100, after_help = EXAMPLES, after_long_help = LONG)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Watch real guests follow their load, on this machine, in a few minutes.
+    Demo(demo::Args),
+    /// Run Windlass on this host: an agent and the books, in one process.
+    Host(host::Args),
+    /// Show every VM live: load, goal, permit, size, and what each waits for.
+    Top(command::top::Args),
+    /// Say why a VM has the size that it has: each decision of the last hour in a sentence.
+    Explain(command::explain::Args),
+    /// Add, list, check, release and remove VMs.
+    Vm(command::vm::Args),
+    /// Keep one VM at its size for a while.
+    Pause(command::pause::PauseArgs),
+    /// Let a paused VM follow its load again.
+    Resume(command::pause::ResumeArgs),
+    /// Keep every VM of the host at its size, also after a restart, until `thaw`.
+    Freeze(command::freeze::Args),
+    /// Let the VMs of a frozen host follow their load again.
+    Thaw(command::freeze::Args),
+    /// Check a host.toml or a VM file without using it: names field, value and limit.
+    Check(command::check::Args),
+    /// Print a completion script for a shell.
+    Completions(command::completions::Args),
+}
+
+/// How a running host is reached.
+#[derive(Debug, Args)]
+pub struct Connection {
+    /// The host's socket; access to it is a matter of file permissions.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", default_value = DEFAULT_SOCKET)]
+    pub socket: PathBuf,
+}
+
+/// How the answer is written.
+#[derive(Debug, Args)]
+pub struct Format {
+    /// For people, or for programs.
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  windlass demo                                  see it work, with nothing set up
+  windlass host --config /etc/windlass/host.toml run it here
+  windlass vm add db1 --file db1.toml            let a VM follow its load
+  windlass top                                   look at all VMs
+  windlass explain db1                           why has db1 this size, and what does it wait for?
+  windlass freeze                                stop everything where it is
+
+`windlass help COMMAND` has more examples; `windlass --help` explains the words.";
+
+const LONG: &str = "\
+How it works:
+  Each guest runs windlass-informant, which reports its load. `windlass host` computes a *goal*
+  from it, asks the *books* for a *permit* before a VM grows, and asks the guest for its
+  *consent* before memory is taken. It attaches to running VMs by their QMP monitor; it never
+  starts or stops one.
+
+Examples:
+  windlass demo
+  windlass host --config /etc/windlass/host.toml
+  windlass check /etc/windlass/host.toml /etc/windlass/vms.d/db1.toml
+  windlass vm add db1 --file db1.toml
+  windlass top
+  windlass top --output json | jq '.vms[].upper'
+  windlass explain db1
+  windlass pause db1 --for 2h
+  windlass freeze
+
+Exit codes:
+  0   done
+  1   the host refused, or what was checked does not hold
+  64  the command line makes no sense
+  65  a file is invalid; every problem is named with field, value and limit
+  66  there is no such file or VM
+  69  no host answers at the socket
+  73  something could not be written
+  77  this user may not";

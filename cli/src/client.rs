@@ -1,0 +1,146 @@
+//! The command line as a client of the host's socket.
+//!
+//! What can be told apart is told apart: no socket, a socket that nobody serves, a socket
+//! that this user may not open, a host that refuses. Every request has a deadline.
+
+use crate::api::Refusal;
+use crate::failure::Failure;
+use axum::http::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use windlass_kit::client::{Address, Ask, ask};
+
+/// A host answers from what it knows; the longest wait is for a slow disk.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// An hour of decisions of one VM takes about a megabyte.
+const LARGEST: usize = 64 << 20;
+
+/// A connection to a running host.
+#[derive(Clone, Debug)]
+pub struct Client {
+    socket: PathBuf,
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client of the host at this socket, which was just seen to answer.
+    ///
+    /// # Errors
+    /// Nobody serves the socket, or this user may not open it.
+    pub fn to(socket: &Path) -> Result<Self, Failure> {
+        UnixStream::connect(socket).map_err(|error| unreachable(socket, &error))?;
+        Ok(Self { socket: socket.to_path_buf() })
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// The host does not answer, or refuses.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.ask(Ask::new(Method::GET, path, "")).await
+    }
+
+    /// Orders something.
+    ///
+    /// # Errors
+    /// The host does not answer, or refuses.
+    pub async fn post<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Failure> {
+        let body = serde_json::to_vec(body)
+            .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
+        self.ask(Ask::new(Method::POST, path, body)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: Ask) -> Result<T, Failure> {
+        let request = request.within(DEADLINE).at_most(LARGEST);
+        let answer = ask(&Address::Unix(self.socket.clone()), request).await.map_err(|error| {
+            Failure::Unreachable { socket: self.socket.clone(), why: chain(&error) }
+        })?;
+        if !(200..300).contains(&answer.status) {
+            return Err(refused(answer.status, &answer.body));
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            Failure::Failed(format!(
+                "the host's answer is not understood (another release?): {error}"
+            ))
+        })
+    }
+}
+
+/// Runs one command's requests to their end.
+///
+/// # Errors
+/// What the command says, or that no runtime could be had.
+pub fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?
+        .block_on(work)
+}
+
+/// The path of a VM's endpoint. `db1` and `default/db1` are the same VM.
+///
+/// # Errors
+/// This cannot be the name of a VM.
+pub fn vm_path(prefix: &str, vm: &str, suffix: &str) -> Result<String, Failure> {
+    let name = vm.strip_prefix("default/").unwrap_or(vm);
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(Failure::Usage(format!(
+            "`{vm}` is no name of a VM: letters, digits, `-`, `_` and `.` only"
+        )));
+    }
+    Ok(format!("{prefix}/{name}{suffix}"))
+}
+
+fn unreachable(socket: &Path, error: &std::io::Error) -> Failure {
+    let kind = error.kind();
+    if kind == ErrorKind::PermissionDenied {
+        return Failure::Forbidden(format!(
+            "{}: permission denied; be root, or a member of group windlass",
+            socket.display()
+        ));
+    }
+    let why = if kind == ErrorKind::NotFound {
+        "there is no such socket; is `windlass host` running?".to_owned()
+    } else if kind == ErrorKind::ConnectionRefused {
+        "the socket is there and nobody serves it; did `windlass host` end?".to_owned()
+    } else {
+        error.to_string()
+    };
+    Failure::Unreachable { socket: socket.to_path_buf(), why }
+}
+
+fn refused(status: u16, body: &[u8]) -> Failure {
+    let message = serde_json::from_slice::<Refusal>(body).map_or_else(
+        |_| format!("the host answered {status}: {}", String::from_utf8_lossy(body).trim()),
+        |refusal| refusal.message,
+    );
+    match status {
+        404 => Failure::Missing(message),
+        422 => Failure::Invalid(message),
+        _ => Failure::Refused(message),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

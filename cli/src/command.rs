@@ -1,0 +1,9 @@
+//! The commands that look at a host or change it, one module each.
+
+pub mod check;
+pub mod completions;
+pub mod explain;
+pub mod freeze;
+pub mod pause;
+pub mod top;
+pub mod vm;

@@ -1,0 +1,166 @@
+//! `windlass check`: what is wrong with a file, before it is used.
+
+use crate::args::Format;
+use crate::failure::Failure;
+use crate::host::config::HostConfig;
+use crate::host::keys::{HOST_KEYS, Key, VM_KEYS};
+use crate::host::vm_text;
+use crate::out::{self, Output};
+use crate::problem::{Problem, Report};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Options of `windlass check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A file with a `qmp` or `informant` key, or one in a folder that ends in `vms.d`, is read as a VM
+file; every other as host.toml. All problems of a file are named together, each with the field,
+what stands there, and what may stand there. The exit code is 65 if a file is invalid, 66 if
+there is none.
+
+Nothing is asked of a running host: whether two VM files fit together, and fit the node, is
+checked by `windlass vm add` and shown by `windlass vm list`.
+
+Examples:
+  windlass check /etc/windlass/host.toml
+  windlass check /etc/windlass/vms.d/*.toml
+  windlass check db1.toml --kind vm
+  windlass check --keys")]
+pub struct Args {
+    /// host.toml or VM files.
+    #[arg(value_name = "FILE", required_unless_present = "keys")]
+    pub files: Vec<PathBuf>,
+    /// Read every file as this kind.
+    #[arg(long, value_enum)]
+    pub kind: Option<Kind>,
+    /// List every key of both kinds of file: default, range, meaning.
+    #[arg(long, conflicts_with_all = ["files", "kind"])]
+    pub keys: bool,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// What a file is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A host.
+    Host,
+    /// A VM of a host.
+    Vm,
+}
+
+/// The verdict on one file.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    file: PathBuf,
+    kind: Kind,
+    problems: Vec<Problem>,
+}
+
+/// The tables of keys.
+#[derive(Debug, Serialize)]
+struct Keys {
+    host: Vec<KeyRow>,
+    vm: Vec<KeyRow>,
+}
+
+/// A [`Key`] for programs.
+#[derive(Debug, Serialize)]
+struct KeyRow {
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    range: &'static str,
+    meaning: &'static str,
+}
+
+/// Checks the files.
+///
+/// # Errors
+/// A file is invalid, or is not there.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.keys {
+        return keys(args.format.output);
+    }
+    let verdicts: Vec<Verdict> =
+        args.files.iter().map(|file| verdict(file, args.kind)).collect::<Result<_, _>>()?;
+    if args.format.output == Output::Json {
+        out::json(&verdicts)?;
+    }
+    let mut broken = Vec::new();
+    for verdict in &verdicts {
+        let subject = verdict.file.display().to_string();
+        if verdict.problems.is_empty() {
+            if args.format.output == Output::Text {
+                out::text(&format!("{subject}: valid\n"))?;
+            }
+        } else {
+            let problems = verdict.problems.clone();
+            broken.push(Report { subject, problems, meanwhile: String::new() }.to_string());
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(Failure::Invalid(broken.join("\n"))) }
+}
+
+fn verdict(file: &Path, kind: Option<Kind>) -> Result<Verdict, Failure> {
+    let text = match vm_text::read(file) {
+        Ok(text) => text,
+        Err(None) => {
+            return Err(Failure::Missing(format!("{}: there is no such file", file.display())));
+        }
+        Err(Some(problem)) => {
+            let kind = kind.unwrap_or(Kind::Host);
+            return Ok(Verdict { file: file.to_path_buf(), kind, problems: vec![problem] });
+        }
+    };
+    let kind = kind.unwrap_or_else(|| guess(file, &text));
+    let problems = match kind {
+        Kind::Host => HostConfig::from_text(&text).err(),
+        Kind::Vm => {
+            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+            vm_text::parse(&stem.unwrap_or_default(), &text).err()
+        }
+    };
+    Ok(Verdict { file: file.to_path_buf(), kind, problems: problems.unwrap_or_default() })
+}
+
+/// By its folder, or by a key that only a VM file has, also where its syntax is broken.
+fn guess(file: &Path, text: &str) -> Kind {
+    let folder = file.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let of_a_vm = |line: &str| {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        matches!(key, "qmp" | "informant")
+    };
+    if folder.is_some_and(|name| name.ends_with("vms.d")) || text.lines().any(of_a_vm) {
+        Kind::Vm
+    } else {
+        Kind::Host
+    }
+}
+
+fn keys(output: Output) -> Result<(), Failure> {
+    match output {
+        Output::Json => out::json(&Keys { host: rows(HOST_KEYS), vm: rows(VM_KEYS) }),
+        Output::Text => {
+            let mut text = String::new();
+            for (file, keys) in [("host.toml", HOST_KEYS), ("vms.d/VM.toml", VM_KEYS)] {
+                text.push_str(&format!("{file}\n"));
+                for Key { name, kind, default, range, meaning } in keys {
+                    text.push_str(&format!(
+                        "  {name}: {kind}\n      {meaning}\n      default: {default}; range: {range}\n"
+                    ));
+                }
+            }
+            out::text(&text)
+        }
+    }
+}
+
+fn rows(keys: &[Key]) -> Vec<KeyRow> {
+    let row = |key: &Key| {
+        let Key { name, kind, default, range, meaning } = *key;
+        KeyRow { name, kind, default, range, meaning }
+    };
+    keys.iter().map(row).collect()
+}

@@ -1,0 +1,82 @@
+//! `windlass pause` and `windlass resume`: one VM keeps its size for a while.
+
+use super::freeze::say;
+use crate::api::Pause;
+use crate::args::{Connection, Format};
+use crate::client::{self, Client};
+use crate::failure::Failure;
+use jiff::{SignedDuration, Timestamp};
+
+/// Options of `windlass pause`.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("end").required(true)), after_help = "\
+A paused VM is still watched, and counts in the books with what it has. The pause survives a
+restart of the host.
+
+Examples:
+  windlass pause db1 --for 2h
+  windlass pause db1 --for 1h30m
+  windlass pause db1 --until 2026-12-24T18:00:00Z
+  windlass pause db1 --until 2026-12-24T18:00:00+01:00")]
+pub struct PauseArgs {
+    /// Which VM.
+    pub vm: String,
+    /// Until this moment (RFC 3339, with an offset).
+    #[arg(long, value_name = "TIME", group = "end")]
+    pub until: Option<Timestamp>,
+    /// For this long: `90s`, `15m`, `2h`, `1h30m`.
+    #[arg(long = "for", value_name = "SPAN", group = "end", value_parser = span)]
+    pub span: Option<SignedDuration>,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Options of `windlass resume`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  windlass resume db1")]
+pub struct ResumeArgs {
+    /// Which VM.
+    pub vm: String,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Pauses a VM.
+///
+/// # Errors
+/// The moment is not in the future, or the host does not answer, or refuses.
+pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
+    let now = Timestamp::now();
+    let end = match (args.until, args.span) {
+        (Some(until), _) => Ok(until),
+        (None, Some(span)) => now.checked_add(span),
+        (None, None) => return Err(Failure::Usage("say --until or --for".to_owned())),
+    }
+    .map_err(|error| Failure::Usage(format!("this is too far away: {error}")))?;
+    if end <= now {
+        return Err(Failure::Usage(format!("--until {end} is not in the future; it is {now:.0}")));
+    }
+    let path = client::vm_path("/v1/vm", &args.vm, "/pause")?;
+    let client = Client::to(&args.connection.socket)?;
+    let body = Pause { until: end.to_string() };
+    say(client::run(client.post(&path, &body))?, args.format.output)
+}
+
+/// Ends the pause of a VM.
+///
+/// # Errors
+/// The host does not answer, or refuses.
+pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+    let path = client::vm_path("/v1/vm", &args.vm, "/resume")?;
+    let client = Client::to(&args.connection.socket)?;
+    say(client::run(client.post(&path, &()))?, args.format.output)
+}
+
+fn span(text: &str) -> Result<SignedDuration, String> {
+    let span: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    if span.is_positive() { Ok(span) } else { Err("must be longer than nothing".to_owned()) }
+}

@@ -1,0 +1,100 @@
+//! `windlass vm`: which VMs a host has, and changes to that.
+//!
+//! `add` and `remove` write and delete the file as the calling user, after the host has
+//! checked what it says; everything else is asked of the host.
+
+mod add;
+mod check;
+mod list;
+
+use super::freeze::say;
+use crate::api::Release;
+use crate::args::{Connection, Format};
+use crate::client::{self, Client};
+use crate::failure::Failure;
+use windlass_protocol::{Bytes, MilliCpu};
+
+/// Options of `windlass vm`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  windlass vm add db1 --file db1.toml
+  windlass vm add db1 --qmp /run/vms/db1/qmp.sock --informant 127.0.0.2:10301 \\
+      --min 1/512MiB --max 4/4GiB
+  windlass vm list
+  windlass vm check db1
+  windlass vm release db1 --cpu 2 --memory 1GiB
+  windlass vm remove db1")]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Let Windlass manage a VM: writes its file, after the host has checked it.
+    Add(add::Args),
+    /// List the VMs that the host knows, and what is wrong with their files.
+    List(list::Args),
+    /// Say what can and cannot scale in a VM, and why.
+    Check(check::Args),
+    /// Give a VM a size and let go of it; it stays in the books until it ends.
+    Release(ReleaseArgs),
+    /// Stop managing a VM: deletes its file; it stays in the books until it ends.
+    Remove(RemoveArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a size it keeps what it has. Windlass holds on until the VM has the size, or a minute has
+passed. `windlass resume VM` takes it back.
+
+Examples:
+  windlass vm release db1
+  windlass vm release db1 --cpu 2 --memory 1GiB")]
+struct ReleaseArgs {
+    /// Which VM.
+    vm: String,
+    /// vCPUs to let it go with.
+    #[arg(long, value_name = "N", value_parser = crate::host::amount::cpu)]
+    cpu: Option<MilliCpu>,
+    /// Memory to let it go with: `1GiB`, `512MiB`.
+    #[arg(long, value_name = "SIZE", value_parser = crate::host::amount::memory)]
+    memory: Option<Bytes>,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  windlass vm remove db1")]
+struct RemoveArgs {
+    /// Which VM.
+    vm: String,
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    format: Format,
+}
+
+/// Runs one of the commands about VMs.
+///
+/// # Errors
+/// As the command says.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        Command::Add(args) => add::run(args),
+        Command::List(args) => list::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Release(args) => release(args),
+        Command::Remove(args) => add::remove(&args.vm, &args.connection, args.format.output),
+    }
+}
+
+fn release(args: &ReleaseArgs) -> Result<(), Failure> {
+    let path = client::vm_path("/v1/vm", &args.vm, "/release")?;
+    let client = Client::to(&args.connection.socket)?;
+    let body = Release { cpu: args.cpu, mem: args.memory };
+    say(client::run(client.post(&path, &body))?, args.format.output)
+}

@@ -1,0 +1,199 @@
+//! The demo: real guests follow their load on this machine, and the laws are checked from
+//! outside.
+//!
+//! [`stage`] boots guests by the lab and starts this program as `windlass host`; [`player`]
+//! plays the [`script`] to them while [`sampler`] writes a [`recording`]. When it is over,
+//! [`laws`] judges the recording and [`crate::report`] draws it. Everything but `stage`,
+//! `sampler`, `player` and `screen` is a function of data.
+
+mod arrival;
+pub(crate) mod laws;
+mod picture;
+mod player;
+pub mod reasons;
+pub(crate) mod recording;
+#[cfg(test)]
+pub(crate) mod rehearsal;
+mod sampler;
+mod screen;
+pub mod script;
+mod stage;
+mod summary;
+mod told;
+mod view;
+mod waits;
+
+use crate::explain::{Explained, page};
+use crate::failure::Failure;
+use crate::{client, out, report};
+use recording::{Recording, Track};
+use script::{SCRIPT, Script};
+use stage::{Stage, chain};
+use std::fs;
+use std::path::{Path, PathBuf};
+use windlass_kit::clock::Clock;
+use windlass_kit::tasks::Tasks;
+use windlass_lab::Lab;
+use windlass_protocol::VmName;
+
+/// Options of `windlass demo`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    /// Where the report is written: one HTML page that needs nothing else.
+    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    report: PathBuf,
+    /// Draw the live view as it was in contention, as SVG.
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
+    /// Write the reasons of all decisions, in order.
+    #[arg(long, value_name = "FILE")]
+    reasons: Option<PathBuf>,
+    /// Write everything that was seen, as JSON.
+    #[arg(long, value_name = "FILE")]
+    recording: Option<PathBuf>,
+    /// Plain lines, also on a terminal.
+    #[arg(long)]
+    plain: bool,
+}
+
+const HELP: &str = "\
+Three real guests on a pretend node with room for less than they all want: load rises, there is
+contention, one takes memory in a burst, everything falls. Takes about two minutes once QEMU, a
+kernel and the programs for the guests are there; they are fetched and built first if they are
+not. Exits with 1 if a law was broken or a VM did not get where it should.
+
+Examples:
+  windlass demo
+  windlass demo --report /tmp/report.html --plain";
+
+/// Plays, judges, and reports.
+///
+/// # Errors
+/// A law was broken, a VM did not get where it should, or the demo could not be played.
+pub fn run(args: Args) -> Result<(), Failure> {
+    out::text("Looking for QEMU, a kernel and the programs for the guests.\n")?;
+    let lab = Lab::prepared().map_err(|error| Failure::Failed(chain(&error)))?;
+    client::run(async {
+        let tasks = Tasks::default();
+        windlass_kit::signal::stop_on_signal(&tasks)
+            .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
+        let stopping = tasks.stopping();
+        tokio::select! {
+            over = perform(&args, &lab) => over,
+            () = stopping.cancelled() => {
+                Err(Failure::Failed("stopped; guests and host are gone".to_owned()))
+            }
+        }
+    })
+}
+
+async fn perform(args: &Args, lab: &Lab) -> Result<(), Failure> {
+    let script = &SCRIPT;
+    out::text(&format!("Booting {} guests.\n", script.players.len()))?;
+    let mut stage = Stage::set_up(script, lab).await?;
+    let clock = Clock::system();
+    let shared = sampler::Shared::new(empty(script, clock));
+    let looking = sampler::start(&shared, stage.guests(), stage.client(), clock);
+    let screen = if args.plain { None } else { screen::Screen::find() };
+    let mut player = player::Player {
+        script,
+        stage: &mut stage,
+        shared: &shared,
+        clock,
+        screen,
+        told: told::Told::default(),
+        pictured: None,
+    };
+    let played = player.play().await;
+    let pictured = player.pictured.take();
+    let told = explained(&stage, &shared, script).await;
+    drop(looking);
+    let ended = stage.end_host().await;
+    let recording = shared.lock().clone();
+    let outcome = written(args, &recording, pictured.as_ref());
+    let all = played.and(told).and(ended).and(outcome);
+    if all.is_err() {
+        let log = args.report.with_extension("host.log");
+        if stage.keep_host_log(&log).is_ok() {
+            out::text(&format!("The host's log is in {}.\n", log.display()))?;
+        }
+    }
+    all
+}
+
+/// Before anything was seen.
+fn empty(script: &Script, clock: Clock) -> Recording {
+    let track = |player: &script::Player| Track {
+        name: VmName::on_host(player.name),
+        role: player.role.to_owned(),
+        priority: player.priority,
+        bounds: player.bounds,
+        outside: Vec::new(),
+        inside: Vec::new(),
+        ours: Vec::new(),
+        decisions: Vec::new(),
+    };
+    Recording {
+        began: clock.now(),
+        room: script.room,
+        unit: script.unit,
+        vms: script.players.iter().map(track).collect(),
+        acts: Vec::new(),
+        books: Vec::new(),
+        explained: None,
+    }
+}
+
+/// Asks for the decisions of each VM, and for one story.
+async fn explained(
+    stage: &Stage,
+    shared: &sampler::Shared,
+    script: &Script,
+) -> Result<(), Failure> {
+    for player in script.players {
+        let path = client::vm_path("/v1/explain", player.name, "")?;
+        let told: Explained = stage.client().get(&path).await?;
+        let text = page(&told);
+        let mut recording = shared.lock();
+        if player.name == script.explained {
+            recording.explained = Some(recording::Explained { vm: told.vm.clone(), text });
+        }
+        if let Some(vm) = recording.vms.iter_mut().find(|vm| vm.name == told.vm) {
+            vm.decisions = told.decisions.into_iter().chain(told.open).collect();
+        }
+    }
+    Ok(())
+}
+
+/// Judges, prints, and writes what was asked for.
+fn written(
+    args: &Args,
+    recording: &Recording,
+    pictured: Option<&view::Frame>,
+) -> Result<(), Failure> {
+    let verdicts = laws::check(recording);
+    out::text(&summary::summary(recording, &verdicts))?;
+    save(&args.report, &report::render(recording, &verdicts))?;
+    out::text(&format!("\nThe report is in {}.\n", args.report.display()))?;
+    if let (Some(path), Some(frame)) = (&args.picture, pictured) {
+        save(path, &picture::svg(frame, "windlass demo: three VMs share a node"))?;
+    }
+    if let Some(path) = &args.reasons {
+        save(path, &reasons::of(recording))?;
+    }
+    if let Some(path) = &args.recording {
+        let text = serde_json::to_string(recording)
+            .map_err(|error| Failure::Failed(format!("cannot write the recording: {error}")))?;
+        save(path, &text)?;
+    }
+    match verdicts.iter().filter(|verdict| !verdict.holds()).count() {
+        0 => Ok(()),
+        failed => Err(Failure::Failed(format!("{failed} of {} checks failed", verdicts.len()))),
+    }
+}
+
+fn save(path: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(path, text)
+        .map_err(|error| Failure::CannotCreate(format!("cannot write {}: {error}", path.display())))
+}

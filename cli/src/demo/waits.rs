@@ -1,0 +1,37 @@
+//! What a VM waits for, in a few words for a narrow column.
+
+use windlass_protocol::{Bytes, Resources, Waiting};
+
+/// In at most thirty columns or so.
+pub(crate) fn waits(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::AtGoal => "–".to_owned(),
+        Waiting::FirstSignals => "its first figures".to_owned(),
+        Waiting::Signals { .. } => "fresh figures".to_owned(),
+        Waiting::Plugin => "the books".to_owned(),
+        Waiting::Room { wanted, permit } => {
+            format!("room: {}", missing(wanted.saturating_sub(*permit)))
+        }
+        Waiting::HostMemory { available } => format!("host memory, {available} left"),
+        Waiting::Informant => "its informant".to_owned(),
+        Waiting::Refused { .. } => "its guest, which refused".to_owned(),
+        Waiting::Consent => "consent".to_owned(),
+        Waiting::Hypervisor => "the hypervisor".to_owned(),
+        Waiting::HypervisorLost => "a lost hypervisor".to_owned(),
+        Waiting::Unplug { left } => format!("{left} to come back"),
+        Waiting::StuckUnplug { left } => format!("{left}, stuck"),
+        Waiting::Guest => "its guest".to_owned(),
+        Waiting::Frozen => "a thaw".to_owned(),
+        Waiting::Paused { .. } => "the end of a pause".to_owned(),
+        Waiting::Observing => "nothing: only watched".to_owned(),
+        Waiting::Reboot => "its informant, after a reboot".to_owned(),
+    }
+}
+
+fn missing(short: Resources) -> String {
+    match (short.cpu.is_zero(), short.mem == Bytes::ZERO) {
+        (false, true) => format!("{} vCPU short", short.cpu),
+        (true, false) => format!("{} short", short.mem),
+        _ => format!("{short} short"),
+    }
+}

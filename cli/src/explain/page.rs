@@ -1,0 +1,103 @@
+//! All that is known of one VM: its decisions and the books' answers by time, then the present.
+
+use super::words::{instant, short};
+use super::{note, sentence, waiting};
+use serde::{Deserialize, Serialize};
+use windlass_plugin_core::Note;
+use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
+use windlass_protocol::{Decision, Moment, VmName};
+
+/// What a host answers when it is asked to explain a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// When this was true.
+    pub at: Moment,
+    /// Which VM.
+    pub vm: VmName,
+    /// Decisions that are over, oldest first.
+    pub decisions: Vec<Decision>,
+    /// The decision that is under way.
+    pub open: Option<Decision>,
+    /// What the books answered this VM where there was less than it asked for, oldest first.
+    pub notes: Vec<Note>,
+    /// The VM at this moment; absent once it is no longer managed.
+    pub status: Option<VmStatus>,
+    /// The books at this moment.
+    pub node: NodeStatus,
+    /// What is wrong with what Windlass was told about this VM, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// The whole story of a VM as text, one sentence a line.
+pub fn page(explained: &Explained) -> String {
+    let mut lines: Vec<(Moment, String)> = explained
+        .decisions
+        .iter()
+        .chain(&explained.open)
+        .map(|decision| (decision.at, sentence(decision)))
+        .chain(explained.notes.iter().map(|told| (told.first, note(&explained.vm, told))))
+        .collect();
+    // Stable: a decision stands before the answer that the books gave to it.
+    lines.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    if lines.is_empty() {
+        text.push_str("No decision in this time.\n");
+    }
+    for (_, line) in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push('\n');
+    for line in present(explained) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// The VM at this moment, and why it does not move.
+fn present(explained: &Explained) -> Vec<String> {
+    let head = format!("Now, {}: {}", instant(explained.at), short(&explained.vm));
+    let mut lines = Vec::new();
+    match &explained.status {
+        Some(status) => {
+            lines.push(format!("{head} {}.", size(status)));
+            lines.extend(status.waiting.iter().map(|why| format!("- {}", waiting(why))));
+        }
+        None => lines.push(format!("{head} is not managed.")),
+    }
+    let node = &explained.node;
+    if let Some(booked) = node.vms.iter().find(|booked| booked.name == explained.vm) {
+        lines.push(format!(
+            "- The books have {} for it; of the node's {}, {} are promised.",
+            booked.reserved, node.room, node.reserved
+        ));
+    }
+    lines.extend(explained.problems.iter().map(|problem| format!("- {problem}")));
+    lines
+}
+
+fn size(status: &VmStatus) -> String {
+    let has = status.upper.map_or("was not seen yet".to_owned(), |upper| format!("has {upper}"));
+    let online = status
+        .online
+        .zip(status.seen)
+        .filter(|(online, seen)| *online != seen.plugged)
+        .map_or(String::new(), |(online, seen)| {
+            format!(" ({online} of {} plugged vCPUs are online)", seen.plugged)
+        });
+    let goal = status.goal.map_or("no goal yet".to_owned(), |goal| format!("a goal of {goal}"));
+    let permit =
+        status.permit.map_or("no permit yet".to_owned(), |permit| format!("a permit for {permit}"));
+    let session = match status.session {
+        SessionState::Absent => "no informant",
+        SessionState::Registered => "an informant that has not said whose agent counts",
+        SessionState::Active => "an informant that follows this agent",
+        SessionState::Suspended => "an informant that prefers another agent",
+    };
+    let bounds = status.bounds;
+    format!(
+        "{has}{online}, {goal}, {permit}, {session}, and bounds from {} to {}",
+        bounds.min, bounds.max
+    )
+}

@@ -1,0 +1,169 @@
+//! One decision as one sentence: signals, goal, permit, consent, action, outcome.
+
+use super::words::{Way, instant, list, short, span, ways};
+use windlass_protocol::decision::{Answered, Consented};
+use windlass_protocol::{Change, Clip, Decision, Outcome, Resources, Signal};
+
+/// The decision from the signals to what became of it, in one sentence.
+pub fn sentence(decision: &Decision) -> String {
+    let parts: Vec<String> = [
+        Some(format!("{}, so {}", because(decision), course(decision))),
+        clips(decision),
+        decision.permit.map(permit),
+        decision.consent.as_ref().map(|consent| consented(consent, decision.from)),
+        changes(&decision.changes),
+        Some(outcome(decision)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    format!("{} {}: {}.", instant(decision.at), short(&decision.vm), parts.join("; "))
+}
+
+/// What the signals were, and which of them decided.
+fn because(decision: &Decision) -> String {
+    let signals = decision.signals.describe(decision.window);
+    let target = decision.target;
+    let percent = target.memory * 100.0;
+    match decision.reason.signal {
+        Signal::Load => {
+            format!("load decided ({signals}; aim: a load of {} per vCPU)", target.load_average)
+        }
+        Signal::Memory => {
+            format!("memory decided ({signals}; aim: {percent:.0}% in use)")
+        }
+        Signal::Urgent => format!("the guest asked for more at once ({signals})"),
+        Signal::Idle => format!(
+            "nothing calls for more than the minimum ({signals}; aim: a load of {} per vCPU, \
+             {percent:.0}% of memory in use)",
+            target.load_average
+        ),
+        Signal::Missing => format!("signals are missing, which never shrinks a VM ({signals})"),
+        Signal::Order => format!("a person ordered it ({signals})"),
+    }
+}
+
+/// Which way it should go.
+fn course(decision: &Decision) -> String {
+    let (from, goal) = (decision.from, decision.goal);
+    match ways(from, goal) {
+        (Way::Same, Way::Same) => format!("it should stay at {goal}"),
+        (Way::Up, Way::Up) => format!("it should grow from {from} to {goal}"),
+        (Way::Down, Way::Down) => format!("it should shrink from {from} to {goal}"),
+        (Way::Up, Way::Same) => {
+            format!(
+                "its CPU should grow from {} to {}, and memory stay at {}",
+                from.cpu, goal.cpu, goal.mem
+            )
+        }
+        (Way::Down, Way::Same) => {
+            format!(
+                "its CPU should shrink from {} to {}, and memory stay at {}",
+                from.cpu, goal.cpu, goal.mem
+            )
+        }
+        (Way::Same, Way::Up) => {
+            format!(
+                "its memory should grow from {} to {}, and CPU stay at {}",
+                from.mem, goal.mem, goal.cpu
+            )
+        }
+        (Way::Same, Way::Down) => {
+            format!(
+                "its memory should shrink from {} to {}, and CPU stay at {}",
+                from.mem, goal.mem, goal.cpu
+            )
+        }
+        (Way::Up, Way::Down) => format!(
+            "its CPU should grow from {} to {}, and memory shrink from {} to {}",
+            from.cpu, goal.cpu, from.mem, goal.mem
+        ),
+        (Way::Down, Way::Up) => format!(
+            "its CPU should shrink from {} to {}, and memory grow from {} to {}",
+            from.cpu, goal.cpu, from.mem, goal.mem
+        ),
+    }
+}
+
+/// What kept the goal from being what the signal called for.
+fn clips(decision: &Decision) -> Option<String> {
+    let goal = decision.goal;
+    let parts: Vec<String> = [
+        decision.reason.cpu.map(|clip| clipped("CPU", clip, &goal.cpu.to_string())),
+        decision.reason.mem.map(|clip| clipped("memory", clip, &goal.mem.to_string())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| list(&parts))
+}
+
+fn clipped(axis: &str, clip: Clip, to: &str) -> String {
+    match clip {
+        Clip::Minimum => format!("{axis} was raised to the VM's minimum of {to}"),
+        Clip::Maximum => format!("{axis} was held to the VM's maximum of {to}"),
+        Clip::DriverMinimum => {
+            format!("{axis} was raised to {to}, the least its hypervisor can go down to")
+        }
+        Clip::DriverMaximum => format!("{axis} was held to {to}, the most its hypervisor can give"),
+        Clip::Missing => format!("{axis} was kept at {to}, because a signal is missing"),
+    }
+}
+
+/// What the books allowed.
+fn permit(answered: Answered) -> String {
+    let Answered { asked, permit } = answered;
+    let short_of = match (permit.cpu < asked.cpu, permit.mem < asked.mem) {
+        (false, false) => return format!("the plugin allowed {permit}, all that was asked for"),
+        (true, true) => "less than it wanted of both",
+        (true, false) => "less CPU than it wanted",
+        (false, true) => "less memory than it wanted",
+    };
+    format!("the plugin was asked for {asked} and allowed {permit}, {short_of}, for want of room")
+}
+
+/// What the guest said when it was asked to have less.
+fn consented(consent: &Consented, from: Resources) -> String {
+    let words = consent.status.trim();
+    let words = if words.is_empty() { String::new() } else { format!(" (“{words}”)") };
+    let asked = consent.asked;
+    if consent.agreed {
+        return format!("the guest agreed to {asked}{words}");
+    }
+    let stays = match ways(from, asked) {
+        (_, Way::Down) => format!(", so memory stays at {}", from.mem),
+        (Way::Down, Way::Up | Way::Same) => format!(", so CPU stays at {}", from.cpu),
+        (Way::Up | Way::Same, Way::Up | Way::Same) => String::new(),
+    };
+    format!("the guest refused to go down to {asked}{words}{stays}")
+}
+
+/// What was done, in order.
+fn changes(changes: &[Change]) -> Option<String> {
+    let done: Vec<String> = changes
+        .iter()
+        .map(|change| match change {
+            Change::Plug(cpu) => format!("plugged vCPUs were set to {cpu}"),
+            Change::Park(cpu) => format!("vCPUs were parked down to {cpu}"),
+            Change::Unpark(cpu) => format!("vCPUs were un-parked up to {cpu}"),
+            Change::Memory(mem) => format!("memory was set to {mem}"),
+            Change::CallOff(mem) => format!("the shrink of memory was called off at {mem}"),
+        })
+        .collect();
+    (!done.is_empty()).then(|| list(&done))
+}
+
+fn outcome(decision: &Decision) -> String {
+    let after = |at: windlass_protocol::Moment| span(at.since(decision.at));
+    match decision.outcome {
+        Outcome::Open => "it is under way".to_owned(),
+        Outcome::Reached { at } => format!("it was there after {}", after(at)),
+        Outcome::Replaced { at, has } => {
+            format!("after {} a new goal took its place, and it had {has} by then", after(at))
+        }
+        Outcome::Observed => "nothing was done, because its mode is `observe`".to_owned(),
+        Outcome::Interrupted { at } => {
+            format!("after {} the guest restarted or the VM went away", after(at))
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Decisions of every kind, and the words for them.
+
+use super::*;
+use expect_test::{Expect, expect};
+use windlass_plugin_core::{Axis, Shortage};
+use windlass_protocol::decision::{Answered, Consented};
+use windlass_protocol::status::{Booked, NodeStatus, SessionState, VmStatus};
+use windlass_protocol::{
+    Bounds, Bytes, Change, Clip, Decision, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Outcome,
+    Reason, Resources, Seen, Signal, Signals, Target, VmName, Waiting,
+};
+
+const START: Moment = Moment::from_millis(1_795_255_205_000);
+
+#[test]
+fn growth_with_room_for_all_of_it() {
+    check(
+        &Decision {
+            permit: Some(Answered { asked: size(3, 768), permit: size(3, 768) }),
+            changes: vec![
+                Change::Plug(MilliCpu::from_cores(3)),
+                Change::Memory(Bytes::from_mib(768)),
+            ],
+            outcome: Outcome::Reached { at: later(1_340) },
+            ..grows()
+        },
+        expect![
+            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the plugin allowed 3 vCPU / 768MiB, all that was asked for; plugged vCPUs were set to 3 and memory was set to 768MiB; it was there after 1.3s."
+        ],
+    );
+}
+
+#[test]
+fn growth_with_less_room_than_was_wanted() {
+    check(
+        &Decision {
+            reason: Reason { signal: Signal::Load, cpu: Some(Clip::Maximum), mem: None },
+            permit: Some(Answered { asked: size(3, 768), permit: size(2, 768) }),
+            changes: vec![Change::Plug(MilliCpu::from_cores(2))],
+            outcome: Outcome::Replaced { at: later(31_000), has: size(2, 768) },
+            ..grows()
+        },
+        expect![
+            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; CPU was held to the VM's maximum of 3; the plugin was asked for 3 vCPU / 768MiB and allowed 2 vCPU / 768MiB, less CPU than it wanted, for want of room; plugged vCPUs were set to 2; after 31.0s a new goal took its place, and it had 2 vCPU / 768MiB by then."
+        ],
+    );
+}
+
+#[test]
+fn memory_that_stays_because_the_guest_refused() {
+    check(
+        &Decision {
+            from: size(3, 768),
+            goal: size(1, 256),
+            reason: Reason {
+                signal: Signal::Idle,
+                cpu: Some(Clip::Minimum),
+                mem: Some(Clip::DriverMinimum),
+            },
+            consent: Some(Consented {
+                asked: size(2, 512),
+                agreed: false,
+                status: "610MiB in use".to_owned(),
+            }),
+            outcome: Outcome::Open,
+            ..grows()
+        },
+        expect![
+            "2026-11-21T10:00:05Z db1: nothing calls for more than the minimum (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU, 75% of memory in use), so it should shrink from 3 vCPU / 768MiB to 1 vCPU / 256MiB; CPU was raised to the VM's minimum of 1 and memory was raised to 256MiB, the least its hypervisor can go down to; the guest refused to go down to 2 vCPU / 512MiB (“610MiB in use”), so memory stays at 768MiB; it is under way."
+        ],
+    );
+}
+
+#[test]
+fn shrinkage_with_consent() {
+    check(
+        &Decision {
+            from: size(3, 768),
+            goal: size(2, 512),
+            consent: Some(Consented { asked: size(2, 512), agreed: true, status: String::new() }),
+            changes: vec![
+                Change::Park(MilliCpu::from_cores(2)),
+                Change::Memory(Bytes::from_mib(512)),
+                Change::CallOff(Bytes::from_mib(640)),
+                Change::Unpark(MilliCpu::from_cores(3)),
+            ],
+            outcome: Outcome::Interrupted { at: later(4_000) },
+            ..grows()
+        },
+        expect![
+            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should shrink from 3 vCPU / 768MiB to 2 vCPU / 512MiB; the guest agreed to 2 vCPU / 512MiB; vCPUs were parked down to 2, memory was set to 512MiB, the shrink of memory was called off at 640MiB and vCPUs were un-parked up to 3; after 4.0s the guest restarted or the VM went away."
+        ],
+    );
+}
+
+#[test]
+fn other_signals_have_their_words() {
+    for (signal, goal, words) in [
+        (
+            Signal::Memory,
+            size(1, 512),
+            expect![
+                "2026-11-21T10:00:05Z db1: memory decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: 75% in use), so its memory should grow from 256MiB to 512MiB, and CPU stay at 1; memory was kept at 512MiB, because a signal is missing; nothing was done, because its mode is `observe`."
+            ],
+        ),
+        (
+            Signal::Urgent,
+            size(2, 128),
+            expect![
+                "2026-11-21T10:00:05Z db1: the guest asked for more at once (load 2.70 over 15s, 110MiB of 221MiB used), so its CPU should grow from 1 to 2, and memory shrink from 256MiB to 128MiB; memory was kept at 128MiB, because a signal is missing; nothing was done, because its mode is `observe`."
+            ],
+        ),
+        (
+            Signal::Missing,
+            size(1, 256),
+            expect![
+                "2026-11-21T10:00:05Z db1: signals are missing, which never shrinks a VM (load 2.70 over 15s, 110MiB of 221MiB used), so it should stay at 1 vCPU / 256MiB; memory was kept at 256MiB, because a signal is missing; nothing was done, because its mode is `observe`."
+            ],
+        ),
+        (
+            Signal::Order,
+            size(2, 256),
+            expect![
+                "2026-11-21T10:00:05Z db1: a person ordered it (load 2.70 over 15s, 110MiB of 221MiB used), so its CPU should grow from 1 to 2, and memory stay at 256MiB; memory was kept at 256MiB, because a signal is missing; nothing was done, because its mode is `observe`."
+            ],
+        ),
+    ] {
+        let reason = Reason { signal, cpu: None, mem: Some(Clip::Missing) };
+        let outcome = Outcome::Observed;
+        check(&Decision { goal, reason, outcome, ..grows() }, words);
+    }
+}
+
+#[test]
+fn every_wait_has_a_sentence() {
+    let left = Bytes::from_mib(64);
+    let sentences: Vec<String> = [
+        Waiting::AtGoal,
+        Waiting::FirstSignals,
+        Waiting::Signals { since: Some(START) },
+        Waiting::Signals { since: None },
+        Waiting::Plugin,
+        Waiting::Room { wanted: size(3, 768), permit: size(2, 512) },
+        Waiting::HostMemory { available: left },
+        Waiting::Informant,
+        Waiting::Refused { until: START },
+        Waiting::Consent,
+        Waiting::Hypervisor,
+        Waiting::HypervisorLost,
+        Waiting::Unplug { left },
+        Waiting::StuckUnplug { left },
+        Waiting::Guest,
+        Waiting::Frozen,
+        Waiting::Paused { until: START },
+        Waiting::Observing,
+        Waiting::Reboot,
+    ]
+    .iter()
+    .map(|why| format!("{}: {}\n", brief(why), waiting(why)))
+    .collect();
+    expect![[r#""#]].assert_eq(&sentences.concat());
+}
+
+#[test]
+fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
+    let open = Decision {
+        permit: Some(Answered { asked: size(3, 768), permit: size(2, 512) }),
+        changes: vec![Change::Plug(MilliCpu::from_cores(2))],
+        ..grows()
+    };
+    let note = Note {
+        first: later(900),
+        last: later(12_000),
+        times: 6,
+        asked: size(3, 768),
+        permit: size(2, 512),
+        short: vec![
+            Shortage {
+                axis: Axis::Cpu,
+                asked: 3_000,
+                permitted: 2_000,
+                room: 4_000,
+                free: 0,
+                over: 0,
+                kept: 0,
+                others: others(),
+            },
+            Shortage {
+                axis: Axis::Memory,
+                asked: 768 << 20,
+                permitted: 512 << 20,
+                room: 1_280 << 20,
+                free: 256 << 20,
+                over: 0,
+                kept: 256 << 20,
+                others: others(),
+            },
+        ],
+    };
+    let explained = Explained {
+        at: later(30_000),
+        vm: vm("db1"),
+        decisions: Vec::new(),
+        open: Some(open),
+        notes: vec![note],
+        status: Some(status()),
+        node: node(),
+        problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
+    };
+    expect![[r#""#]].assert_eq(&page(&explained));
+}
+
+fn check(decision: &Decision, words: Expect) {
+    words.assert_eq(&sentence(decision));
+}
+
+fn grows() -> Decision {
+    Decision {
+        at: START,
+        vm: vm("db1"),
+        from: size(1, 256),
+        signals: Signals {
+            load: Some(2.7),
+            used: Some(Bytes::from_mib(110)),
+            total: Some(Bytes::from_mib(221)),
+        },
+        window: LoadWindow::FifteenSeconds,
+        target: Target::default(),
+        goal: size(3, 768),
+        reason: Reason { signal: Signal::Load, cpu: None, mem: None },
+        permit: None,
+        consent: None,
+        changes: Vec::new(),
+        outcome: Outcome::Open,
+    }
+}
+
+fn node() -> NodeStatus {
+    let mut vms = others();
+    vms.push(booked("db1", 0, size(2, 512), Some(size(3, 768))));
+    NodeStatus { room: size(4, 1280), reserved: size(4, 1280), vms }
+}
+
+fn others() -> Vec<Booked> {
+    vec![
+        booked("web", 10, size(2, 512), Some(size(2, 768))),
+        booked("batch", 0, Resources::ZERO, Some(size(1, 256))),
+    ]
+}
+
+fn booked(name: &str, priority: i32, reserved: Resources, claim: Option<Resources>) -> Booked {
+    Booked { name: vm(name), priority, reserved, claim }
+}
+
+fn status() -> VmStatus {
+    VmStatus {
+        name: vm("db1"),
+        mode: Mode::Act,
+        priority: 0,
+        bounds: Bounds { min: size(1, 256), max: size(4, 1024) },
+        seen: Some(Seen {
+            plugged: MilliCpu::from_cores(3),
+            memory: MemorySeen {
+                boot: Bytes::from_mib(256),
+                requested: Bytes::from_mib(256),
+                size: Bytes::from_mib(256),
+            },
+        }),
+        online: Some(MilliCpu::from_cores(2)),
+        upper: Some(size(3, 512)),
+        signals: Signals::default(),
+        goal: Some(size(3, 768)),
+        reason: None,
+        permit: Some(size(2, 512)),
+        consent: None,
+        session: SessionState::Active,
+        waiting: vec![Waiting::Room { wanted: size(3, 768), permit: size(2, 512) }],
+    }
+}
+
+fn vm(name: &str) -> VmName {
+    VmName::on_host(name)
+}
+
+fn size(cpus: u64, mib: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(cpus), mem: Bytes::from_mib(mib) }
+}
+
+fn later(millis: u64) -> Moment {
+    Moment::from_millis(START.millis() + millis)
+}

@@ -1,0 +1,96 @@
+//! Why a VM does not move at this moment, and what would change that.
+
+use super::words::{clock, instant};
+use windlass_protocol::Waiting;
+
+/// What a VM waits for, as a sentence.
+pub fn waiting(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::AtGoal => "It has its goal, and waits for nothing.".to_owned(),
+        Waiting::FirstSignals => {
+            "It waits for the guest's first figures: nothing was measured yet.".to_owned()
+        }
+        Waiting::Signals { since: Some(since) } => format!(
+            "It will not shrink: load or memory has not been heard of since {}.",
+            instant(*since)
+        ),
+        Waiting::Signals { since: None } => {
+            "It will not shrink: load and memory have never been heard of together.".to_owned()
+        }
+        Waiting::Plugin => {
+            "It will not grow: the plugin, which keeps the books, has not answered.".to_owned()
+        }
+        Waiting::Room { wanted, permit } => format!(
+            "It waits for room on the node: it wants {wanted} and may have {permit}; a claim is \
+             kept, and it is given what others give back."
+        ),
+        Waiting::HostMemory { available } => format!(
+            "It will not grow in memory: the host itself has only {available} available, whatever \
+             the books say."
+        ),
+        Waiting::Informant => {
+            "Its memory will not shrink: no informant speaks for the guest.".to_owned()
+        }
+        Waiting::Refused { until } => format!(
+            "The guest refused to have less, which is normal; it is asked again at {}.",
+            instant(*until)
+        ),
+        Waiting::Consent => "It waits for the guest's consent to have less.".to_owned(),
+        Waiting::Hypervisor => {
+            "It waits for the hypervisor, which was told the new size and has not got there."
+                .to_owned()
+        }
+        Waiting::HypervisorLost => {
+            "Nothing moves: the hypervisor does not answer on its monitor.".to_owned()
+        }
+        Waiting::Unplug { left } => {
+            format!("The guest is giving memory back: {left} are left to give.")
+        }
+        Waiting::StuckUnplug { left } => format!(
+            "The guest agreed to give memory back and does not: {left} are left, and stay in the \
+             books."
+        ),
+        Waiting::Guest => {
+            "It waits for the guest, which was told to use more vCPUs and does not yet.".to_owned()
+        }
+        Waiting::Frozen => "Nothing moves: the host is frozen, until `windlass thaw`.".to_owned(),
+        Waiting::Paused { until } => format!(
+            "Nothing moves: the VM is paused until {}, or until `windlass resume`.",
+            instant(*until)
+        ),
+        Waiting::Observing => {
+            "Nothing is touched: its mode is `observe`, which only decides and records.".to_owned()
+        }
+        Waiting::Reboot => {
+            "The guest restarted: nothing is given back until its informant has registered."
+                .to_owned()
+        }
+    }
+}
+
+/// The same in a word or two, for a table.
+pub fn brief(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::AtGoal => "at goal".to_owned(),
+        Waiting::FirstSignals => "first figures".to_owned(),
+        Waiting::Signals { .. } => "figures missing".to_owned(),
+        Waiting::Plugin => "plugin".to_owned(),
+        Waiting::Room { wanted, permit } => {
+            let more = wanted.saturating_sub(*permit);
+            format!("room for {more} more")
+        }
+        Waiting::HostMemory { available } => format!("host memory, {available} left"),
+        Waiting::Informant => "informant".to_owned(),
+        Waiting::Refused { until } => format!("refused, asks at {}", clock(*until)),
+        Waiting::Consent => "consent".to_owned(),
+        Waiting::Hypervisor => "hypervisor".to_owned(),
+        Waiting::HypervisorLost => "hypervisor lost".to_owned(),
+        Waiting::Unplug { left } => format!("unplug, {left} left"),
+        Waiting::StuckUnplug { left } => format!("unplug stuck, {left} left"),
+        Waiting::Guest => "guest's vCPUs".to_owned(),
+        Waiting::Frozen => "frozen".to_owned(),
+        Waiting::Paused { until } => format!("paused to {}", clock(*until)),
+        Waiting::Observing => "observing".to_owned(),
+        Waiting::Reboot => "rebooted".to_owned(),
+    }
+}

@@ -1,0 +1,59 @@
+//! How a command fails: what is said, and the exit code that goes with it.
+//!
+//! Codes follow sysexits where one fits, so that a script can tell a broken file (65) from a
+//! host that does not answer (69).
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use thiserror::Error;
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file is invalid; every problem on a line of its own.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such file or VM.
+    #[error("{0}")]
+    Missing(String),
+    /// The host does not answer on its socket.
+    #[error("no host answers at {socket}: {why}")]
+    Unreachable {
+        /// Where it was looked for.
+        socket: PathBuf,
+        /// What happened.
+        why: String,
+    },
+    /// The host answered that it will not.
+    #[error("{0}")]
+    Refused(String),
+    /// Something could not be written or created.
+    #[error("{0}")]
+    CannotCreate(String),
+    /// This user may not.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What was checked does not hold.
+    #[error("{0}")]
+    Failed(String),
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Failed(_) | Self::Refused(_) => 1,
+            Self::Usage(_) => 64,
+            Self::Invalid(_) => 65,
+            Self::Missing(_) => 66,
+            Self::Unreachable { .. } => 69,
+            Self::CannotCreate(_) => 73,
+            Self::Forbidden(_) => 77,
+        })
+    }
+}

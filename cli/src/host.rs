@@ -1,0 +1,93 @@
+//! `windlass host`: the agent and the plugin of one host, in one process.
+//!
+//! [`run`] composes them: permits go through the plugin's router, called in memory; what the
+//! agent sees goes into the books; the steward owns VM files, state and history; the socket
+//! lets the command line look and order. The modules below it are parts of that, most of them
+//! plain values: [`config`] and [`folder`] judge files, [`state`] and [`history`] keep what
+//! survives a restart.
+
+pub mod amount;
+pub mod config;
+mod desk;
+pub mod folder;
+pub mod history;
+mod http;
+pub mod keys;
+mod ledger;
+mod metrics;
+mod permits;
+pub mod reach;
+pub mod room;
+#[cfg(test)]
+pub(crate) mod scratch;
+mod serve;
+pub mod socket;
+pub mod state;
+mod steward;
+pub mod vm_text;
+
+use crate::failure::Failure;
+use crate::problem::Report;
+use config::HostConfig;
+use std::path::PathBuf;
+use windlass_kit::telemetry::Format;
+
+/// Options of `windlass host`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+It attaches to the VMs that files in vms_dir describe, and follows changes of those files within
+a second or two. SIGHUP reads host.toml again (what may be promised to VMs); SIGTERM ends it, and
+every VM keeps its size. Logs go to standard error.
+
+A smallest host.toml is an empty one: everything has a default, which `windlass check --keys`
+lists. Exit codes: 64 for the command line, 65 for a broken host.toml, 73 if the socket or the
+state cannot be had, 1 if a part of the host failed.
+
+Examples:
+  windlass host --config /etc/windlass/host.toml
+  windlass host --config host.toml --log debug
+  systemctl reload windlass-host")]
+pub struct Args {
+    /// What the host is told about itself.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "WINDLASS_CONFIG",
+        default_value = "/etc/windlass/host.toml"
+    )]
+    config: PathBuf,
+    /// What is logged: a level, or `target=level` parts.
+    #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
+    log: String,
+    /// How: `plain` or `json`.
+    #[arg(long, value_name = "FORMAT", env = "WINDLASS_LOG_FORMAT", default_value = "plain")]
+    log_format: Format,
+}
+
+/// Runs the host until it is told to end.
+///
+/// # Errors
+/// host.toml is invalid, what it names cannot be had, or a part of the host failed.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let config = read(args)?;
+    let log_level = windlass_kit::telemetry::init(args.log_format, &args.log)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?
+        .block_on(serve::serve(config, args.config.clone(), log_level))
+}
+
+fn read(args: &Args) -> Result<HostConfig, Failure> {
+    let path = args.config.display();
+    let text = vm_text::read(&args.config).map_err(|problem| match problem {
+        None => Failure::Missing(format!("{path}: there is no such file; an empty one will do")),
+        Some(problem) => Failure::Invalid(format!("{path}: {problem}")),
+    })?;
+    HostConfig::from_text(&text).map_err(|problems| {
+        let report = Report { subject: path.to_string(), problems, meanwhile: String::new() };
+        Failure::Invalid(report.to_string())
+    })
+}

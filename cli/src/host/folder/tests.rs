@@ -1,0 +1,151 @@
+//! What a host makes of its VM files, look by look.
+
+use super::*;
+use crate::host::scratch::Scratch;
+use std::fs;
+
+const A: (&str, &str) = ("a", "127.0.0.2:10301");
+const B: (&str, &str) = ("b", "127.0.0.3:10301");
+
+#[test]
+fn a_file_counts_once_it_has_been_the_same_twice() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    assert_eq!(names(&folder.observe(look_of(&[("a", &text(A, 4))]), true)), ["a"]);
+    // Half a file that is valid by itself, then the whole.
+    let half = text(A, 3);
+    let whole = format!("{half}\n[target]\nmemory = 0.5\n");
+    assert!(folder.observe(look_of(&[("a", &half)]), false).is_empty());
+    assert!(folder.observe(look_of(&[("a", &whole)]), false).is_empty());
+    assert_eq!(names(&folder.observe(look_of(&[("a", &whole)]), false)), ["a"]);
+    assert!(folder.observe(look_of(&[("a", &whole)]), false).is_empty());
+    assert_eq!(folder.get("a").unwrap().info.target.memory, 0.5);
+}
+
+#[test]
+fn an_invalid_file_keeps_the_last_valid_one_and_disturbs_no_other() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    folder.observe(look_of(&[("a", &text(A, 4)), ("b", &text(B, 4))]), true);
+    let broken = text(A, 4).replace("cpu = 4", "cpu = 0");
+    let steps = observe_twice(&mut folder, &[("a", &broken), ("b", &text(B, 2))]);
+    assert_eq!(names(&steps), ["b"]);
+    assert_eq!(folder.valid().count(), 2);
+    let reports = folder.reports();
+    assert_eq!(reports.len(), 1);
+    let said = reports[0].to_string();
+    assert!(said.starts_with("/vms.d/a.toml: max.cpu = 0: must be 0.05 to 512"), "{said}");
+    assert!(said.ends_with("(the last valid one stays in force)"), "{said}");
+    // Put right, it is as if nothing had been.
+    observe_twice(&mut folder, &[("a", &text(A, 4)), ("b", &text(B, 2))]);
+    assert!(folder.reports().is_empty());
+}
+
+#[test]
+fn a_file_that_was_never_valid_manages_nothing() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    assert!(folder.observe(look_of(&[("a", "qmp = 1")]), true).is_empty());
+    assert!(folder.reports()[0].to_string().ends_with("(this VM is not managed)"));
+    // Its end is no news either.
+    assert!(observe_twice(&mut folder, &[]).is_empty());
+    assert!(folder.reports().is_empty());
+}
+
+#[test]
+fn a_file_that_is_gone_is_forgotten_but_a_folder_that_is_gone_is_not() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    folder.observe(look_of(&[("a", &text(A, 4)), ("b", &text(B, 4))]), true);
+    let unreadable = Err(Problem::without_value("", "cannot be read: no such file"));
+    assert!(folder.observe(unreadable, false).is_empty());
+    assert_eq!(folder.valid().count(), 2);
+    assert!(folder.reports()[0].to_string().contains("every VM stays as it is"));
+    // Missing once may be an editor's way of writing.
+    assert!(folder.observe(look_of(&[("a", &text(A, 4))]), false).is_empty());
+    assert!(observe_twice(&mut folder, &[("a", &text(A, 4)), ("b", &text(B, 4))]).is_empty());
+    let steps = observe_twice(&mut folder, &[("a", &text(A, 4))]);
+    assert_eq!(steps, [Step::Forget("b".to_owned())]);
+    assert!(folder.reports().is_empty());
+}
+
+#[test]
+fn two_vms_cannot_share_a_monitor_and_who_has_it_keeps_it() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    folder.observe(look_of(&[("b", &text(A, 4))]), true);
+    let steps = observe_twice(&mut folder, &[("a", &text(A, 4)), ("b", &text(A, 4))]);
+    assert!(steps.is_empty());
+    let said = folder.reports()[0].to_string();
+    assert!(said.contains("qmp = /run/a.sock: b has this monitor"), "{said}");
+    assert!(said.contains("informant = 127.0.0.2:10301: b has the informant"), "{said}");
+    // Once the other is gone there is nothing wrong with it.
+    let steps = observe_twice(&mut folder, &[("a", &text(A, 4))]);
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    assert!(folder.reports().is_empty());
+}
+
+#[test]
+fn minima_are_summed_over_what_is_in_force() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    folder.observe(look_of(&[("a", &text(A, 4)), ("b", &text(B, 4)), ("c", "")]), true);
+    assert_eq!(folder.minima().to_string(), "2 vCPU / 1GiB");
+}
+
+#[test]
+fn only_files_of_vms_are_looked_at_and_each_for_itself() {
+    let dir = Scratch::new();
+    let put = |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).unwrap();
+    put("a.toml", b"x = 1");
+    put(".a.toml.swp", b"");
+    put("a.toml~", b"");
+    put("a.toml.new", b"");
+    put("notes.txt", b"");
+    put(".toml", b"");
+    put("latin.toml", b"\xff");
+    put("long.toml", &vec![b'#'; 300 * 1024]);
+    fs::create_dir(dir.path().join("folder.toml")).unwrap();
+    std::os::unix::fs::symlink("/nonexistent", dir.path().join("dangling.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless.toml")).unwrap();
+    let found = look(dir.path()).unwrap();
+    let said: Vec<String> = found
+        .iter()
+        .map(|(stem, text)| match text {
+            Ok(text) => format!("{stem} reads {text}"),
+            Err(problem) => format!("{stem} {problem}"),
+        })
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "a reads x = 1",
+            "endless is no file",
+            "folder is no file",
+            "latin is not UTF-8 text",
+            "long is longer than 256 KiB",
+        ]
+    );
+    assert!(look(&dir.path().join("none")).is_err());
+}
+
+fn observe_twice(folder: &mut Folder, files: &[(&str, &str)]) -> Vec<Step> {
+    let mut steps = folder.observe(look_of(files), false);
+    steps.extend(folder.observe(look_of(files), false));
+    steps
+}
+
+fn look_of(files: &[(&str, &str)]) -> Look {
+    Ok(files.iter().map(|(stem, text)| ((*stem).to_owned(), Ok((*text).to_owned()))).collect())
+}
+
+fn text((monitor, informant): (&str, &str), cpus: u32) -> String {
+    format!(
+        "qmp = \"/run/{monitor}.sock\"\ninformant = \"{informant}\"\n\
+         [min]\ncpu = 1\nmemory = \"512MiB\"\n[max]\ncpu = {cpus}\nmemory = \"4GiB\"\n"
+    )
+}
+
+fn names(steps: &[Step]) -> Vec<&str> {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Manage(file) => file.info.name.name.as_str(),
+            Step::Forget(stem) => stem.as_str(),
+        })
+        .collect()
+}

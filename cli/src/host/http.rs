@@ -1,0 +1,270 @@
+//! The host's socket as HTTP: each handler reads its request, asks one question, and writes.
+//!
+//! Requests are read strictly: whoever sends one has the same release or made a mistake. Every
+//! answer is JSON, also a refusal, which names the field, the value and the limit.
+
+use super::desk::{Declined, Desk, Order};
+use super::reach::{Findings, Reach};
+use crate::api::{Check, HostFacts, Pause, Refusal, Release, VmFindings};
+use crate::explain::Explained;
+use axum::extract::{Path, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+use windlass_agent::Agent;
+use windlass_kit::clock::Clock;
+use windlass_plugin::Shared;
+use windlass_protocol::status::HostStatus;
+use windlass_protocol::{Moment, VmName};
+
+/// How far back `explain` looks unless told otherwise, in minutes.
+const HOUR: u64 = 60;
+
+/// Whom the handlers ask.
+#[derive(Clone)]
+pub(super) struct Door {
+    pub(super) agent: Agent<Reach>,
+    pub(super) books: Shared,
+    pub(super) desk: Desk,
+    pub(super) clock: Clock,
+    pub(super) facts: HostFacts,
+    pub(super) findings: Findings,
+}
+
+/// An answer, or why there is none.
+type Answer<T> = Result<Json<T>, Refused>;
+
+/// A request that is refused.
+#[derive(Debug)]
+struct Refused {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+/// Every path of the socket.
+pub(super) fn router(door: Door) -> Router {
+    Router::new()
+        .route("/v1/state", get(state))
+        .route("/v1/host", get(host))
+        .route("/v1/problems", get(problems))
+        .route("/v1/vms", get(vms))
+        .route("/v1/explain/{vm}", get(explain))
+        .route("/v1/freeze", post(freeze))
+        .route("/v1/thaw", post(thaw))
+        .route("/v1/vm/{vm}/release", post(release))
+        .route("/v1/vm/{vm}/pause", post(pause))
+        .route("/v1/vm/{vm}/resume", post(resume))
+        .route("/v1/vm/{vm}/findings", get(findings))
+        .route("/v1/check", post(check))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(door)
+}
+
+async fn state(State(door): State<Door>) -> Json<HostStatus> {
+    let now = door.clock.now();
+    Json(HostStatus {
+        at: now,
+        frozen: door.agent.is_frozen(),
+        host_available: door.agent.host_available(),
+        node: door.books.with_books(|books| books.status(now)),
+        vms: door.agent.status(),
+    })
+}
+
+async fn host(State(door): State<Door>) -> Json<HostFacts> {
+    Json(door.facts)
+}
+
+async fn problems(State(door): State<Door>) -> Answer<impl Serialize> {
+    answer(door.desk.ask(Order::Problems).await)
+}
+
+async fn vms(State(door): State<Door>) -> Answer<impl Serialize> {
+    answer(door.desk.ask(Order::List).await)
+}
+
+async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> Answer<Explained> {
+    let now = door.clock.now();
+    let minutes = minutes(uri.query())?;
+    let since = Moment::from_millis(now.millis().saturating_sub(minutes * 60_000));
+    let told = door.desk.ask(|reply| Order::Tell(vm.clone(), since, reply)).await?;
+    let name = VmName::on_host(vm);
+    let said = door.agent.decisions(&name);
+    if said.is_err() && !told.known {
+        return Err(unknown(&name));
+    }
+    let said = said.unwrap_or_default();
+    let recent = |decision: &windlass_protocol::Decision| decision.at >= since;
+    Ok(Json(Explained {
+        at: now,
+        decisions: said.closed.into_iter().filter(recent).collect(),
+        open: said.open,
+        notes: told.notes,
+        status: door.agent.status().into_iter().find(|status| status.name == name),
+        node: door.books.with_books(|books| books.status(now)),
+        problems: told.problems,
+        vm: name,
+    }))
+}
+
+async fn freeze(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(door.desk.ask(|reply| Order::Freeze(true, reply)).await)
+}
+
+async fn thaw(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(door.desk.ask(|reply| Order::Freeze(false, reply)).await)
+}
+
+async fn release(
+    State(door): State<Door>,
+    Path(vm): Path<String>,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    let release: Release = read(&body)?;
+    answer(door.desk.ask(|reply| Order::Release(vm, release, reply)).await)
+}
+
+async fn pause(
+    State(door): State<Door>,
+    Path(vm): Path<String>,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    let Pause { until } = read(&body)?;
+    let until = moment(&until, door.clock.now())?;
+    answer(door.desk.ask(|reply| Order::Pause(vm, Some(until), reply)).await)
+}
+
+async fn resume(
+    State(door): State<Door>,
+    Path(vm): Path<String>,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(door.desk.ask(|reply| Order::Pause(vm, None, reply)).await)
+}
+
+async fn findings(State(door): State<Door>, Path(vm): Path<String>) -> Answer<VmFindings> {
+    let name = VmName::on_host(vm);
+    let (at, findings) = door.findings.of(&name.name).ok_or_else(|| unknown(&name))?;
+    let status = door.agent.status().into_iter().find(|status| status.name == name);
+    Ok(Json(VmFindings { vm: name, at, findings, status }))
+}
+
+async fn check(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
+    let Check { name, text } = read(&body)?;
+    answer(door.desk.ask(|reply| Order::Check(name, text, reply)).await)
+}
+
+async fn no_such_path(uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    Refused {
+        status: StatusCode::NOT_FOUND,
+        code: "no-such-path",
+        message: format!("there is nothing at {path}; try /v1/state or /v1/host"),
+    }
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    let method: String = method.as_str().chars().take(20).collect();
+    Refused {
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        code: "wrong-method",
+        message: format!("{method} is not for {path}; what is read takes GET, an order takes POST"),
+    }
+}
+
+fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
+    Ok(Json(result?))
+}
+
+/// The body of an order that has none: empty, `null` or `{}`.
+fn nothing(body: &[u8]) -> Result<(), Refused> {
+    match body.trim_ascii() {
+        b"" | b"null" | b"{}" => Ok(()),
+        _ => Err(Refused::bad("the body: this order takes none".to_owned())),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "the body".to_owned() } else { path };
+        Refused::bad(format!("{field}: {}", error.inner()))
+    })?;
+    json.end().map_err(|error| Refused::bad(format!("the body: {error}")))?;
+    Ok(value)
+}
+
+fn minutes(query: Option<&str>) -> Result<u64, Refused> {
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(HOUR) };
+    let shown: String = query.chars().take(100).collect();
+    query
+        .strip_prefix("minutes=")
+        .and_then(|minutes| minutes.parse().ok())
+        .filter(|minutes| (1..=HOUR).contains(minutes))
+        .ok_or_else(|| Refused::bad(format!("{shown}: must be minutes=N, with N from 1 to 60")))
+}
+
+fn moment(until: &str, now: Moment) -> Result<Moment, Refused> {
+    /// Longer than this is a file's `mode = "observe"`.
+    const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+    let shown: String = until.chars().take(50).collect();
+    let time: Timestamp = until.parse().map_err(|_| {
+        Refused::bad(format!("until = {shown}: must be RFC 3339, as 2026-12-24T18:00:00Z"))
+    })?;
+    let until = u64::try_from(time.as_millisecond()).map(Moment::from_millis).unwrap_or_default();
+    if until <= now || until.since(now) > LONGEST {
+        return Err(Refused::bad(format!(
+            "until = {shown}: must be in the future, and less than 366 days away"
+        )));
+    }
+    Ok(until)
+}
+
+fn unknown(vm: &VmName) -> Refused {
+    Refused {
+        status: StatusCode::NOT_FOUND,
+        code: "unknown-vm",
+        message: format!("nothing is known of a VM {}; see `windlass vm list`", vm.name),
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    fn bad(message: String) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
+    }
+}
+
+impl From<Declined> for Refused {
+    fn from(declined: Declined) -> Self {
+        let (status, code) = match declined {
+            Declined::UnknownVm { .. } => (StatusCode::NOT_FOUND, "unknown-vm"),
+            Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
+            Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
+            Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),
+            Declined::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+        };
+        Self { status, code, message: declined.to_string() }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let body = Refusal { code: self.code.to_owned(), message: self.message };
+        (self.status, Json(body)).into_response()
+    }
+}

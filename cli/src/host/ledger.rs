@@ -1,0 +1,110 @@
+//! From what the agent sees to what the books hold.
+//!
+//! Called from the tasks of all VMs and never waits: a short lock on the books, and a map of
+//! who is there. A VM that is known to be there and was not seen yet counts with the most
+//! that it may have ([`HostLedger::presume`]), so that a restart promises its room to nobody.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use windlass_agent::{Ledger, NodeEvent};
+use windlass_plugin::Shared;
+use windlass_plugin_core::VmRecord;
+use windlass_protocol::{MilliCpu, Resources, VmInfo, VmName};
+
+/// Feeds the books of this host.
+pub(super) struct HostLedger {
+    books: Shared,
+    present: Mutex<Present>,
+}
+
+#[derive(Default)]
+struct Present {
+    /// VMs that the agent has seen.
+    seen: BTreeSet<VmName>,
+    /// VMs that are in the books without having been seen.
+    presumed: BTreeSet<VmName>,
+}
+
+// === impl HostLedger ===
+
+impl HostLedger {
+    pub(super) fn new(books: Shared) -> Self {
+        Self { books, present: Mutex::default() }
+    }
+
+    /// Counts a VM that is there and was not seen yet with this much.
+    pub(super) fn presume(&self, vm: &VmName, record: VmRecord, ceiling: Resources) {
+        let mut present = self.lock();
+        if !present.seen.contains(vm) {
+            present.presumed.insert(vm.clone());
+            self.books.with_books(|books| books.enter(vm.clone(), record, ceiling));
+        }
+    }
+
+    /// VMs that are in the books without having been seen.
+    pub(super) fn presumed(&self) -> Vec<VmName> {
+        self.lock().presumed.iter().cloned().collect()
+    }
+
+    /// A presumed VM turned out not to be there.
+    pub(super) fn refute(&self, vm: &VmName) {
+        let mut present = self.lock();
+        if present.presumed.remove(vm) && !present.seen.contains(vm) {
+            self.books.with_books(|books| books.leave(vm));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger for HostLedger {
+    fn note(&self, event: NodeEvent) {
+        let mut present = self.lock();
+        match event {
+            NodeEvent::Entered { info, upper } => {
+                present.presumed.remove(&info.name);
+                present.seen.insert(info.name.clone());
+                let ceiling = upper.unwrap_or(info.bounds.max);
+                self.books.with_books(|books| {
+                    books.enter(info.name.clone(), record(&info), ceiling);
+                    if let Some(upper) = upper {
+                        // What was presumed before it was seen goes.
+                        books.witness(&info.name, upper);
+                    }
+                });
+            }
+            NodeEvent::Updated { info } => {
+                self.books.with_books(|books| books.update(&info.name, record(&info)));
+            }
+            NodeEvent::Witnessed { vm, upper } => {
+                self.books.with_books(|books| books.witness(&vm, upper));
+            }
+            NodeEvent::Counted { vm, upper } => {
+                present.presumed.remove(&vm);
+                present.seen.insert(vm.clone());
+                self.books.with_books(|books| {
+                    let record = books.record(&vm).copied().unwrap_or_default();
+                    books.enter(vm.clone(), record, Resources::ZERO);
+                    books.count(&vm, upper);
+                });
+            }
+            NodeEvent::Left { vm } => {
+                present.presumed.remove(&vm);
+                present.seen.remove(&vm);
+                self.books.with_books(|books| books.leave(&vm));
+            }
+        }
+    }
+}
+
+/// What the books need to know of a VM. QEMU has no smaller step of CPU than a vCPU.
+pub(super) fn record(info: &VmInfo) -> VmRecord {
+    VmRecord {
+        priority: info.priority,
+        grain: Resources { cpu: MilliCpu::from_cores(1), mem: info.memory_slot },
+        memory_slot: info.memory_slot,
+        min: info.bounds.min,
+    }
+}

@@ -1,0 +1,159 @@
+//! What the steward does by itself, at each look and now and then.
+
+use super::super::config::HostConfig;
+use super::super::vm_text;
+use super::{Hold, Moment, Steward, VmName, answers, folder, info, warn};
+use crate::problem::{Problem, Report};
+use windlass_agent::Standing;
+
+/// Looks between two rounds, and between two tidyings: two seconds, a minute.
+const ROUND: u64 = 4;
+const TIDY: u64 = 120;
+
+impl Steward {
+    /// Looks at the VM files, and now and then at everything else.
+    pub(super) fn look(&mut self) {
+        let before = self.folder.reports();
+        let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
+        for step in self.folder.observe(look, false) {
+            self.follow(step);
+        }
+        for report in self.folder.reports() {
+            if !before.contains(&report) {
+                warn!(%report, "vm file is not as it should be");
+            }
+        }
+        self.looks += 1;
+        if self.looks.is_multiple_of(ROUND) {
+            self.round();
+        }
+        if self.looks.is_multiple_of(TIDY) {
+            self.history.forget_before(self.clock.now());
+        }
+    }
+
+    /// Writes down what became of the VMs, and reports what does not fit together.
+    pub(super) fn round(&mut self) {
+        self.take_standings();
+        self.refute();
+        self.end_pauses();
+        self.keep_history();
+        self.weigh_minima();
+        // What cannot be written is reported; the next round tries again.
+        let _ = self.save();
+        let (files, problems) = (self.folder.valid().count(), self.problems().len());
+        self.metrics.observe(self.agent.is_frozen(), files, problems);
+    }
+
+    /// What each VM was last seen to have, and which are no more.
+    fn take_standings(&mut self) {
+        let standings = self.agent.standings();
+        let ports = self.agent.ports();
+        self.state.change(|kept| {
+            kept.vms.retain(|name, _| standings.iter().any(|(vm, ..)| vm.name == *name));
+            for (vm, standing, upper) in standings {
+                if let Some(known) = kept.vms.get_mut(&vm.name) {
+                    known.size = upper;
+                    known.hold = match standing {
+                        Standing::Managed => Hold::Managed,
+                        Standing::Released => Hold::Released,
+                        Standing::Removed => Hold::Removed,
+                    };
+                }
+            }
+            kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));
+            let known = &kept.vms;
+            kept.ports.retain(|name, _| known.contains_key(name));
+        });
+    }
+
+    /// A VM that was presumed to be there and whose monitor is gone is not there.
+    fn refute(&mut self) {
+        for vm in self.ledger.presumed() {
+            if !self.known(&vm.name).is_some_and(answers) {
+                self.ledger.refute(&vm);
+            }
+        }
+    }
+
+    fn end_pauses(&mut self) {
+        let now = self.clock.now();
+        self.state.change(|kept| kept.pauses.retain(|_, until| *until > now));
+    }
+
+    fn keep_history(&mut self) {
+        let vms: Vec<VmName> = self.agent.standings().into_iter().map(|(vm, ..)| vm).collect();
+        let mut failed = None;
+        for vm in vms {
+            failed = self.keep_history_of(&vm).err().or(failed);
+        }
+        let said =
+            failed.map(|error| Problem::without_value("", format!("cannot be written: {error}")));
+        self.settle("history", said.map(|problem| (problem, "it will not survive a restart")));
+    }
+
+    /// Writes the decisions and the books' answers of one VM that are new.
+    pub(super) fn keep_history_of(&mut self, vm: &VmName) -> std::io::Result<()> {
+        let notes = self.books.with_books(|books| books.notes(vm));
+        let closed = self.agent.decisions(vm).map(|said| said.closed).unwrap_or_default();
+        let history = &mut self.history;
+        tokio::task::block_in_place(|| {
+            history.decided(&vm.name, &closed)?;
+            history.noted(&vm.name, notes)
+        })
+    }
+
+    /// Minima above the room: somebody will never get his minimum.
+    fn weigh_minima(&mut self) {
+        let (room, minima) = (self.books.with_books(|books| books.room()), self.folder.minima());
+        let limit = format!(
+            "the minima of all VM files come to {minima}, which is more than the node's {room}"
+        );
+        let over = !room.covers(minima);
+        let problem =
+            over.then(|| (Problem::without_value("min", limit), "who comes last stays short"));
+        self.settle("node", problem);
+    }
+
+    /// Reads host.toml again, after SIGHUP.
+    pub(super) fn reload(&mut self) {
+        let text = match tokio::task::block_in_place(|| vm_text::read(&self.config_path)) {
+            Ok(text) => text,
+            Err(problem) => {
+                let gone = || Problem::without_value("", "is gone");
+                return self.keep_config(vec![problem.unwrap_or_else(gone)]);
+            }
+        };
+        let config = match HostConfig::from_text(&text) {
+            Ok(config) => config,
+            Err(problems) => return self.keep_config(problems),
+        };
+        match self.machine.room(config.node) {
+            Ok(room) => self.books.with_books(|books| books.set_room(room)),
+            Err(problem) => return self.keep_config(vec![problem]),
+        }
+        info!(room = %self.books.with_books(|books| books.room()), "host.toml read again");
+        let waits = config.needs_restart(&self.config).join(", ");
+        self.config.node = config.node;
+        let problem = (!waits.is_empty()).then(|| {
+            let limit = "has changed, and takes effect at the next start";
+            (Problem::without_value(waits, limit), "what was read at the start is in force")
+        });
+        self.settle("host.toml", problem);
+    }
+
+    fn keep_config(&mut self, problems: Vec<Problem>) {
+        let report = Report {
+            subject: "host.toml".to_owned(),
+            problems,
+            meanwhile: "the last valid one stays in force".to_owned(),
+        };
+        warn!(%report, "host.toml is not as it should be");
+        self.reports.insert("host.toml", report);
+    }
+
+    /// Whether this moment has come.
+    pub(super) fn is_past(&self, moment: Moment) -> bool {
+        moment <= self.clock.now()
+    }
+}

@@ -1,0 +1,18 @@
+//! The command `windlass`: runs Windlass on one host, and lets a person look.
+//!
+//! [`host`] composes the agent and the plugin in one process and serves a socket; every other
+//! command is a client of that socket ([`client`], [`api`]). [`explain`] turns decisions into
+//! words and does no I/O, so that the same words can be checked against a scripted world.
+
+pub mod api;
+pub mod args;
+pub mod client;
+pub mod command;
+pub mod demo;
+pub mod explain;
+pub mod failure;
+pub mod host;
+pub mod out;
+pub mod problem;
+pub mod report;
+pub mod run;

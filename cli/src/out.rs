@@ -1,0 +1,42 @@
+//! Standard output, as the answer of a command.
+//!
+//! A reader that has seen enough (`windlass top | head -1`) closes the pipe; that is no
+//! failure of ours.
+
+use crate::failure::Failure;
+use serde::Serialize;
+use std::io::{ErrorKind, Write, stdout};
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON value.
+    Json,
+}
+
+/// Writes text to standard output as it is.
+///
+/// # Errors
+/// Standard output cannot be written, for another reason than a reader that has left.
+pub fn text(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::CannotCreate(format!("cannot write to standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes one value as indented JSON.
+///
+/// # Errors
+/// As [`text`].
+pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    let body = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Failed(format!("cannot write the answer as JSON: {error}")))?;
+    text(&format!("{body}\n"))
+}

@@ -1,0 +1,84 @@
+//! What is wrong with something that a person wrote: field, value, limit.
+//!
+//! A file's problems are all reported together; they never disturb another file.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One problem of one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Which field, with its table: `node.memory`; empty where it is the file as a whole.
+    pub field: String,
+    /// What stands there; empty where nothing does.
+    pub value: String,
+    /// What may stand there, and why this may not.
+    pub limit: String,
+}
+
+/// Problems of one file or other subject, and what is done meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// A file's path, `node`, or `state`.
+    pub subject: String,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// What is done meanwhile: `the last valid one stays in force`.
+    pub meanwhile: String,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// A problem of a field that is there.
+    pub fn new(
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        limit: impl Into<String>,
+    ) -> Self {
+        Self { field: field.into(), value: shortened(&value.to_string()), limit: limit.into() }
+    }
+
+    /// A problem of a field that is not there, or of the file as a whole.
+    pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
+        Self { field: field.into(), value: String::new(), limit: limit.into() }
+    }
+}
+
+/// ``node.memory = "lots": must be …``
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.field.is_empty(), self.value.is_empty()) {
+            (true, true) => f.write_str(&self.limit),
+            (true, false) => write!(f, "{}: {}", self.value, self.limit),
+            (false, true) => write!(f, "{}: {}", self.field, self.limit),
+            (false, false) => write!(f, "{} = {}: {}", self.field, self.value, self.limit),
+        }
+    }
+}
+
+// === impl Report ===
+
+/// A line per problem, each with its subject.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, problem) in self.problems.iter().enumerate() {
+            let end = if nth == 0 { "" } else { "\n" };
+            write!(f, "{end}{}: {problem}", self.subject)?;
+        }
+        if !self.meanwhile.is_empty() {
+            write!(f, " ({})", self.meanwhile)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a person wrote may be huge; its beginning tells which it is.
+fn shortened(value: &str) -> String {
+    const MOST: usize = 80;
+    if value.chars().count() <= MOST {
+        return value.to_owned();
+    }
+    let head: String = value.chars().take(MOST).collect();
+    format!("{head}…")
+}

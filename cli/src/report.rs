@@ -1,0 +1,71 @@
+//! The report of a demo: one HTML page with everything in it.
+//!
+//! A pure function of the recording and of what was found in it: the page loads nothing, runs
+//! nothing, and reads well in light and dark. Charts are inline SVG drawn by [`chart`];
+//! [`series`] turns readings into lines; [`tables`] has what is better read as text.
+
+mod chart;
+mod page;
+mod series;
+mod tables;
+
+use crate::demo::laws::Verdict;
+use crate::demo::recording::Recording;
+use std::fmt::Write;
+
+/// The whole page.
+pub(crate) fn render(recording: &Recording, verdicts: &[Verdict]) -> String {
+    let mut body = String::new();
+    body.push_str(&page::head(recording, verdicts));
+    body.push_str(&section("What was checked", &tables::laws(recording, verdicts)));
+    body.push_str(&section("What was played", &tables::acts(recording)));
+    body.push_str(&section("The node", &charts(&series::node(recording))));
+    for vm in &recording.vms {
+        let mut content = tables::facts(vm);
+        content.push_str(&charts(&series::vm(recording, vm)));
+        body.push_str(&section(&vm.name.name, &content));
+    }
+    if let Some(explained) = &recording.explained {
+        let title = format!("windlass explain {}", explained.vm.name);
+        body.push_str(&section(&title, &format!("<pre>{}</pre>\n", escape(&explained.text))));
+    }
+    body.push_str(&section("How to read this", page::READING));
+    page::whole(&body)
+}
+
+fn section(title: &str, content: &str) -> String {
+    format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escape(title))
+}
+
+fn charts(charts: &[chart::Chart]) -> String {
+    let mut text = String::new();
+    for chart in charts {
+        let _ = writeln!(
+            text,
+            "<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>",
+            escape(&chart.title),
+            chart.legend(),
+            chart.svg()
+        );
+    }
+    text
+}
+
+/// Text as it may stand in HTML and SVG, between tags or in a quoted attribute.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            _ => safe.push(c),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests;

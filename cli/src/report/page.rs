@@ -1,0 +1,63 @@
+//! The frame of the page: style, headline, and how to read it.
+
+use super::escape;
+use crate::demo::laws::Verdict;
+use crate::demo::recording::Recording;
+use std::fmt::Write;
+
+/// What the lines and marks mean.
+pub(super) const READING: &str = "\
+<p><b>Goal</b> is what the load calls for, <b>permit</b> what the books of the node allow. \
+A VM grows only within its permit. Figures <b>by the hypervisor</b> come from a monitor of the \
+test bench's own, figures <b>seen inside</b> from the load program in the guest; Windlass's own \
+word is drawn beside them and nothing is judged by it, save which permit was given. vCPUs are \
+given back by <i>parking</i>: the hypervisor keeps them plugged, the guest stops using them. \
+Shaded: a VM wants more than the node has left. A triangle: its guest refused to have less \
+memory, because it uses it. The guest's kernel keeps some memory for itself, so the size seen \
+inside is a little less than the hypervisor's.</p>
+";
+
+/// A whole page around `body`.
+pub(super) fn whole(body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>Windlass demo</title>\n<style>\n{}</style>\n</head>\n<body>\n<main>\n{body}</main>\n\
+         </body>\n</html>\n",
+        include_str!("style.css")
+    )
+}
+
+/// Title, verdict and the run in a few sentences.
+pub(super) fn head(recording: &Recording, verdicts: &[Verdict]) -> String {
+    let failed = verdicts.iter().filter(|verdict| !verdict.holds()).count();
+    let (class, word) = match failed {
+        0 => ("good", "everything held".to_owned()),
+        1 => ("bad", "1 check failed".to_owned()),
+        more => ("bad", format!("{more} checks failed")),
+    };
+    let mut head =
+        format!("<header>\n<h1>Windlass demo</h1>\n<p class=\"verdict {class}\">{word}</p>\n");
+    let _ = writeln!(head, "<p>{}</p>\n</header>", escape(&summary(recording)));
+    head
+}
+
+/// What was run, for whom, and how much was looked at.
+fn summary(recording: &Recording) -> String {
+    let wanted = recording
+        .vms
+        .iter()
+        .fold(windlass_protocol::Resources::ZERO, |sum, vm| sum.saturating_add(vm.bounds.max));
+    let readings: usize =
+        recording.vms.iter().map(|vm| vm.outside.len() + vm.inside.len() + vm.ours.len()).sum();
+    format!(
+        "{} real guests, which may grow to {wanted} together, on a node of {}, for {:.0} seconds; \
+         sizes move in steps of {}. {readings} readings were taken, of hypervisor, guest and \
+         Windlass.",
+        recording.vms.len(),
+        recording.room,
+        recording.seconds(recording.ended()),
+        recording.unit,
+    )
+}

@@ -1,0 +1,136 @@
+//! The demo's script, played in the world, and what `windlass explain` says of it: byte for
+//! byte. From this text alone a reader must be able to answer why a VM grew, why less than it
+//! wanted, who got the room, why memory stayed, and what it waits for.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use expect_test::expect_file;
+use std::time::Duration;
+use windlass_cli::demo::reasons;
+use windlass_cli::demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
+use windlass_cli::explain::{Explained, page};
+use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, VmInfo, VmName, Waiting};
+use windlass_world::{GuestSpec, Setup, Step, World};
+
+#[test]
+fn the_script_of_the_demo_is_explained() {
+    let world = played();
+    assert_eq!(world.violations(), &[]);
+    for player in SCRIPT.players {
+        let vm = VmName::on_host(player.name);
+        let text = page(&explained(&world, &vm));
+        match player.name {
+            "web" => expect_file!["golden/web.txt"].assert_eq(&text),
+            "batch" => expect_file!["golden/batch.txt"].assert_eq(&text),
+            "cache" => expect_file!["golden/cache.txt"].assert_eq(&text),
+            other => panic!("nothing is expected of {other}"),
+        }
+    }
+}
+
+#[test]
+fn the_reasons_of_the_script_stand_in_their_order() {
+    let world = played();
+    let names: Vec<&str> = SCRIPT.players.iter().map(|player| player.name).collect();
+    let list =
+        reasons::list(names.iter().map(|name| (*name, world.decisions(&VmName::on_host(*name)))));
+    expect_file!["golden/reasons.txt"].assert_eq(&list);
+}
+
+fn played() -> World {
+    let mut world = World::new(Setup {
+        room: SCRIPT.room,
+        unit: ComputeUnit::try_from(SCRIPT.unit).unwrap(),
+        trust_guest_parking: true,
+        seed: 1,
+    });
+    for player in SCRIPT.players {
+        world.add(info(player), spec(player));
+    }
+    for act in SCRIPT.steps {
+        play(&mut world, act);
+    }
+    world
+}
+
+fn play(world: &mut World, act: &Act) {
+    let began = world.now();
+    for (name, load) in act.loads {
+        let vm = VmName::on_host(*name);
+        match load {
+            #[expect(clippy::cast_precision_loss, reason = "a few processes")]
+            Load::Spin(count) => world.step(Step::Load(vm, *count as f64)),
+            Load::Free => world.step(Step::Use(vm, Bytes::ZERO)),
+            Load::Take { total, chunk, every } => {
+                for taken in 1..=total.bytes().div_ceil(chunk.bytes()) {
+                    let used = chunk.saturating_mul(taken).min(*total);
+                    world.step(Step::Use(vm.clone(), used));
+                    world.run(*every);
+                }
+            }
+        }
+    }
+    let deadline = began.after(act.within);
+    let mut steady_since = None;
+    while world.now() < deadline {
+        world.run(Duration::from_millis(250));
+        let there = act.ends.iter().all(|end| is_there(world, end));
+        steady_since = there.then(|| steady_since.unwrap_or(world.now()));
+        if steady_since.is_some_and(|since| world.now().since(since) >= act.steady) {
+            return;
+        }
+    }
+    let statuses: Vec<_> = world.host().vms;
+    panic!("{}: not everybody got where the script says: {statuses:#?}", act.name);
+}
+
+fn is_there(world: &World, end: &End) -> bool {
+    let vm = VmName::on_host(end.vm);
+    let Some(status) = world.status(&vm) else { return false };
+    let has = world.has(&vm) == end.has && world.uses(&vm) == end.has;
+    has && match end.because {
+        Because::Goal => status.goal == Some(end.has),
+        Because::Room(wants) => status
+            .waiting
+            .iter()
+            .any(|why| matches!(why, Waiting::Room { wanted, .. } if *wanted == wants)),
+        Because::Refusal => status.waiting.iter().any(|why| matches!(why, Waiting::Refused { .. })),
+    }
+}
+
+fn explained(world: &World, vm: &VmName) -> Explained {
+    Explained {
+        at: world.now(),
+        vm: vm.clone(),
+        decisions: world.decisions(vm).to_vec(),
+        open: world.open_decision(vm).cloned(),
+        notes: world.notes(vm),
+        status: world.status(vm),
+        node: world.books(),
+        problems: Vec::new(),
+    }
+}
+
+fn info(player: &Player) -> VmInfo {
+    VmInfo {
+        name: VmName::on_host(player.name),
+        bounds: player.bounds,
+        target: player.target,
+        policy: Policy::LoadAverage,
+        load_window: SCRIPT.window,
+        priority: player.priority,
+        mode: Mode::Act,
+        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        paused_until: None,
+    }
+}
+
+fn spec(player: &Player) -> GuestSpec {
+    let bounds = player.bounds;
+    let vcpus = |cpu: windlass_protocol::MilliCpu| u32::try_from(cpu.cores_up()).unwrap();
+    GuestSpec {
+        boot: bounds.min.mem,
+        addable: bounds.max.mem.saturating_sub(bounds.min.mem),
+        vcpus: vcpus(bounds.min.cpu),
+        max_vcpus: vcpus(bounds.max.cpu),
+    }
+}

@@ -1,0 +1,14 @@
+//! The whole program `windlass host`, with hypervisors that only talk, and its command line.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+#[path = "host/files.rs"]
+mod files;
+#[path = "host/hostile.rs"]
+mod hostile;
+#[path = "host/orders.rs"]
+mod orders;
+#[path = "host/restart.rs"]
+mod restart;

@@ -1,0 +1,128 @@
+//! VM files and host.toml while the host runs.
+
+use crate::support::machine::Machine;
+use crate::support::{Host, until, vm_file};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn a_vm_is_managed_from_the_moment_its_file_is_there_until_it_is_gone() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 512);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is managed", || host.state()["vms"].as_array().unwrap().len() == 1);
+    until("a is booked", || host.booked("a") == Some((2, 768)));
+    assert!(host.say(&["top"]).contains("2 of 4 vCPU") || host.say(&["top"]).contains("768MiB"));
+    let checked = host.say(&["vm", "check", "a"]);
+    assert!(checked.contains("2 vCPUs, which can grow to 4"), "{checked}");
+    host.say(&["vm", "remove", "a"]);
+    until("a is removed", || listed(&host, "a").as_deref() == Some("removed"));
+    assert_eq!(host.booked("a"), Some((2, 768)), "it counts until it ends");
+    drop(machine);
+    until("a is forgotten", || listed(&host, "a").is_none());
+    until("its room is free", || host.booked("a").is_none());
+}
+
+#[test]
+fn a_broken_file_is_reported_and_disturbs_nobody() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let good = vm_file(machine.path(), "127.0.0.71:1");
+    host.put("a", &good);
+    until("a is managed", || host.booked("a").is_some());
+    host.put("b", "qmp = 7\n");
+    host.put("a", &good.replace("[max]\ncpu = 4", "[max]\ncpu = 0"));
+    until("both are reported", || problems(&host).len() == 2);
+    let said = problems(&host).join("\n");
+    assert!(said.contains("max.cpu"), "{said}");
+    assert!(said.contains("qmp"), "{said}");
+    assert_eq!(listed(&host, "a").as_deref(), Some("managed"));
+    assert_eq!(listed(&host, "b").as_deref(), Some("invalid"));
+    assert!(host.say(&["explain", "a"]).contains("max.cpu = 0: must be 0.05 to 512"));
+    assert_eq!(host.booked("a"), Some((2, 256)));
+    host.put("a", &good);
+    fs::remove_file(host.path("vms.d/b.toml")).unwrap();
+    until("nothing is wrong", || problems(&host).is_empty());
+}
+
+#[test]
+fn a_file_is_added_after_it_was_checked_and_not_written_if_it_is_broken() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let monitor = machine.path().display().to_string();
+    let add = |min: &'static str| {
+        let monitor = monitor.clone();
+        ["vm", "add", "a", "--qmp", &monitor, "--informant", "127.0.0.71:1", "--min", min, "--max"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["4/1GiB".to_owned()])
+            .collect::<Vec<_>>()
+    };
+    let run =
+        |args: Vec<String>| host.windlass(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let broken = run(add("0/256MiB"));
+    assert_eq!(broken.status.code(), Some(65));
+    assert!(String::from_utf8_lossy(&broken.stderr).contains("min.cpu = 0"), "{broken:?}");
+    assert!(!host.path("vms.d/a.toml").exists());
+    assert!(run(add("1/256MiB")).status.success());
+    until("a is managed", || host.booked("a").is_some());
+    let again = run(add("1/256MiB"));
+    assert_eq!(again.status.code(), Some(73), "{again:?}");
+    let clash = host.path("clash.toml");
+    fs::write(&clash, vm_file(machine.path(), "127.0.0.72:1")).unwrap();
+    let (code, said) = host.fail(&["vm", "add", "b", "--file", clash.to_str().unwrap()]);
+    assert!(code == 65 && said.contains("a has this monitor"), "{said}");
+}
+
+#[test]
+fn minima_above_the_node_are_said_aloud() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let file = vm_file(machine.path(), "127.0.0.71:1").replace("[min]\ncpu = 1", "[min]\ncpu = 4");
+    host.put("a", &file);
+    let other = vm_file(&host.path("b.sock"), "127.0.0.72:1");
+    let checked = host.path("b.toml");
+    fs::write(&checked, &other).unwrap();
+    until("a is in force", || listed(&host, "a").is_some());
+    let added = host.windlass(&["vm", "add", "b", "--file", checked.to_str().unwrap()]);
+    let warned = String::from_utf8_lossy(&added.stderr).into_owned();
+    assert!(
+        warned.contains("the minima come to 5 vCPU / 512MiB, and the node has 4 vCPU"),
+        "{warned}"
+    );
+    until("it is reported", || problems(&host).iter().any(|said| said.starts_with("node: min")));
+}
+
+#[test]
+fn sighup_changes_what_may_be_promised_and_a_broken_file_changes_nothing() {
+    let host = Host::start();
+    let room = || host.state()["node"]["room"]["cpu"].as_u64().unwrap() / 1000;
+    host.write_config("[node]\ncpu = 6\nmemory = \"4GiB\"\n");
+    host.signal("HUP");
+    until("six", || room() == 6);
+    host.write_config("[node]\ncpu = 0\nmemory = \"4GiB\"\nodd = 1\n");
+    host.signal("HUP");
+    until("it is reported", || problems(&host).len() == 2);
+    assert_eq!(room(), 6);
+    host.write_config("trust_guest_parking = true\n[node]\ncpu = 5\nmemory = \"4GiB\"\n");
+    host.signal("HUP");
+    until("five", || room() == 5);
+    let said = problems(&host).join("\n");
+    assert!(
+        said.contains("trust_guest_parking: has changed, and takes effect at the next"),
+        "{said}"
+    );
+}
+
+fn listed(host: &Host, vm: &str) -> Option<String> {
+    let list: Value = serde_json::from_str(&host.say(&["vm", "list", "--output", "json"])).unwrap();
+    let entry = list.as_array().unwrap().iter().find(|entry| entry["name"]["name"] == vm)?;
+    Some(entry["state"].as_str().unwrap().to_owned())
+}
+
+/// The lines of `top` about what is wrong.
+fn problems(host: &Host) -> Vec<String> {
+    let said = host.say(&["top"]);
+    let (_, problems) = said.split_once("\n! ").unwrap_or_default();
+    problems.lines().map(|line| line.trim_start_matches("! ").to_owned()).collect()
+}
