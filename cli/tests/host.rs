@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "host/support.rs"]
 mod support;
 
 #[path = "host/files.rs"]

@@ -6,12 +6,8 @@
 mod http;
 #[path = "proc/resident.rs"]
 mod resident;
-mod support {
-    pub(crate) mod agent;
-    pub(crate) mod client;
-    pub(crate) mod guest;
-    pub(crate) mod program;
-}
+#[path = "proc/support.rs"]
+mod support;
 
 use support::agent::Agent;
 use support::guest::Guest;

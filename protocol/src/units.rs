@@ -365,7 +365,10 @@ mod tests {
         assert_eq!(Bytes::from_mib(4).round_up(step), Bytes::from_mib(4));
         assert_eq!(Bytes::from_mib(3).round_down(step), step);
         assert_eq!(Bytes::from_mib(3).round_up(Bytes::ZERO), Bytes::from_mib(3));
-        assert!(Bytes::from_bytes(u64::MAX).round_up(step).bytes() % step.bytes() <= u64::MAX);
+        assert_eq!(
+            Bytes::from_bytes(u64::MAX).round_up(step).bytes(),
+            u64::MAX / step.bytes() * step.bytes()
+        );
     }
 
     #[test]

@@ -1,5 +1,4 @@
 //! What annotations say: ours and the reference's, valid and not, one after another.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use windlass_protocol::annotations::{

@@ -1,5 +1,4 @@
 //! Any bytes at all are read without a panic, and what we write is read as it was meant.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
 //! Values from a version that does not exist yet: ignored or refused in words, never a panic.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use windlass_protocol::annotations::{Annotations, Defaults, MODE, POLICY};

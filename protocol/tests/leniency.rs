@@ -3,7 +3,6 @@
 //! The vectors are inputs with the answers of the reference's own types: what a request
 //! decodes to, written again, or that it is an error; what a quantity is in thousandths and in
 //! whole units, rounded up.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use windlass_protocol::plugin::SlotRequest;
 use windlass_protocol::{Bytes, MilliCpu, quantity};

@@ -236,7 +236,7 @@ impl World {
     }
 
     pub(crate) fn start_agent(&mut self, name: &VmName) {
-        let seed = self.chance.next();
+        let seed = self.chance.draw();
         let settings = Settings {
             unit: self.setup.unit,
             trust_guest_parking: self.setup.trust_guest_parking,

@@ -158,7 +158,27 @@ fn every_wait_has_a_sentence() {
     .iter()
     .map(|why| format!("{}: {}\n", brief(why), waiting(why)))
     .collect();
-    expect![[r#""#]].assert_eq(&sentences.concat());
+    expect![[r#"
+        at goal: It has its goal, and waits for nothing.
+        first figures: It waits for the guest's first figures: nothing was measured yet.
+        figures missing: It will not shrink: load or memory has not been heard of since 2026-11-21T10:00:05Z.
+        figures missing: It will not shrink: load and memory have never been heard of together.
+        plugin: It will not grow: the plugin, which keeps the books, has not answered.
+        room for 1 vCPU / 256MiB more: It waits for room on the node: it wants 3 vCPU / 768MiB and may have 2 vCPU / 512MiB; a claim is kept, and it is given what others give back.
+        host memory, 64MiB left: It will not grow in memory: the host itself has only 64MiB available, whatever the books say.
+        informant: Its memory will not shrink: no informant speaks for the guest.
+        refused, asks at 10:00:05Z: The guest refused to have less, which is normal; it is asked again at 2026-11-21T10:00:05Z.
+        consent: It waits for the guest's consent to have less.
+        hypervisor: It waits for the hypervisor, which was told the new size and has not got there.
+        hypervisor lost: Nothing moves: the hypervisor does not answer on its monitor.
+        unplug, 64MiB left: The guest is giving memory back: 64MiB are left to give.
+        unplug stuck, 64MiB left: The guest agreed to give memory back and does not: 64MiB are left, and stay in the books.
+        guest's vCPUs: It waits for the guest, which was told to use more vCPUs and does not yet.
+        frozen: Nothing moves: the host is frozen, until `windlass thaw`.
+        paused to 10:00:05Z: Nothing moves: the VM is paused until 2026-11-21T10:00:05Z, or until `windlass resume`.
+        observing: Nothing is touched: its mode is `observe`, which only decides and records.
+        rebooted: The guest restarted: nothing is given back until its informant has registered.
+    "#]].assert_eq(&sentences.concat());
 }
 
 #[test]
@@ -207,7 +227,15 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         node: node(),
         problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
     };
-    expect![[r#""#]].assert_eq(&page(&explained));
+    expect![[r#"
+        2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the plugin was asked for 3 vCPU / 768MiB and allowed 2 vCPU / 512MiB, less than it wanted of both, for want of room; plugged vCPUs were set to 2; it is under way.
+        2026-11-21T10:00:05Z books: db1 asked for 3 vCPU / 768MiB and was allowed 2 vCPU / 512MiB (asked 6 times until 2026-11-21T10:00:17Z); 2 vCPU of 3 vCPU: 0 vCPU of the node's 4 vCPU is free; default/web (priority 10) has 2 vCPU, default/batch has 0 vCPU and wants 1 vCPU; 512MiB of 768MiB: 256MiB of the node's 1.25GiB is free, of which 256MiB is kept for others; default/web (priority 10) has 512MiB and wants 768MiB, default/batch has 0B and wants 256MiB.
+
+        Now, 2026-11-21T10:00:35Z: db1 has 3 vCPU / 512MiB (2 of 3 plugged vCPUs are online), a goal of 3 vCPU / 768MiB, a permit for 2 vCPU / 512MiB, an informant that follows this agent, and bounds from 1 vCPU / 256MiB to 4 vCPU / 1GiB.
+        - It waits for room on the node: it wants 3 vCPU / 768MiB and may have 2 vCPU / 512MiB; a claim is kept, and it is given what others give back.
+        - The books have 2 vCPU / 512MiB for it; of the node's 4 vCPU / 1.25GiB, 4 vCPU / 1.25GiB are promised.
+        - /vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512
+    "#]].assert_eq(&page(&explained));
 }
 
 fn check(decision: &Decision, words: Expect) {

@@ -43,7 +43,8 @@ pub struct Informant {
     registry: Registry,
     memory: Watch,
     machine: Machine,
-    /// Whether the machine was once brought to the state that agents count on.
+    /// Whether the machine was brought to the state that agents count on, since the last of
+    /// them began to register.
     prepared: bool,
 }
 
@@ -67,6 +68,7 @@ impl Informant {
     pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
         self.registry.begin(desc)?;
         self.machine.wake();
+        self.prepared = false;
         Ok(())
     }
 
@@ -166,7 +168,7 @@ impl Informant {
             Event::Seen(seen) => self.machine.seen(now, seen),
             Event::Done(done) => self.machine.done(now, done),
         }
-        // The first agent learns that it is registered once the guest is ready to follow it.
+        // An agent learns that it is registered once the guest is ready to follow it.
         self.prepared |= self.machine.settled(now);
         if self.prepared {
             self.registry.complete(now);

@@ -1,10 +1,10 @@
 //! The program's endpoints on the loopback: kind agents, hostile bodies, slow senders.
-use std::io::Write;
-use std::net::{TcpListener, TcpStream};
 use crate::support::agent::Agent;
 use crate::support::client::{answer, raw};
 use crate::support::guest::Guest;
 use crate::support::program::{Program, wait_for};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 
 /// A version 4 UUID.
 const ID: &str = "9f0f6c1e-2f0b-4f3b-9c55-0a4f7c2f6a10";

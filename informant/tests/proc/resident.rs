@@ -1,9 +1,9 @@
 //! How large the program is: the static one that goes into guests, at work.
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use crate::support::agent::Agent;
 use crate::support::guest::Guest;
 use crate::support::program::{Program, wait_for};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const LIMIT: u64 = 4 << 20;
 

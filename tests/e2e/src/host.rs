@@ -8,6 +8,8 @@ use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use windlass_lab::leash;
 use windlass_protocol::status::HostStatus;
@@ -35,6 +37,26 @@ pub struct Host {
     binary: PathBuf,
     folder: PathBuf,
     process: Option<Child>,
+    /// How often a process was started or ended.
+    lives: Arc<AtomicU64>,
+}
+
+/// Somebody who asks a host for its state and notices when it is not the same process.
+#[derive(Clone)]
+pub(crate) struct Eye {
+    socket: PathBuf,
+    lives: Arc<AtomicU64>,
+}
+
+// === impl Eye ===
+
+impl Eye {
+    /// What the host says, and which life of it.
+    pub(crate) async fn look(&self) -> Option<(u64, HostStatus)> {
+        let life = self.lives.load(Ordering::SeqCst);
+        let state = state(&self.socket).await.ok()?;
+        (life == self.lives.load(Ordering::SeqCst)).then_some((life, state))
+    }
 }
 
 // === impl Host ===
@@ -59,7 +81,12 @@ impl Host {
             room * UNIT_MIB
         );
         fs::write(folder.join("host.toml"), text)?;
-        Ok(Self { binary: binary.to_owned(), folder: folder.to_owned(), process: None })
+        Ok(Self {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+            process: None,
+            lives: Arc::default(),
+        })
     }
 
     /// Writes or replaces a VM file.
@@ -84,6 +111,7 @@ impl Host {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log);
+        self.lives.fetch_add(1, Ordering::SeqCst);
         self.process = Some(leash::spawn(command)?);
         let start = Instant::now();
         loop {
@@ -104,6 +132,7 @@ impl Host {
     /// If it does not run.
     pub fn kill(&mut self) -> Result<()> {
         let mut process = self.process.take().context("the host does not run")?;
+        self.lives.fetch_add(1, Ordering::SeqCst);
         process.kill()?;
         process.wait()?;
         Ok(())
@@ -160,8 +189,13 @@ impl Host {
         Ok(String::from_utf8(output.stdout)?)
     }
 
+    /// Somebody who looks at it.
+    pub(crate) fn eye(&self) -> Eye {
+        Eye { socket: self.socket(), lives: Arc::clone(&self.lives) }
+    }
+
     /// Where it serves.
-    pub(crate) fn socket(&self) -> PathBuf {
+    fn socket(&self) -> PathBuf {
         self.folder.join("host.sock")
     }
 
@@ -199,7 +233,7 @@ impl Drop for Host {
 }
 
 /// What the host at this socket says.
-pub(crate) async fn state(socket: &Path) -> Result<HostStatus> {
+async fn state(socket: &Path) -> Result<HostStatus> {
     let answer = http::get_unix(socket, "/v1/state").await?;
     ensure!(answer.status == 200, "GET /v1/state: {} {}", answer.status, answer.body);
     serde_json::from_str(&answer.body).with_context(|| answer.body.clone())

@@ -4,13 +4,13 @@
 //! kernels say. A VM may never have more than the larger of the two books says for it; all
 //! together never more than the room; the books not more than the room either, once each VM
 //! in them was seen (before that they count the most that it may have); and no guest ever
-//! runs out of memory because some was taken (the tests hold no more than a guest has). While
-//! no host runs, what the last one promised still binds.
+//! runs out of memory because some was taken (the tests hold no more than a guest has). Books
+//! bind only where the same host answered before and after: what one promised in its last
+//! moment is known to nobody else.
 
-use crate::host;
+use crate::host::Eye;
 use crate::view::resources;
 use crate::{Setting, View};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -28,10 +28,8 @@ const MOST: usize = 20;
 pub struct Sample {
     /// What the host was told.
     pub setting: Setting,
-    /// What the host said before, or last if it does not answer.
-    pub before: Option<HostStatus>,
-    /// What the host said after, or last if it does not answer.
-    pub after: Option<HostStatus>,
+    /// What the host said before and after; `None` if it was not the same one.
+    pub books: Option<(HostStatus, HostStatus)>,
     /// Each guest, by name, as QEMU and itself see it.
     pub guests: Vec<(String, Option<Outside>, Option<Inside>)>,
 }
@@ -77,7 +75,7 @@ impl Sample {
         if !room.covers(sum) {
             breaches.push(format!("all have {sum}, the room is {room}"));
         }
-        if let (Some(before), Some(after)) = (&self.before, &self.after)
+        if let Some((before, after)) = &self.books
             && [before, after]
                 .iter()
                 .all(|state| all_seen(state) && !room.covers(state.node.reserved))
@@ -101,8 +99,8 @@ impl Sample {
 
     /// The most that either of the books has for a VM; `None` while it is in neither.
     fn booked(&self, name: &str) -> Option<Resources> {
-        let states = self.before.iter().chain(&self.after);
-        let entries = states.flat_map(|state| &state.node.vms);
+        let (before, after) = self.books.as_ref()?;
+        let entries = before.node.vms.iter().chain(&after.node.vms);
         entries
             .filter(|entry| entry.name.name == name)
             .map(|entry| entry.reserved)
@@ -128,10 +126,10 @@ fn all_seen(state: &HostStatus) -> bool {
 // === impl Watch ===
 
 impl Watch {
-    pub(crate) fn start(socket: PathBuf, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
+    pub(crate) fn start(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch(socket, guests, setting, Arc::clone(&seen)));
+        tasks.spawn(watch(host, guests, setting, Arc::clone(&seen)));
         Self { seen, tasks }
     }
 
@@ -146,28 +144,25 @@ impl Watch {
     }
 }
 
-async fn watch(socket: PathBuf, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
+async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
     let start = Instant::now();
-    let mut last: Option<HostStatus> = None;
-    let mut before: Option<HostStatus> = host::state(&socket).await.ok();
+    let mut before = host.look().await;
     loop {
         let mut looks = JoinSet::new();
         for guest in &guests {
             looks.spawn(look(Arc::clone(guest)));
         }
         let guests = looks.join_all().await;
-        let after = host::state(&socket).await.ok();
-        let answered = before.is_some()
-            && after.is_some()
-            && guests.iter().all(|(_, outside, inside)| outside.is_some() && inside.is_some());
-        let sample = Sample {
-            setting,
-            before: before.or_else(|| last.clone()),
-            after: after.clone().or_else(|| last.clone()),
-            guests,
+        let after = host.look().await;
+        let books = match (before, &after) {
+            (Some((life, before)), Some((same, after))) if life == *same => {
+                Some((before, after.clone()))
+            }
+            (Some(_) | None, _) => None,
         };
-        let breaches = sample.breaches();
-        last = sample.after.or(last);
+        let answered = books.is_some()
+            && guests.iter().all(|(_, outside, inside)| outside.is_some() && inside.is_some());
+        let breaches = Sample { setting, books, guests }.breaches();
         {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
             seen.whole += u64::from(answered);
@@ -246,13 +241,22 @@ mod tests {
     }
 
     #[test]
+    fn without_a_host_the_room_still_binds() {
+        let mut sample = sample(1, 2, 1);
+        sample.books = None;
+        assert_eq!(sample.breaches(), Vec::<String>::new());
+        sample.setting.room = 1;
+        assert_eq!(sample.breaches(), ["all have 2 vCPU / 512MiB, the room is 1 vCPU / 256MiB"]);
+    }
+
+    #[test]
     fn books_may_count_the_most_of_a_vm_that_was_not_seen() {
         let mut sample = sample(4, 1, 4);
         assert_eq!(
             sample.breaches(),
             ["the books promise 4 vCPU / 1GiB, the room is 3 vCPU / 768MiB"]
         );
-        sample.after.as_mut().unwrap().vms[0].seen = None;
+        sample.books.as_mut().unwrap().1.vms[0].seen = None;
         assert_eq!(sample.breaches(), Vec::<String>::new());
     }
 
@@ -263,8 +267,7 @@ mod tests {
         let inside = Inside { cpus_online: Some(has), ..Inside::default() };
         Sample {
             setting: Setting { room: 3, trust: true },
-            before: Some(state(before)),
-            after: Some(state(after)),
+            books: Some((state(before), state(after))),
             guests: vec![("a".to_owned(), Some(outside), Some(inside))],
         }
     }

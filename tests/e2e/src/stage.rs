@@ -74,7 +74,7 @@ impl Stage {
             actors.push(Actor { vm: vm.clone(), guest: Arc::new(guest), proxy });
         }
         let guests = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
-        let watch = Some(Watch::start(host.socket(), guests, setting));
+        let watch = Some(Watch::start(host.eye(), guests, setting));
         let stage = Self { host, actors, watch, _folder: folder, _turn: turn };
         for actor in &stage.actors {
             stage.write(&actor.vm)?;

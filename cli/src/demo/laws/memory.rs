@@ -30,7 +30,7 @@ fn rose(vm: &Track, at: Moment) -> Option<Moment> {
     let rises = |pair: &&[Reading<Seen>]| {
         pair[1].to <= at && pair[1].value.memory.requested > pair[0].value.memory.requested
     };
-    vm.outside.windows(2).filter(rises).next_back().map(|pair| pair[0].from)
+    vm.outside.windows(2).rfind(rises).map(|pair| pair[0].from)
 }
 
 /// What the guest agreed to have, by the decisions and the state of Windlass.

@@ -1,5 +1,6 @@
 //! A host in a folder of its own, and a machine that it can attach to.
 
+#[path = "machine.rs"]
 pub(crate) mod machine;
 
 use serde_json::Value;

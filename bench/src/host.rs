@@ -1,0 +1,134 @@
+//! A `windlass host` of the benchmark's own.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fmt::Write;
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use windlass_lab::{Folder, Guest, leash};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const PORTS: u16 = 8;
+
+/// A running host. It ends with this value.
+pub(crate) struct Host {
+    process: Child,
+    folder: Folder,
+}
+
+// === impl Host ===
+
+impl Host {
+    /// Starts one for these guests, and waits until each has a session.
+    pub(crate) async fn start(guests: &[&Guest]) -> Result<Self> {
+        let binary = binary()?;
+        let folder = Folder::create()?;
+        let place = folder.path();
+        for name in ["vms.d", "state"] {
+            fs::create_dir(place.join(name))?;
+        }
+        fs::write(place.join("host.toml"), host_text(place)?)?;
+        for guest in guests {
+            let file = place.join("vms.d").join(format!("{}.toml", guest.name()));
+            fs::write(file, vm_text(guest)?)?;
+        }
+        let log = File::create(place.join("host.log"))?;
+        let mut command = leash::command(&binary);
+        command.args(["host", "--config"]).arg(place.join("host.toml"));
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let mut host = Self { process: leash::spawn(command)?, folder };
+        host.wait_for_sessions(guests.len()).await?;
+        Ok(host)
+    }
+
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    async fn wait_for_sessions(&mut self, count: usize) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let state = self.state().await;
+            let vms = state.as_ref().ok().and_then(|state| state["vms"].as_array());
+            let active =
+                vms.map_or(0, |vms| vms.iter().filter(|vm| vm["session"] == "active").count());
+            if active == count {
+                return Ok(());
+            }
+            let ended = self.process.try_wait()?;
+            ensure!(ended.is_none(), "the host ended: {ended:?}\n{}", self.log());
+            ensure!(begun.elapsed() < PATIENCE, "no sessions: {state:?}\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn state(&self) -> Result<Value> {
+        let mut socket = UnixStream::connect(self.folder.path().join("host.sock")).await?;
+        socket
+            .write_all(b"GET /v1/state HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
+            .await?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no whole answer")?;
+        ensure!(head.contains(" 200 "), "{head}");
+        Ok(serde_json::from_str(body)?)
+    }
+
+    /// What it said.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("host.log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.process.kill();
+        let _status = self.process.wait();
+    }
+}
+
+/// The `windlass` that is measured.
+pub(crate) fn binary() -> Result<PathBuf> {
+    let path = match std::env::var_os("WINDLASS_BIN") {
+        Some(named) => PathBuf::from(named),
+        None => std::env::current_exe()?.with_file_name("windlass"),
+    };
+    ensure!(path.is_file(), "{} is not there: `make bench` builds it", path.display());
+    Ok(path)
+}
+
+fn host_text(place: &Path) -> Result<String> {
+    let (place, first) = (place.display(), free_ports()?);
+    let last = first + PORTS - 1;
+    Ok(format!(
+        "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+         socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
+         callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
+         trust_guest_parking = true\n\
+         [node]\ncpu = 8\nmemory = \"4GiB\"\n[compute_unit]\ncpu = 1\nmemory = \"256MiB\"\n"
+    ))
+}
+
+/// Memory is what moves here: load counts as little as the file allows.
+fn vm_text(guest: &Guest) -> Result<String> {
+    let mut text = String::new();
+    writeln!(text, "qmp = {:?}\ninformant = \"{}\"", guest.qmp(), guest.informant())?;
+    writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9")?;
+    writeln!(text, "[min]\ncpu = 1\nmemory = \"256MiB\"\n[max]\ncpu = 4\nmemory = \"1GiB\"")?;
+    Ok(text)
+}
+
+/// The first of some ports that nobody has.
+fn free_ports() -> Result<u16> {
+    let free = |first: &u16| {
+        (*first..*first + PORTS).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    };
+    (12_000..20_000).step_by(usize::from(PORTS)).find(free).context("no free ports")
+}

@@ -1,0 +1,135 @@
+//! What is printed, and what it means.
+
+use crate::burst::{EVERY, HOLD_MIB, LOOK, Met, STEP_MIB, THRESHOLD_MIB, USABLE_MIB};
+use crate::sizes::Resident;
+use crate::summary::Summary;
+use anyhow::{Context, Result};
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::Path;
+use windlass_lab::Lab;
+
+/// Everything that has a size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The host's process.
+    pub(crate) host: Resident,
+    /// The QEMU processes of its two VMs.
+    pub(crate) qemu: u64,
+    /// The informant's process.
+    pub(crate) informant: Resident,
+    /// Memory that the kernel of its guest manages.
+    pub(crate) guest: u64,
+    /// The informant on disk.
+    pub(crate) informant_file: u64,
+    /// `windlass` on disk.
+    pub(crate) host_file: u64,
+}
+
+/// On what this runs, without which no figure means anything.
+pub(crate) fn conditions(rounds: usize, lab: &Lab, windlass: &Path) -> Result<()> {
+    let cores = std::thread::available_parallelism()?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    let load = load.split(' ').next().unwrap_or("?");
+    say(&format!(
+        "windlass-bench: {rounds} rounds, {cores} cores, load average {load} at the start, guests \
+         by {}\n{}\n",
+        lab.accel().as_str(),
+        windlass.display()
+    ))
+}
+
+pub(crate) fn round(number: usize, windlass: Met, hand: Met) -> Result<()> {
+    say(&format!(
+        "round {number:2}: windlass {:6.2} s, by hand {:6.2} s\n",
+        windlass.usable.as_secs_f64(),
+        hand.usable.as_secs_f64()
+    ))
+}
+
+/// Time from the threshold to memory.
+pub(crate) fn times(windlass: &[Met], hand: &[Met]) -> Result<()> {
+    let of = |met: &[Met], which: fn(&Met) -> std::time::Duration| {
+        Summary::of(met.iter().map(which)).context("no rounds")
+    };
+    let (usable, asked) = (of(windlass, |met| met.usable)?, of(windlass, |met| met.asked)?);
+    let least = of(hand, |met| met.usable)?;
+    let mut text = format!(
+        "\nFrom the urgency threshold to memory usable in the guest\n\
+         A guest of 256 MiB takes {STEP_MIB} MiB every {} ms until it holds {HOLD_MIB} MiB. The \
+         clock runs from the look at which less than {THRESHOLD_MIB} MiB is available to the look \
+         at which its kernel manages {USABLE_MIB} MiB more; a look every {} ms.\n\
+         {:34} {:>9} {:>9}\n",
+        EVERY.as_millis(),
+        LOOK.as_millis(),
+        "",
+        "median",
+        "maximum"
+    );
+    for (name, Summary { median, most }) in [
+        ("windlass", usable),
+        ("  of it until QEMU was asked", asked),
+        ("by hand: the least there is", least),
+    ] {
+        text.push_str(&format!("{name:34} {median:>7.2} s {most:>7.2} s\n"));
+    }
+    let Summary { median, most } = usable.over(least);
+    text.push_str(&format!("{:34} {median:>7.1} x {most:>7.1} x\n", "ratio"));
+    text.push_str(
+        "By hand, the benchmark itself asks QEMU at the very look that crosses the threshold: no \
+         informant notices, no agent decides, no books are asked. Both guests burst in turn, on \
+         the same machine in the same minutes. Aim for windlass: 2 s.\n",
+    );
+    say(&text)
+}
+
+/// Memory and disk.
+pub(crate) fn sizes(sizes: &Sizes) -> Result<()> {
+    let Sizes { host, qemu, informant, guest, informant_file, host_file } = *sizes;
+    say(&format!(
+        "\nSizes after that\n\
+         {:34} {} now, {} at most: {} of what the QEMUs of its VMs have; aim 20 MiB\n\
+         {:34} {} now, {} at most: {} of what its guest has\n\
+         {:34} {}: {} of windlass ({})\n",
+        "host with two VMs, resident",
+        mib(host.now),
+        mib(host.most),
+        percent(host.now, qemu),
+        "informant in its guest, resident",
+        mib(informant.now),
+        mib(informant.most),
+        percent(informant.now, guest),
+        "informant on disk",
+        mib(informant_file),
+        percent(informant_file, host_file),
+        mib(host_file),
+    ))
+}
+
+fn say(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn mib(bytes: u64) -> String {
+    let hundredths = bytes.saturating_mul(100) >> 20;
+    format!("{}.{:02} MiB", hundredths / 100, hundredths % 100)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let tenths = part.saturating_mul(1000) / whole.max(1);
+    format!("{}.{} %", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_in_mebibytes_and_percent() {
+        assert_eq!(mib(3 << 19), "1.50 MiB");
+        assert_eq!(percent(1, 8), "12.5 %");
+        assert_eq!(percent(1, 0), "100.0 %");
+    }
+}
