@@ -30,6 +30,9 @@ pub struct Decision {
     pub permit: Option<Answered>,
     /// What the guest was asked to be content with, if it was asked.
     pub consent: Option<Consented>,
+    /// The guest's latest refusal, if it refused before it agreed.
+    #[serde(default)]
+    pub refusal: Option<Consented>,
     /// What was done, the latest last; bounded.
     pub changes: Vec<Change>,
     /// What became of it.

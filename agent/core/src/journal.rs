@@ -101,7 +101,10 @@ impl Journal {
     ) {
         let Some(open) = &mut self.open else { return };
         let status = status.chars().filter(|c| !c.is_control()).take(MOST_WORDS).collect();
-        open.consent = Some(Consented { asked, agreed, status });
+        let earlier = open.consent.replace(Consented { asked, agreed, status });
+        if agreed {
+            open.refusal = earlier.filter(|earlier| !earlier.agreed).or(open.refusal.take());
+        }
         if agreed && online.is_some_and(|online| asked.cpu < online) {
             self.changed(Change::Park(asked.cpu));
         }
@@ -143,6 +146,7 @@ impl Journal {
             reason: goal.reason,
             permit: None,
             consent: None,
+            refusal: None,
             changes: Vec::new(),
             outcome: Outcome::Open,
         }

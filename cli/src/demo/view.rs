@@ -189,18 +189,19 @@ mod tests {
         rehearsal::cut(&mut recording, over);
         let steps: Vec<&str> = SCRIPT.steps.iter().map(|step| step.name).collect();
         expect![[r#"
+            frame:
              windlass demo  ■■■■□□□□  burst  0:31  (sizes in vCPU · MiB)
              cache takes 16 MiB every quarter of a second; memory comes at once, a vCPU does not
 
              vm      load  goal      permit    hypervisor  inside    has      waits for
-             web     2.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□□ ■■□□ room: 1 vCPU short
-             batch   3.00  3 · 768   3 · 768   3 · 768     3 · 730   ■■■ ■■■□ –
+             web     4.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□ ■■   room: 1 vCPU short
+             batch   6.00  3 · 768   3 · 768   3 · 768     3 · 730   ■■■ ■■■  –
              cache   0.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□□ ■■□□ room: 1 vCPU short
              node   promised 5 vCPU / 1.75GiB of 5 vCPU / 1.75GiB
 
              ✓ idle ✓ rise ✓ contention ✓ burst   ease   yield   refusal   fall
         "#]]
-        .assert_eq(&frame(&recording, &steps, over).text());
+        .assert_eq(&format!("frame:\n{}", frame(&recording, &steps, over).text()));
     }
 
     #[test]

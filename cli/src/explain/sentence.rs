@@ -10,6 +10,10 @@ pub fn sentence(decision: &Decision) -> String {
         Some(format!("{}, so {}", because(decision), course(decision))),
         clips(decision),
         decision.permit.map(permit),
+        decision
+            .refusal
+            .as_ref()
+            .map(|refusal| format!("at first {}", consented(refusal, decision.from))),
         decision.consent.as_ref().map(|consent| consented(consent, decision.from)),
         changes(&decision.changes),
         Some(outcome(decision)),

@@ -258,6 +258,7 @@ fn grows() -> Decision {
         reason: Reason { signal: Signal::Load, cpu: None, mem: None },
         permit: None,
         consent: None,
+        refusal: None,
         changes: Vec::new(),
         outcome: Outcome::Open,
     }

@@ -178,7 +178,7 @@ fn open(
     let torn = history.passed_over();
     let torn =
         (torn > 0).then(|| Problem::without_value("", format!("{torn} lines were not understood")));
-    report("history", torn, "they are passed over");
+    report("history/*.jsonl", torn, "they are passed over");
     Ok((Kept { state, history, reports }, recalled))
 }
 

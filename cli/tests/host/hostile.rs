@@ -33,7 +33,7 @@ const REQUESTS: &[(&str, &str, &str, u16, &str)] = &[
     ("POST", "/v1/vm/a/pause", "{\"until\":\"2020-01-01T00:00:00Z\"}", 400, "in the future"),
     ("POST", "/v1/vm/a/pause", "{\"until\":\"9999-01-01T00:00:00Z\"}", 400, "366 days"),
     ("POST", "/v1/vm/a/pause", "{\"until\":\"1\",\"for\":\"1h\"}", 400, "unknown field `for`"),
-    ("POST", "/v1/vm/b/pause", "{\"until\":\"2099", 400, "the body: EOF"),
+    ("POST", "/v1/vm/b/pause", "{\"until\":\"2099", 400, "until: EOF"),
     ("POST", "/v1/vm/nope/release", "{}", 404, "there is no VM nope; there are a"),
     ("POST", "/v1/vm/a/release", "{\"cpu\":NaN}", 400, "expected value"),
     ("POST", "/v1/vm/a/release", "{\"cpu\":-1}", 400, "cpu: invalid value"),
