@@ -318,9 +318,11 @@ const fn round_up(amount: u64, step: u64) -> u64 {
     if step == 0 {
         return amount;
     }
-    let up = amount.div_ceil(step).saturating_mul(step);
     // Past the last multiple there is nothing to round up to.
-    if up < amount { u64::MAX / step * step } else { up }
+    match amount.div_ceil(step).checked_mul(step) {
+        Some(up) => up,
+        None => u64::MAX / step * step,
+    }
 }
 
 /// `whole`, then `fraction` of `digits` digits without trailing zeros, then `unit`.

@@ -10,8 +10,17 @@
 //!   shrink:  informant consents (parks vCPUs) ─► hypervisor takes memory ─► seen ─► plugin told
 //! ```
 //!
-//! Laws 1 and 3 to 8 hold in every reachable state; `tests/laws.rs` looks for a
-//! counterexample. Growth goes to the goal at once; shrinking goes one compute unit at a time.
+//! These laws hold in every reachable state; `tests/laws.rs` looks for a counterexample.
+//!
+//! - **Permit before growth.** The VM never has more than the books say it may have.
+//! - **Consent before shrinkage.** Its memory never goes below what its informant agreed to.
+//! - **The world, not the wish.** What it has is what its driver last saw; the guest is told of
+//!   memory only when it is there.
+//! - **Missing is not zero.** What is not known never shrinks it.
+//! - **Fail static.** When a peer is gone, nothing happens that it had to agree to, and all else
+//!   goes on.
+//! - **A kind world gets its goal.** Growth goes there at once, shrinking one compute unit at a
+//!   time.
 
 mod books;
 mod grow;

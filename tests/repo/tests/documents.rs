@@ -108,21 +108,24 @@ fn registered_field<'a>(text: &'a str, name: &str) -> &'a str {
     field.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }
 
-/// Names in the informant's own page.
+/// Names that stand whole in the file, and those that a loop makes: `{name}` is each of the
+/// names in the list that it goes through.
 fn informant_metrics() -> BTreeSet<String> {
     let text = read("informant/src/metrics.rs");
-    let whole = quoted_after(&text, "format_args!(").map(|line| line.split('{').next());
-    let whole = whole.flatten().filter(|name| *name != "windlass_informant_" && !name.is_empty());
-    let own = quoted_after(&text, "(").filter(|name| name.contains("_total"));
-    let own = own.filter(|name| !name.starts_with("windlass_")).map(|name| {
-        format!("windlass_informant_{}", name.split(['{', '\\']).next().unwrap_or(name))
-    });
-    let rename = |name: &str| match name {
-        // The kernel's three figures share a line of the document.
-        "host_load" => "host_load1".to_owned(),
-        name => name.to_owned(),
-    };
-    whole.map(rename).chain(own).collect()
+    let whole = text.split('"').filter(|word| word.starts_with("windlass_"));
+    let mut names: BTreeSet<String> =
+        whole.filter(|name| !name.contains(['{', ' ', '\\'])).map(str::to_owned).collect();
+    // The kernel's three figures share a line of the document.
+    assert!(text.contains("host_load{minutes}"), "host_load is gone");
+    names.insert("host_load1".to_owned());
+    for turn in text.split("for (name, about, ").skip(1) {
+        let (list, body) = turn.split_once("] {").expect("a loop over a list");
+        let template = quoted_after(body, "format!(").next().expect("a loop makes names");
+        for name in quoted_after(list, "\n        (") {
+            names.insert(template.replace("{name}", name));
+        }
+    }
+    names
 }
 
 /// The text literals that follow this, possibly on the next line.
