@@ -14,7 +14,7 @@
 //! ```
 //!
 //! It decides nothing: the decisions and all their timing are in `windlass-agent-core`. A
-//! [`runner`] carries out one plan at a time, with a deadline on each request, and reports
+//! `runner` carries out one plan at a time, with a deadline on each request, and reports
 //! what came of it. One VM that vanishes, hangs, restarts or lies is that VM's problem only.
 
 mod address;

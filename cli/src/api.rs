@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `GET /v1/state` | | `HostStatus` of the protocol crate |
 //! | `GET /v1/host` | | [`HostFacts`] |
-//! | `GET /v1/problems` | | a list of [`Report`](crate::problem::Report) |
+//! | `GET /v1/problems` | | a list of [`Report`] |
 //! | `GET /v1/vms` | | a list of [`VmEntry`] |
 //! | `GET /v1/explain/{vm}` | | [`Explained`](crate::explain::Explained) |
 //! | `POST /v1/freeze`, `/v1/thaw` | none | [`Done`] |

@@ -1,9 +1,9 @@
 //! The demo: real guests follow their load on this machine, and the laws are checked from
 //! outside.
 //!
-//! [`stage`] boots guests by the lab and starts this program as `windlass host`; [`player`]
-//! plays the [`script`] to them while [`sampler`] writes a [`recording`]. When it is over,
-//! [`laws`] judges the recording and [`crate::report`] draws it. Everything but `stage`,
+//! `stage` boots guests by the lab and starts this program as `windlass host`; `player`
+//! plays the [`script`] to them while `sampler` writes a `recording`. When it is over,
+//! `laws` judges the recording and [`crate::report`] draws it. Everything but `stage`,
 //! `sampler`, `player` and `screen` is a function of data.
 
 mod arrival;

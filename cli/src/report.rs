@@ -1,8 +1,8 @@
 //! The report of a demo: one HTML page with everything in it.
 //!
 //! A pure function of the recording and of what was found in it: the page loads nothing, runs
-//! nothing, and reads well in light and dark. Charts are inline SVG drawn by [`chart`];
-//! [`series`] turns readings into lines; [`tables`] has what is better read as text.
+//! nothing, and reads well in light and dark. Charts are inline SVG drawn by `chart`;
+//! `series` turns readings into lines; `tables` has what is better read as text.
 
 mod chart;
 mod page;

@@ -2,7 +2,7 @@
 //! of a node are managed.
 //!
 //! Start with [`scaler`]: the loop of a VM as a value. Its parts: [`holding`] knows what the
-//! VM may have, as a range; [`session`] knows which agent id counts; [`line`] knows when a peer
+//! VM may have, as a range; [`session`] knows which agent id counts; [`mod@line`] knows when a peer
 //! may be spoken to again; [`journal`] keeps the decisions for people. [`metrics_text`] reads
 //! what the guest serves.
 
