@@ -61,7 +61,9 @@ const fn look(tone: Tone) -> &'static str {
     }
 }
 
+/// Text as SVG has it. Runs of blanks have their width: some browsers fold what is not unbroken.
 fn escaped(text: &str) -> String {
+    let text = text.replace(' ', "\u{a0}");
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -87,7 +89,7 @@ mod tests {
         let svg = svg(&frame, "\"x\"");
         assert!(svg.contains("<text x=\"22.4\" y=\"58.0\" textLength=\"8.4\" fill=\"#c9d1d9\">a<"));
         assert!(svg.contains("x=\"39.2\" y=\"58.0\" textLength=\"58.8\""), "{svg}");
-        assert!(svg.contains(">&lt;b&gt; &amp; c</text>"));
+        assert!(svg.contains(">&lt;b&gt;\u{a0}&amp;\u{a0}c</text>"));
         assert!(svg.contains("<title>&quot;x&quot;</title>"));
     }
 }
