@@ -116,11 +116,12 @@ fn host_text(place: &Path) -> Result<String> {
     ))
 }
 
-/// Memory is what moves here: load counts as little as the file allows.
+/// What is measured is the answer to urgency: load counts as little as the file allows, and the
+/// memory policy, which would ask before the threshold is crossed, only from a full guest on.
 fn vm_text(guest: &Guest) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "qmp = {:?}\ninformant = \"{}\"", guest.qmp(), guest.informant())?;
-    writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9")?;
+    writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9\nmemory = 1.0")?;
     writeln!(text, "[min]\ncpu = 1\nmemory = \"256MiB\"\n[max]\ncpu = 4\nmemory = \"1GiB\"")?;
     Ok(text)
 }

@@ -34,7 +34,6 @@ use std::path::{Path, PathBuf};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_lab::Lab;
-use windlass_protocol::VmName;
 
 /// Options of `windlass demo`.
 #[derive(Debug, clap::Args)]
@@ -124,21 +123,11 @@ async fn perform(args: &Args, lab: &Lab) -> Result<(), Failure> {
 
 /// Before anything was seen.
 fn empty(script: &Script, clock: Clock) -> Recording {
-    let track = |player: &script::Player| Track {
-        name: VmName::on_host(player.name),
-        role: player.role.to_owned(),
-        priority: player.priority,
-        bounds: player.bounds,
-        outside: Vec::new(),
-        inside: Vec::new(),
-        ours: Vec::new(),
-        decisions: Vec::new(),
-    };
     Recording {
         began: clock.now(),
         room: script.room,
         unit: script.unit,
-        vms: script.players.iter().map(track).collect(),
+        vms: script.players.iter().map(Track::of).collect(),
         acts: Vec::new(),
         books: Vec::new(),
         explained: None,

@@ -30,7 +30,8 @@ pub(crate) struct Holding {
 /// Sizes of one axis that may still take effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Open<T> {
-    range: Option<(T, T)>,
+    /// The largest of them.
+    high: Option<T>,
     /// The last one sent; repeating it settles what happened.
     last: Option<T>,
     answered: bool,
@@ -84,20 +85,20 @@ impl Holding {
     pub(crate) fn requested(&self) -> Option<Bytes> {
         let memory = self.seen()?.memory;
         let requested = memory.boot.saturating_add(memory.requested);
-        Some(self.memory.range.map_or(requested, |(_, high)| requested.max(high)))
+        Some(self.memory.high.map_or(requested, |high| requested.max(high)))
     }
 
     /// Whether a resize was sent whose effect was not seen.
     pub(crate) fn is_open(&self) -> bool {
-        self.plugging.range.is_some() || self.memory.range.is_some()
+        self.plugging.high.is_some() || self.memory.high.is_some()
     }
 
     pub(crate) fn is_memory_open(&self) -> bool {
-        self.memory.range.is_some()
+        self.memory.high.is_some()
     }
 
     pub(crate) fn is_plugging_open(&self) -> bool {
-        self.plugging.range.is_some()
+        self.plugging.high.is_some()
     }
 
     /// Whether the hypervisor's figures still move.
@@ -193,12 +194,12 @@ impl Holding {
     /// The most vCPUs that the hypervisor may have plugged.
     pub(crate) fn plugged_high(&self) -> Option<MilliCpu> {
         let plugged = self.seen()?.plugged;
-        Some(self.plugging.range.map_or(plugged, |(_, high)| plugged.max(high)))
+        Some(self.plugging.high.map_or(plugged, |high| plugged.max(high)))
     }
 
     fn memory_high(&self) -> Option<Bytes> {
         let upper = self.seen()?.memory.upper();
-        Some(self.memory.range.map_or(upper, |(_, high)| upper.max(high)))
+        Some(self.memory.high.map_or(upper, |high| upper.max(high)))
     }
 }
 
@@ -206,8 +207,7 @@ impl Holding {
 
 impl<T: Copy + Ord> Open<T> {
     fn sent(&mut self, value: T) {
-        let (low, high) = self.range.unwrap_or((value, value));
-        self.range = Some((low.min(value), high.max(value)));
+        self.high = self.high.max(Some(value));
         self.last = Some(value);
         self.answered = false;
     }
@@ -215,7 +215,7 @@ impl<T: Copy + Ord> Open<T> {
     fn see(&mut self, value: T) {
         // Without an answer, the old value says nothing: the request may still arrive.
         if self.answered || self.last == Some(value) {
-            *self = Self { range: None, last: None, answered: false };
+            *self = Self { high: None, last: None, answered: false };
         }
     }
 }

@@ -6,6 +6,7 @@
 //! figure was true at some moment between `from` and `to`, and [`crate::demo::laws`] claims
 //! no more than that.
 
+use super::script::Player;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use windlass_protocol::{
@@ -50,6 +51,24 @@ pub(crate) struct Track {
     pub(crate) ours: Vec<Reading<Ours>>,
     /// What Windlass decided, oldest first.
     pub(crate) decisions: Vec<Decision>,
+}
+
+// === impl Track ===
+
+impl Track {
+    /// Of a player, before anything was seen.
+    pub(crate) fn of(player: &Player) -> Self {
+        Self {
+            name: VmName::on_host(player.name),
+            role: player.role.to_owned(),
+            priority: player.priority,
+            bounds: player.bounds,
+            outside: Vec::new(),
+            inside: Vec::new(),
+            ours: Vec::new(),
+            decisions: Vec::new(),
+        }
+    }
 }
 
 /// A figure, and when it was taken.

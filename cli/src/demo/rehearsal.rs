@@ -110,16 +110,7 @@ fn reading<T>(at: u64, value: T) -> Reading<T> {
 impl Actor {
     fn new(player: &'static Player) -> Self {
         let least = player.bounds.min;
-        let track = Track {
-            name: VmName::on_host(player.name),
-            role: player.role.to_owned(),
-            priority: player.priority,
-            bounds: player.bounds,
-            outside: Vec::new(),
-            inside: Vec::new(),
-            ours: Vec::new(),
-            decisions: Vec::new(),
-        };
+        let track = Track::of(player);
         Self {
             player,
             track,

@@ -76,8 +76,8 @@ fn relative(path: &str) -> String {
 }
 
 fn cargo(arguments: &[&str]) -> String {
-    let program = option_env!("CARGO").unwrap_or("cargo");
-    let output = run(program, arguments);
+    let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = run(&program, arguments);
     assert!(
         output.status.success(),
         "cargo {}: {}",
