@@ -116,6 +116,11 @@ pub enum Waiting {
     Consent,
     /// The hypervisor was told, and has not got there.
     Hypervisor,
+    /// The hypervisor refused a resize; asked again at `until`.
+    HypervisorRefused {
+        /// When it is asked again.
+        until: Moment,
+    },
     /// The hypervisor does not answer; nothing moves.
     HypervisorLost,
     /// The guest is giving memory back.

@@ -21,10 +21,8 @@ pub(crate) struct InformantRun {
     pub(crate) epoch: u64,
     /// Registrations that wait for their answer, with the call to answer.
     registering: Vec<(AgentId, u64, u64)>,
-    /// What was agreed to and not yet ended, by this run: when, and how much memory.
+    /// What was agreed to and not yet ended, by this run or an earlier: when, and how much memory.
     pub(crate) consents: Vec<(Moment, Bytes)>,
-    /// What was in use when the last of them was given: more than that is the guest's doing.
-    pub(crate) used_then: Bytes,
     /// The number of each agent's last request: what is not above it has no effect.
     marks: BTreeMap<AgentId, Sequence>,
     /// When it is next woken.
@@ -37,13 +35,12 @@ pub(crate) type Answer = (u64, u64, Reply);
 // === impl InformantRun ===
 
 impl InformantRun {
-    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>) -> Self {
+    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>, consents: Vec<(Moment, Bytes)>) -> Self {
         Self {
             core: Informant::new(Settings { metrics_port: METRICS_PORT, parked }),
             epoch,
             registering: Vec::new(),
-            consents: Vec::new(),
-            used_then: Bytes::ZERO,
+            consents,
             marks: BTreeMap::new(),
             alarm: Alarm::default(),
         }

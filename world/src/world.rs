@@ -66,6 +66,12 @@ pub(crate) struct Vm {
     pub(crate) epochs: u64,
     /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
     pub(crate) allowed: Option<MilliCpu>,
+    /// The largest maximum that it ever had.
+    pub(crate) most: Resources,
+    /// What informants that are gone had agreed to.
+    pub(crate) consents: Vec<(Moment, Bytes)>,
+    /// What was in use when it last agreed to less: more than that is the guest's doing.
+    pub(crate) used_then: Bytes,
     /// Un-parked by itself, so law 1 is the guest's matter until it is under again.
     pub(crate) unruly: bool,
     /// The run of the agent that the monitor serves.
@@ -99,12 +105,15 @@ impl World {
     pub fn add(&mut self, info: VmInfo, spec: GuestSpec) {
         let name = info.name.clone();
         let vm = Vm {
+            most: info.bounds.max,
             info,
             guest: Guest::new(spec, self.now),
             agent: None,
             informant: None,
             epochs: 0,
             allowed: None,
+            consents: Vec::new(),
+            used_then: Bytes::ZERO,
             unruly: false,
             connected: 0,
             deaf: false,
@@ -255,7 +264,7 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(name) else { return };
         vm.epochs += 1;
-        vm.informant = Some(InformantRun::new(vm.epochs, vm.parked.clone()));
+        vm.informant = Some(InformantRun::new(vm.epochs, vm.parked.clone(), vm.consents.clone()));
         let epoch = vm.epochs;
         self.queue.arrange(now, name, Happening::InformantSamples { epoch });
         self.pump_informant(name);

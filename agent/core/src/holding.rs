@@ -163,7 +163,9 @@ impl Holding {
     pub(crate) fn registered(&mut self) {
         self.before_reboot = None;
         if self.allowed == Allowed::Plugged {
-            self.allowed = Allowed::NextReport { told: MilliCpu::ZERO };
+            // What is still on its way in will be used too.
+            let told = self.plugging.high.unwrap_or(MilliCpu::ZERO);
+            self.allowed = Allowed::NextReport { told };
             self.online = None;
         }
     }

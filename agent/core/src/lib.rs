@@ -1,9 +1,9 @@
-//! What the agent decides: the size of one VM, its session with an informant, and which VMs
-//! of a node are managed.
+//! What the agent decides: the size of one VM, and its session with an informant.
 //!
 //! Start with [`scaler`]: the loop of a VM as a value. Its parts: [`holding`] knows what the
 //! VM may have, as a range; [`session`] knows which agent id counts; [`mod@line`] knows when a peer
-//! may be spoken to again; [`journal`] keeps the decisions for people. [`metrics_text`] reads
+//! may be spoken to, [`trials`] whether a resize had an effect, and [`rest`] how long to leave
+//! either alone; [`journal`] keeps the decisions for people. [`metrics_text`] reads
 //! what the guest serves.
 
 pub mod event;
@@ -11,8 +11,10 @@ pub mod holding;
 pub mod journal;
 pub mod line;
 pub mod metrics_text;
+pub mod rest;
 pub mod scaler;
 pub mod session;
+pub mod trials;
 
 pub use event::{Action, Call, CallAnswer, Event, Failure, Order};
 pub use scaler::{Plan, Scaler, Settings};

@@ -34,14 +34,16 @@ pub use plan::Plan;
 use crate::event::{Action, Call, CallAnswer, Event, Failure, Order};
 use crate::holding::Holding;
 use crate::journal::Journal;
-use crate::line::{Jitter, Line};
+use crate::line::Lines;
+use crate::rest::Jitter;
 use crate::session::Session;
+use crate::trials::{Aim, Trials};
 use books::Permit;
 use guest::Guest;
 use std::time::Duration;
 use windlass_protocol::{
-    Bytes, Capabilities, ComputeUnit, Decision, Moment, Peer, Reason, Resources, Signal, VmInfo,
-    VmName,
+    Bytes, Capabilities, ComputeUnit, Decision, Mode, Moment, Peer, Reason, Resize, Resources,
+    Signal, VmInfo, VmName,
 };
 use windlass_scaling::{Goal, Inputs, Sample, goal};
 
@@ -75,20 +77,12 @@ pub struct Scaler {
     session: Session,
     guest: Guest,
     lines: Lines,
+    trials: Trials,
     /// The hypervisor has not been looked at since a resize was sent or it said something.
     look_due: bool,
     measure_at: Moment,
     jitter: Jitter,
     journal: Journal,
-}
-
-/// The lines to all peers.
-#[derive(Clone, Debug)]
-struct Lines {
-    plugin: Line,
-    informant: Line,
-    hypervisor: Line,
-    metrics: Line,
 }
 
 // === impl Scaler ===
@@ -112,6 +106,7 @@ impl Scaler {
             permit: Permit::default(),
             guest: Guest::default(),
             lines: Lines::new(),
+            trials: Trials::new(),
             look_due: true,
             measure_at,
             jitter,
@@ -151,6 +146,11 @@ impl Scaler {
         let answer = self.session.call(call);
         if let (Call::MoreResources { cpu, memory, .. }, CallAnswer::Ours(..)) = (call, answer) {
             let base = self.guest.told().or(self.holding.seen().map(|seen| seen.upper()));
+            // Before anything was said of vCPUs, it counts with those that it uses.
+            let base = base.map(|base| match base.cpu.is_zero() {
+                true => Resources { cpu: self.holding.usable().unwrap_or(base.cpu), ..base },
+                false => base,
+            });
             self.guest.called_for_more(now, base, cpu, memory);
         }
         self.keep_journal(now);
@@ -173,11 +173,11 @@ impl Scaler {
     }
 
     /// Whether a size was ordered to be let go with, and the VM may be let go now.
-    pub fn let_go(&self, now: Moment) -> bool {
+    pub fn let_go(&self) -> bool {
         matches!(self.order, Order::Release(_))
             && self.session.is_absent()
             && !self.holding.is_open()
-            && self.is_where_released(now)
+            && self.is_where_released()
     }
 
     /// Whether no request to plugin or hypervisor is under way: what `/suspend` waits for.
@@ -199,10 +199,11 @@ impl Scaler {
         let online = self.holding.online();
         let calls_off = self.calling_off(now).map(Action::Resize) == Some(action);
         self.journal.sent(action, online, calls_off);
-        self.lines.of(action.peer()).sent(action);
+        self.lines.to_mut(action.peer()).sent(action);
         match action {
             Action::Look => self.look_due = false,
             Action::Resize(resize) => {
+                self.trials.sent(self.aim(resize, calls_off), resize);
                 self.holding.sent(resize);
                 self.guest.resize_sent(resize);
                 self.look_due = true;
@@ -225,15 +226,36 @@ impl Scaler {
         }
     }
 
+    fn aim(&self, resize: Resize, calls_off: bool) -> Aim {
+        let shrinks = match resize {
+            Resize::Cpu(count) => self.holding.plugged_high().is_some_and(|has| count < has),
+            Resize::Memory(total) => self.holding.requested().is_some_and(|has| total < has),
+        };
+        match (calls_off, shrinks) {
+            (true, _) => Aim::CallOff,
+            (false, true) => Aim::Shrink,
+            (false, false) => Aim::Grow,
+        }
+    }
+
     fn answered(&mut self, now: Moment, event: Event) {
         let Some(peer) = event.peer() else { return };
-        let Some(action) = self.lines.of(peer).answered() else { return };
+        let Some(action) = self.lines.to_mut(peer).answered() else { return };
         if peer == Peer::Informant {
             self.session.heard(now, &mut self.jitter);
         }
+        if matches!(action, Action::Downscale(..) | Action::Upscale(..)) {
+            self.session.served();
+        }
         match (event, action) {
-            (Event::Seen(seen), Action::Look) => self.holding.see(now, seen),
-            (Event::Resized, Action::Resize(resize)) => self.holding.answered(resize),
+            (Event::Seen(seen), Action::Look) => {
+                self.holding.see(now, seen);
+                self.trials.see(now, seen, &mut self.jitter);
+            }
+            (Event::Resized, Action::Resize(resize)) => {
+                self.trials.answered(resize);
+                self.holding.answered(resize);
+            }
             (Event::Measured(sample), Action::Measure) => self.measured(sample),
             (Event::Permitted(permit), Action::AskPlugin(asked)) => {
                 self.permit.answered(now, asked, permit, &mut self.jitter);
@@ -273,12 +295,20 @@ impl Scaler {
     }
 
     fn failed(&mut self, now: Moment, peer: Peer, failure: Failure) {
-        let action = self.lines.of(peer).failed(now, &mut self.jitter);
+        let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
-            (Action::Resize(resize), Failure::Refused(_)) => self.holding.answered(resize),
+            (Action::Resize(resize), Failure::Refused(_)) => {
+                self.trials.answered(resize);
+                self.holding.answered(resize);
+            }
             (Action::Unregister(_), _) => self.end_session(),
-            (_, Failure::Refused(_)) if peer == Peer::Informant => self.end_session(),
+            (action, Failure::Refused(_)) if peer == Peer::Informant => {
+                self.end_session();
+                if !matches!(action, Action::Register(_)) {
+                    self.session.refused(now, &mut self.jitter);
+                }
+            }
             (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
                 self.end_session();
             }
@@ -335,19 +365,26 @@ impl Scaler {
 
     fn ordered_size(&self, now: Moment, has: Resources, can: &Capabilities) -> Option<Resources> {
         match self.order {
-            Order::Release(Some(size)) => {
-                let size = size.max(can.min).min(can.max);
-                Some(goal::in_grain(size, can, self.info.memory_slot, can.max))
-            }
+            _ if self.is_held(now) => Some(has),
+            Order::Release(Some(size)) => Some(self.release_size(size, can)),
             Order::Release(None) | Order::Freeze => Some(has),
-            Order::Follow => self.is_held(now).then_some(has),
+            Order::Follow => None,
         }
     }
 
-    fn is_where_released(&self, now: Moment) -> bool {
-        match (self.order, self.goal(now), self.using()) {
-            (Order::Release(Some(_)), Some(goal), Some(has)) => goal.size == has,
+    fn release_size(&self, size: Resources, can: &Capabilities) -> Resources {
+        let size = size.max(can.min).min(can.max);
+        goal::in_grain(size, can, self.info.memory_slot, can.max)
+    }
+
+    fn is_where_released(&self) -> bool {
+        match (self.order, &self.can, self.using()) {
             (Order::Release(None), ..) => true,
+            // It is not touched, so it will not get there.
+            (Order::Release(Some(_)), ..) if self.info.mode == Mode::Observe => true,
+            (Order::Release(Some(size)), Some(can), Some(has)) => {
+                self.release_size(size, can) == has
+            }
             (Order::Release(Some(_)) | Order::Follow | Order::Freeze, ..) => false,
         }
     }
@@ -355,28 +392,5 @@ impl Scaler {
     fn keep_journal(&mut self, now: Moment) {
         let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
         self.journal.keep(now, &self.info, goal, has);
-    }
-}
-
-// === impl Lines ===
-
-impl Lines {
-    const fn new() -> Self {
-        const SECOND: Duration = Duration::from_secs(1);
-        Self {
-            plugin: Line::new(SECOND, Duration::from_secs(5)),
-            informant: Line::new(SECOND, Duration::from_secs(5)),
-            hypervisor: Line::new(Duration::from_millis(500), Duration::from_secs(5)),
-            metrics: Line::new(SECOND, Duration::from_secs(5)),
-        }
-    }
-
-    fn of(&mut self, peer: Peer) -> &mut Line {
-        match peer {
-            Peer::Plugin => &mut self.plugin,
-            Peer::Informant => &mut self.informant,
-            Peer::Hypervisor => &mut self.hypervisor,
-            Peer::Metrics => &mut self.metrics,
-        }
     }
 }

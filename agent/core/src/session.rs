@@ -14,7 +14,7 @@
 //! it asks. A call that names another id changes nothing. No end of a session is final.
 
 use crate::event::{Call, CallAnswer};
-use crate::line::Jitter;
+use crate::rest::{Jitter, Rest};
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{AgentId, Generation, Moment, Sequence};
@@ -35,6 +35,8 @@ pub(crate) struct Session {
     sequence: Sequence,
     health_at: Moment,
     silences: u32,
+    /// After a session that an informant opened and then refused to serve.
+    rest: Rest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +59,7 @@ impl Session {
             sequence: Sequence::ZERO,
             health_at: Moment::default(),
             silences: 0,
+            rest: Rest::new(Duration::from_secs(1), Duration::from_secs(60)),
         }
     }
 
@@ -89,6 +92,11 @@ impl Session {
     /// The id that the next attempt to register will have.
     pub(crate) fn next_id(&self) -> AgentId {
         self.id_of(self.generation.next())
+    }
+
+    /// When the next attempt may be made.
+    pub(crate) fn opens_at(&self) -> Moment {
+        self.rest.ends().unwrap_or_default()
     }
 
     /// The number that the next numbered message will have.
@@ -149,6 +157,16 @@ impl Session {
 
     pub(crate) fn end(&mut self) {
         self.state = State::Absent;
+    }
+
+    /// The informant refused a request of an open session, which is over.
+    pub(crate) fn refused(&mut self, now: Moment, jitter: &mut Jitter) {
+        self.rest.failed(now, jitter);
+    }
+
+    /// The informant did what sessions are for.
+    pub(crate) fn served(&mut self) {
+        self.rest.succeeded();
     }
 
     /// Answers the informant. Saying the same twice gets the same answer, with a new number.

@@ -101,8 +101,7 @@ proptest! {
         (0..VMS).for_each(|index| script::play(&mut world, Move::Use(index, 0)));
         script::play(&mut world, Move::Room(2 * script::MOST_UNITS));
         let satisfied = world.run_until(KIND, at_goal);
-        let why: Vec<_> = (0..VMS).map(|index| world.status(&vm(index))).collect();
-        prop_assert!(satisfied, "{why:#?}");
+        prop_assert!(satisfied, "{}", standings(&world));
     }
 
     #[test]
@@ -240,6 +239,18 @@ fn booked(world: &World, index: usize) -> Resources {
 }
 
 /// Every VM has what its agent would have, by the truth, and the books say the same.
+/// Goal, use, books and truth of each VM.
+fn standings(world: &World) -> String {
+    let of = |index| {
+        let status = world.status(&vm(index));
+        let goal = status.as_ref().and_then(|status| status.goal);
+        let (uses, has) = (uses(world, index), world.has(&vm(index)));
+        let booked = booked(world, index);
+        format!("goal {goal:?}, uses {uses:?}, booked {booked:?}, has {has:?}: {status:?}")
+    };
+    (0..VMS).map(of).collect::<Vec<_>>().join("\n")
+}
+
 fn at_goal(world: &World) -> bool {
     (0..VMS).all(|index| {
         let goal = world.status(&vm(index)).and_then(|status| status.goal);

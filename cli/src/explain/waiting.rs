@@ -40,6 +40,11 @@ pub fn waiting(waiting: &Waiting) -> String {
             "It waits for the hypervisor, which was told the new size and has not got there."
                 .to_owned()
         }
+        Waiting::HypervisorRefused { until } => format!(
+            "The hypervisor refused a resize; its words are in the host's log. It is asked again \
+             at {}.",
+            instant(*until)
+        ),
         Waiting::HypervisorLost => {
             "Nothing moves: the hypervisor does not answer on its monitor.".to_owned()
         }
@@ -84,6 +89,9 @@ pub fn brief(waiting: &Waiting) -> String {
         Waiting::Refused { until } => format!("refused, asks at {}", clock(*until)),
         Waiting::Consent => "consent".to_owned(),
         Waiting::Hypervisor => "hypervisor".to_owned(),
+        Waiting::HypervisorRefused { until } => {
+            format!("resize refused, asks at {}", clock(*until))
+        }
         Waiting::HypervisorLost => "hypervisor lost".to_owned(),
         Waiting::Unplug { left } => format!("unplug, {left} left"),
         Waiting::StuckUnplug { left } => format!("unplug stuck, {left} left"),

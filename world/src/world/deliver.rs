@@ -141,9 +141,9 @@ impl World {
         vm.connected == epoch
     }
 
-    /// What the books hold for a VM: its maximum while they have not heard of it.
+    /// What the books hold for a VM: its largest maximum while they have not heard of it.
     fn booked(&self, name: &VmName) -> Resources {
-        let most = self.vms.get(name).map_or(Resources::ZERO, |vm| vm.info.bounds.max);
+        let most = self.vms.get(name).map_or(Resources::ZERO, |vm| vm.most);
         self.node.booked(self.now, name).unwrap_or(most)
     }
 
@@ -156,15 +156,18 @@ impl World {
         let (now, trust) = (self.now, self.setup.trust_guest_parking);
         let booked = self.booked(name);
         let vm = self.vms.get_mut(name).filter(|vm| !vm.deaf)?;
-        let before = vm.guest.seen().memory;
+        let (before, plugged) = (vm.guest.seen().memory, vm.guest.seen().plugged);
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
         let done = vm.guest.resize(resize);
-        if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed) {
+        // What is plugged comes online by itself; what was parked before stays so.
+        if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed)
+            && count > plugged
+        {
             vm.allowed = Some(allowed.max(count));
         }
         let grew = vm.has(trust).max(had) != had;
         let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew);
-        let consents = vm.informant.as_ref().map_or(&[][..], |informant| &informant.consents);
+        let consents = vm.informant.as_ref().map_or(&vm.consents, |informant| &informant.consents);
         let taken = match resize {
             Resize::Memory(total) if total < before.upper() => {
                 laws::shrinkage(now, consents, has.min(before.lower().max(total)), total)
@@ -197,7 +200,7 @@ impl World {
         }
         let (ooms, in_use) = (vm.guest.ooms, vm.guest.in_use());
         vm.guest.move_memory();
-        let rose = vm.informant.as_ref().is_some_and(|run| in_use > run.used_then);
+        let rose = in_use > vm.used_then;
         let killed =
             (vm.guest.ooms > ooms && !rose).then(|| "took memory that was in use".to_owned());
         let again = self.now.after(MOVES_EVERY);
@@ -230,6 +233,10 @@ impl World {
         let Some(vm) = self.vms.get_mut(name) else { return };
         let Some(run) = &mut vm.informant else { return };
         let is_new = run.is_new(action);
+        if matches!(action, Action::Downscale(..)) {
+            // Memory is read when less of it is asked for.
+            run.core.observe(now, informant::Event::Sampled(vm.guest.memory()));
+        }
         let answer = run.hear(now, epoch, call, action);
         let agreed =
             matches!(answer, Some((_, _, Reply::Event(Event::Upscaled | Event::Agreed { .. }))));
@@ -250,7 +257,12 @@ impl World {
                             over.then_some((Law::PermitBeforeGrowth, what))
                         });
                 }
-                Action::Downscale(_, _, size) => vm.allowed = Some(size.cpu),
+                Action::Downscale(_, _, size) => {
+                    // It takes away, and never allows more than before.
+                    let before = vm.allowed.unwrap_or(size.cpu);
+                    vm.allowed = Some(before.min(size.cpu));
+                    vm.used_then = vm.guest.in_use();
+                }
                 Action::Look
                 | Action::Resize(_)
                 | Action::Measure

@@ -79,7 +79,10 @@ impl World {
             }),
             Step::Told(info) => {
                 let name = info.name.clone();
-                self.with(&name, |vm| vm.info = info.clone());
+                self.with(&name, |vm| {
+                    vm.most = vm.most.max(info.bounds.max);
+                    vm.info = info.clone();
+                });
                 self.tell(&name, Event::Told(info));
             }
             Step::Ordered(vm, order) => self.tell(&vm, Event::Ordered(order)),
@@ -113,6 +116,7 @@ impl World {
         self.with(name, |vm| {
             if let Some(informant) = vm.informant.take() {
                 vm.parked.clone_from(informant.core.parked());
+                vm.consents = informant.consents;
             }
         });
     }
@@ -124,6 +128,7 @@ impl World {
         vm.informant = None;
         vm.parked.clear();
         vm.allowed = None;
+        vm.consents.clear();
         vm.unruly = true;
         let boot = vm.guest.boot;
         let up = now.after(BOOT);

@@ -6,7 +6,7 @@
 
 use super::Scaler;
 use crate::event::Action;
-use crate::line::Jitter;
+use crate::rest::Jitter;
 use std::time::Duration;
 use windlass_protocol::{Mode, Moment, Resources};
 

@@ -23,14 +23,16 @@ impl Scaler {
     }
 
     /// What to ask the hypervisor for, if the VM should and may grow.
-    pub(super) fn growth(&self, goal: Resources, can: &Capabilities) -> Option<Resize> {
-        let size = self.permitted(goal, can)?;
-        let (plugged, requested) = (self.holding.plugged_high()?, self.holding.requested()?);
-        // Memory first: a guest short of it cannot wait.
-        if size.mem > requested && self.host_has_room_for(size.mem) {
-            return Some(Resize::Memory(size.mem));
-        }
-        (size.cpu > plugged).then_some(Resize::Cpu(size.cpu))
+    ///
+    /// Memory first: a guest short of it cannot wait.
+    pub(super) fn growth(&self, goal: Resources, can: &Capabilities) -> [Option<Resize>; 2] {
+        let holds = self.holding.requested().zip(self.holding.plugged_high());
+        let Some((size, (requested, plugged))) = self.permitted(goal, can).zip(holds) else {
+            return [None; 2];
+        };
+        let memory = size.mem > requested && self.host_has_room_for(size.mem);
+        let cpu = size.cpu > plugged;
+        [memory.then_some(Resize::Memory(size.mem)), cpu.then_some(Resize::Cpu(size.cpu))]
     }
 
     /// Whether the host itself has the memory that growth to `size` would take.
@@ -56,8 +58,10 @@ impl Scaler {
         if size.mem > told.mem || size.cpu > told.cpu && !follows {
             return Some((Moment::default(), size));
         }
+        // One that cannot is not told for ever, and not while it is giving memory back.
+        let wanted = goal.cpu >= size.cpu && self.holding.unplugging().is_none();
         let again = self.guest.told_at().map_or(Moment::default(), |at| at.after(TELL_AGAIN));
-        (!follows).then_some((again, size))
+        (!follows && wanted).then_some((again, size))
     }
 
     fn to_be_told(
@@ -71,7 +75,7 @@ impl Scaler {
         // Only what is there: law 4. And nothing that is about to be taken.
         let present = seen.memory.present();
         let stays = goal.mem >= present && seen.memory.unplugging().is_zero();
-        let mem = if stays { present } else { told.mem };
+        let mem = if stays { present } else { told.mem.min(seen.memory.lower()) };
         let usable = self.holding.usable().unwrap_or(MilliCpu::ZERO);
         let cpu = permitted.cpu.min(seen.plugged).max(usable);
         // Telling is allowing: never more than the books hold.

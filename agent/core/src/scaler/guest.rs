@@ -3,7 +3,7 @@
 //! A consent holds for its session and its amount, [`CONSENT_LASTS`] at most from the moment
 //! it was asked for, and ends with an `/upscale`, a call for more, or a reboot.
 
-use crate::line::Jitter;
+use crate::rest::{Jitter, Rest};
 use std::time::Duration;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
 use windlass_scaling::Urgency;
@@ -25,8 +25,7 @@ pub(crate) struct Guest {
     told_at: Option<Moment>,
     asking: Option<Asking>,
     consent: Option<Consent>,
-    refusal: Option<Refusal>,
-    refusals: u32,
+    refusal: Refusal,
     urgency: Option<(Urgency, Moment)>,
 }
 
@@ -43,10 +42,10 @@ struct Consent {
     until: Moment,
 }
 
-/// Not asked again before this.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// After a refusal the guest is not asked again for a while.
+#[derive(Clone, Debug, PartialEq)]
 struct Refusal {
-    until: Moment,
+    rest: Rest,
     /// Whether giving back vCPUs was refused too, and not only memory.
     cpu_too: bool,
 }
@@ -78,12 +77,12 @@ impl Guest {
 
     /// Until when the guest is not asked for memory.
     pub(super) fn memory_refused(&self, now: Moment) -> Option<Moment> {
-        self.refusal.filter(|refusal| now < refusal.until).map(|refusal| refusal.until)
+        self.refusal.rest.lasts(now)
     }
 
     /// Until when the guest is not asked for vCPUs.
     pub(super) fn cpu_refused(&self, now: Moment) -> Option<Moment> {
-        self.refusal.filter(|refusal| refusal.cpu_too && now < refusal.until).map(|r| r.until)
+        self.refusal.rest.lasts(now).filter(|_| self.refusal.cpu_too)
     }
 
     /// What the guest called for, while that is fresh.
@@ -93,14 +92,14 @@ impl Guest {
 
     /// When something here ends by itself.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Moment> {
-        let refusal = self.refusal.map(|refusal| refusal.until);
+        let refusal = self.refusal.rest.ends();
         [self.consent_ends(), refusal, self.urgency.map(|(_, until)| until)].into_iter().flatten()
     }
 
     pub(super) fn registered(&mut self, metrics_port: u16, seen: Option<Seen>) {
         self.metrics_port = Some(metrics_port);
         // A guest finds by itself what is there; it is told of what comes after.
-        self.told = seen.map(|seen| Resources { cpu: MilliCpu::ZERO, mem: seen.memory.present() });
+        self.told = seen.map(|seen| Resources { cpu: MilliCpu::ZERO, mem: seen.memory.lower() });
         self.told_at = None;
     }
 
@@ -115,8 +114,7 @@ impl Guest {
         self.consent = Some(Consent { size: target, until: asked_at.after(CONSENT_LASTS) });
         self.told = Some(target);
         self.told_at = Some(now);
-        self.refusal = None;
-        self.refusals = 0;
+        self.refusal.rest.succeeded();
         asking.map_or(target.cpu, |asking| asking.cpu_floor.max(target.cpu))
     }
 
@@ -129,13 +127,8 @@ impl Guest {
     ) {
         self.asking = None;
         self.consent = None;
-        let cool_down =
-            FIRST_COOL_DOWN.saturating_mul(1 << self.refusals.min(8)).min(LONGEST_COOL_DOWN);
-        self.refusals = self.refusals.saturating_add(1);
-        self.refusal = Some(Refusal {
-            until: now.after(jitter.around(cool_down)),
-            cpu_too: target.mem >= has_mem,
-        });
+        self.refusal.rest.failed(now, jitter);
+        self.refusal.cpu_too = target.mem >= has_mem;
     }
 
     pub(super) fn resize_sent(&mut self, resize: Resize) {
@@ -173,7 +166,16 @@ impl Guest {
     }
 
     pub(super) fn session_ended(&mut self) {
-        let metrics_port = self.metrics_port;
-        *self = Self { metrics_port, refusals: self.refusals, ..Self::default() };
+        let mut refusal = std::mem::take(&mut self.refusal);
+        refusal.rest.lift();
+        *self = Self { metrics_port: self.metrics_port, refusal, ..Self::default() };
+    }
+}
+
+// === impl Refusal ===
+
+impl Default for Refusal {
+    fn default() -> Self {
+        Self { rest: Rest::new(FIRST_COOL_DOWN, LONGEST_COOL_DOWN), cpu_too: false }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{STALE_AFTER, Scaler};
 use crate::event::{Action, Order};
+use crate::trials::Aim;
 use std::time::Duration;
-use windlass_protocol::{Mode, Moment, Peer, Resize, Resources};
+use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources};
 
 /// How often the guest's metrics are read.
 pub(super) const MEASURE_EVERY: Duration = Duration::from_secs(1);
@@ -43,7 +44,8 @@ impl Scaler {
         self.offer(&mut plan, now, self.for_informant(now));
         let paused = self.info.paused_until;
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
-        for deadline in self.guest.deadlines().chain(paused).chain(stale) {
+        let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
+        for deadline in deadlines.chain(paused).chain(stale) {
             plan.wake(now, deadline);
         }
         plan
@@ -52,12 +54,7 @@ impl Scaler {
     /// Puts an action into the plan if it is due and its line is free.
     fn offer(&self, plan: &mut Plan, now: Moment, due: Option<(Moment, Action)>) {
         let Some((at, action)) = due else { return };
-        let line = match action.peer() {
-            Peer::Plugin => &self.lines.plugin,
-            Peer::Informant => &self.lines.informant,
-            Peer::Hypervisor => &self.lines.hypervisor,
-            Peer::Metrics => &self.lines.metrics,
-        };
+        let line = self.lines.to(action.peer());
         if line.is_free(now) && at <= now {
             plan.actions.push(action);
         } else if line.busy().is_none() {
@@ -70,22 +67,35 @@ impl Scaler {
         let Some(seen_at) = self.holding.seen_at().filter(|_| !self.look_due) else {
             return Some((Moment::default(), Action::Look));
         };
-        if let Some(resize) = self.resize(now, can) {
-            return Some((Moment::default(), Action::Resize(resize)));
-        }
         let wait = if self.holding.is_moving() { LOOK_WHILE_MOVING } else { LOOK_EVERY };
-        Some((seen_at.after(wait), Action::Look))
+        let look = (seen_at.after(wait), Action::Look);
+        self.resizes(now, can)
+            .into_iter()
+            .flatten()
+            .map(|(aim, resize)| {
+                let rest = self.trials.rest(aim, resize).ends();
+                (rest.unwrap_or_default(), Action::Resize(resize))
+            })
+            .chain([look])
+            .min_by_key(|(at, _)| *at)
     }
 
-    fn resize(&self, now: Moment, can: &windlass_protocol::Capabilities) -> Option<Resize> {
-        if self.info.mode == Mode::Observe || self.session.is_suspended() {
-            return None;
+    /// What to ask the hypervisor for, the most important first.
+    fn resizes(&self, now: Moment, can: &Capabilities) -> [Option<(Aim, Resize)>; 6] {
+        let calls_off = self.calling_off(now).map(|resize| (Aim::CallOff, resize));
+        if self.session.is_suspended() {
+            return [None; 6];
         }
-        let goal = self.goal(now)?.size;
-        self.growth(goal, can)
-            .or_else(|| self.taking(now, goal, can))
-            .or_else(|| self.calling_off(now))
-            .or_else(|| self.settling())
+        if self.info.mode == Mode::Observe {
+            // Who begins to watch takes nothing more: what it began to take ends with the session.
+            let ours = calls_off.filter(|_| self.trials.is_taking_memory());
+            return [ours, None, None, None, None, None];
+        }
+        let Some(goal) = self.goal(now).map(|goal| goal.size) else { return [None; 6] };
+        let [memory, cpu] = self.growth(goal, can).map(|grow| Some((Aim::Grow, grow?)));
+        let [less, fewer] = self.taking(now, goal, can).map(|take| Some((Aim::Shrink, take?)));
+        let settles = self.settling().map(|resize| (Aim::Grow, resize));
+        [memory, cpu, less, fewer, calls_off, settles]
     }
 
     /// Says the last size again where its answer was lost: that settles what happened.
@@ -100,7 +110,7 @@ impl Scaler {
     fn for_informant(&self, now: Moment) -> Option<(Moment, Action)> {
         let due_now = Moment::default();
         let leaves = match self.order {
-            Order::Release(_) => self.is_where_released(now) && !self.holding.is_moving(),
+            Order::Release(_) => self.is_where_released() && !self.holding.is_moving(),
             Order::Follow | Order::Freeze => false,
         };
         if leaves || self.info.mode == Mode::Observe {
@@ -108,7 +118,7 @@ impl Scaler {
         }
         let Some(id) = self.session.id() else {
             self.holding.seen()?;
-            return Some((due_now, Action::Register(self.session.next_id())));
+            return Some((self.session.opens_at(), Action::Register(self.session.next_id())));
         };
         let health = self.session.health_due().map(|at| (at, Action::CheckHealth(id)));
         // Registered, and never told that it counts: a new session may be.
@@ -129,11 +139,12 @@ impl Scaler {
         if self.look_due || self.is_held(now) {
             return None;
         }
-        if let Some((at, size)) = self.news(goal, can) {
-            return Some((at, Sizing::Up(size)));
-        }
-        let next = self.next_below(now, goal, can)?;
-        self.consent_due(now, next).map(|at| (at, Sizing::Down(next)))
+        // An `/upscale` ends the consent that a shrink sent at this very moment would rest on.
+        let takes = self.taking_memory(now, goal, can).is_some();
+        let up = self.news(goal, can).filter(|_| !takes).map(|(at, size)| (at, Sizing::Up(size)));
+        let next = self.next_below(now, goal, can);
+        let down = next.and_then(|next| Some((self.consent_due(now, next)?, Sizing::Down(next))));
+        up.into_iter().chain(down).min_by_key(|(at, _)| *at)
     }
 }
 

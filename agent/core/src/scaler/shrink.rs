@@ -5,8 +5,9 @@
 //! called off, which is always possible because it asks for no more than the guest has.
 
 use super::Scaler;
+use crate::event::Order;
 use std::time::Duration;
-use windlass_protocol::{Capabilities, Moment, Resize, Resources, ShrinkCpu};
+use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources, ShrinkCpu};
 
 /// A consent is renewed when it has this long to go.
 const RENEW_BEFORE: Duration = Duration::from_secs(4);
@@ -24,7 +25,9 @@ impl Scaler {
         let has = self.using().filter(|_| self.session.is_active())?;
         let unit = Resources::from(self.settings.unit);
         let mut next = has;
-        if goal.cpu < has.cpu && self.can_shrink_cpu(can) && self.guest.cpu_refused(now).is_none() {
+        // A vCPU on its way in would come online whatever the guest has agreed to.
+        let parks = self.can_shrink_cpu(can) && !self.holding.is_plugging_open();
+        if goal.cpu < has.cpu && parks && self.guest.cpu_refused(now).is_none() {
             let step = unit.cpu.max(can.cpu_step);
             next.cpu = goal.cpu.max(has.cpu.saturating_sub(step)).round_up(can.cpu_step);
         }
@@ -35,6 +38,7 @@ impl Scaler {
             && can.shrink_memory
             && !self.holding.is_moving()
             && self.guest.memory_refused(now).is_none()
+            && self.trials.memory_stays(now).is_none()
         {
             let step = unit.mem.max(can.memory_step).max(self.info.memory_slot);
             let above = goal.mem.max(has.mem.saturating_sub(step)).saturating_sub(can.min.mem);
@@ -69,28 +73,45 @@ impl Scaler {
         now: Moment,
         goal: Resources,
         can: &Capabilities,
+    ) -> [Option<Resize>; 2] {
+        [self.taking_memory(now, goal, can), self.removal(now, goal, can)]
+    }
+
+    /// The guest agreed to less memory than it is asked to have.
+    pub(super) fn taking_memory(
+        &self,
+        now: Moment,
+        goal: Resources,
+        can: &Capabilities,
     ) -> Option<Resize> {
         let next = self.next_below(now, goal, can)?;
         let consent = self.guest.consent(now)?;
-        let requested = self.holding.requested()?;
-        if next.mem < requested && consent.mem <= next.mem {
-            return Some(Resize::Memory(next.mem));
+        let less = next.mem < self.holding.requested()? && consent.mem <= next.mem;
+        less.then_some(Resize::Memory(next.mem))
+    }
+
+    /// vCPUs that the guest has parked it has agreed to be without, however long ago.
+    fn removal(&self, now: Moment, goal: Resources, can: &Capabilities) -> Option<Resize> {
+        if self.is_held(now) || self.order == Order::Release(None) {
+            return None;
         }
-        let plugged = self.holding.plugged_high()?;
+        let used = self.using().filter(|_| self.session.is_active())?.cpu;
+        let left = used.max(goal.cpu).round_up(can.cpu_step);
         let removes = match can.shrink_cpu {
-            ShrinkCpu::Removal => next.cpu < plugged && consent.cpu <= next.cpu,
+            ShrinkCpu::Removal => left < self.holding.plugged_high()?,
             ShrinkCpu::Parking => false,
         };
-        removes.then_some(Resize::Cpu(next.cpu))
+        removes.then_some(Resize::Cpu(left))
     }
 
     /// Calls off a shrink of memory to which nobody agrees any more.
     pub(super) fn calling_off(&self, now: Moment) -> Option<Resize> {
-        let seen = self.holding.seen()?;
-        let covered = |consent: Resources| Some(consent.mem) <= self.holding.requested();
-        let agreed = self.guest.consent(now).is_some_and(covered);
-        let unplugging = !seen.memory.unplugging().is_zero();
-        (unplugging && !agreed).then(|| Resize::Memory(seen.memory.present()))
+        let present = self.holding.seen()?.memory.present();
+        // What was asked for since then counts, whether or not it has been seen.
+        let requested = self.holding.requested()?;
+        let acts = self.info.mode == Mode::Act;
+        let agreed = acts && self.guest.consent(now).is_some_and(|size| size.mem <= requested);
+        (requested < present && !agreed).then_some(Resize::Memory(present))
     }
 
     /// Parking needs a guest that says how many vCPUs it uses.

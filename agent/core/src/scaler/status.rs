@@ -45,6 +45,11 @@ impl Scaler {
         if self.info.mode == Mode::Act {
             self.waiting_to_grow(goal.size, has, can, &mut waiting);
             self.waiting_to_shrink(now, goal.size, has, &mut waiting);
+            if goal.size != has
+                && let Some(until) = self.trials.lasts(now)
+            {
+                waiting.push(Waiting::HypervisorRefused { until });
+            }
         }
         if waiting.is_empty() {
             let moves = goal.size != has || self.holding.is_moving();

@@ -1,0 +1,123 @@
+//! How long to leave somebody alone: a rest that grows with each failure in a row.
+//!
+//! The one place that computes a deadline after a failure. Rests are `failed_at + rest`, never
+//! "now minus something", and are jittered from a seed, so that many VMs do not ask in step.
+
+use std::time::Duration;
+use windlass_protocol::Moment;
+
+/// A rest after a failure or a refusal.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Rest {
+    /// Failures since the last success.
+    failures: u32,
+    until: Option<Moment>,
+    first: Duration,
+    longest: Duration,
+}
+
+/// A deterministic source of spread: the same seed gives the same waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Jitter {
+    state: u64,
+}
+
+// === impl Rest ===
+
+impl Rest {
+    /// The first rest, and what doubling it leads to.
+    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
+        Self { failures: 0, until: None, first, longest }
+    }
+
+    pub(crate) fn is_over(&self, now: Moment) -> bool {
+        self.lasts(now).is_none()
+    }
+
+    /// When it ends, while it lasts.
+    pub(crate) fn lasts(&self, now: Moment) -> Option<Moment> {
+        self.until.filter(|until| now < *until)
+    }
+
+    /// When it ends or ended.
+    pub(crate) const fn ends(&self) -> Option<Moment> {
+        self.until
+    }
+
+    /// Failures in a row.
+    pub(crate) const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    pub(crate) fn failed(&mut self, now: Moment, jitter: &mut Jitter) {
+        let rest = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
+        self.failures = self.failures.saturating_add(1);
+        self.until = Some(now.after(jitter.around(rest)));
+    }
+
+    pub(crate) fn succeeded(&mut self) {
+        self.failures = 0;
+        self.until = None;
+    }
+
+    /// Ends the rest, and remembers the failures.
+    pub(crate) fn lift(&mut self) {
+        self.until = None;
+    }
+}
+
+// === impl Jitter ===
+
+impl Jitter {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// `wait`, give or take a tenth.
+    pub(crate) fn around(&mut self, wait: Duration) -> Duration {
+        wait.mul_f64(0.9 + 0.2 * self.fraction())
+    }
+
+    /// Somewhere between nothing and `wait`.
+    pub(crate) fn within(&mut self, wait: Duration) -> Duration {
+        wait.mul_f64(self.fraction())
+    }
+
+    /// From 0 to 1; the generator is SplitMix64.
+    fn fraction(&mut self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are kept")]
+        let fraction = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        fraction
+    }
+
+    /// The next 64 bits.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_grow_to_a_limit_and_end_with_a_success() {
+        let mut rest = Rest::new(Duration::from_secs(1), Duration::from_secs(4));
+        let mut jitter = Jitter::new(7);
+        let start = Moment::from_millis(1_000);
+        for most in [1_100, 2_200, 4_400, 4_400] {
+            rest.failed(start, &mut jitter);
+            let wait = rest.lasts(start).unwrap().since(start).as_millis();
+            assert!((most * 9 / 11..=most).contains(&wait), "{wait} of {most}");
+        }
+        assert_eq!(rest.failures(), 4);
+        rest.lift();
+        assert!(rest.is_over(start) && rest.failures() == 4);
+        rest.succeeded();
+        assert_eq!(rest, Rest::new(Duration::from_secs(1), Duration::from_secs(4)));
+    }
+}

@@ -1,0 +1,226 @@
+//! What became of the last resize of each axis, and when one like it may be tried again.
+//!
+//! An answer is not an effect: a hypervisor may accept a resize and not carry it out, or the
+//! guest may take back what it gave. So a resize is judged by what is seen after its answer,
+//! and one without effect is rested from, longer each time. Each aim has a rest of its own:
+//! a DIMM that does not come out keeps nobody from plugging one in.
+
+use crate::rest::{Jitter, Rest};
+use std::time::Duration;
+use windlass_protocol::{Moment, Resize, Seen};
+
+/// Why a resize is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Aim {
+    Grow,
+    Shrink,
+    /// Keep what is there: nobody agrees any more to a shrink under way.
+    CallOff,
+}
+
+/// The last resizes of both axes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trials {
+    cpu: Trial,
+    memory: Trial,
+}
+
+/// One axis.
+#[derive(Clone, Debug, PartialEq)]
+struct Trial {
+    last: Option<Attempt>,
+    grow: Rest,
+    shrink: Rest,
+    call_off: Rest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Attempt {
+    aim: Aim,
+    resize: Resize,
+    answered: bool,
+    /// It had no effect when it was looked at; it may still have.
+    failed: bool,
+}
+
+/// What a look says of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Worked,
+    /// The guest is at it.
+    Pending,
+    NoEffect,
+}
+
+// === impl Trials ===
+
+impl Trials {
+    pub(crate) const fn new() -> Self {
+        const FIRST: Duration = Duration::from_secs(1);
+        const LONGEST: Duration = Duration::from_secs(60);
+        const RESTED: Trial = Trial {
+            last: None,
+            grow: Rest::new(FIRST, LONGEST),
+            shrink: Rest::new(FIRST, LONGEST),
+            // Law 3 hangs on it.
+            call_off: Rest::new(FIRST, Duration::from_secs(5)),
+        };
+        Self { cpu: RESTED, memory: RESTED }
+    }
+
+    pub(crate) fn sent(&mut self, aim: Aim, resize: Resize) {
+        let attempt = Attempt { aim, resize, answered: false, failed: false };
+        self.axis_mut(resize).last = Some(attempt);
+    }
+
+    /// The hypervisor took or refused it.
+    pub(crate) fn answered(&mut self, resize: Resize) {
+        if let Some(last) = &mut self.axis_mut(resize).last {
+            last.answered = true;
+        }
+    }
+
+    /// Judges by what is there.
+    pub(crate) fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) {
+        for axis in [&mut self.cpu, &mut self.memory] {
+            axis.see(now, seen, jitter);
+        }
+    }
+
+    /// The rest before another resize like this.
+    pub(crate) const fn rest(&self, aim: Aim, resize: Resize) -> &Rest {
+        let axis = match resize {
+            Resize::Cpu(_) => &self.cpu,
+            Resize::Memory(_) => &self.memory,
+        };
+        match aim {
+            Aim::Grow => &axis.grow,
+            Aim::Shrink => &axis.shrink,
+            Aim::CallOff => &axis.call_off,
+        }
+    }
+
+    /// Until when memory that the guest or the hypervisor keeps is not asked for.
+    pub(crate) fn memory_stays(&self, now: Moment) -> Option<Moment> {
+        self.memory.shrink.lasts(now)
+    }
+
+    /// Whether memory is being taken by a resize of ours that was not called off.
+    pub(crate) fn is_taking_memory(&self) -> bool {
+        self.memory.last.is_some_and(|last| last.aim != Aim::Grow)
+    }
+
+    /// Until when something is left alone that had no effect.
+    pub(crate) fn lasts(&self, now: Moment) -> Option<Moment> {
+        self.rests().filter_map(|rest| rest.lasts(now)).max()
+    }
+
+    /// When a rest ends by itself.
+    pub(crate) fn deadlines(&self) -> impl Iterator<Item = Moment> {
+        self.rests().filter_map(Rest::ends)
+    }
+
+    fn rests(&self) -> impl Iterator<Item = &Rest> {
+        [&self.cpu, &self.memory].into_iter().flat_map(|axis| [&axis.grow, &axis.shrink])
+    }
+
+    const fn axis_mut(&mut self, resize: Resize) -> &mut Trial {
+        match resize {
+            Resize::Cpu(_) => &mut self.cpu,
+            Resize::Memory(_) => &mut self.memory,
+        }
+    }
+}
+
+// === impl Trial ===
+
+impl Trial {
+    fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) {
+        let Some(attempt) = self.last.filter(|attempt| attempt.answered) else { return };
+        let rest = match attempt.aim {
+            Aim::Grow => &mut self.grow,
+            Aim::Shrink => &mut self.shrink,
+            Aim::CallOff => &mut self.call_off,
+        };
+        match attempt.verdict(seen) {
+            Verdict::Worked => {
+                rest.succeeded();
+                self.last = None;
+            }
+            Verdict::Pending => {}
+            Verdict::NoEffect if attempt.failed => {}
+            Verdict::NoEffect => {
+                rest.failed(now, jitter);
+                self.last = Some(Attempt { failed: true, ..attempt });
+            }
+        }
+    }
+}
+
+// === impl Attempt ===
+
+impl Attempt {
+    fn verdict(&self, seen: Seen) -> Verdict {
+        let memory = seen.memory;
+        let requested = memory.boot.saturating_add(memory.requested);
+        let (worked, pending) = match (self.aim, self.resize) {
+            (Aim::Grow | Aim::CallOff, Resize::Cpu(count)) => (seen.plugged >= count, false),
+            (Aim::Shrink, Resize::Cpu(count)) => (seen.plugged <= count, false),
+            (Aim::Grow | Aim::CallOff, Resize::Memory(total)) => (requested >= total, false),
+            (Aim::Shrink, Resize::Memory(total)) => (memory.present() <= total, requested <= total),
+        };
+        match (worked, pending) {
+            (true, _) => Verdict::Worked,
+            (false, true) => Verdict::Pending,
+            (false, false) => Verdict::NoEffect,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::{Bytes, MemorySeen, MilliCpu};
+
+    const START: Moment = Moment::from_millis(10_000);
+    const TAKING: Resize = Resize::Memory(Bytes::from_gib(1));
+
+    #[test]
+    fn memory_that_a_guest_takes_back_is_left_with_it_for_a_while() {
+        let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
+        trials.sent(Aim::Shrink, TAKING);
+        trials.see(START, has(2, 2), &mut jitter);
+        assert_eq!(trials.memory_stays(START), None, "unanswered, it says nothing");
+        trials.answered(TAKING);
+        trials.see(START, has(1, 2), &mut jitter);
+        assert_eq!(trials.memory_stays(START), None, "the guest is at it");
+        assert!(trials.is_taking_memory());
+        trials.see(START, has(2, 2), &mut jitter);
+        assert!(trials.memory_stays(START).is_some(), "it took it back");
+        assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "it may still grow");
+        let until = trials.memory_stays(START);
+        trials.see(START, has(2, 2), &mut jitter);
+        assert_eq!(trials.memory_stays(START), until, "seen again, it is the same failure");
+        trials.see(START, has(1, 1), &mut jitter);
+        assert_eq!(trials.memory_stays(START), None, "late, but there");
+    }
+
+    #[test]
+    fn an_answer_without_effect_is_a_failure() {
+        let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
+        let plug = Resize::Cpu(MilliCpu::from_cores(2));
+        trials.sent(Aim::Grow, plug);
+        trials.answered(plug);
+        trials.see(START, has(1, 1), &mut jitter);
+        assert!(trials.lasts(START).is_some());
+        assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "the other axis goes on");
+    }
+
+    /// One vCPU and this many GiB requested and present.
+    fn has(requested: u64, present: u64) -> Seen {
+        let boot = Bytes::from_mib(512);
+        let above = |gib| Bytes::from_gib(gib).saturating_sub(boot);
+        let memory = MemorySeen { boot, requested: above(requested), size: above(present) };
+        Seen { plugged: MilliCpu::from_cores(1), memory }
+    }
+}
