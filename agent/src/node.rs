@@ -4,11 +4,12 @@
 //! should be, not what to do; a runner that was busy, or that had to start anew, misses
 //! nothing. What runners publish is read here without waiting for them.
 
+mod ear;
 mod entry;
 
 pub(crate) use entry::Told;
 
-use crate::callback::{self, Calls};
+use crate::callback::Calls;
 use crate::config::Config;
 use crate::dump;
 use crate::history::{Explained, History};
@@ -18,19 +19,18 @@ use crate::metrics::Metrics;
 use crate::plugin::Permits;
 use crate::ports::Ports;
 use crate::runner::{Start, View};
+use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tracing::{info, warn};
+use tracing::info;
 use windlass_agent_core::Order;
 use windlass_drivers::Attach;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::serve;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::vm_file::VmFile;
@@ -233,7 +233,13 @@ impl<A: Attach> Agent<A> {
     pub fn dump(&self) -> serde_json::Value {
         let vms = lock(&self.vms);
         let dumps = vms.iter().map(|(vm, entry)| {
-            dump::vm(vm, entry.standing, entry.port, entry.file.as_ref(), &lock(&entry.view))
+            dump::vm(
+                vm,
+                entry.standing,
+                *entry.port.borrow(),
+                entry.file.as_ref(),
+                &lock(&entry.view),
+            )
         });
         dump::agent(self.is_frozen(), dumps.collect())
     }
@@ -268,44 +274,37 @@ impl<A: Attach> Agent<A> {
     ) -> Entry<A> {
         let tasks = self.tasks.child();
         let calls = Calls::default();
-        let port = file.as_ref().and_then(|_| self.listen(vm, &calls, &tasks));
         let order = if self.is_frozen() { Order::Freeze } else { Order::Follow };
         let told = Told { file: file.clone(), attach: Arc::new(attach), reach: 0, order, standing };
         let (told, receiver) = watch::channel(told);
+        let (port, heard) = watch::channel(None);
+        let ear = Ear {
+            shared: self.shared.clone(),
+            vm: vm.clone(),
+            calls: calls.clone(),
+            port,
+            stop: tasks.stopping(),
+        };
         let view = Arc::new(Mutex::new(View::default()));
         let start = Start {
             shared: self.shared.clone(),
             vm: vm.clone(),
             told: receiver,
             calls,
-            port,
+            port: heard.clone(),
             view: view.clone(),
             stop: tasks.stopping(),
             last,
         };
+        // At once, so that the first session need not wait; else as soon as it can.
+        let mut listener = start.told.borrow().file.is_some().then(|| ear.listen().ok()).flatten();
+        let told_ear = start.told.clone();
+        tasks
+            .kept("call-back server", move || ear.clone().serve(told_ear.clone(), listener.take()));
         let vms = self.vms.clone();
         tasks.kept("vm runner", move || keep_running(start.clone(), vms.clone()));
-        info!(%vm, ?standing, ?port, "vm known");
-        Entry { told, view, port, file, paused_until: None, release: None, standing, tasks }
-    }
-
-    /// Starts the VM's call-back server. A VM without one has no session, so no memory is
-    /// taken from it; it still grows.
-    fn listen(&self, vm: &VmName, calls: &Calls, tasks: &Tasks) -> Option<u16> {
-        let listened = lock(&self.shared.ports).listen(self.shared.config.callback_listen, vm);
-        let listener =
-            listened.inspect_err(|error| warn!(%error, "no session for this vm")).ok()?;
-        let port = listener.local_addr().ok()?.port();
-        let listener = listener
-            .set_nonblocking(true)
-            .and_then(|()| TcpListener::from_std(listener))
-            .inspect_err(|error| warn!(%vm, %error, "no session for this vm"))
-            .ok()?;
-        let metrics = &self.shared.metrics;
-        let router = callback::router(calls.clone(), metrics.clone());
-        let serving = serve(listener, router, callback::limits(metrics), tasks.stopping());
-        tasks.minor("call-back server", serving);
-        Some(port)
+        info!(%vm, ?standing, "vm known");
+        Entry { told, view, port: heard, file, paused_until: None, release: None, standing, tasks }
     }
 }
 

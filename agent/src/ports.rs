@@ -34,6 +34,15 @@ pub(crate) struct NoPort {
     last: Option<io::Error>,
 }
 
+// === impl NoPort ===
+
+impl NoPort {
+    /// What the system said of the last port that was tried.
+    pub(crate) fn because(&self) -> String {
+        self.last.as_ref().map(ToString::to_string).unwrap_or_default()
+    }
+}
+
 // === impl Ports ===
 
 impl Ports {

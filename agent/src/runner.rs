@@ -55,7 +55,7 @@ struct Runner<A: Attach> {
     shared: Arc<Shared>,
     told: watch::Receiver<Told<A>>,
     calls: mpsc::Receiver<Call>,
-    port: Option<u16>,
+    port: watch::Receiver<Option<u16>>,
     view: Arc<Mutex<View>>,
     stop: CancellationToken,
     account: Account,
@@ -256,7 +256,8 @@ impl<A: Attach> Runner<A> {
             (Phase::Managed(managed), _) => managed.attached_again(now, capabilities),
             (Phase::Absent | Phase::Counted { .. }, Some(file)) => {
                 info!("attached to the hypervisor");
-                let mut managed = Managed::new(self.shared.clone(), file, self.port, seed(), now);
+                let mut managed =
+                    Managed::new(self.shared.clone(), file, self.port.clone(), seed(), now);
                 managed.hear(now, Event::Attached(capabilities));
                 self.phase = Phase::Managed(Box::new(managed));
             }

@@ -32,7 +32,7 @@ pub(super) type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
 pub(super) struct Entry<A> {
     pub(super) told: watch::Sender<Told<A>>,
     pub(super) view: Arc<Mutex<View>>,
-    pub(super) port: Option<u16>,
+    pub(super) port: watch::Receiver<Option<u16>>,
     /// What the file says, without the pause that a person asked for.
     pub(super) file: Option<VmFile>,
     pub(super) paused_until: Option<Moment>,
@@ -56,6 +56,8 @@ impl<A> Told<A> {
 impl<A> Entry<A> {
     pub(super) fn order(&self, frozen: bool) -> Order {
         match self.standing {
+            // Moving to the size that it is let go with waits for the thaw.
+            Standing::Released if frozen && self.release.is_some() => Order::Freeze,
             Standing::Released => Order::Release(self.release),
             Standing::Removed => Order::Release(None),
             Standing::Managed if frozen => Order::Freeze,

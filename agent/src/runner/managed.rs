@@ -8,9 +8,10 @@ use crate::config::LEAVE_TIME;
 use crate::informant::Informant;
 use crate::node::{Shared, Standing, Told};
 use crate::{plugin, scrape};
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Order, Scaler, Settings};
 use windlass_drivers::{Attach, Notice};
@@ -28,7 +29,7 @@ const STALE: Duration = Duration::from_secs(15);
 pub(super) struct Managed {
     shared: Arc<Shared>,
     file: VmFile,
-    port: Option<u16>,
+    port: watch::Receiver<Option<u16>>,
     scaler: Scaler,
     order: Order,
     pub(super) lines: Lines,
@@ -36,6 +37,8 @@ pub(super) struct Managed {
     sample: Option<Sample>,
     /// Answers to `/suspend` that wait until nothing is under way.
     held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
+    /// No local address leads to its informant, and that was said.
+    unreachable: bool,
     /// After this the VM is left, whatever is still under way.
     leave_by: Option<Moment>,
 }
@@ -54,7 +57,7 @@ impl Managed {
     pub(super) fn new(
         shared: Arc<Shared>,
         file: VmFile,
-        port: Option<u16>,
+        port: watch::Receiver<Option<u16>>,
         seed: u64,
         now: Moment,
     ) -> Self {
@@ -70,6 +73,7 @@ impl Managed {
             lines: Lines::default(),
             sample: None,
             held: Vec::new(),
+            unreachable: false,
             leave_by: None,
         }
     }
@@ -202,7 +206,17 @@ impl Managed {
             monitor.start(wanted);
             return;
         }
-        let informant = Informant { at: self.file.informant, callback: self.callback() };
+        let callback = match action {
+            Action::Register(_) | Action::Unregister(_) => self.callback(),
+            Action::Look
+            | Action::Resize(_)
+            | Action::Measure
+            | Action::AskPlugin(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..) => None,
+        };
+        let informant = Informant { at: self.file.informant, callback };
         let (peer, lines) = (action.peer(), &mut self.lines);
         match action {
             Action::Look | Action::Resize(_) => {}
@@ -228,10 +242,18 @@ impl Managed {
         }
     }
 
-    fn callback(&self) -> Option<std::net::SocketAddr> {
-        address::callback(&self.file, self.port?)
-            .inspect_err(|error| warn!(%error, "no local address leads to the informant"))
-            .ok()
+    /// Where the informant calls back, if it can.
+    fn callback(&mut self) -> Option<SocketAddr> {
+        let port = (*self.port.borrow())?;
+        let found = address::callback(&self.file, port);
+        let lost = found.is_err();
+        if let Err(error) = &found
+            && !self.unreachable
+        {
+            warn!(%error, "no local address leads to the informant");
+        }
+        self.unreachable = lost;
+        found.ok()
     }
 
     fn answer_held(&mut self) {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_kit::backoff::Backoff;
@@ -54,6 +54,8 @@ pub(crate) struct Monitor<A: Attach> {
     disregarded: bool,
     /// Known, and not yet reported.
     owed: Option<Event>,
+    /// Why a resize was last refused, if it was not carried out since.
+    refused: Option<String>,
 }
 
 /// What came of waiting.
@@ -108,6 +110,7 @@ impl<A: Attach> Monitor<A> {
             look_wanted: false,
             disregarded: false,
             owed: None,
+            refused: None,
         };
         monitor.attach_after_rest();
         monitor
@@ -199,12 +202,15 @@ impl<A: Attach> Monitor<A> {
         let event = match result {
             Ok(event) => {
                 self.silences = 0;
+                if event == Event::Resized {
+                    self.refused = None;
+                }
                 event
             }
             Err(error @ DriverError::Gone { .. }) => return Some(self.not_there(error)),
             Err(DriverError::Refused { command, reason }) => {
-                debug!(command, reason, "hypervisor refused");
                 self.silences = 0;
+                self.refusal(command, reason);
                 failed(Failure::Refused(REFUSED))
             }
             Err(error @ DriverError::Partly { .. }) => {
@@ -232,6 +238,16 @@ impl<A: Attach> Monitor<A> {
             self.look_if_wanted();
         }
         (!disregarded).then_some(Happening::Answered(event))
+    }
+
+    /// Says each new refusal once: it is asked again and again.
+    fn refusal(&mut self, command: &str, reason: String) {
+        if self.refused.as_ref() == Some(&reason) {
+            debug!(command, reason, "hypervisor refused again");
+        } else {
+            warn!(command, reason, "hypervisor refused");
+            self.refused = Some(reason);
+        }
     }
 
     fn not_there(&mut self, error: DriverError) -> Happening {

@@ -14,8 +14,8 @@ pub(crate) struct Start<A> {
     pub(crate) vm: VmName,
     pub(crate) told: watch::Receiver<Told<A>>,
     pub(crate) calls: Calls,
-    /// The port at which its informant calls back; `None` if none was to be had.
-    pub(crate) port: Option<u16>,
+    /// The port at which its informant calls back; `None` while none is to be had.
+    pub(crate) port: watch::Receiver<Option<u16>>,
     pub(crate) view: Arc<Mutex<View>>,
     pub(crate) stop: CancellationToken,
     /// What the VM had when it was last seen, before a restart of this process.
@@ -51,7 +51,7 @@ impl<A> Clone for Start<A> {
             vm: self.vm.clone(),
             told: self.told.clone(),
             calls: self.calls.clone(),
-            port: self.port,
+            port: self.port.clone(),
             view: self.view.clone(),
             stop: self.stop.clone(),
             last: self.last,

@@ -3,6 +3,7 @@
 use super::guest::Guest;
 use super::plugin::Plugin;
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,9 +45,14 @@ pub(crate) fn size(cores: u64, mib: u64) -> Resources {
 
 impl Node {
     pub(crate) fn start() -> Self {
+        Self::with_ports(0..=0)
+    }
+
+    /// With these call-back ports.
+    pub(crate) fn with_ports(ports: RangeInclusive<u16>) -> Self {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)).unwrap();
         let mut config = Config::new(unit);
-        config.callback_ports = 0..=0;
+        config.callback_ports = ports;
         config.trust_guest_parking = true;
         // A host with plenty, whatever this machine has.
         config.meminfo = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meminfo"));

@@ -119,6 +119,34 @@ async fn a_vm_that_was_let_go_before_a_restart_counts_from_the_first_moment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_vm_that_was_released_before_a_restart_has_a_session_once_it_is_taken_back() {
+    let node = Node::start();
+    let vm = Vm::new("old").await;
+    node.agent.count(vm.name.clone(), vm.fake.clone(), size(1, 256), Standing::Released);
+    node.until("it is counted", || !node.plugin.told(&vm.name).is_empty()).await;
+    node.manage(&vm);
+    node.grow(&vm).await;
+    vm.guest.state().load = 0.1;
+    node.until_has(&vm, size(1, 256)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_without_a_call_back_port_grows_and_has_a_session_once_there_is_one() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let node = Node::with_ports(port..=port);
+    let vm = node.add("a").await;
+    vm.guest.state().load = 3.4;
+    node.until("it grows", || vm.fake.seen().upper().mem == size(4, 1024).mem).await;
+    vm.guest.state().load = 0.1;
+    node.pass(60).await;
+    assert_eq!(vm.fake.seen().upper().mem, size(4, 1024).mem, "nobody agreed to less");
+    drop(taken);
+    node.until_has(&vm, size(1, 256)).await;
+    assert_eq!(node.agent.ports().get(&vm.name), Some(&port));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_vm_that_was_let_go_before_a_restart_and_is_gone_leaves_the_books() {
     let node = Node::start();
     let vm = Vm::new("old").await;

@@ -1,0 +1,87 @@
+//! Where a VM's informant is heard: its call-back server.
+//!
+//! It listens once the VM has a file, and tries again until it can. A VM without one has no
+//! session, so no memory is taken from it; it still grows.
+
+use super::{Shared, Told, lock};
+use crate::callback::{self, Calls};
+use crate::ports::NoPort;
+use std::io;
+use std::net;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_kit::backoff;
+use windlass_kit::server::serve;
+use windlass_protocol::VmName;
+
+/// The call-back server of one VM.
+#[derive(Clone)]
+pub(super) struct Ear {
+    pub(super) shared: Arc<Shared>,
+    pub(super) vm: VmName,
+    pub(super) calls: Calls,
+    /// Where it listens, while it does.
+    pub(super) port: watch::Sender<Option<u16>>,
+    pub(super) stop: CancellationToken,
+}
+
+// === impl Ear ===
+
+impl Ear {
+    /// Listens, if that can be done.
+    pub(super) fn listen(&self) -> Result<net::TcpListener, NoPort> {
+        lock(&self.shared.ports).listen(self.shared.config.callback_listen, &self.vm)
+    }
+
+    /// Serves once the VM has a file, by `listener` or one of its own, until it is to stop.
+    pub(super) async fn serve<A>(
+        self,
+        told: watch::Receiver<Told<A>>,
+        listener: Option<net::TcpListener>,
+    ) -> Result<(), io::Error> {
+        let opened = match listener {
+            Some(listener) => Some(listener),
+            None => self.stop.run_until_cancelled(self.listen_when_managed(told)).await.flatten(),
+        };
+        let Some(listener) = opened else { return Ok(()) };
+        let port = listener.local_addr()?.port();
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        self.port.send_replace(Some(port));
+        let metrics = &self.shared.metrics;
+        let router = callback::router(self.calls.clone(), metrics.clone());
+        let served = serve(listener, router, callback::limits(metrics), self.stop.clone()).await;
+        // One that is to stop has still to name where it was heard when it takes leave.
+        if served.is_err() {
+            self.port.send_replace(None);
+        }
+        served
+    }
+
+    /// Tries until it can; `None` if the VM is forgotten.
+    async fn listen_when_managed<A>(
+        &self,
+        mut told: watch::Receiver<Told<A>>,
+    ) -> Option<net::TcpListener> {
+        told.wait_for(|told| told.file.is_some()).await.ok()?;
+        let mut failures = 0;
+        loop {
+            match self.listen() {
+                Ok(listener) => {
+                    info!(vm = %self.vm, "its informant can call back");
+                    return Some(listener);
+                }
+                Err(error) if failures == 0 => {
+                    let because = error.because();
+                    warn!(vm = %self.vm, %error, because, "no session until it can call back");
+                }
+                Err(_) => {}
+            }
+            failures += 1;
+            tokio::time::sleep(backoff::wait(failures, u64::from(std::process::id()))).await;
+        }
+    }
+}
