@@ -13,10 +13,16 @@ const MIB: u64 = 1 << 20;
 /// The load of the project's own promise, in tests and here.
 pub(crate) const STEP_MIB: u32 = 16;
 pub(crate) const EVERY: Duration = Duration::from_millis(250);
-/// The informant calls memory urgent below this: 15 % of the total, and no less than this.
-pub(crate) const THRESHOLD_MIB: u64 = 64;
-/// What is held in the end: more than a guest of 256 MiB has.
-pub(crate) const HOLD_MIB: u32 = 240;
+/// Of the total, what is available when the informant calls memory urgent. In so large a guest
+/// that is more than the 100 MiB that the memory policy adds to what is in use, so urgency comes
+/// first.
+pub(crate) const THRESHOLD_PERCENT: u64 = 15;
+/// What a guest boots with.
+pub(crate) const BOOT_MIB: u32 = 768;
+/// What is left when the burst begins.
+pub(crate) const LEFT_MIB: u64 = 200;
+/// What the burst takes beyond all that the guest had.
+pub(crate) const BEYOND_MIB: u64 = 48;
 /// What the lab asks for at once, and Windlass in units.
 pub(crate) const UNIT_MIB: u64 = 256;
 /// A unit as the guest's kernel counts it: what describes the pages is taken off.
@@ -47,9 +53,14 @@ pub(crate) struct Met {
 /// Makes a burst and undoes it.
 pub(crate) async fn burst(guest: &Guest, by: By) -> Result<Met> {
     let before = at_rest(guest).await?;
-    guest.ramp(HOLD_MIB, STEP_MIB, EVERY).await?;
+    let had = before.mem_available.context("no MemAvailable")? / MIB;
+    let (begin, end) = (had.saturating_sub(LEFT_MIB), had + BEYOND_MIB);
+    guest.memory(u32::try_from(begin)?).await?;
+    let held = |inside: &Inside| inside.held == begin * MIB;
+    wait::until("what is held before the burst", PATIENCE, || guest.inside(), held).await?;
+    guest.ramp(u32::try_from(end)?, STEP_MIB, EVERY).await?;
     let met = watch(guest, by, &before).await.with_context(|| guest.name().to_owned())?;
-    let held = |inside: &Inside| inside.held == u64::from(HOLD_MIB) * MIB;
+    let held = |inside: &Inside| inside.held == end * MIB;
     let after = wait::until("the whole burst", PATIENCE, || guest.inside(), held).await?;
     ensure!(after.holders_killed == before.holders_killed, "the guest ran out of memory");
     guest.memory(0).await?;
@@ -68,7 +79,7 @@ async fn watch(guest: &Guest, by: By, before: &Inside) -> Result<Met> {
         let now = Instant::now();
         let gained = total(&inside)?.saturating_sub(total(before)?);
         let available = inside.mem_available.context("no MemAvailable")?;
-        if crossed.is_none() && available < THRESHOLD_MIB * MIB {
+        if crossed.is_none() && available < threshold(before)? {
             crossed = Some(now);
             if by == By::Hand {
                 guest.request_memory(UNIT_MIB * MIB).await?;
@@ -96,9 +107,14 @@ async fn at_rest(guest: &Guest) -> Result<Inside> {
     let small = |outside: &windlass_lab::Outside| outside.upper_memory() == outside.boot;
     wait::until("boot memory only", PATIENCE, look, small).await?;
     let free = |inside: &Inside| {
-        inside.held == 0 && inside.mem_available > Some((THRESHOLD_MIB + 64) * MIB)
+        inside.held == 0 && inside.mem_available > inside.mem_total.map(|total| total / 2)
     };
     Ok(wait::until("memory given back", PATIENCE, || guest.inside(), free).await?)
+}
+
+/// Less than this available is urgent.
+fn threshold(inside: &Inside) -> Result<u64> {
+    Ok(total(inside)? / 100 * THRESHOLD_PERCENT)
 }
 
 fn total(inside: &Inside) -> Result<u64> {

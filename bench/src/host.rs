@@ -1,5 +1,6 @@
 //! A `windlass host` of the benchmark's own.
 
+use crate::burst::BOOT_MIB;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
@@ -122,7 +123,8 @@ fn vm_text(guest: &Guest) -> Result<String> {
     let mut text = String::new();
     writeln!(text, "qmp = {:?}\ninformant = \"{}\"", guest.qmp(), guest.informant())?;
     writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9\nmemory = 1.0")?;
-    writeln!(text, "[min]\ncpu = 1\nmemory = \"256MiB\"\n[max]\ncpu = 4\nmemory = \"1GiB\"")?;
+    writeln!(text, "[min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"")?;
+    writeln!(text, "[max]\ncpu = 1\nmemory = \"1280MiB\"")?;
     Ok(text)
 }
 

@@ -1,6 +1,8 @@
 //! What is printed, and what it means.
 
-use crate::burst::{EVERY, HOLD_MIB, LOOK, Met, STEP_MIB, THRESHOLD_MIB, USABLE_MIB};
+use crate::burst::{
+    BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
+};
 use crate::sizes::Resident;
 use crate::summary::Summary;
 use anyhow::{Context, Result};
@@ -56,9 +58,10 @@ pub(crate) fn times(windlass: &[Met], hand: &[Met]) -> Result<()> {
     let least = of(hand, |met| met.usable)?;
     let mut text = format!(
         "\nFrom the urgency threshold to memory usable in the guest\n\
-         A guest of 256 MiB takes {STEP_MIB} MiB every {} ms until it holds {HOLD_MIB} MiB. The \
-         clock runs from the look at which less than {THRESHOLD_MIB} MiB is available to the look \
-         at which its kernel manages {USABLE_MIB} MiB more; a look every {} ms.\n\
+         A guest of {BOOT_MIB} MiB with {LEFT_MIB} MiB left takes {STEP_MIB} MiB every {} ms until \
+         it holds {BEYOND_MIB} MiB more than it had. The clock runs from the look at which less \
+         than {THRESHOLD_PERCENT} % is available to the look at which its kernel manages \
+         {USABLE_MIB} MiB more; a look every {} ms.\n\
          {:34} {:>9} {:>9}\n",
         EVERY.as_millis(),
         LOOK.as_millis(),

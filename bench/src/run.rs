@@ -15,8 +15,9 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let windlass = host::binary()?;
     let lab = tokio::task::spawn_blocking(Lab::prepared).await??;
     print::conditions(arguments.rounds, &lab, &windlass)?;
-    let by_hand = GuestSpec { onlining: true, informant: false, ..GuestSpec::named("hand") };
-    let specs = [GuestSpec::named("burst"), GuestSpec::named("idle"), by_hand];
+    let named = |name| GuestSpec { boot_mib: burst::BOOT_MIB, ..GuestSpec::named(name) };
+    let by_hand = GuestSpec { onlining: true, informant: false, ..named("hand") };
+    let specs = [named("burst"), named("idle"), by_hand];
     let guests = Guest::boot_all(&lab, specs).await?;
     let [burst, idle, hand] = &guests[..] else { unreachable!("three were booted") };
     let host = Host::start(&[burst, idle]).await?;
