@@ -54,6 +54,11 @@ impl View {
         self.booked.as_ref().is_some_and(|booked| booked.reserved == resources(units))
     }
 
+    /// vCPUs that the books have for it.
+    pub fn booked_vcpus(&self) -> Option<u64> {
+        self.booked.as_ref().map(|booked| booked.reserved.cpu.cores_up())
+    }
+
     /// Whether the host says that it waits for something of this kind.
     pub fn waits(&self, kind: impl Fn(&Waiting) -> bool) -> bool {
         self.vm.as_ref().is_some_and(|vm| vm.waiting.iter().any(kind))

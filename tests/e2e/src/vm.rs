@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use windlass_lab::{Guest, GuestSpec};
+use windlass_lab::{Extension, Guest, GuestSpec};
 
 /// What a VM is to be. Memory is counted in compute units' shares of it: 256 MiB.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +23,17 @@ pub struct Vm {
     pub memory_target: f64,
     /// Whether a restart of the guest restarts it, or ends QEMU.
     pub reboots: bool,
+    /// Whether its memory grows by DIMMs, and not by virtio-mem.
+    pub dimms: bool,
     /// Whether a proxy stands before the monitor that Windlass has.
     pub proxied: bool,
 }
 
 /// Memory of a compute unit, in MiB.
 pub(crate) const UNIT_MIB: u32 = 256;
+
+/// DIMMs of one unit that a guest with DIMMs has room for.
+const DIMM_SLOTS: u32 = 4;
 
 /// Load per vCPU that is aimed at. An idle guest on a crowded machine has a load of almost one;
 /// four processes that compute call for three vCPUs.
@@ -48,6 +53,7 @@ impl Vm {
             window: "5s",
             memory_target: 0.75,
             reboots: false,
+            dimms: false,
             proxied: false,
         }
     }
@@ -60,7 +66,12 @@ impl Vm {
     /// The guest.
     pub(crate) fn spec(&self) -> GuestSpec {
         let boot_mib = self.boot * UNIT_MIB;
-        GuestSpec { boot_mib, reboots: self.reboots, ..GuestSpec::named(self.name) }
+        let spec = GuestSpec { boot_mib, reboots: self.reboots, ..GuestSpec::named(self.name) };
+        if self.dimms {
+            let extension = Extension::Dimms { slots: DIMM_SLOTS, mib: DIMM_SLOTS * UNIT_MIB };
+            return GuestSpec { extension, ..spec };
+        }
+        spec
     }
 
     /// The VM file.

@@ -25,6 +25,26 @@ async fn a_vm_grows_with_load_and_shrinks_when_it_ends() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_guest_with_dimms_grows_by_them_and_keeps_them() -> Result<()> {
+    let vm = Vm { dimms: true, ..Vm::named("a") };
+    let stage = Stage::set(ALONE, &[vm]).await?;
+    let before = stage.view("a").await.inside.unwrap().mem_total.unwrap();
+
+    stage.guest("a").cpu(4).await?;
+    let loaded = stage.until("a", "three units", |view| view.has(3)).await?;
+    let gained = loaded.inside.unwrap().mem_total.unwrap() - before;
+    assert!(gained > 500 * MIB, "the kernel gained {gained} bytes");
+    assert_eq!(loaded.outside.unwrap().dimms, 512 * MIB);
+
+    stage.guest("a").cpu(0).await?;
+    let parked = |view: &View| view.booked_vcpus() == Some(1) && view.memory_mib() == 768;
+    stage.until("a", "one vCPU, and all of its memory", parked).await?;
+    stage.stays("a", "its memory", Duration::from_secs(5), parked).await?;
+    stage.close().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_memory_is_met_because_the_informant_asks() -> Result<()> {
     // The memory policy aims at full use, and filling memory is no load over a minute: in so
     // large a guest it is the informant that calls for more, three steps before anything else.
