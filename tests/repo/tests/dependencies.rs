@@ -76,7 +76,7 @@ const MAY_LINK: [(&str, &[&str]); 18] = [
         ],
     ),
     ("e2e", &["lab", "protocol"]),
-    ("repo", &["protocol"]),
+    ("repo", &["protocol", "windlass"]),
     ("bench", &["lab", "protocol"]),
 ];
 
