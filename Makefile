@@ -16,6 +16,7 @@ demo: setup ## watch real guests grow and shrink on this machine; writes report.
 	dev/in-target debug/windlass demo $(DEMO)
 
 test: setup ## run every test, the ones with real guests last and one at a time
+	dev/need cpio:cpio
 	dev/static windlass-informant windlass-lab-load
 	dev/test
 
@@ -34,5 +35,4 @@ bugs: ## break each law on purpose, in a copy of the tree, and show that its tes
 	dev/bugs $(BUGS)
 
 setup: ## install or name what tests and demo need: QEMU, a guest kernel
-	dev/need gcc:cc qemu-system-x86:qemu-system-x86_64 busybox-static cpio:cpio
-	dev/kernel
+	dev/setup

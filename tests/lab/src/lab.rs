@@ -47,8 +47,8 @@ impl Lab {
     /// [`LabError::Missing`], which says how to get it.
     pub fn without_informant() -> Result<Self, LabError> {
         let cache = cache()?;
-        let qemu = on_path(QEMU).ok_or_else(|| missing(QEMU, "dev/need qemu-system-x86"))?;
-        let busybox = busybox().ok_or_else(|| missing("busybox", "dev/need busybox-static"))?;
+        let qemu = on_path(QEMU).ok_or_else(|| missing(QEMU, "dev/setup"))?;
+        let busybox = busybox().ok_or_else(|| missing("a static busybox", "dev/setup"))?;
         let kernel = cache.join("lab/kernel");
         if !kernel.join("vmlinuz").is_file() {
             return Err(missing("the guests' kernel", "dev/kernel"));
@@ -66,7 +66,7 @@ impl Lab {
     /// # Errors
     /// [`LabError::Script`] with the script's last words.
     pub fn prepared() -> Result<Self, LabError> {
-        packages()?;
+        script("setup", &[])?;
         script("static", &[LOAD])?;
         if env::var_os("WINDLASS_INFORMANT").is_none() {
             script("static", &[INFORMANT])?;
@@ -79,7 +79,7 @@ impl Lab {
     /// # Errors
     /// As [`Lab::prepared`].
     pub fn prepared_without_informant() -> Result<Self, LabError> {
-        packages()?;
+        script("setup", &[])?;
         script("static", &[LOAD])?;
         Self::without_informant()
     }
@@ -121,11 +121,6 @@ impl Lab {
             informant: self.informant.as_deref(),
         })
     }
-}
-
-fn packages() -> Result<(), LabError> {
-    script("need", &["qemu-system-x86:qemu-system-x86_64", "busybox-static"])?;
-    script("kernel", &[])
 }
 
 /// Runs a script of `dev/`; what it says goes to our standard error.
