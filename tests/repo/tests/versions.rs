@@ -14,12 +14,14 @@ fn the_newest_release_speaks_what_the_table_says() {
     assert_eq!(newest[2], PluginVersion::SPOKEN.to_string());
 }
 
+/// `## 1.2.3`, with a date or "unreleased" behind it.
 #[test]
 fn the_changelog_has_this_release() {
     let text = read("CHANGELOG.md");
-    let release = format!("## {}", env!("CARGO_PKG_VERSION"));
-    assert!(
-        text.contains("## Unreleased") || text.contains(&release),
-        "CHANGELOG.md has neither Unreleased nor {release}"
-    );
+    let (_, newest) = text.split_once("\n## ").expect("a section");
+    let (heading, rest) = newest.split_once('\n').expect("something below the heading");
+    let version = heading.split([' ', ',']).next();
+    assert_eq!(version, Some(env!("CARGO_PKG_VERSION")), "the first section is this release's");
+    let entries = rest.split("\n## ").next().unwrap_or_default();
+    assert!(entries.lines().any(|line| line.starts_with("- ")), "{heading} has no entry");
 }
