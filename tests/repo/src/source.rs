@@ -1,7 +1,7 @@
 //! Rust files, read as text.
 
 use crate::{files_ending, read, root};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of the test functions of these files, also of those inside `proptest!`.
 pub fn test_names(files: &[String]) -> BTreeSet<String> {
@@ -37,16 +37,12 @@ pub fn function_name(line: &str) -> Option<String> {
 /// The files that are compiled when these crate roots are: the roots, and what each declares
 /// with `mod name;`.
 pub fn reachable(roots: &[String]) -> BTreeSet<String> {
-    let mut seen = BTreeSet::new();
-    let mut open: Vec<String> = roots.to_vec();
-    while let Some(file) = open.pop() {
-        if !root().join(&file).is_file() || !seen.insert(file.clone()) {
-            continue;
-        }
-        let is_root = roots.contains(&file);
-        open.extend(modules(&file, is_root));
-    }
-    seen
+    texts(roots, str::to_owned).into_keys().collect()
+}
+
+/// What is compiled into programs when these crate roots are, by file: without tests.
+pub fn shipped(roots: &[String]) -> BTreeMap<String, String> {
+    texts(roots, without_tests)
 }
 
 /// Rust files outside of `target`.
@@ -54,13 +50,39 @@ pub fn rust_files() -> Vec<String> {
     files_ending(".rs")
 }
 
+fn texts(roots: &[String], part: impl Fn(&str) -> String) -> BTreeMap<String, String> {
+    let mut seen = BTreeMap::new();
+    let mut open: Vec<String> = roots.to_vec();
+    while let Some(file) = open.pop() {
+        if seen.contains_key(&file) || !root().join(&file).is_file() {
+            continue;
+        }
+        let text = part(&read(&file));
+        open.extend(modules(&file, &text, roots.contains(&file)));
+        seen.insert(file, text);
+    }
+    seen
+}
+
+/// A file without its module of tests, which stands last, and without the declarations of
+/// modules that are for tests.
+fn without_tests(text: &str) -> String {
+    const MARK: &str = "#[cfg(test)]\n";
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut parts = text.split(MARK);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |whole, part| {
+        let (line, rest) = part.split_once('\n').unwrap_or((part, ""));
+        whole + if declared(line).is_some() { rest } else { part }
+    })
+}
+
 fn is_modifier(word: &str) -> bool {
     matches!(word, "pub" | "async" | "const" | "unsafe" | "extern") || word.starts_with("pub(")
 }
 
 /// Where the modules that a file declares may be.
-fn modules(file: &str, is_root: bool) -> Vec<String> {
-    let text = read(file);
+fn modules(file: &str, text: &str, is_root: bool) -> Vec<String> {
     let (folder, stem) = split(file);
     let own = if is_root || stem == "mod" { folder.clone() } else { format!("{folder}{stem}/") };
     let mut found = Vec::new();
@@ -119,6 +141,13 @@ mod tests {
         assert_eq!(function_name("async fn b_2()").as_deref(), Some("b_2"));
         assert_eq!(function_name("let fn_like = 1;"), None);
         assert_eq!(function_name("impl Fn for X"), None);
+    }
+
+    #[test]
+    fn what_is_for_tests_is_not_shipped() {
+        let text = "mod a;\n#[cfg(test)]\nmod b;\nfn c() {}\n#[cfg(test)]\nmod tests {\n    d\n}\n";
+        assert_eq!(without_tests(text), "mod a;\nfn c() {}\n");
+        assert_eq!(without_tests("a\n#[cfg(test)]\npub(crate) mod b;\nc\n"), "a\nc\n");
     }
 
     #[test]
