@@ -123,9 +123,9 @@ pub struct Checked {
 pub struct VmFindings {
     /// Which VM.
     pub vm: VmName,
-    /// When its hypervisor was looked at.
+    /// When its hypervisor was looked at, or could last not be reached.
     pub at: Moment,
-    /// What its hypervisor says.
+    /// What its hypervisor says, or why it says nothing.
     pub findings: Vec<Finding>,
     /// The VM at this moment; absent while it is not there, or not managed.
     pub status: Option<VmStatus>,

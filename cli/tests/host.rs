@@ -5,6 +5,8 @@
 #[path = "host/support.rs"]
 mod support;
 
+#[path = "host/check.rs"]
+mod check;
 #[path = "host/files.rs"]
 mod files;
 #[path = "host/hostile.rs"]

@@ -155,7 +155,7 @@ async fn resume(
 
 async fn findings(State(door): State<Door>, Path(vm): Path<String>) -> Answer<VmFindings> {
     let name = VmName::on_host(vm);
-    let (at, findings) = door.findings.of(&name.name).ok_or_else(|| unknown(&name))?;
+    let (at, findings) = door.findings.of(&name.name).ok_or_else(|| unasked(&door, &name))?;
     let status = door.agent.status().into_iter().find(|status| status.name == name);
     Ok(Json(VmFindings { vm: name, at, findings, status }))
 }
@@ -239,6 +239,15 @@ fn unknown(vm: &VmName) -> Refused {
         code: "unknown-vm",
         message: format!("nothing is known of a VM {}; see `windlass vm list`", vm.name),
     }
+}
+
+/// A VM whose monitor has said nothing so far, not even by its silence.
+fn unasked(door: &Door, vm: &VmName) -> Refused {
+    if !door.agent.standings().iter().any(|(known, ..)| known == vm) {
+        return unknown(vm);
+    }
+    let message = format!("the monitor of {} is being asked; try again in a few seconds", vm.name);
+    Refused { status: StatusCode::CONFLICT, code: "not-now", message }
 }
 
 // === impl Refused ===

@@ -1,13 +1,15 @@
 //! How the host reaches a VM: by QEMU's monitor, with a look at what can scale.
 //!
 //! A monitor serves one client, so what `windlass vm check` tells is found out at the moment
-//! at which nobody has it yet: just before the first attach.
+//! at which nobody has it yet: just before the first attach. Each attach that fails takes the
+//! place of what was found before: it is what a person has to know now, and a VM that comes
+//! back may be another machine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, DriverError, Notice};
-use windlass_drivers_qemu::check::{Finding, Topic, Verdict};
+use windlass_drivers_qemu::check::Finding;
 use windlass_drivers_qemu::{Qemu, QemuDriver};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
@@ -40,6 +42,15 @@ impl Findings {
         self.all().remove(vm);
     }
 
+    /// Forgets every VM that is not to be kept.
+    pub fn retain(&self, kept: impl Fn(&str) -> bool) {
+        self.all().retain(|vm, _| kept(vm));
+    }
+
+    fn set(&self, vm: &str, at: Moment, found: Vec<Finding>) {
+        self.all().insert(vm.to_owned(), (at, found));
+    }
+
     fn all(&self) -> MutexGuard<'_, ByVm> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,23 +63,25 @@ impl Reach {
     pub fn new(vm: &str, qemu: Qemu, findings: &Findings, clock: Clock) -> Self {
         Self { vm: vm.to_owned(), qemu, findings: findings.clone(), clock }
     }
+
+    /// Finds out what can scale, unless that is known, and attaches.
+    async fn found(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
+        let known = self.findings.of(&self.vm);
+        if known.is_none_or(|(_, found)| found.iter().any(Finding::is_unreached)) {
+            let found = self.qemu.try_check().await?;
+            self.findings.set(&self.vm, self.clock.now(), found);
+        }
+        self.qemu.attach().await
+    }
 }
 
 impl Attach for Reach {
     type Driver = QemuDriver;
 
     async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
-        if self.findings.of(&self.vm).is_none() {
-            let found = self.qemu.check().await;
-            // Nobody there is no finding about the VM, but for the attach itself to say.
-            if !found.iter().any(is_unreached) {
-                self.findings.all().insert(self.vm.clone(), (self.clock.now(), found));
-            }
-        }
-        self.qemu.attach().await
+        self.found().await.inspect_err(|error| {
+            let found = vec![Finding::unreached(error)];
+            self.findings.set(&self.vm, self.clock.now(), found);
+        })
     }
-}
-
-fn is_unreached(finding: &Finding) -> bool {
-    finding.topic == Topic::Monitor && finding.verdict == Verdict::Blocked
 }

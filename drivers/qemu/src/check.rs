@@ -78,18 +78,28 @@ impl Qemu {
         self.check_within(Limits::default()).await
     }
 
+    /// The same, where a monitor that cannot be used is no finding but the answer.
+    ///
+    /// # Errors
+    /// As an attach would fail; [`Finding::unreached`] says it to a person.
+    pub async fn try_check(&self) -> Result<Vec<Finding>, DriverError> {
+        self.try_check_within(Limits::default()).await
+    }
+
     pub(crate) async fn check_within(&self, limits: Limits) -> Vec<Finding> {
-        let (mut link, _notices) = match Link::open(&self.qmp, limits).await {
-            Ok(open) => open,
-            Err(error) => return vec![no_monitor(&error)],
-        };
+        let found = self.try_check_within(limits).await;
+        found.unwrap_or_else(|error| vec![Finding::unreached(&error)])
+    }
+
+    async fn try_check_within(&self, limits: Limits) -> Result<Vec<Finding>, DriverError> {
+        let (mut link, _notices) = Link::open(&self.qmp, limits).await?;
         let mut findings = vec![version(link.version())];
         // The rest of the findings stands without the one that could not be had.
         if let Err(error) = look(&mut link, self.vcpu_removal, &mut findings).await {
             let text = format!("The monitor did not answer everything: {error}.");
             findings.push(Finding::new(Topic::Monitor, Verdict::Limited, text));
         }
-        findings
+        Ok(findings)
     }
 }
 
@@ -115,25 +125,33 @@ async fn look(
 // === impl Finding ===
 
 impl Finding {
+    /// That the monitor cannot be used, why, and what to do about it.
+    pub fn unreached(error: &DriverError) -> Self {
+        let advice = match error {
+            DriverError::Gone { .. } => {
+                "Nothing listens there: is the VM running, and is this its qmp?"
+            }
+            DriverError::Taken { .. } => {
+                "Start the VM with a second -qmp for Windlass; both work at the same time."
+            }
+            DriverError::NoAnswer { .. } => {
+                "Is QEMU stopped or very busy, or is this no monitor in control mode (-qmp)?"
+            }
+            DriverError::Refused { .. } | DriverError::Partly { .. } | DriverError::Broken(_) => {
+                "Is this the socket of a monitor in control mode (-qmp)?"
+            }
+        };
+        Self::new(Topic::Monitor, Verdict::Blocked, format!("{error}. {advice}"))
+    }
+
+    /// Whether this is about a monitor that cannot be used.
+    pub fn is_unreached(&self) -> bool {
+        self.topic == Topic::Monitor && self.verdict == Verdict::Blocked
+    }
+
     fn new(topic: Topic, verdict: Verdict, text: impl Into<String>) -> Self {
         Self { topic, verdict, text: text.into() }
     }
-}
-
-fn no_monitor(error: &DriverError) -> Finding {
-    let advice = match error {
-        DriverError::Gone { .. } => {
-            "Nothing listens there: is the VM running, and is this its qmp?"
-        }
-        DriverError::Taken { .. } => {
-            "Start the VM with a second -qmp for Windlass; both work at the same time."
-        }
-        DriverError::NoAnswer { .. }
-        | DriverError::Refused { .. }
-        | DriverError::Partly { .. }
-        | DriverError::Broken(_) => "Is this the socket of a monitor in control mode (-qmp)?",
-    };
-    Finding::new(Topic::Monitor, Verdict::Blocked, format!("{error}. {advice}"))
 }
 
 fn version(version: Version) -> Finding {

@@ -14,8 +14,8 @@ use windlass_protocol::status::{SessionState, VmStatus};
 /// Options of `windlass vm check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of a managed VM the host tells what its hypervisor said when the host attached, and whether its
-informant answers. With --qmp the monitor is asked here and now, and no host is needed; that
+Of a VM that the host knows it tells what the hypervisor said when the host attached, or why it
+cannot attach, and whether the informant answers. With --qmp the monitor is asked here and now, and no host is needed; that
 works only while nobody else has the monitor, since it serves one client at a time.
 
 good: as it should be; limited: works, within limits; blocked: does not scale. The exit code is 1
@@ -72,8 +72,7 @@ fn told(vm: &str, args: &Args) -> Result<(Vec<Finding>, String), Failure> {
     let text = match args.format.output {
         Output::Json => json(&told)?,
         Output::Text => {
-            let head =
-                format!("{}, as its hypervisor said at {}:\n", short(&told.vm), instant(told.at));
+            let head = format!("{}, as it was found at {}:\n", short(&told.vm), instant(told.at));
             format!("{head}{}{}\n", lines(&told.findings), informant(told.status.as_ref()))
         }
     };
@@ -90,7 +89,9 @@ fn lines(findings: &[Finding]) -> String {
 /// What the guest's side looks like at this moment.
 fn informant(status: Option<&VmStatus>) -> String {
     let (verdict, text) = match status.map(|status| status.session) {
-        None => ("limited", "The VM is not there at this moment, or is not managed."),
+        None => {
+            ("limited", "Not asked: the host is not attached to the VM, or does not manage it.")
+        }
         Some(SessionState::Active) => ("good", "It answers, and follows this host."),
         Some(SessionState::Registered) => {
             ("limited", "It answers, and has not said yet that it follows this host.")

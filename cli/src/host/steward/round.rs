@@ -65,6 +65,7 @@ impl Steward {
             let known = &kept.vms;
             kept.ports.retain(|name, _| known.contains_key(name));
         });
+        self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
     }
 
     /// A VM that was presumed to be there and whose monitor is gone is not there.

@@ -1,0 +1,52 @@
+//! What `windlass vm check` says of a monitor that cannot be used.
+
+use crate::support::machine::Machine;
+use crate::support::{Host, until, vm_file};
+use std::os::unix::net::UnixListener;
+
+#[test]
+fn a_monitor_that_another_client_has_is_named_with_what_to_do() {
+    let host = Host::start();
+    // It accepts, as the kernel does for a busy monitor, and never greets.
+    let _taken = UnixListener::bind(host.path("a.sock")).unwrap();
+    host.put("a", &vm_file(&host.path("a.sock"), "127.0.0.71:1"));
+    until("the cause is named", || checked(&host).1.contains("does not greet"));
+    let (code, said) = checked(&host);
+    assert_eq!(code, Some(1), "{said}");
+    let path = host.path("a.sock").display().to_string();
+    assert!(said.contains(&path) && said.contains("blocked  monitor"), "{said}");
+    assert!(said.contains("Start the VM with a second -qmp for Windlass"), "{said}");
+}
+
+#[test]
+fn an_absent_monitor_is_named_until_the_vm_is_there_and_again_when_it_is_gone() {
+    let host = Host::start();
+    host.put("a", &vm_file(&host.path("a.sock"), "127.0.0.71:1"));
+    let absent = || {
+        let (code, said) = checked(&host);
+        let path = host.path("a.sock").display().to_string();
+        code == Some(1) && said.contains(&path) && said.contains("Nothing listens there")
+    };
+    until("its absence is named", absent);
+    assert!(checked(&host).1.contains("Not asked: the host is not attached to the VM"));
+    let machine = Machine::start(host.path("a.sock"), 0);
+    until("what scales is said", || checked(&host).1.contains("2 vCPUs, which can grow to 4"));
+    assert_eq!(checked(&host).0, Some(0));
+    drop(machine);
+    until("its absence is named again", absent);
+}
+
+#[test]
+fn of_a_vm_that_is_forgotten_nothing_is_found() {
+    let host = Host::start();
+    host.put("a", &vm_file(&host.path("a.sock"), "127.0.0.71:1"));
+    until("it was looked for", || checked(&host).1.contains("Nothing listens there"));
+    std::fs::remove_file(host.path("vms.d/a.toml")).unwrap();
+    until("nothing is known of it", || checked(&host).0 == Some(66));
+}
+
+/// The exit code, and what stands on standard output.
+fn checked(host: &Host) -> (Option<i32>, String) {
+    let output = host.windlass(&["vm", "check", "a"]);
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
