@@ -8,14 +8,17 @@
 //! - [`waiting`]: why a VM does not move at this moment.
 //! - [`note`]: what the books answered when there was less than was asked for, and who has the
 //!   room.
+//! - [`absent`]: how a VM stands that nobody is attached to.
 //! - [`page`]: all of it for one VM, in the order of time.
 
+mod absent;
 mod note;
 mod page;
 mod sentence;
 mod waiting;
 mod words;
 
+pub use absent::absent;
 pub use note::note;
 pub use page::{Explained, page};
 pub use sentence::sentence;

@@ -105,6 +105,8 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         open: world.open_decision(vm).cloned(),
         notes: world.notes(vm),
         status: world.status(vm),
+        state: None,
+        monitor: None,
         node: world.books(),
         problems: Vec::new(),
     }

@@ -1,8 +1,10 @@
 //! All that is known of one VM: its decisions and the books' answers by time, then the present.
 
 use super::words::{instant, short};
-use super::{note, sentence, waiting};
+use super::{absent, note, sentence, waiting};
+use crate::api::VmState;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
 use windlass_protocol::{Decision, Moment, VmName};
@@ -20,8 +22,14 @@ pub struct Explained {
     pub open: Option<Decision>,
     /// What the books answered this VM where there was less than it asked for, oldest first.
     pub notes: Vec<Note>,
-    /// The VM at this moment; absent once it is no longer managed.
+    /// The VM at this moment; absent while it is not there, and once it is no longer managed.
     pub status: Option<VmStatus>,
+    /// How the VM stands with the host; absent once the host has only its history.
+    #[serde(default)]
+    pub state: Option<VmState>,
+    /// The path of its monitor, if one is known.
+    #[serde(default)]
+    pub monitor: Option<PathBuf>,
     /// The books at this moment.
     pub node: NodeStatus,
     /// What is wrong with what Windlass was told about this VM, a sentence each.
@@ -58,15 +66,19 @@ pub fn page(explained: &Explained) -> String {
 /// The VM at this moment, and why it does not move.
 fn present(explained: &Explained) -> Vec<String> {
     let head = format!("Now, {}: {}", instant(explained.at), short(&explained.vm));
+    let node = &explained.node;
     let mut lines = Vec::new();
-    match &explained.status {
-        Some(status) => {
+    match (&explained.status, explained.state) {
+        (Some(status), _) => {
             lines.push(format!("{head} {}.", size(status)));
             lines.extend(status.waiting.iter().map(|why| format!("- {}", waiting(why))));
         }
-        None => lines.push(format!("{head} is not managed.")),
+        (None, Some(state)) => {
+            let stands = absent(&explained.vm, state, explained.monitor.as_deref(), node);
+            lines.push(format!("{head} is {stands}."));
+        }
+        (None, None) => lines.push(format!("{head} is not managed.")),
     }
-    let node = &explained.node;
     if let Some(booked) = node.vms.iter().find(|booked| booked.name == explained.vm) {
         lines.push(format!(
             "- The books have {} for it; of the node's {}, {} are promised.",

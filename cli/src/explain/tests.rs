@@ -1,6 +1,7 @@
 //! Decisions of every kind, and the words for them.
 
 use super::*;
+use crate::api::VmState;
 use expect_test::{Expect, expect};
 use windlass_plugin_core::{Axis, Shortage};
 use windlass_protocol::decision::{Answered, Consented};
@@ -226,6 +227,8 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         open: Some(open),
         notes: vec![note],
         status: Some(status()),
+        state: Some(VmState::Managed),
+        monitor: Some("/run/db1.sock".into()),
         node: node(),
         problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
     };

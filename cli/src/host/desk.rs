@@ -39,6 +39,8 @@ pub(super) struct Told {
     pub(super) notes: Vec<Note>,
     /// What is wrong with its file, and more of that kind.
     pub(super) problems: Vec<String>,
+    /// How it stands, unless only its history is left.
+    pub(super) entry: Option<VmEntry>,
     /// Whether it is known at all.
     pub(super) known: bool,
 }

@@ -109,6 +109,8 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
         open: said.open,
         notes: told.notes,
         status: door.agent.status().into_iter().find(|status| status.name == name),
+        state: told.entry.as_ref().map(|entry| entry.state),
+        monitor: told.entry.and_then(|entry| entry.monitor),
         node: door.books.with_books(|books| books.status(now)),
         problems: told.problems,
         vm: name,

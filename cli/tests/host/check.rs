@@ -1,4 +1,4 @@
-//! What `windlass vm check` says of a monitor that cannot be used.
+//! What is said of a VM whose monitor cannot be used.
 
 use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
@@ -43,6 +43,21 @@ fn of_a_vm_that_is_forgotten_nothing_is_found() {
     until("it was looked for", || checked(&host).1.contains("Nothing listens there"));
     std::fs::remove_file(host.path("vms.d/a.toml")).unwrap();
     until("nothing is known of it", || checked(&host).0 == Some(66));
+}
+
+#[test]
+fn a_vm_that_is_not_there_is_explained_as_top_lists_it() {
+    let host = Host::start();
+    let monitor = host.path("a.sock");
+    host.put("a", &vm_file(&monitor, "127.0.0.71:1"));
+    let words = format!("not there: nobody serves {}", monitor.display());
+    until("top says so", || host.say(&["top"]).contains(&format!("a: {words}\n")));
+    let said = host.say(&["explain", "a"]);
+    assert!(said.contains(&format!(": a is {words}.\n")), "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(&host.say(&["explain", "a", "--output", "json"])).unwrap();
+    assert_eq!(json["state"], "managed");
+    assert_eq!(json["monitor"], monitor.to_str().unwrap());
 }
 
 /// The exit code, and what stands on standard output.

@@ -1,8 +1,8 @@
 //! What `top` shows, as text in rows: the same on a terminal and in a pipe.
 
 use super::Sight;
-use crate::api::{VmEntry, VmState};
-use crate::explain::{brief, short};
+use crate::api::VmEntry;
+use crate::explain::{absent, brief, short};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
@@ -50,19 +50,8 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
 }
 
 fn rowless_line(entry: &VmEntry, node: &NodeStatus) -> String {
-    let name = short(&entry.name);
-    let booked = node.vms.iter().find(|booked| booked.name == entry.name);
-    let counts = booked
-        .map_or("does not count".to_owned(), |booked| format!("counts with {}", booked.reserved));
-    match entry.state {
-        VmState::Managed => {
-            let monitor = entry.monitor.as_ref().map(|path| path.display().to_string());
-            format!("{name}: not there: nobody serves {}", monitor.unwrap_or_default())
-        }
-        VmState::Invalid => format!("{name}: not managed, its file is invalid; it {counts}"),
-        VmState::Released => format!("{name}: released; it {counts}"),
-        VmState::Removed => format!("{name}: removed; it {counts}"),
-    }
+    let stands = absent(&entry.name, entry.state, entry.monitor.as_deref(), node);
+    format!("{}: {stands}", short(&entry.name))
 }
 
 /// One VM.

@@ -180,14 +180,13 @@ impl Steward {
         let _ = self.keep_history_of(&name);
         let path = self.folder.path_of(vm).display().to_string();
         let mine = |report: &Report| report.subject == path || report.subject == "node";
-        let known = self.history.knows(vm)
-            || self.known(vm).is_some()
-            || self.folder.entries().any(|(stem, ..)| stem == vm);
+        let entry = self.list().into_iter().find(|entry| entry.name == name);
         let reports = self.problems();
         Told {
             notes: self.history.notes(vm, since),
             problems: reports.iter().filter(|r| mine(r)).map(ToString::to_string).collect(),
-            known,
+            known: self.history.knows(vm) || entry.is_some(),
+            entry,
         }
     }
 

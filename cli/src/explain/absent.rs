@@ -1,0 +1,77 @@
+//! Why there is no figure of a VM: one line, the same wherever VMs are listed or explained.
+
+use crate::api::VmState;
+use std::path::Path;
+use windlass_protocol::VmName;
+use windlass_protocol::status::NodeStatus;
+
+/// How a VM stands that nobody is attached to, to follow its name: `not there: …`.
+pub fn absent(vm: &VmName, state: VmState, monitor: Option<&Path>, node: &NodeStatus) -> String {
+    let booked = node.vms.iter().find(|booked| booked.name == *vm);
+    let counts = booked
+        .map_or("does not count".to_owned(), |booked| format!("counts with {}", booked.reserved));
+    match state {
+        VmState::Managed => {
+            let monitor =
+                monitor.map_or("its monitor".to_owned(), |path| path.display().to_string());
+            format!("not there: nobody serves {monitor}")
+        }
+        VmState::Invalid => format!("not managed, its file is invalid; it {counts}"),
+        VmState::Released => format!("released; it {counts}"),
+        VmState::Removed => format!("removed; it {counts}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::VmState;
+    use crate::explain::{Explained, page};
+    use expect_test::expect;
+    use windlass_protocol::status::{Booked, NodeStatus};
+    use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+
+    const ROOM: Resources = Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(1));
+
+    #[test]
+    fn a_page_says_how_a_vm_stands_that_is_not_there() {
+        let text = [
+            stands(Some(VmState::Managed), Vec::new()),
+            stands(Some(VmState::Invalid), Vec::new()),
+            stands(Some(VmState::Released), vec![booked()]),
+            stands(Some(VmState::Removed), vec![booked()]),
+            stands(None, vec![booked()]),
+        ];
+        expect![[r#"
+            Now, 2026-11-21T10:00:05Z: db1 is not there: nobody serves /run/db1.sock.
+            Now, 2026-11-21T10:00:05Z: db1 is not managed, its file is invalid; it does not count.
+            Now, 2026-11-21T10:00:05Z: db1 is released; it counts with 4 vCPU / 1GiB.
+            Now, 2026-11-21T10:00:05Z: db1 is removed; it counts with 4 vCPU / 1GiB.
+            Now, 2026-11-21T10:00:05Z: db1 is not managed.
+        "#]]
+        .assert_eq(&text.concat());
+    }
+
+    fn stands(state: Option<VmState>, vms: Vec<Booked>) -> String {
+        let text = page(&Explained {
+            at: Moment::from_millis(1_795_255_205_000),
+            vm: VmName::on_host("db1"),
+            decisions: Vec::new(),
+            open: None,
+            notes: Vec::new(),
+            status: None,
+            state,
+            monitor: Some("/run/db1.sock".into()),
+            node: NodeStatus { room: ROOM, reserved: Resources::ZERO, vms },
+            problems: Vec::new(),
+        });
+        text.lines()
+            .filter(|line| line.starts_with("Now"))
+            .map(|line| format!("{line}\n"))
+            .collect()
+    }
+
+    fn booked() -> Booked {
+        let name = VmName::on_host("db1");
+        Booked { name, priority: 0, reserved: ROOM, claim: None }
+    }
+}
