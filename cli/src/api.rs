@@ -116,6 +116,9 @@ pub struct Checked {
     pub path: PathBuf,
     /// Whether a file stands there already.
     pub exists: bool,
+    /// Whether a person let go of the VM: no file of it is followed until `windlass resume`.
+    #[serde(default)]
+    pub released: bool,
 }
 
 /// What can and cannot scale in a VM.

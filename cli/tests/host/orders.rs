@@ -26,6 +26,29 @@ fn a_vm_is_paused_resumed_released_and_taken_back() {
 }
 
 #[test]
+fn a_new_file_of_a_released_vm_is_written_with_a_warning() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let file = host.path("new.toml");
+    std::fs::write(&file, vm_file(machine.path(), "127.0.0.71:1")).unwrap();
+    let add = ["vm", "add", "a", "--replace", "--file", file.to_str().unwrap()];
+    assert!(host.say(&add).contains("the host follows within a few seconds"));
+    until("a is booked", || host.booked("a").is_some());
+    host.say(&["vm", "release", "a"]);
+    let added = host.windlass(&add);
+    assert!(added.status.success(), "{added:?}");
+    let (said, warned) =
+        (String::from_utf8_lossy(&added.stdout), String::from_utf8_lossy(&added.stderr));
+    assert!(
+        warned.contains("warning: a is released; `windlass resume a` takes it back"),
+        "{warned}"
+    );
+    assert!(said.contains("the host follows once the VM is taken back"), "{said}");
+    host.say(&["resume", "a"]);
+    assert!(host.windlass(&add).stderr.is_empty());
+}
+
+#[test]
 fn a_frozen_host_says_so_everywhere() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);

@@ -76,7 +76,11 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         eprintln!("windlass: warning: {warning}");
     }
     write(&checked.path, &text, args.replace)?;
-    let message = format!("wrote {subject}; the host follows within a few seconds");
+    let follows = match checked.released {
+        true => "once the VM is taken back",
+        false => "within a few seconds",
+    };
+    let message = format!("wrote {subject}; the host follows {follows}");
     say(Done { message, changed: true }, args.format.output)
 }
 

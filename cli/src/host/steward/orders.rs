@@ -112,6 +112,7 @@ impl Steward {
     fn check(&self, name: &str, text: &str) -> Checked {
         let path = self.folder.path_of(name);
         let exists = self.folder.entries().any(|(stem, ..)| stem == name);
+        let released = self.hold(name) == Some(Hold::Released);
         match self.folder.check(name, text) {
             Ok(file) => {
                 let before = self.folder.get(name).map_or(Resources::ZERO, |f| f.info.bounds.min);
@@ -128,9 +129,13 @@ impl Steward {
                     let limit = "is not there (yet); the VM is managed once it is";
                     warnings.push(Problem::new("qmp", file.qmp.display(), limit));
                 }
-                Checked { problems: Vec::new(), warnings, path, exists }
+                if released {
+                    let why = format!("{name} is released; `windlass resume {name}` takes it back");
+                    warnings.push(Problem::without_value("", why));
+                }
+                Checked { problems: Vec::new(), warnings, path, exists, released }
             }
-            Err(problems) => Checked { problems, warnings: Vec::new(), path, exists },
+            Err(problems) => Checked { problems, warnings: Vec::new(), path, exists, released },
         }
     }
 
