@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A file with a `qmp` or `informant` key, or one in a folder that ends in `vms.d`, is read as a VM
-file; every other as host.toml. All problems of a file are named together, each with the field,
-what stands there, and what may stand there. The exit code is 65 if a file is invalid, 66 if
-there is none.
+file; every other as host.toml. All problems of all files are named together, each with the field,
+what stands there, and what may stand there; a file that is not there hides none of the others.
+The exit code is 65 if any file is invalid, else 66 if any is not there.
 
 Nothing is asked of a running host: whether two VM files fit together, and fit the node, is
 checked by `windlass vm add` and shown by `windlass vm list`.
@@ -55,6 +55,8 @@ pub enum Kind {
 struct Verdict {
     file: PathBuf,
     kind: Kind,
+    /// The file is not there, which is its only problem.
+    missing: bool,
     problems: Vec<Problem>,
 }
 
@@ -83,8 +85,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.keys {
         return keys(args.format.output);
     }
-    let verdicts: Vec<Verdict> =
-        args.files.iter().map(|file| verdict(file, args.kind)).collect::<Result<_, _>>()?;
+    let verdicts: Vec<Verdict> = args.files.iter().map(|file| verdict(file, args.kind)).collect();
     if args.format.output == Output::Json {
         out::json(&verdicts)?;
     }
@@ -100,18 +101,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             broken.push(Report { subject, problems, meanwhile: String::new() }.to_string());
         }
     }
-    if broken.is_empty() { Ok(()) } else { Err(Failure::Invalid(broken.join("\n"))) }
+    let invalid = |verdict: &Verdict| !verdict.missing && !verdict.problems.is_empty();
+    match broken.join("\n") {
+        _ if broken.is_empty() => Ok(()),
+        text if verdicts.iter().any(invalid) => Err(Failure::Invalid(text)),
+        text => Err(Failure::Missing(text)),
+    }
 }
 
-fn verdict(file: &Path, kind: Option<Kind>) -> Result<Verdict, Failure> {
+fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
     let text = match vm_text::read(file) {
         Ok(text) => text,
-        Err(None) => {
-            return Err(Failure::Missing(format!("{}: there is no such file", file.display())));
-        }
-        Err(Some(problem)) => {
-            let kind = kind.unwrap_or(Kind::Host);
-            return Ok(Verdict { file: file.to_path_buf(), kind, problems: vec![problem] });
+        Err(problem) => {
+            let missing = problem.is_none();
+            let kind = kind.unwrap_or_else(|| guess(file, ""));
+            let none = || Problem::without_value("", "there is no such file");
+            let problems = vec![problem.unwrap_or_else(none)];
+            return Verdict { file: file.to_path_buf(), kind, missing, problems };
         }
     };
     let kind = kind.unwrap_or_else(|| guess(file, &text));
@@ -122,7 +128,8 @@ fn verdict(file: &Path, kind: Option<Kind>) -> Result<Verdict, Failure> {
             vm_text::parse(&stem.unwrap_or_default(), &text).err()
         }
     };
-    Ok(Verdict { file: file.to_path_buf(), kind, problems: problems.unwrap_or_default() })
+    let problems = problems.unwrap_or_default();
+    Verdict { file: file.to_path_buf(), kind, missing: false, problems }
 }
 
 /// By its folder, or by a key that only a VM file has, also where its syntax is broken.

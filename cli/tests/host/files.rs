@@ -112,6 +112,28 @@ fn sighup_changes_what_may_be_promised_and_a_broken_file_changes_nothing() {
     );
 }
 
+#[test]
+fn a_missing_file_hides_no_problem_of_the_files_beside_it() {
+    let host = Host::prepare();
+    let path = |name: &str| host.path(name).display().to_string();
+    let (absent, broken, good) = (path("absent.toml"), path("broken.toml"), path("host.toml"));
+    fs::write(&broken, "odd = 1\n").unwrap();
+    let absent_is_said = format!("{absent}: there is no such file");
+    let broken_is_said = format!("{broken}: odd = 1: is not a key");
+    let (code, said) = host.fail(&["check", &absent, &broken, &good]);
+    assert!(said.contains(&absent_is_said) && said.contains(&broken_is_said), "{said}");
+    assert_eq!(code, 65, "an invalid file counts before a missing one");
+    let output = host.windlass(&["check", &absent, &good]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&absent_is_said), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("host.toml: valid"), "{output:?}");
+    assert_eq!(output.status.code(), Some(66));
+    let output = host.windlass(&["check", &absent, &broken, &good, "--output", "json"]);
+    let verdicts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let missing: Vec<_> = verdicts.as_array().unwrap().iter().map(|v| &v["missing"]).collect();
+    assert_eq!(missing, [true, false, false]);
+    assert!(host.windlass(&["check", &good]).status.success());
+}
+
 fn listed(host: &Host, vm: &str) -> Option<String> {
     let list: Value = serde_json::from_str(&host.say(&["vm", "list", "--output", "json"])).unwrap();
     let entry = list.as_array().unwrap().iter().find(|entry| entry["name"]["name"] == vm)?;
