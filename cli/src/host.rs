@@ -30,6 +30,7 @@ use crate::failure::Failure;
 use crate::problem::Report;
 use config::HostConfig;
 use std::path::PathBuf;
+use windlass_kit::config::{Unread, read_text};
 use windlass_kit::telemetry::Format;
 
 /// Options of `windlass host`.
@@ -82,9 +83,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn read(args: &Args) -> Result<HostConfig, Failure> {
     let path = args.config.display();
-    let text = vm_text::read(&args.config).map_err(|problem| match problem {
-        None => Failure::Missing(format!("{path}: there is no such file; an empty one will do")),
-        Some(problem) => Failure::Invalid(format!("{path}: {problem}")),
+    let text = read_text(&args.config).map_err(|unread| match unread {
+        Unread::Missing => Failure::Missing(format!("{path}: {unread}; an empty one will do")),
+        Unread::NoFile | Unread::TooLong { .. } | Unread::NotText | Unread::Failed(_) => {
+            Failure::Invalid(format!("{path}: {unread}"))
+        }
     })?;
     HostConfig::from_text(&text).map_err(|problems| {
         let report = Report { subject: path.to_string(), problems, meanwhile: String::new() };

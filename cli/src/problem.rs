@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use windlass_kit::config::Unread;
 
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +43,13 @@ impl Problem {
     /// A problem of a field that is not there, or of the file as a whole.
     pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
         Self { field: field.into(), value: String::new(), limit: limit.into() }
+    }
+}
+
+/// Of the file as a whole.
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        Self::without_value("", unread.to_string())
     }
 }
 

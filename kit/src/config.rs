@@ -1,43 +1,39 @@
 //! Files that people write, as typed values.
 //!
 //! Unknown keys are the type's business (`deny_unknown_fields`); this module adds that every
-//! error names the file, the line and the field. Ranges and combinations are checked by the
-//! type that the text is turned into.
+//! error names the line and the field, and of a file too long its size and the limit.
+//! Ranges and combinations are checked by the type that the text is turned into.
 
 use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
 use thiserror::Error;
 
 /// A configuration that is longer is not read: a person did not write it.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Why a file did not become a value.
+/// Why a file was not read; whoever asked for it names it.
 #[derive(Debug, Error)]
-pub enum ConfigError {
-    /// It cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+pub enum Unread {
+    /// There is none.
+    #[error("there is no such file")]
+    Missing,
+    /// It is a folder, a device, a pipe.
+    #[error("is no file")]
+    NoFile,
     /// It is longer than any configuration.
-    #[error("{}: longer than {} KiB, the limit for a configuration", path.display(), MAX_FILE / 1024)]
+    #[error("has {size} bytes and is longer than {} KiB, the limit for a configuration", MAX_FILE / 1024)]
     TooLong {
-        /// Which file.
-        path: PathBuf,
+        /// How many bytes it has, at least.
+        size: u64,
     },
-    /// What it says is not what is expected.
-    #[error("{}{problem}", path.as_deref().map(|p| format!("{}: ", p.display())).unwrap_or_default())]
-    Problem {
-        /// Which file, if it came from one.
-        path: Option<PathBuf>,
-        /// What is wrong, and where.
-        problem: Problem,
-    },
+    /// It is something else than text.
+    #[error("is not UTF-8 text")]
+    NotText,
+    /// The system refused.
+    #[error("cannot be read: {0}")]
+    Failed(std::io::Error),
 }
 
 /// What is wrong with a text, and where.
@@ -52,21 +48,24 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Reads a TOML file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// Names the file, and what is wrong with it.
-pub fn load_toml<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
-    let failed = |source| ConfigError::Read { path: path.to_owned(), source };
-    let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
-    // A limit on what is read, not on the file's length: a device or a pipe has none.
-    file.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
-    if u64::try_from(text.len()).is_ok_and(|length| length > MAX_FILE) {
-        return Err(ConfigError::TooLong { path: path.to_owned() });
+/// There is none, it is no file, is too long, is no text, or cannot be read.
+pub fn read_text(path: &Path) -> Result<String, Unread> {
+    // Before it is opened: a pipe would be waited for.
+    let facts = std::fs::metadata(path)?;
+    if !facts.is_file() {
+        return Err(Unread::NoFile);
     }
-    parse_toml(&text)
-        .map_err(|problem| ConfigError::Problem { path: Some(path.to_owned()), problem })
+    let mut bytes = Vec::new();
+    // A limit on what is read, not on the file's length: it may grow, and some have none.
+    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    let size = facts.len().max(bytes.len() as u64);
+    if size > MAX_FILE {
+        return Err(Unread::TooLong { size });
+    }
+    String::from_utf8(bytes).map_err(|_| Unread::NotText)
 }
 
 /// Reads a TOML text.
@@ -87,11 +86,11 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-// === impl ConfigError ===
+// === impl Unread ===
 
-impl From<Problem> for ConfigError {
-    fn from(problem: Problem) -> Self {
-        Self::Problem { path: None, problem }
+impl From<std::io::Error> for Unread {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == ErrorKind::NotFound { Self::Missing } else { Self::Failed(error) }
     }
 }
 
@@ -153,10 +152,25 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_and_bounded() {
-        let missing = load_toml::<Host>(Path::new("/nonexistent/host.toml")).unwrap_err();
-        assert!(missing.to_string().starts_with("/nonexistent/host.toml: "), "{missing}");
-        let endless = load_toml::<Host>(Path::new("/dev/zero")).unwrap_err();
-        assert!(endless.to_string().contains("longer than 256 KiB"), "{endless}");
+    fn what_is_not_read_is_said_with_its_size_and_the_limit() {
+        let folder = std::env::temp_dir().join(format!("windlass-kit-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let said = |name: &str| read_text(&folder.join(name)).unwrap_err().to_string();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+        write("long", &[b'#'; 300_000]);
+        write("longest", &[b'#'; 256 * 1024]);
+        write("latin", b"# \xe4");
+        assert_eq!(said("none"), "there is no such file");
+        assert_eq!(said("."), "is no file");
+        assert_eq!(said("/dev/zero"), "is no file");
+        let limit = "has 300000 bytes and is longer than 256 KiB, the limit for a configuration";
+        assert_eq!(said("long"), limit);
+        assert_eq!(said("latin"), "is not UTF-8 text");
+        assert!(said("latin/x").starts_with("cannot be read: "));
+        assert_eq!(
+            read_text(&folder.join("longest")).map(|text| text.len()).ok(),
+            Some(256 * 1024)
+        );
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -9,6 +9,7 @@ use crate::out::{self, Output};
 use crate::problem::{Problem, Report};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use windlass_kit::config::{Unread, read_text};
 
 /// Options of `windlass check`.
 #[derive(Debug, clap::Args)]
@@ -110,13 +111,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
-    let text = match vm_text::read(file) {
+    let text = match read_text(file) {
         Ok(text) => text,
-        Err(problem) => {
-            let missing = problem.is_none();
+        Err(unread) => {
+            let missing = matches!(unread, Unread::Missing);
             let kind = kind.unwrap_or_else(|| guess(file, ""));
-            let none = || Problem::without_value("", "there is no such file");
-            let problems = vec![problem.unwrap_or_else(none)];
+            let problems = vec![unread.into()];
             return Verdict { file: file.to_path_buf(), kind, missing, problems };
         }
     };

@@ -8,6 +8,7 @@
 use crate::problem::{Problem, Report};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use windlass_kit::config::{Unread, read_text};
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
 
@@ -218,10 +219,10 @@ pub fn look(path: &Path) -> Look {
                 format!("holds more than {MOST_FILES} VM files"),
             ));
         }
-        match vm_text::read(&path) {
+        match read_text(&path) {
             // It was there a moment ago: gone is gone.
-            Err(None) => {}
-            Err(Some(problem)) => drop(found.insert(stem, Err(problem))),
+            Err(Unread::Missing) => {}
+            Err(unread) => drop(found.insert(stem, Err(unread.into()))),
             Ok(text) => drop(found.insert(stem, Ok(text))),
         }
     }

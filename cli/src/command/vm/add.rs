@@ -5,13 +5,13 @@ use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::command::freeze::say;
 use crate::failure::Failure;
-use crate::host::vm_text;
 use crate::out::Output;
 use crate::problem::Report;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use windlass_kit::config::{Unread, read_text};
 
 /// Options of `windlass vm add`.
 #[derive(Debug, clap::Args)]
@@ -101,9 +101,14 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    vm_text::read(file).map_err(|problem| match problem {
-        None => Failure::Missing(format!("{}: there is no such file", file.display())),
-        Some(problem) => Failure::Invalid(format!("{}: {problem}", file.display())),
+    read_text(file).map_err(|unread| {
+        let said = format!("{}: {unread}", file.display());
+        match unread {
+            Unread::Missing => Failure::Missing(said),
+            Unread::NoFile | Unread::TooLong { .. } | Unread::NotText | Unread::Failed(_) => {
+                Failure::Invalid(said)
+            }
+        }
     })
 }
 

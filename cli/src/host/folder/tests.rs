@@ -117,7 +117,7 @@ fn only_files_of_vms_are_looked_at_and_each_for_itself() {
             "endless is no file",
             "folder is no file",
             "latin is not UTF-8 text",
-            "long is longer than 256 KiB",
+            "long has 307200 bytes and is longer than 256 KiB, the limit for a configuration",
         ]
     );
     assert!(look(&dir.path().join("none")).is_err());

@@ -1,10 +1,10 @@
 //! What the steward does by itself, at each look and now and then.
 
 use super::super::config::HostConfig;
-use super::super::vm_text;
 use super::{Hold, Moment, Steward, VmName, answers, folder, info, warn};
 use crate::problem::{Problem, Report};
 use windlass_agent::Standing;
+use windlass_kit::config::read_text;
 
 /// Looks between two rounds, and between two tidyings: two seconds, a minute.
 const ROUND: u64 = 4;
@@ -118,12 +118,9 @@ impl Steward {
 
     /// Reads host.toml again, after SIGHUP.
     pub(super) fn reload(&mut self) {
-        let text = match tokio::task::block_in_place(|| vm_text::read(&self.config_path)) {
+        let text = match tokio::task::block_in_place(|| read_text(&self.config_path)) {
             Ok(text) => text,
-            Err(problem) => {
-                let gone = || Problem::without_value("", "is gone");
-                return self.keep_config(vec![problem.unwrap_or_else(gone)]);
-            }
+            Err(unread) => return self.keep_config(vec![unread.into()]),
         };
         let config = match HostConfig::from_text(&text) {
             Ok(config) => config,
