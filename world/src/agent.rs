@@ -4,7 +4,7 @@ use crate::queue::Alarm;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_agent_core::{Action, Event, Failure, Scaler};
-use windlass_protocol::Peer;
+use windlass_protocol::{AgentId, Peer};
 
 /// One run of the agent for one VM.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(crate) struct Agent {
     /// The call under way to each peer. An answer to any other is not reported.
     calls: BTreeMap<Peer, u64>,
     last_call: u64,
+    /// The session that it asked for last.
+    pub(crate) session: Option<AgentId>,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
 }
@@ -30,7 +32,14 @@ pub(crate) enum Reply {
 
 impl Agent {
     pub(crate) fn new(scaler: Scaler, epoch: u64) -> Self {
-        Self { scaler, epoch, calls: BTreeMap::new(), last_call: 0, alarm: Alarm::default() }
+        Self {
+            scaler,
+            epoch,
+            calls: BTreeMap::new(),
+            last_call: 0,
+            session: None,
+            alarm: Alarm::default(),
+        }
     }
 
     /// A call begins.

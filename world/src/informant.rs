@@ -1,13 +1,14 @@
 //! The shell of an informant: answers an agent's requests, carries out what the core plans.
 
 use crate::agent::Reply;
+use crate::laws::Consent;
 use crate::queue::Alarm;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_informant_core::{Informant, Refusal, Registration, Settings};
 use windlass_protocol::informant::{AgentDesc, ResourceMessage};
 use windlass_protocol::version::InformantVersion;
-use windlass_protocol::{AgentId, Bytes, Moment, Peer, Sequence};
+use windlass_protocol::{AgentId, Moment, Peer, Sequence};
 
 /// Where agents say they listen; nobody connects to it here.
 const ADDRESS: &str = "10.0.2.2:10310";
@@ -21,8 +22,8 @@ pub(crate) struct InformantRun {
     pub(crate) epoch: u64,
     /// Registrations that wait for their answer, with the call to answer.
     registering: Vec<(AgentId, u64, u64)>,
-    /// What was agreed to and not yet ended, by this run or an earlier: when, and how much memory.
-    pub(crate) consents: Vec<(Moment, Bytes)>,
+    /// What was agreed to and not yet ended, by this run or an earlier.
+    pub(crate) consents: Vec<Consent>,
     /// The number of each agent's last request: what is not above it has no effect.
     marks: BTreeMap<AgentId, Sequence>,
     /// When it is next woken.
@@ -35,7 +36,7 @@ pub(crate) type Answer = (u64, u64, Reply);
 // === impl InformantRun ===
 
 impl InformantRun {
-    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>, consents: Vec<(Moment, Bytes)>) -> Self {
+    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>, consents: Vec<Consent>) -> Self {
         Self {
             core: Informant::new(Settings { metrics_port: METRICS_PORT, parked }),
             epoch,
@@ -141,7 +142,7 @@ impl InformantRun {
             return Reply::Event(Event::Declined { status: result.status });
         }
         if is_new {
-            self.consents.push((now, message.resources.mem));
+            self.consents.push(Consent { at: now, mem: resources.mem, to: id });
         }
         Reply::Event(Event::Agreed { status: result.status })
     }

@@ -6,11 +6,22 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_protocol::{Bytes, Moment, Resources, VmName};
+use windlass_agent_core::Action;
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::{AgentId, Bytes, Moment, Resize, Resources, VmName};
 
 /// A consent may be acted on for this long after it was given: the ten seconds that it holds,
 /// and the time that the order to the hypervisor may be on its way.
 const CONSENT_LASTS: Duration = Duration::from_secs(15);
+
+/// What a guest agreed to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consent {
+    pub(crate) at: Moment,
+    pub(crate) mem: Bytes,
+    /// The session in which it was asked.
+    pub(crate) to: AgentId,
+}
 
 /// A law of ARCHITECTURE.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,14 +73,32 @@ pub(crate) fn books(room: Resources, before: Resources, after: Resources) -> Opt
     broken.then(|| format!("promised {after} of {room}, before that {before}"))
 }
 
+/// Law 3, when an agent asks for memory to be taken: somebody agreed to it in the session that
+/// it has.
+pub(crate) fn agreed(
+    action: Action,
+    status: &VmStatus,
+    session: Option<AgentId>,
+    consents: &[Consent],
+) -> Option<String> {
+    let Action::Resize(Resize::Memory(total)) = action else { return None };
+    let memory = status.seen?.memory;
+    let less = total < memory.boot.saturating_add(memory.requested);
+    let agreed = consents.iter().any(|consent| Some(consent.to) == session && consent.mem <= total);
+    let stands = status.session == SessionState::Active && agreed;
+    (less && !stands)
+        .then(|| format!("takes memory down to {total} in {session:?}, consents {consents:?}"))
+}
+
 /// Law 3, when memory is asked back from the guest: somebody agreed to it, and lately.
 pub(crate) fn shrinkage(
     now: Moment,
-    consents: &[(Moment, Bytes)],
+    consents: &[Consent],
     has: Bytes,
     asked: Bytes,
 ) -> Option<String> {
-    let agreed = consents.iter().any(|(at, mem)| now.since(*at) <= CONSENT_LASTS && *mem <= asked);
+    let lately = |consent: &Consent| now.since(consent.at) <= CONSENT_LASTS;
+    let agreed = consents.iter().any(|consent| lately(consent) && consent.mem <= asked);
     (asked < has && !agreed).then(|| format!("takes {has} down to {asked}, consents {consents:?}"))
 }
 

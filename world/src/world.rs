@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::chance::{Chance, Faults};
 use crate::guest::{Guest, GuestSpec};
 use crate::informant::InformantRun;
-use crate::laws::{Law, Violation};
+use crate::laws::{Consent, Law, Violation};
 use crate::node::Node;
 use crate::queue::{Happening, Queue};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ pub(crate) struct Vm {
     /// The largest maximum that it ever had.
     pub(crate) most: Resources,
     /// What informants that are gone had agreed to.
-    pub(crate) consents: Vec<(Moment, Bytes)>,
+    pub(crate) consents: Vec<Consent>,
     /// What was in use when it last agreed to less: more than that is the guest's doing.
     pub(crate) used_then: Bytes,
     /// Un-parked by itself, so law 1 is the guest's matter until it is under again.

@@ -101,6 +101,11 @@ impl Holding {
         self.plugging.high.is_some()
     }
 
+    /// The most vCPUs that are on their way in; none if no resize is open.
+    pub(crate) fn plugging(&self) -> MilliCpu {
+        self.plugging.high.unwrap_or(MilliCpu::ZERO)
+    }
+
     /// Whether the hypervisor's figures still move.
     pub(crate) fn is_moving(&self) -> bool {
         self.is_open() || self.seen().is_some_and(|seen| seen.memory.requested != seen.memory.size)
@@ -164,8 +169,7 @@ impl Holding {
         self.before_reboot = None;
         if self.allowed == Allowed::Plugged {
             // What is still on its way in will be used too.
-            let told = self.plugging.high.unwrap_or(MilliCpu::ZERO);
-            self.allowed = Allowed::NextReport { told };
+            self.allowed = Allowed::NextReport { told: self.plugging() };
             self.online = None;
         }
     }

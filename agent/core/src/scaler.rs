@@ -216,7 +216,7 @@ impl Scaler {
             Action::CheckHealth(_) | Action::Unregister(_) => {}
             Action::Downscale(..) => {
                 self.session.numbered();
-                self.guest.downscale_sent(now);
+                self.guest.downscale_sent(now, self.holding.plugging());
             }
             Action::Upscale(_, _, size) => {
                 self.session.numbered();

@@ -35,6 +35,8 @@ fn move_of() -> impl Strategy<Value = Move> {
     let vm = || 0..VMS;
     prop_oneof![
         6 => (0_u64..8_000).prop_map(Move::Wait),
+        // So that something else happens while a message is on its way.
+        3 => (0_u64..600).prop_map(Move::Wait),
         3 => (vm(), 0_u64..60).prop_map(|(vm, load)| Move::Load(vm, load)),
         3 => (vm(), 0_u64..700).prop_map(|(vm, mib)| Move::Use(vm, mib)),
         1 => vm().prop_map(Move::AgentRestarts),
@@ -51,7 +53,18 @@ fn move_of() -> impl Strategy<Value = Move> {
 }
 
 fn history() -> impl Strategy<Value = Vec<Move>> {
-    vec(move_of(), 1..40)
+    prop_oneof![3 => vec(move_of(), 1..40), 1 => flapping()]
+}
+
+/// Load that comes and goes while every message takes its time: what is said is old when it
+/// arrives.
+fn flapping() -> impl Strategy<Value = Vec<Move>> {
+    let turn = (0..VMS, prop_oneof![Just(0), 20_u64..60], 50_u64..2_500);
+    (500_u64..1_500, vec(turn, 4..24)).prop_map(|(delay, turns)| {
+        let turns =
+            turns.into_iter().flat_map(|(vm, load, wait)| [Move::Load(vm, load), Move::Wait(wait)]);
+        [Move::Network(0, 0, delay)].into_iter().chain(turns).collect()
+    })
 }
 
 fn live(moves: &[Move], trust: bool, seed: u64) -> World {
@@ -79,6 +92,27 @@ proptest! {
     #[test]
     fn consent_before_shrinkage(moves in history(), trust: bool, seed: u64) {
         none_of(&live(&moves, trust, seed), Law::ConsentBeforeShrinkage)?;
+    }
+
+    #[test]
+    fn a_consent_ends_with_its_session(away in 0_u64..6_000, wait in 0_u64..9_000, seed: u64) {
+        let mut world = script::world(1, ROOM, true, seed);
+        script::play(&mut world, Move::Load(0, 30));
+        world.run(Duration::from_secs(20));
+        // The guest agrees while the hypervisor does not listen; then its informant starts anew.
+        script::play(&mut world, Move::Deaf(0, true));
+        script::play(&mut world, Move::Load(0, 0));
+        let agrees = |world: &World| {
+            world.status(&vm(0)).is_some_and(|status| status.consent.is_some())
+        };
+        prop_assert!(world.run_until(Duration::from_secs(60), agrees), "{}", standings(&world));
+        script::play(&mut world, Move::Wait(away));
+        script::play(&mut world, Move::InformantDies(0));
+        script::play(&mut world, Move::InformantStarts(0));
+        script::play(&mut world, Move::Wait(wait));
+        script::play(&mut world, Move::Deaf(0, false));
+        world.run(Duration::from_secs(15));
+        none_of(&world, Law::ConsentBeforeShrinkage)?;
     }
 
     #[test]

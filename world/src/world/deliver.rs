@@ -20,11 +20,19 @@ impl World {
     /// A request of the agent leaves.
     pub(super) fn send(&mut self, name: &VmName, action: Action) {
         let now = self.now;
-        let Some(agent) = self.vms.get_mut(name).and_then(|vm| vm.agent.as_mut()) else { return };
+        let Some(vm) = self.vms.get_mut(name) else { return };
+        let Some(agent) = vm.agent.as_mut() else { return };
+        if let Action::Register(id) = action {
+            agent.session = Some(id);
+        }
+        let status = agent.scaler.status(now);
+        let consents = vm.informant.as_ref().map_or(&vm.consents, |run| &run.consents);
+        let taken = laws::agreed(action, &status, agent.session, consents);
         agent.scaler.observe(now, Event::Sent(action));
         let (epoch, call) = (agent.epoch, agent.begin(action.peer()));
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         self.queue.arrange(now.after(deadline(action)), name, hangs_up);
+        self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
         let arrives = Happening::Arrives { epoch, call, action };
         self.transmit(name, arrives, self.faults.lose_request);
     }
@@ -104,6 +112,10 @@ impl World {
     /// A request arrives, even if the agent that sent it is no more.
     fn arrive(&mut self, name: &VmName, epoch: u64, call: u64, action: Action) {
         if action.peer() == Peer::Hypervisor && !self.is_connected(name, epoch) {
+            return;
+        }
+        // A permit's wire (v2.0) has no number to know an old request by: it ends with its agent.
+        if action.peer() == Peer::Plugin && self.agent(name, epoch).is_none() {
             return;
         }
         let reply = match action {

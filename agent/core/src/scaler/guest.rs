@@ -103,8 +103,9 @@ impl Guest {
         self.told_at = None;
     }
 
-    pub(super) fn downscale_sent(&mut self, now: Moment) {
-        self.asking = Some(Asking { at: Some(now), cpu_floor: MilliCpu::ZERO });
+    /// `plugging` vCPUs may come in while the question is under way.
+    pub(super) fn downscale_sent(&mut self, now: Moment, plugging: MilliCpu) {
+        self.asking = Some(Asking { at: Some(now), cpu_floor: plugging });
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
