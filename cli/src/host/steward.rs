@@ -81,6 +81,7 @@ impl Steward {
         for step in steps {
             self.follow(step);
         }
+        self.warn_of_files(&[]);
         self.round();
     }
 
@@ -141,10 +142,15 @@ impl Steward {
             max: file.info.bounds.max,
             record: record(&file.info),
         };
-        if self.known(&name).is_none_or(|before| before.monitor != known.monitor) {
+        let before = self.known(&name);
+        // What was written down may be two seconds old: the largest that it may have been given.
+        let ceiling = before.map_or(known.max, |before| {
+            known.max.max(before.max).max(before.size.unwrap_or_default())
+        });
+        if before.is_none_or(|before| before.monitor != known.monitor) {
             self.findings.forget(&name);
         }
-        self.presume(&name, &known);
+        self.presume(&name, &known, ceiling);
         let reach = self.reach(&name, &known);
         self.state.change(|kept| drop(kept.vms.insert(name, known)));
         file.info.paused_until = file.info.paused_until.max(paused);
@@ -157,17 +163,16 @@ impl Steward {
             Hold::Released => Standing::Released,
             Hold::Managed | Hold::Removed => Standing::Removed,
         };
-        self.presume(name, known);
-        let reach = self.reach(name, known);
         let last = known.size.unwrap_or(known.max);
+        self.presume(name, known, last);
+        let reach = self.reach(name, known);
         self.state.change(|kept| drop(kept.vms.insert(name.to_owned(), known.clone())));
         self.agent.count(VmName::on_host(name), reach, last, standing);
     }
 
     /// A VM whose monitor answers is there, and counts from this moment on.
-    fn presume(&self, name: &str, known: &Known) {
+    fn presume(&self, name: &str, known: &Known, ceiling: Resources) {
         if answers(known) {
-            let ceiling = known.size.unwrap_or(known.max);
             self.ledger.presume(&VmName::on_host(name), known.record, ceiling);
         }
     }

@@ -18,17 +18,22 @@ impl Steward {
         for step in self.folder.observe(look, false) {
             self.follow(step);
         }
-        for report in self.folder.reports() {
-            if !before.contains(&report) {
-                warn!(%report, "vm file is not as it should be");
-            }
-        }
+        self.warn_of_files(&before);
         self.looks += 1;
         if self.looks.is_multiple_of(ROUND) {
             self.round();
         }
         if self.looks.is_multiple_of(TIDY) {
             self.history.forget_before(self.clock.now());
+        }
+    }
+
+    /// Says which files are wrong, but for what was said `before`.
+    pub(super) fn warn_of_files(&self, before: &[Report]) {
+        for report in self.folder.reports() {
+            if !before.contains(&report) {
+                warn!(%report, "vm file is not as it should be");
+            }
         }
     }
 
