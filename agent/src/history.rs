@@ -103,6 +103,7 @@ mod tests {
             reason: Reason { signal: Signal::Idle, cpu: None, mem: None },
             permit: None,
             consent: None,
+            short: None,
             refusal: None,
             changes: Vec::new(),
             outcome: Outcome::Observed,

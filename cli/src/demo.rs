@@ -161,7 +161,7 @@ fn written(
     recording: &Recording,
     pictured: Option<&view::Frame>,
 ) -> Result<(), Failure> {
-    let verdicts = laws::check(recording);
+    let verdicts = laws::check_run(recording);
     out::text(&summary::summary(recording, &verdicts))?;
     save(&args.report, &report::render(recording, &verdicts))?;
     out::text(&format!("\nThe report is in {}.\n", args.report.display()))?;

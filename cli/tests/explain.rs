@@ -13,7 +13,7 @@ use windlass_world::{GuestSpec, Setup, Step, World};
 
 #[test]
 fn the_script_of_the_demo_is_explained() {
-    let world = played();
+    let world = played(|_, _| {});
     assert_eq!(world.violations(), &[]);
     for player in SCRIPT.players {
         let vm = VmName::on_host(player.name);
@@ -29,14 +29,29 @@ fn the_script_of_the_demo_is_explained() {
 
 #[test]
 fn the_reasons_of_the_script_stand_in_their_order() {
-    let world = played();
+    let world = played(|_, _| {});
     let names: Vec<&str> = SCRIPT.players.iter().map(|player| player.name).collect();
     let list =
         reasons::list(names.iter().map(|name| (*name, world.decisions(&VmName::on_host(*name)))));
-    expect_file!["golden/reasons.txt"].assert_eq(&list);
+    expect_file!["../src/demo/reasons.txt"].assert_eq(&list);
 }
 
-fn played() -> World {
+/// While it waits for room, and while its guest refuses.
+#[test]
+fn what_it_waits_for_is_explained_while_it_waits() {
+    let mut pages = Vec::new();
+    played(|step, world| {
+        if matches!(step, "contention" | "refusal") {
+            let text = page(&explained(world, &VmName::on_host("web")));
+            let now = text.find("Now, ").unwrap();
+            pages.push(format!("At the end of the step {step:?}:\n{}", &text[now..]));
+        }
+    });
+    expect_file!["golden/web-waits.txt"].assert_eq(&pages.join("\n"));
+}
+
+/// Looks at the end of each step.
+fn played(mut look: impl FnMut(&str, &World)) -> World {
     let mut world = World::new(Setup {
         room: SCRIPT.room,
         unit: ComputeUnit::try_from(SCRIPT.unit).unwrap(),
@@ -48,6 +63,7 @@ fn played() -> World {
     }
     for act in SCRIPT.steps {
         play(&mut world, act);
+        look(act.name, &world);
     }
     world
 }

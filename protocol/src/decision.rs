@@ -28,6 +28,9 @@ pub struct Decision {
     pub reason: Reason,
     /// What the plugin was asked for and allowed, if it was asked.
     pub permit: Option<Answered>,
+    /// The plugin's latest answer of less, if it allowed all of it later.
+    #[serde(default)]
+    pub short: Option<Answered>,
     /// What the guest was asked to be content with, if it was asked.
     pub consent: Option<Consented>,
     /// The guest's latest refusal, if it refused before it agreed.
@@ -100,4 +103,13 @@ pub enum Outcome {
         /// When.
         at: Moment,
     },
+}
+
+// === impl Answered ===
+
+impl Answered {
+    /// Whether all was allowed that was asked for.
+    pub fn is_full(&self) -> bool {
+        self.permit.covers(self.asked)
+    }
 }

@@ -88,7 +88,11 @@ impl Journal {
         if let Some(open) = &mut self.open
             && asked.covers(open.goal)
         {
-            open.permit = Some(Answered { asked, permit });
+            let answer = Answered { asked, permit };
+            let earlier = open.permit.replace(answer);
+            if answer.is_full() {
+                open.short = earlier.filter(|earlier| !earlier.is_full()).or(open.short);
+            }
         }
     }
 
@@ -146,6 +150,7 @@ impl Journal {
             reason: goal.reason,
             permit: None,
             consent: None,
+            short: None,
             refusal: None,
             changes: Vec::new(),
             outcome: Outcome::Open,

@@ -172,18 +172,18 @@ fn an_informant_that_refuses_every_size_is_left_alone_for_longer() {
     story.go(20);
     story.check(expect![[r#"
            8.0s the load is 0.1
-           8.4s   to the informant: is 1 vCPU / 1GiB enough? yes
+           8.4s   to the informant: is 1 vCPU / 1GiB enough? no
            9.5s   to the informant: hello yes
-           9.5s   to the informant: is 1 vCPU / 1GiB enough? yes
+           9.5s   to the informant: is 1 vCPU / 1GiB enough? no
           10.5s   to the plugin: may I have 2 vCPU / 2GiB? yes
           11.6s   to the informant: hello yes
-          11.6s   to the informant: is 1 vCPU / 1GiB enough? yes
+          11.6s   to the informant: is 1 vCPU / 1GiB enough? no
           15.1s   to the plugin: may I have 2 vCPU / 2GiB? yes
           15.3s   to the informant: hello yes
-          15.3s   to the informant: is 1 vCPU / 1GiB enough? yes
+          15.3s   to the informant: is 1 vCPU / 1GiB enough? no
           20.2s   to the plugin: may I have 2 vCPU / 2GiB? yes
           22.7s   to the informant: hello yes
-          22.7s   to the informant: is 1 vCPU / 1GiB enough? yes
+          22.7s   to the informant: is 1 vCPU / 1GiB enough? no
           25.0s   to the plugin: may I have 2 vCPU / 2GiB? yes
           28.0s it has 2 vCPU / 2GiB, and waits: [Informant]
     "#]]);

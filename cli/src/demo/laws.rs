@@ -14,6 +14,7 @@ mod goal;
 mod memory;
 mod node;
 mod permit;
+mod reasons;
 mod window;
 
 use super::recording::Recording;
@@ -49,6 +50,8 @@ pub(crate) enum Check {
     EveryGoalReached,
     /// Each VM was seen from all sides in each step.
     EverythingSeen,
+    /// The reasons are those that the script is known to give.
+    ReasonsOfTheScript,
 }
 
 /// Something that must not be.
@@ -62,7 +65,14 @@ pub(crate) struct Violation {
     pub(crate) what: String,
 }
 
-/// Checks everything.
+/// Checks everything of a run of [`SCRIPT`](super::script::SCRIPT).
+pub(crate) fn check_run(recording: &Recording) -> Vec<Verdict> {
+    let mut verdicts = check(recording);
+    verdicts.push(reasons::check(recording));
+    verdicts
+}
+
+/// Checks what must hold of any recording.
 pub(crate) fn check(recording: &Recording) -> Vec<Verdict> {
     vec![
         permit::check(recording),
@@ -119,6 +129,7 @@ impl Check {
             Self::NeverBelowUse => "Memory never goes below what is in use inside",
             Self::EveryGoalReached => "Every VM got where it should, in each step",
             Self::EverythingSeen => "Every VM was seen from all sides, in each step",
+            Self::ReasonsOfTheScript => "The reasons are those of the script, in their order",
         }
     }
 
@@ -129,7 +140,7 @@ impl Check {
             Self::BooksWithinTheNode => Some(2),
             Self::ConsentBeforeShrinkage | Self::NeverBelowUse => Some(3),
             Self::EveryGoalReached => Some(8),
-            Self::EverythingSeen => None,
+            Self::EverythingSeen | Self::ReasonsOfTheScript => None,
         }
     }
 
@@ -154,6 +165,10 @@ impl Check {
             }
             Self::EveryGoalReached => "sizes from outside at the end of each step of the script",
             Self::EverythingSeen => "figures of hypervisor, guest and Windlass in each step",
+            Self::ReasonsOfTheScript => {
+                "the decisions that the host explains, against those of the same script played \
+                 without guests, in virtual time"
+            }
         }
     }
 }

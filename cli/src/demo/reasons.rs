@@ -2,12 +2,15 @@
 //!
 //! A real guest's load rises by fractions at odd moments, so how many decisions there are,
 //! and at which sizes, differs from run to run. What does not differ is kept: which signal
-//! won and what clipped it, whether the books gave all that was asked for, what the guest
-//! said, and what became of it. Equal neighbours are one line.
+//! won and what clipped it, whether the books gave all that was asked for, at once or later,
+//! what the guest said, and what became of it. Equal neighbours are one line.
 
 use super::recording::{Recording, Track};
 use std::fmt::Write;
 use windlass_protocol::{Clip, Decision, Outcome};
+
+/// The reasons of the script, as they come when it is played in the world.
+pub(crate) const SCRIPTED: &str = include_str!("reasons.txt");
 
 /// Per VM a heading, then a line per reason.
 pub fn list<'a>(vms: impl IntoIterator<Item = (&'a str, &'a [Decision])>) -> String {
@@ -41,13 +44,15 @@ fn line(decision: &Decision) -> String {
     };
     let permit = match decision.permit {
         None => "not asked",
-        Some(answer) if answer.permit.covers(answer.asked) => "permit full",
-        Some(_) => "permit short",
+        Some(answer) if !answer.is_full() => "permit short",
+        Some(_) if decision.short.is_some() => "permit short, then full",
+        Some(_) => "permit full",
     };
     let consent = match &decision.consent {
         None => "",
-        Some(consent) if consent.agreed => "; agreed",
-        Some(_) => "; declined",
+        Some(consent) if !consent.agreed => "; declined",
+        Some(_) if decision.refusal.is_some() => "; declined, then agreed",
+        Some(_) => "; agreed",
     };
     let outcome = match decision.outcome {
         Outcome::Open => "open",

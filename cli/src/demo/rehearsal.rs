@@ -174,6 +174,7 @@ impl Actor {
             goal: self.goal,
             reason: Reason { signal: Signal::Load, cpu: None, mem: None },
             permit: Some(Answered { asked: self.goal, permit: end.has }),
+            short: None,
             refusal: None,
             consent: shrinks.then(|| Consented {
                 asked: end.has,

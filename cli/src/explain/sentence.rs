@@ -9,6 +9,7 @@ pub fn sentence(decision: &Decision) -> String {
     let parts: Vec<String> = [
         Some(format!("{}, so {}", because(decision), course(decision))),
         clips(decision),
+        decision.short.map(|short| format!("at first {}", permit(short))),
         decision.permit.map(permit),
         decision
             .refusal

@@ -263,6 +263,7 @@ fn grows() -> Decision {
         reason: Reason { signal: Signal::Load, cpu: None, mem: None },
         permit: None,
         consent: None,
+        short: None,
         refusal: None,
         changes: Vec::new(),
         outcome: Outcome::Open,

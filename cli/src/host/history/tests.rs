@@ -127,6 +127,7 @@ fn decision(vm: &str, at: Moment) -> Decision {
         reason: Reason { signal: Signal::Load, cpu: None, mem: None },
         permit: None,
         consent: None,
+        short: None,
         refusal: None,
         changes: Vec::new(),
         outcome: Outcome::Reached { at },
