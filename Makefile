@@ -15,7 +15,7 @@ demo: setup ## watch real guests grow and shrink on this machine; writes report.
 	cargo build --locked -p windlass
 	dev/in-target debug/windlass demo $(DEMO)
 
-test: setup ## run every test, the ones with real guests last and one at a time
+test: setup ## run every test; hosts with guests under load last, one at a time
 	dev/need cpio:cpio
 	dev/static windlass-informant windlass-lab-load
 	dev/test

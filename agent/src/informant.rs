@@ -18,9 +18,6 @@ use windlass_protocol::informant::{
 use windlass_protocol::version::InformantVersion;
 use windlass_protocol::{AgentId, BadBody, Peer, Resources, Sequence};
 
-/// The most of an informant's own words that is kept.
-const WORDS: usize = 300;
-
 /// The informant of one guest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Informant {
@@ -60,7 +57,7 @@ impl Informant {
         let message = ResourceMessage { resources: to, id, sequence: number };
         let answer = self.send(DOWNSCALE, message.encode(), SIZE_TIME).await;
         outcome(answer, DownscaleResult::decode_reply, |result| {
-            let status = result.status.chars().filter(|c| !c.is_control()).take(WORDS).collect();
+            let status = result.status;
             if result.ok { Event::Agreed { status } } else { Event::Declined { status } }
         })
     }

@@ -360,7 +360,7 @@ impl<A: Attach> Runner<A> {
 }
 
 /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0
 }
 

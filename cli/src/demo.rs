@@ -60,7 +60,8 @@ const HELP: &str = "\
 Three real guests on a pretend node with room for less than they all want: load rises, there is
 contention, one takes memory in a burst, everything falls. Takes about two minutes once QEMU, a
 kernel and the programs for the guests are there; they are fetched and built first if they are
-not. Exits with 1 if a law was broken or a VM did not get where it should.
+not. Exits with 1 if a law was broken, a VM did not get where it should, or what was decided was
+not decided for the reasons of the script.
 
 Examples:
   windlass demo

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use windlass_kit::config::Unread;
+use windlass_protocol::words::defused;
 
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ impl Problem {
         value: impl fmt::Display,
         limit: impl Into<String>,
     ) -> Self {
-        Self { field: field.into(), value: shortened(&value.to_string()), limit: limit.into() }
+        Self { field: field.into(), value: defused(&value.to_string(), 80), limit: limit.into() }
     }
 
     /// A problem of a field that is not there, or of the file as a whole.
@@ -79,14 +80,4 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-/// What a person wrote may be huge; its beginning tells which it is.
-fn shortened(value: &str) -> String {
-    const MOST: usize = 80;
-    if value.chars().count() <= MOST {
-        return value.to_owned();
-    }
-    let head: String = value.chars().take(MOST).collect();
-    format!("{head}…")
 }

@@ -150,5 +150,6 @@ fn spec(player: &Player) -> GuestSpec {
         addable: bounds.max.mem.saturating_sub(bounds.min.mem),
         vcpus: vcpus(bounds.min.cpu),
         max_vcpus: vcpus(bounds.max.cpu),
+        removal: false,
     }
 }

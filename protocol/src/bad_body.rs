@@ -1,5 +1,6 @@
 //! Why a body was not understood: which field, what it holds, what is allowed.
 
+use crate::words::defused;
 use std::fmt;
 use thiserror::Error;
 
@@ -56,15 +57,9 @@ impl From<std::convert::Infallible> for BadBody {
     }
 }
 
-/// At most sixty characters, none of which moves a terminal's cursor.
+/// A value of somebody else's, in a message of ours.
 pub(crate) fn shortened(text: &str) -> String {
-    const LIMIT: usize = 60;
-    let mut short: String =
-        text.chars().take(LIMIT).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    if text.chars().nth(LIMIT).is_some() {
-        short.push('…');
-    }
-    short
+    defused(text, 60)
 }
 
 #[cfg(test)]

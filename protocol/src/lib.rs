@@ -7,7 +7,8 @@
 //!
 //! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]; what a VM
 //! should be in [`vm`] (and how people write it: [`vm_file`], [`annotations`]), what it has
-//! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`].
+//! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`];
+//! what others said, in [`words`].
 
 pub mod annotations;
 mod bad_body;
@@ -27,6 +28,7 @@ pub mod units;
 pub mod version;
 pub mod vm;
 pub mod vm_file;
+pub mod words;
 
 pub use bad_body::BadBody;
 pub use decision::{Change, Decision, Outcome};

@@ -116,8 +116,8 @@ pub enum Waiting {
     Consent,
     /// The hypervisor was told, and has not got there.
     Hypervisor,
-    /// The hypervisor refused a resize; asked again at `until`.
-    HypervisorRefused {
+    /// A resize was refused or had no effect; tried again at `until`.
+    NoEffect {
         /// When it is asked again.
         until: Moment,
     },

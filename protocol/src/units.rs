@@ -38,12 +38,67 @@ pub struct Resources {
 #[serde(try_from = "Resources", into = "Resources")]
 pub struct ComputeUnit(Resources);
 
+/// What an amount of anything can do; the types differ in what one of it is.
+macro_rules! amounts {
+    ($($name:ident),+) => {$(
+        impl $name {
+            /// None of it.
+            pub const ZERO: Self = Self(0);
+
+            /// Whether there is none.
+            pub const fn is_zero(self) -> bool {
+                self.0 == 0
+            }
+
+            /// The sum, at most the largest amount.
+            #[must_use]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// The difference, at least zero.
+            #[must_use]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+
+            /// This many times as much, at most the largest amount.
+            #[must_use]
+            pub const fn saturating_mul(self, times: u64) -> Self {
+                Self(self.0.saturating_mul(times))
+            }
+
+            /// The smallest multiple of `step` that is no less; itself where `step` is zero.
+            #[must_use]
+            pub const fn round_up(self, step: Self) -> Self {
+                Self(round_up(self.0, step.0))
+            }
+
+            /// The largest multiple of `step` that is no more; itself where `step` is zero.
+            #[must_use]
+            pub const fn round_down(self, step: Self) -> Self {
+                match self.0.checked_rem(step.0) {
+                    Some(rest) => Self(self.0 - rest),
+                    None => self,
+                }
+            }
+
+            /// How many whole `step`s fit; zero where `step` is zero.
+            pub const fn whole(self, step: Self) -> u64 {
+                match self.0.checked_div(step.0) {
+                    Some(count) => count,
+                    None => 0,
+                }
+            }
+        }
+    )+};
+}
+
+amounts!(Bytes, MilliCpu);
+
 // === impl Bytes ===
 
 impl Bytes {
-    /// No memory.
-    pub const ZERO: Self = Self(0);
-
     /// This many bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
@@ -73,52 +128,6 @@ impl Bytes {
     pub const fn mib(self) -> u64 {
         self.0 / MIB
     }
-
-    /// Whether there is none.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The sum, at most `u64::MAX` bytes.
-    #[must_use]
-    pub const fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// The difference, at least zero.
-    #[must_use]
-    pub const fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
-    /// This many times as much, at most `u64::MAX` bytes.
-    #[must_use]
-    pub const fn saturating_mul(self, times: u64) -> Self {
-        Self(self.0.saturating_mul(times))
-    }
-
-    /// The smallest multiple of `step` that is no less; itself where `step` is zero.
-    #[must_use]
-    pub const fn round_up(self, step: Self) -> Self {
-        Self(round_up(self.0, step.0))
-    }
-
-    /// The largest multiple of `step` that is no more; itself where `step` is zero.
-    #[must_use]
-    pub const fn round_down(self, step: Self) -> Self {
-        match self.0.checked_rem(step.0) {
-            Some(rest) => Self(self.0 - rest),
-            None => self,
-        }
-    }
-
-    /// How many whole `step`s fit; zero where `step` is zero.
-    pub const fn whole(self, step: Self) -> u64 {
-        match self.0.checked_div(step.0) {
-            Some(count) => count,
-            None => 0,
-        }
-    }
 }
 
 /// In the largest unit that needs at most two decimals: `512MiB`, `1.5GiB`, `100B`.
@@ -139,9 +148,6 @@ impl fmt::Display for Bytes {
 // === impl MilliCpu ===
 
 impl MilliCpu {
-    /// No CPU.
-    pub const ZERO: Self = Self(0);
-
     /// This many thousandths of a vCPU.
     pub const fn from_milli(milli: u64) -> Self {
         Self(milli)
@@ -160,52 +166,6 @@ impl MilliCpu {
     /// The amount in whole vCPUs, rounded up.
     pub const fn cores_up(self) -> u64 {
         self.0.div_ceil(1000)
-    }
-
-    /// Whether there is none.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The sum, at most `u64::MAX`.
-    #[must_use]
-    pub const fn saturating_add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
-    }
-
-    /// The difference, at least zero.
-    #[must_use]
-    pub const fn saturating_sub(self, other: Self) -> Self {
-        Self(self.0.saturating_sub(other.0))
-    }
-
-    /// This many times as much, at most `u64::MAX`.
-    #[must_use]
-    pub const fn saturating_mul(self, times: u64) -> Self {
-        Self(self.0.saturating_mul(times))
-    }
-
-    /// The smallest multiple of `step` that is no less; itself where `step` is zero.
-    #[must_use]
-    pub const fn round_up(self, step: Self) -> Self {
-        Self(round_up(self.0, step.0))
-    }
-
-    /// The largest multiple of `step` that is no more; itself where `step` is zero.
-    #[must_use]
-    pub const fn round_down(self, step: Self) -> Self {
-        match self.0.checked_rem(step.0) {
-            Some(rest) => Self(self.0 - rest),
-            None => self,
-        }
-    }
-
-    /// How many whole `step`s fit; zero where `step` is zero.
-    pub const fn whole(self, step: Self) -> u64 {
-        match self.0.checked_div(step.0) {
-            Some(count) => count,
-            None => 0,
-        }
     }
 }
 

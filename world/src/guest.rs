@@ -28,6 +28,8 @@ pub struct GuestSpec {
     pub vcpus: u32,
     /// vCPUs at most.
     pub max_vcpus: u32,
+    /// Whether vCPUs beyond those at boot can be taken out, and not only parked.
+    pub removal: bool,
 }
 
 /// A VM.
@@ -89,12 +91,16 @@ impl Guest {
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
+        let (shrink_cpu, least) = match self.spec.removal {
+            true => (ShrinkCpu::Removal, self.spec.vcpus),
+            false => (ShrinkCpu::Parking, 1),
+        };
         Capabilities {
             cpu_step: MilliCpu::from_cores(1),
             memory_step: BLOCK,
-            shrink_cpu: ShrinkCpu::Parking,
+            shrink_cpu,
             shrink_memory: true,
-            min: Resources::new(MilliCpu::from_cores(1), self.spec.boot),
+            min: Resources::new(MilliCpu::from_cores(least.into()), self.spec.boot),
             max: Resources::new(
                 MilliCpu::from_cores(self.spec.max_vcpus.into()),
                 self.spec.boot.saturating_add(self.spec.addable),
@@ -113,15 +119,27 @@ impl Guest {
         MilliCpu::from_cores(self.online.len() as u64)
     }
 
+    /// vCPUs that the guest uses and would lose.
+    pub(crate) fn would_lose(&self, resize: Resize) -> usize {
+        match resize {
+            Resize::Cpu(count) => {
+                self.online.iter().filter(|cpu| u64::from(**cpu) >= count.cores_up()).count()
+            }
+            Resize::Memory(_) => 0,
+        }
+    }
+
     /// The hypervisor does as it is told, or says why not.
     pub(crate) fn resize(&mut self, resize: Resize) -> Result<(), &'static str> {
         match resize {
             Resize::Cpu(count) => {
                 let count = u32::try_from(count.cores_up()).unwrap_or(u32::MAX);
-                if count > self.spec.max_vcpus || count < self.plugged {
+                let least = if self.spec.removal { self.spec.vcpus } else { self.plugged };
+                if count > self.spec.max_vcpus || count < least {
                     return Err("no such number of vcpus");
                 }
                 self.plugged = count;
+                self.online.retain(|cpu| *cpu < count);
             }
             Resize::Memory(total) => {
                 let requested = total.saturating_sub(self.spec.boot);

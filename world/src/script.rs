@@ -84,10 +84,16 @@ pub fn world(vms: usize, room: u64, trust_guest_parking: bool, seed: u64) -> Wor
     for index in 0..vms {
         let addable = UNIT.mem.saturating_mul(MOST_UNITS - 1);
         let max_vcpus = u32::try_from(MOST_UNITS).unwrap_or(u32::MAX);
-        let spec = GuestSpec { boot: UNIT.mem, addable, vcpus: 1, max_vcpus };
+        let removal = removes(index);
+        let spec = GuestSpec { boot: UNIT.mem, addable, vcpus: 1, max_vcpus, removal };
         world.add(info(index), spec);
     }
     world
+}
+
+/// Whether this VM's hypervisor takes vCPUs out: every second one does.
+pub const fn removes(index: usize) -> bool {
+    index % 2 == 1
 }
 
 /// Carries out one move.

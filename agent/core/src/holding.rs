@@ -126,8 +126,10 @@ impl Holding {
         match resize {
             Resize::Cpu(count) => {
                 self.plugging.sent(count);
-                // The guest brings a new vCPU online by itself.
-                self.allow(count);
+                // The guest brings a new vCPU online by itself; one that is taken out allows nothing.
+                if self.seen().is_none_or(|seen| count > seen.plugged) {
+                    self.allow(count);
+                }
             }
             Resize::Memory(total) => self.memory.sent(total),
         }

@@ -6,11 +6,15 @@
 use std::time::Duration;
 use windlass_protocol::Moment;
 
+/// A failure that came no sooner than this after the one before begins a new row of them.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
 /// A rest after a failure or a refusal.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rest {
-    /// Failures since the last success.
+    /// Failures since the last success, or the last long silence.
     failures: u32,
+    failed_at: Option<Moment>,
     until: Option<Moment>,
     first: Duration,
     longest: Duration,
@@ -27,7 +31,7 @@ pub(crate) struct Jitter {
 impl Rest {
     /// The first rest, and what doubling it leads to.
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
-        Self { failures: 0, until: None, first, longest }
+        Self { failures: 0, failed_at: None, until: None, first, longest }
     }
 
     pub(crate) fn is_over(&self, now: Moment) -> bool {
@@ -50,6 +54,11 @@ impl Rest {
     }
 
     pub(crate) fn failed(&mut self, now: Moment, jitter: &mut Jitter) {
+        let long = FORGOTTEN_AFTER.max(self.longest.saturating_mul(3));
+        if self.failed_at.is_some_and(|at| now.since(at) > long) {
+            self.failures = 0;
+        }
+        self.failed_at = Some(now);
         let rest = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
         self.until = Some(now.after(jitter.around(rest)));
@@ -57,6 +66,7 @@ impl Rest {
 
     pub(crate) fn succeeded(&mut self) {
         self.failures = 0;
+        self.failed_at = None;
         self.until = None;
     }
 
@@ -115,6 +125,10 @@ mod tests {
             assert!((most * 9 / 11..=most).contains(&wait), "{wait} of {most}");
         }
         assert_eq!(rest.failures(), 4);
+        let much_later = start.after(Duration::from_secs(61));
+        let mut later = rest.clone();
+        later.failed(much_later, &mut jitter);
+        assert_eq!(later.failures(), 1);
         rest.lift();
         assert!(rest.is_over(start) && rest.failures() == 4);
         rest.succeeded();

@@ -120,6 +120,7 @@ impl Scaler {
             Event::Ordered(order) => self.order = order,
             Event::Attached(can) => {
                 self.can = Some(can);
+                self.trials = Trials::new();
                 self.look_due = true;
             }
             Event::Sent(action) => self.sent(now, action),
@@ -173,8 +174,9 @@ impl Scaler {
     }
 
     /// Whether a size was ordered to be let go with, and the VM may be let go now.
-    pub fn let_go(&self) -> bool {
+    pub fn let_go(&self, now: Moment) -> bool {
         matches!(self.order, Order::Release(_))
+            && self.calling_off(now).is_none()
             && self.session.is_absent()
             && !self.holding.is_open()
             && self.is_where_released()
@@ -268,12 +270,13 @@ impl Scaler {
                 self.guest.registered(metrics_port, self.holding.seen());
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
-                let cpu = self.guest.agreed(now, target);
+                let has = self.using().unwrap_or(target);
+                let cpu = self.guest.agreed(now, target, has);
                 self.holding.agreed(cpu);
                 self.journal.consented(target, true, &status, self.holding.online());
             }
             (Event::Declined { status }, Action::Downscale(_, _, target)) => {
-                let has = self.upper().map_or(Bytes::ZERO, |upper| upper.mem);
+                let has = self.using().unwrap_or(target);
                 self.guest.declined(now, target, has, &mut self.jitter);
                 self.journal.consented(target, false, &status, None);
             }
@@ -318,6 +321,8 @@ impl Scaler {
 
     fn reset(&mut self, now: Moment) {
         self.end_session();
+        self.session.lift();
+        self.trials = Trials::new();
         self.holding.rebooted(self.settings.trust_guest_parking);
         self.lines.metrics.disregard();
         self.sample = None;

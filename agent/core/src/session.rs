@@ -164,6 +164,11 @@ impl Session {
         self.rest.failed(now, jitter);
     }
 
+    /// The guest restarted: its informant is another.
+    pub(crate) fn lift(&mut self) {
+        self.rest.succeeded();
+    }
+
     /// The informant did what sessions are for.
     pub(crate) fn served(&mut self) {
         self.rest.succeeded();

@@ -57,13 +57,13 @@ enum Verdict {
 impl Trials {
     pub(crate) const fn new() -> Self {
         const FIRST: Duration = Duration::from_secs(1);
-        const LONGEST: Duration = Duration::from_secs(60);
+        // A guest short of memory waits for growth, and law 3 for a call-off.
+        const SOON: Duration = Duration::from_secs(5);
         const RESTED: Trial = Trial {
             last: None,
-            grow: Rest::new(FIRST, LONGEST),
-            shrink: Rest::new(FIRST, LONGEST),
-            // Law 3 hangs on it.
-            call_off: Rest::new(FIRST, Duration::from_secs(5)),
+            grow: Rest::new(FIRST, SOON),
+            shrink: Rest::new(FIRST, Duration::from_secs(60)),
+            call_off: Rest::new(FIRST, SOON),
         };
         Self { cpu: RESTED, memory: RESTED }
     }
@@ -105,23 +105,21 @@ impl Trials {
         self.memory.shrink.lasts(now)
     }
 
-    /// Whether memory is being taken by a resize of ours that was not called off.
+    /// Whether memory is being taken by a resize of ours, or its call-off has yet to work.
     pub(crate) fn is_taking_memory(&self) -> bool {
-        self.memory.last.is_some_and(|last| last.aim != Aim::Grow)
-    }
-
-    /// Until when something is left alone that had no effect.
-    pub(crate) fn lasts(&self, now: Moment) -> Option<Moment> {
-        self.rests().filter_map(|rest| rest.lasts(now)).max()
+        self.memory.last.is_some_and(|last| match last.aim {
+            Aim::Grow => false,
+            Aim::Shrink => !last.failed,
+            Aim::CallOff => true,
+        })
     }
 
     /// When a rest ends by itself.
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = Moment> {
-        self.rests().filter_map(Rest::ends)
-    }
-
-    fn rests(&self) -> impl Iterator<Item = &Rest> {
-        [&self.cpu, &self.memory].into_iter().flat_map(|axis| [&axis.grow, &axis.shrink])
+        [&self.cpu, &self.memory]
+            .into_iter()
+            .flat_map(|axis| [&axis.grow, &axis.shrink])
+            .filter_map(Rest::ends)
     }
 
     const fn axis_mut(&mut self, resize: Resize) -> &mut Trial {
@@ -212,7 +210,7 @@ mod tests {
         trials.sent(Aim::Grow, plug);
         trials.answered(plug);
         trials.see(START, has(1, 1), &mut jitter);
-        assert!(trials.lasts(START).is_some());
+        assert!(!trials.rest(Aim::Grow, plug).is_over(START));
         assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "the other axis goes on");
     }
 

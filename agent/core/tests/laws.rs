@@ -272,7 +272,6 @@ fn booked(world: &World, index: usize) -> Resources {
     books.vms.iter().find(|booked| booked.name == vm(index)).unwrap().reserved
 }
 
-/// Every VM has what its agent would have, by the truth, and the books say the same.
 /// Goal, use, books and truth of each VM.
 fn standings(world: &World) -> String {
     let of = |index| {
@@ -285,10 +284,14 @@ fn standings(world: &World) -> String {
     (0..VMS).map(of).collect::<Vec<_>>().join("\n")
 }
 
+/// Every VM has what its agent would have, by the truth, and the books say the same.
 fn at_goal(world: &World) -> bool {
     (0..VMS).all(|index| {
-        let goal = world.status(&vm(index)).and_then(|status| status.goal);
+        let Some(status) = world.status(&vm(index)) else { return false };
         let has = uses(world, index);
-        goal == Some(has) && booked(world, index) == world.has(&vm(index))
+        // Where vCPUs can be taken out, none stays that is not used.
+        let plugged = status.seen.map(|seen| seen.plugged);
+        let none_idle = !script::removes(index) || plugged == Some(has.cpu);
+        status.goal == Some(has) && none_idle && booked(world, index) == world.has(&vm(index))
     })
 }

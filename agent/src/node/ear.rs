@@ -3,9 +3,10 @@
 //! It listens once the VM has a file, and tries again until it can. A VM without one has no
 //! session, so no memory is taken from it; it still grows.
 
-use super::{Shared, Told, lock};
+use super::{Shared, Standing, Told, lock};
 use crate::callback::{self, Calls};
 use crate::ports::NoPort;
+use crate::runner::seed;
 use std::io;
 use std::net;
 use std::sync::Arc;
@@ -66,9 +67,10 @@ impl Ear {
         &self,
         mut told: watch::Receiver<Told<A>>,
     ) -> Option<net::TcpListener> {
-        told.wait_for(|told| told.file.is_some()).await.ok()?;
         let mut failures = 0;
         loop {
+            // One that is no longer managed needs no port that another could have.
+            told.wait_for(|told| told.standing == Standing::Managed).await.ok()?;
             match self.listen() {
                 Ok(listener) => {
                     info!(vm = %self.vm, "its informant can call back");
@@ -81,7 +83,7 @@ impl Ear {
                 Err(_) => {}
             }
             failures += 1;
-            tokio::time::sleep(backoff::wait(failures, u64::from(std::process::id()))).await;
+            tokio::time::sleep(backoff::wait(failures, seed())).await;
         }
     }
 }

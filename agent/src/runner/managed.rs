@@ -125,7 +125,7 @@ impl Managed {
             plan = self.scaler.plan(now);
         }
         self.answer_held();
-        if self.scaler.let_go() || self.leave_by.is_some_and(|by| now >= by) {
+        if self.scaler.let_go(now) || self.leave_by.is_some_and(|by| now >= by) {
             return Progress::Left;
         }
         let wake = [plan.wake_at, self.leave_by].into_iter().flatten().min();

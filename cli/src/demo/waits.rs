@@ -17,7 +17,7 @@ pub(crate) fn waits(waiting: &Waiting) -> String {
         Waiting::Refused { .. } => "its guest, which refused".to_owned(),
         Waiting::Consent => "consent".to_owned(),
         Waiting::Hypervisor => "the hypervisor".to_owned(),
-        Waiting::HypervisorRefused { .. } => "its hypervisor, which refused".to_owned(),
+        Waiting::NoEffect { .. } => "another try: no effect".to_owned(),
         Waiting::HypervisorLost => "a lost hypervisor".to_owned(),
         Waiting::Unplug { left } => format!("{left} to come back"),
         Waiting::StuckUnplug { left } => format!("{left}, stuck"),

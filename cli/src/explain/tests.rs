@@ -147,7 +147,7 @@ fn every_wait_has_a_sentence() {
         Waiting::Refused { until: START },
         Waiting::Consent,
         Waiting::Hypervisor,
-        Waiting::HypervisorRefused { until: START },
+        Waiting::NoEffect { until: START },
         Waiting::HypervisorLost,
         Waiting::Unplug { left },
         Waiting::StuckUnplug { left },
@@ -172,7 +172,7 @@ fn every_wait_has_a_sentence() {
         refused, asks at 10:00:05Z: The guest refused to have less, which is normal; it is asked again at 2026-11-21T10:00:05Z.
         consent: It waits for the guest's consent to have less.
         hypervisor: It waits for the hypervisor, which was told the new size and has not got there.
-        resize refused, asks at 10:00:05Z: The hypervisor refused a resize; its words are in the host's log. It is asked again at 2026-11-21T10:00:05Z.
+        no effect, tries at 10:00:05Z: A resize had no effect: the hypervisor refused it, and its words are in the host's log, or the guest did not follow. It is tried again at 2026-11-21T10:00:05Z.
         hypervisor lost: Nothing moves: the hypervisor does not answer on its monitor.
         unplug, 64MiB left: The guest is giving memory back: 64MiB are left to give.
         unplug stuck, 64MiB left: The guest agreed to give memory back and does not: 64MiB are left, and stay in the books.

@@ -40,9 +40,9 @@ pub fn waiting(waiting: &Waiting) -> String {
             "It waits for the hypervisor, which was told the new size and has not got there."
                 .to_owned()
         }
-        Waiting::HypervisorRefused { until } => format!(
-            "The hypervisor refused a resize; its words are in the host's log. It is asked again \
-             at {}.",
+        Waiting::NoEffect { until } => format!(
+            "A resize had no effect: the hypervisor refused it, and its words are in the host's log, \
+             or the guest did not follow. It is tried again at {}.",
             instant(*until)
         ),
         Waiting::HypervisorLost => {
@@ -89,8 +89,8 @@ pub fn brief(waiting: &Waiting) -> String {
         Waiting::Refused { until } => format!("refused, asks at {}", clock(*until)),
         Waiting::Consent => "consent".to_owned(),
         Waiting::Hypervisor => "hypervisor".to_owned(),
-        Waiting::HypervisorRefused { until } => {
-            format!("resize refused, asks at {}", clock(*until))
+        Waiting::NoEffect { until } => {
+            format!("no effect, tries at {}", clock(*until))
         }
         Waiting::HypervisorLost => "hypervisor lost".to_owned(),
         Waiting::Unplug { left } => format!("unplug, {left} left"),

@@ -5,6 +5,7 @@ use std::fmt;
 use thiserror::Error;
 use windlass_protocol::AgentId;
 use windlass_protocol::version::{InformantVersion, Versions};
+use windlass_protocol::words::defused;
 
 /// A request that was not carried out. A stale or declined one is not refused: that is an
 /// answer.
@@ -120,13 +121,7 @@ impl fmt::Display for Cause {
 impl Shortened {
     /// Shortens `text`.
     pub fn new(text: &str) -> Self {
-        const LIMIT: usize = 60;
-        let defused = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-        let mut short: String = text.chars().take(LIMIT).map(defused).collect();
-        if text.chars().nth(LIMIT).is_some() {
-            short.push('…');
-        }
-        Self(short)
+        Self(defused(text, 60))
     }
 }
 

@@ -38,6 +38,8 @@ type Answer = (u16, &'static str, Vec<u8>);
 /// A request that was not carried out.
 #[derive(Debug)]
 enum Problem {
+    /// The guest's machine is not prepared for another agent yet.
+    Unready,
     Slow,
     TooLarge,
     Cut,
@@ -110,7 +112,7 @@ async fn register(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
         Registration::Done(answer) => Some(Ok(answer.encode())),
         Registration::Refused(refusal) => Some(Err(refusal.into())),
     });
-    done.await.unwrap_or(Err(Problem::Slow))
+    done.await.unwrap_or(Err(Problem::Unready))
 }
 
 fn health_check(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
@@ -190,6 +192,10 @@ fn plain(status: u16, text: &str) -> Answer {
 impl Problem {
     fn answer(&self) -> Answer {
         match self {
+            Self::Unready => {
+                let limit = REGISTERING.as_secs();
+                plain(503, &format!("registration: the guest was not ready within {limit}s"))
+            }
             Self::Slow => plain(408, &format!("body: was not there within {}s", BODY.as_secs())),
             Self::TooLarge => plain(413, &format!("body: is larger than {LARGEST} bytes")),
             Self::Cut => plain(400, "body: ended before its end"),

@@ -11,6 +11,7 @@
 use crate::host::Eye;
 use crate::view::resources;
 use crate::{Setting, View};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -32,6 +33,8 @@ pub struct Sample {
     pub books: Option<(HostStatus, HostStatus)>,
     /// Each guest, by name, as QEMU and itself see it.
     pub guests: Vec<(String, Option<Outside>, Option<Inside>)>,
+    /// VMs that were in the books before.
+    pub known: BTreeSet<String>,
 }
 
 /// Looks all the time, and keeps what was broken.
@@ -45,6 +48,8 @@ pub struct Watch {
 pub struct Seen {
     /// Samples in which every peer answered.
     pub whole: u64,
+    /// Samples in which somebody who is there did not.
+    pub partial: u64,
     /// Laws that were broken.
     pub breaches: Vec<String>,
 }
@@ -60,10 +65,14 @@ impl Sample {
         for (name, outside, inside) in &self.guests {
             let has = self.has(*outside, inside.as_ref());
             sum = sum.saturating_add(has);
-            if let Some(booked) = self.booked(name)
-                && !booked.covers(has)
-            {
-                breaches.push(format!("{name} has {has}, the books say {booked}"));
+            match self.booked(name) {
+                Some(booked) if !booked.covers(has) => {
+                    breaches.push(format!("{name} has {has}, the books say {booked}"));
+                }
+                None if self.books.is_some() && self.known.contains(name) && outside.is_some() => {
+                    breaches.push(format!("{name} has {has}, and is in no books"));
+                }
+                Some(_) | None => {}
             }
             let killed = inside
                 .as_ref()
@@ -147,12 +156,13 @@ impl Watch {
 async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
     let start = Instant::now();
     let mut before = host.look().await;
+    let mut known = BTreeSet::new();
     loop {
         let mut looks = JoinSet::new();
         for guest in &guests {
             looks.spawn(look(Arc::clone(guest)));
         }
-        let guests = looks.join_all().await;
+        let looked = looks.join_all().await;
         let after = host.look().await;
         let books = match (before, &after) {
             (Some((life, before)), Some((same, after))) if life == *same => {
@@ -160,12 +170,22 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
             }
             (Some(_) | None, _) => None,
         };
-        let answered = books.is_some()
-            && guests.iter().all(|(_, outside, inside)| outside.is_some() && inside.is_some());
-        let breaches = Sample { setting, books, guests }.breaches();
+        let answered = |(guest, outside, inside): &Look| {
+            guest.resident().is_none() || outside.is_some() && inside.is_some()
+        };
+        let whole = books.is_some() && looked.iter().all(answered);
+        let guests = looked
+            .into_iter()
+            .map(|(guest, outside, inside)| (guest.name().to_owned(), outside, inside))
+            .collect();
+        let booked = books.iter().flat_map(|(before, _)| &before.node.vms);
+        let names: Vec<String> = booked.map(|booked| booked.name.name.clone()).collect();
+        let breaches = Sample { setting, books, guests, known: known.clone() }.breaches();
+        known.extend(names);
         {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.whole += u64::from(answered);
+            seen.whole += u64::from(whole);
+            seen.partial += u64::from(!whole);
             let at = start.elapsed().as_secs_f64();
             let free = MOST.saturating_sub(seen.breaches.len());
             let told = breaches.into_iter().map(|breach| format!("{at:.1} s: {breach}"));
@@ -176,9 +196,12 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
     }
 }
 
-async fn look(guest: Arc<Guest>) -> (String, Option<Outside>, Option<Inside>) {
+/// A guest, and what QEMU and itself said of it.
+type Look = (Arc<Guest>, Option<Outside>, Option<Inside>);
+
+async fn look(guest: Arc<Guest>) -> Look {
     let view = view(&guest, None).await;
-    (guest.name().to_owned(), view.outside, view.inside)
+    (guest, view.outside, view.inside)
 }
 
 /// A look at one guest, beside what the host says of it.
@@ -207,6 +230,17 @@ mod tests {
     fn a_vm_beyond_both_books_is_found() {
         let breaches = sample(1, 2, 1).breaches();
         assert_eq!(breaches, ["a has 2 vCPU / 512MiB, the books say 1 vCPU / 256MiB"]);
+    }
+
+    #[test]
+    fn a_vm_that_left_the_books_and_is_there_is_found() {
+        let mut sample = sample(2, 2, 2);
+        let (before, after) = sample.books.as_mut().unwrap();
+        before.node.vms.clear();
+        after.node.vms.clear();
+        assert_eq!(sample.breaches(), Vec::<String>::new(), "it was never in them");
+        sample.known.insert("a".to_owned());
+        assert_eq!(sample.breaches(), ["a has 2 vCPU / 512MiB, and is in no books"]);
     }
 
     #[test]
@@ -269,6 +303,7 @@ mod tests {
             setting: Setting { room: 3, trust: true },
             books: Some((state(before), state(after))),
             guests: vec![("a".to_owned(), Some(outside), Some(inside))],
+            known: BTreeSet::new(),
         }
     }
 

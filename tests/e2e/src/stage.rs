@@ -9,9 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_lab::proxy::Proxy;
 use windlass_lab::{Folder, Guest};
+use windlass_protocol::Waiting;
 
 /// How long a condition may take on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(180);
+
+/// Fewer samples in which all answered show nothing; a guest that boots, and a host that was
+/// killed, do not answer for a while.
+const LEAST: u64 = 10;
 
 /// How often a condition is looked at.
 const EVERY: Duration = Duration::from_millis(200);
@@ -142,6 +147,24 @@ impl Stage {
         }
     }
 
+    /// Asks the host until it says that a VM waits for something of this kind. Unlike
+    /// [`Stage::until`] it does not wait for a guest that is too busy to answer.
+    ///
+    /// # Errors
+    /// What the host said last.
+    pub async fn until_waits(&self, name: &str, kind: impl Fn(&Waiting) -> bool) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let state = self.host.state().await?;
+            let view = View::of(name, Some(&state), None, None);
+            if view.waits(&kind) {
+                return Ok(());
+            }
+            ensure!(start.elapsed() < LIMIT, "{name} does not wait for that: {view:#?}");
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
     /// Looks at a VM for so long, and fails as soon as it is not as it should stay.
     ///
     /// # Errors
@@ -173,7 +196,8 @@ impl Stage {
         let watch = self.watch.take().context("a stage is closed once")?;
         let seen = watch.stop().await;
         ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
-        ensure!(seen.whole > 0, "nothing was checked: no sample in which all answered");
+        let Seen { whole, partial, .. } = seen;
+        ensure!(whole >= LEAST, "all answered in {whole} samples, and not all in {partial}");
         let status = self.host.stop().await?;
         ensure!(status.success(), "the host ended with {status}\n{}", self.host.last_words());
         let log = self.host.log();

@@ -58,11 +58,6 @@ impl Vm {
         }
     }
 
-    /// One compute unit, whatever happens.
-    pub fn fixed(name: &'static str) -> Self {
-        Self { most: 1, most_cpus: 1, ..Self::named(name) }
-    }
-
     /// The guest.
     pub(crate) fn spec(&self) -> GuestSpec {
         let boot_mib = self.boot * UNIT_MIB;

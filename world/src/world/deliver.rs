@@ -170,6 +170,8 @@ impl World {
         let vm = self.vms.get_mut(name).filter(|vm| !vm.deaf)?;
         let (before, plugged) = (vm.guest.seen().memory, vm.guest.seen().plugged);
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
+        let lost = vm.guest.would_lose(resize);
+        let lost = (lost > 0).then(|| format!("takes out {lost} vCPUs that the guest uses"));
         let done = vm.guest.resize(resize);
         // What is plugged comes online by itself; what was parked before stays so.
         if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed)
@@ -189,6 +191,7 @@ impl World {
         let boot = vm.guest.boot;
         self.broken(Law::PermitBeforeGrowth, Some(name), unpermitted);
         self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
+        self.broken(Law::ConsentBeforeShrinkage, Some(name), lost.filter(|_| done.is_ok()));
         self.queue.arrange(now.after(MOVES_EVERY), name, Happening::MemoryMoves { boot });
         self.stir(name);
         Some(match done {

@@ -46,9 +46,9 @@ impl Scaler {
 
     /// What to tell the guest, and when, if it does not yet use what it may have.
     pub(super) fn news(&self, goal: Resources, can: &Capabilities) -> Option<(Moment, Resources)> {
-        // What a resize under way makes of its memory is not known yet; and an `/upscale` ends
-        // the consent that a shrink under way rests on.
-        if self.holding.is_memory_open() {
+        // What a resize under way makes of it is not known yet: a vCPU may be on its way out; and
+        // an `/upscale` ends the consent that a shrink under way rests on.
+        if self.holding.is_open() {
             return None;
         }
         let seen = self.holding.seen().filter(|_| self.session.is_active())?;

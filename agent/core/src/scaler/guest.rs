@@ -5,7 +5,7 @@
 
 use crate::rest::{Jitter, Rest};
 use std::time::Duration;
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
+use windlass_protocol::{MilliCpu, Moment, Resize, Resources, Seen};
 use windlass_scaling::Urgency;
 
 /// How long a consent may be acted on.
@@ -25,7 +25,9 @@ pub(crate) struct Guest {
     told_at: Option<Moment>,
     asking: Option<Asking>,
     consent: Option<Consent>,
-    refusal: Refusal,
+    /// vCPUs that it agreed to be content with, in this session and until it is given more.
+    content_with: Option<MilliCpu>,
+    refusals: Refusals,
     urgency: Option<(Urgency, Moment)>,
 }
 
@@ -42,12 +44,11 @@ struct Consent {
     until: Moment,
 }
 
-/// After a refusal the guest is not asked again for a while.
+/// After a refusal the guest is not asked again for a while, for what it refused.
 #[derive(Clone, Debug, PartialEq)]
-struct Refusal {
-    rest: Rest,
-    /// Whether giving back vCPUs was refused too, and not only memory.
-    cpu_too: bool,
+struct Refusals {
+    cpu: Rest,
+    memory: Rest,
 }
 
 // === impl Guest ===
@@ -70,6 +71,11 @@ impl Guest {
         self.consent.filter(|consent| now < consent.until).map(|consent| consent.size)
     }
 
+    /// vCPUs that the guest agreed to be content with, however long ago.
+    pub(super) fn content_with(&self) -> Option<MilliCpu> {
+        self.content_with
+    }
+
     /// Until when the guest agrees.
     pub(super) fn consent_ends(&self) -> Option<Moment> {
         self.consent.map(|consent| consent.until)
@@ -77,12 +83,12 @@ impl Guest {
 
     /// Until when the guest is not asked for memory.
     pub(super) fn memory_refused(&self, now: Moment) -> Option<Moment> {
-        self.refusal.rest.lasts(now)
+        self.refusals.memory.lasts(now)
     }
 
     /// Until when the guest is not asked for vCPUs.
     pub(super) fn cpu_refused(&self, now: Moment) -> Option<Moment> {
-        self.refusal.rest.lasts(now).filter(|_| self.refusal.cpu_too)
+        self.refusals.cpu.lasts(now)
     }
 
     /// What the guest called for, while that is fresh.
@@ -92,8 +98,10 @@ impl Guest {
 
     /// When something here ends by itself.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Moment> {
-        let refusal = self.refusal.rest.ends();
-        [self.consent_ends(), refusal, self.urgency.map(|(_, until)| until)].into_iter().flatten()
+        let Refusals { cpu, memory } = &self.refusals;
+        [self.consent_ends(), cpu.ends(), memory.ends(), self.urgency.map(|(_, until)| until)]
+            .into_iter()
+            .flatten()
     }
 
     pub(super) fn registered(&mut self, metrics_port: u16, seen: Option<Seen>) {
@@ -109,13 +117,19 @@ impl Guest {
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
-    pub(super) fn agreed(&mut self, now: Moment, target: Resources) -> MilliCpu {
+    pub(super) fn agreed(&mut self, now: Moment, target: Resources, has: Resources) -> MilliCpu {
         let asking = self.asking.take();
         let asked_at = asking.and_then(|asking| asking.at).unwrap_or(now);
         self.consent = Some(Consent { size: target, until: asked_at.after(CONSENT_LASTS) });
+        self.content_with = Some(target.cpu);
         self.told = Some(target);
         self.told_at = Some(now);
-        self.refusal.rest.succeeded();
+        if target.cpu < has.cpu {
+            self.refusals.cpu.succeeded();
+        }
+        if target.mem < has.mem {
+            self.refusals.memory.succeeded();
+        }
         asking.map_or(target.cpu, |asking| asking.cpu_floor.max(target.cpu))
     }
 
@@ -123,13 +137,15 @@ impl Guest {
         &mut self,
         now: Moment,
         target: Resources,
-        has_mem: Bytes,
+        has: Resources,
         jitter: &mut Jitter,
     ) {
         self.asking = None;
         self.consent = None;
-        self.refusal.rest.failed(now, jitter);
-        self.refusal.cpu_too = target.mem >= has_mem;
+        // Where both were asked for it is memory, which can run out; vCPUs are then asked for alone.
+        let refused =
+            if target.mem < has.mem { &mut self.refusals.memory } else { &mut self.refusals.cpu };
+        refused.failed(now, jitter);
     }
 
     pub(super) fn resize_sent(&mut self, resize: Resize) {
@@ -147,6 +163,7 @@ impl Guest {
 
     pub(super) fn upscale_sent(&mut self) {
         self.consent = None;
+        self.content_with = None;
     }
 
     pub(super) fn upscaled(&mut self, now: Moment, size: Resources) {
@@ -167,16 +184,18 @@ impl Guest {
     }
 
     pub(super) fn session_ended(&mut self) {
-        let mut refusal = std::mem::take(&mut self.refusal);
-        refusal.rest.lift();
-        *self = Self { metrics_port: self.metrics_port, refusal, ..Self::default() };
+        let mut refusals = std::mem::take(&mut self.refusals);
+        refusals.cpu.lift();
+        refusals.memory.lift();
+        *self = Self { metrics_port: self.metrics_port, refusals, ..Self::default() };
     }
 }
 
-// === impl Refusal ===
+// === impl Refusals ===
 
-impl Default for Refusal {
+impl Default for Refusals {
     fn default() -> Self {
-        Self { rest: Rest::new(FIRST_COOL_DOWN, LONGEST_COOL_DOWN), cpu_too: false }
+        let rest = Rest::new(FIRST_COOL_DOWN, LONGEST_COOL_DOWN);
+        Self { cpu: rest.clone(), memory: rest }
     }
 }

@@ -76,30 +76,36 @@ impl Scaler {
                 let rest = self.trials.rest(aim, resize).ends();
                 (rest.unwrap_or_default(), Action::Resize(resize))
             })
+            // What was lost is asked again; its line's own rest is enough.
+            .chain(self.settling(now).map(|resize| (Moment::default(), Action::Resize(resize))))
             .chain([look])
             .min_by_key(|(at, _)| *at)
     }
 
     /// What to ask the hypervisor for, the most important first.
-    fn resizes(&self, now: Moment, can: &Capabilities) -> [Option<(Aim, Resize)>; 6] {
+    pub(super) fn resizes(&self, now: Moment, can: &Capabilities) -> [Option<(Aim, Resize)>; 5] {
         let calls_off = self.calling_off(now).map(|resize| (Aim::CallOff, resize));
         if self.session.is_suspended() {
-            return [None; 6];
+            return [None; 5];
         }
         if self.info.mode == Mode::Observe {
             // Who begins to watch takes nothing more: what it began to take ends with the session.
             let ours = calls_off.filter(|_| self.trials.is_taking_memory());
-            return [ours, None, None, None, None, None];
+            return [ours, None, None, None, None];
         }
-        let Some(goal) = self.goal(now).map(|goal| goal.size) else { return [None; 6] };
+        let Some(goal) = self.goal(now).map(|goal| goal.size) else { return [None; 5] };
         let [memory, cpu] = self.growth(goal, can).map(|grow| Some((Aim::Grow, grow?)));
         let [less, fewer] = self.taking(now, goal, can).map(|take| Some((Aim::Shrink, take?)));
-        let settles = self.settling().map(|resize| (Aim::Grow, resize));
-        [memory, cpu, less, fewer, calls_off, settles]
+        [memory, cpu, less, fewer, calls_off]
     }
 
     /// Says the last size again where its answer was lost: that settles what happened.
-    fn settling(&self) -> Option<Resize> {
+    fn settling(&self, now: Moment) -> Option<Resize> {
+        let acts = self.info.mode == Mode::Act && !self.session.is_suspended();
+        // Before anything is known to be wanted, nothing was asked for.
+        if !acts || self.goal(now).is_none() {
+            return None;
+        }
         if self.holding.is_memory_open() {
             return self.holding.requested().map(Resize::Memory);
         }

@@ -4,11 +4,14 @@
 //! renewed while the guest is still giving memory back, and when it has ended the rest is
 //! called off, which is always possible because it asks for no more than the guest has.
 
-use super::Scaler;
+use super::{STALE_AFTER, Scaler};
 use crate::event::Order;
 use std::time::Duration;
-use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources, ShrinkCpu};
+use windlass_protocol::{Capabilities, MilliCpu, Mode, Moment, Resize, Resources, ShrinkCpu};
+use windlass_scaling::Sample;
 
+/// A report is on its way no longer than this.
+const REPORT_TIME: Duration = Duration::from_secs(2);
 /// A consent is renewed when it has this long to go.
 const RENEW_BEFORE: Duration = Duration::from_secs(4);
 
@@ -45,7 +48,7 @@ impl Scaler {
             let above = above.round_up(can.memory_step);
             next.mem = can.min.mem.saturating_add(above).min(has.mem);
         }
-        (next != has).then_some(next)
+        (next != has || self.needs_word(now, goal, can)).then_some(next)
     }
 
     /// When the guest is to be asked for its consent to `next`.
@@ -90,18 +93,40 @@ impl Scaler {
         less.then_some(Resize::Memory(next.mem))
     }
 
-    /// vCPUs that the guest has parked it has agreed to be without, however long ago.
+    /// vCPUs that the guest does not use, and has agreed to be without.
     fn removal(&self, now: Moment, goal: Resources, can: &Capabilities) -> Option<Resize> {
+        let left = self.removable(now, goal, can)?;
+        let agreed = self.guest.content_with().is_some_and(|agreed| agreed <= left);
+        agreed.then_some(Resize::Cpu(left))
+    }
+
+    /// vCPUs are idle, and nobody here has heard the guest agree to be without them: they were
+    /// parked for an earlier agent, or by somebody else.
+    fn needs_word(&self, now: Moment, goal: Resources, can: &Capabilities) -> bool {
+        let agreed = self.guest.content_with();
+        self.guest.cpu_refused(now).is_none()
+            && self
+                .removable(now, goal, can)
+                .is_some_and(|left| agreed.is_none_or(|agreed| agreed > left))
+    }
+
+    /// How many vCPUs would be left if those that the guest does not use were taken out; `None`
+    /// if none are to be.
+    fn removable(&self, now: Moment, goal: Resources, can: &Capabilities) -> Option<MilliCpu> {
         if self.is_held(now) || self.order == Order::Release(None) {
             return None;
         }
+        // A report that was under way when the guest was last spoken to says nothing of now.
+        let spoken = self.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
+        let fresh = |sample: &&Sample| now.since(sample.at) < STALE_AFTER && sample.at >= spoken;
+        self.sample.as_ref().filter(fresh)?.online?;
         let used = self.using().filter(|_| self.session.is_active())?.cpu;
         let left = used.max(goal.cpu).round_up(can.cpu_step);
         let removes = match can.shrink_cpu {
             ShrinkCpu::Removal => left < self.holding.plugged_high()?,
             ShrinkCpu::Parking => false,
         };
-        removes.then_some(Resize::Cpu(left))
+        removes.then_some(left)
     }
 
     /// Calls off a shrink of memory to which nobody agrees any more.

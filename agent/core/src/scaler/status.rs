@@ -45,10 +45,8 @@ impl Scaler {
         if self.info.mode == Mode::Act {
             self.waiting_to_grow(goal.size, has, can, &mut waiting);
             self.waiting_to_shrink(now, goal.size, has, &mut waiting);
-            if goal.size != has
-                && let Some(until) = self.trials.lasts(now)
-            {
-                waiting.push(Waiting::HypervisorRefused { until });
+            if let Some(until) = self.resting(now, goal.size, has, can) {
+                waiting.push(Waiting::NoEffect { until });
             }
         }
         if waiting.is_empty() {
@@ -56,6 +54,19 @@ impl Scaler {
             waiting.push(if moves { Waiting::Hypervisor } else { Waiting::AtGoal });
         }
         waiting
+    }
+
+    /// Until when nothing is asked of the hypervisor that should be, because it had no effect.
+    fn resting(
+        &self,
+        now: Moment,
+        goal: Resources,
+        has: Resources,
+        can: &Capabilities,
+    ) -> Option<Moment> {
+        let due = self.resizes(now, can).into_iter().flatten();
+        let kept = self.trials.memory_stays(now).filter(|_| goal.mem < has.mem);
+        due.filter_map(|(aim, resize)| self.trials.rest(aim, resize).lasts(now)).chain(kept).min()
     }
 
     /// Reasons that hold for the VM as a whole.

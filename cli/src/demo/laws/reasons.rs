@@ -5,6 +5,10 @@ use crate::demo::reasons::{self, SCRIPTED};
 
 /// Compares line by line, VM by VM.
 pub(crate) fn check(recording: &Recording) -> Verdict {
+    against(recording, SCRIPTED)
+}
+
+fn against(recording: &Recording, scripted: &str) -> Verdict {
     let mut verdict = Verdict::of(Check::ReasonsOfTheScript);
     let end = recording.ended();
     let given = reasons::of(recording);
@@ -17,9 +21,10 @@ pub(crate) fn check(recording: &Recording) -> Verdict {
                 .map(|line| line.trim().to_owned())
                 .collect()
         };
-        let (given, scripted) = (lines(&given), lines(SCRIPTED));
+        let (given, scripted) = (lines(&given), lines(scripted));
         for place in 0..given.len().max(scripted.len()) {
-            let line = |lines: &[String]| lines.get(place).map_or("none", String::as_str).to_owned();
+            let line =
+                |lines: &[String]| lines.get(place).map_or("none", String::as_str).to_owned();
             let (is, should) = (line(&given), line(&scripted));
             let wrong = (is != should)
                 .then(|| format!("reason {} is “{is}”, and should be “{should}”", place + 1));
@@ -37,6 +42,7 @@ mod tests {
     #[test]
     fn another_reason_is_found_and_so_is_one_too_few() {
         let mut recording = rehearsal::recording();
+        assert!(against(&recording, &reasons::of(&recording)).holds());
         assert!(!check(&recording).holds(), "the rehearsal is made up, its reasons too");
         for vm in &mut recording.vms {
             vm.decisions.clear();

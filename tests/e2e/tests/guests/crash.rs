@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 use std::time::Duration;
-use windlass_e2e::{Setting, Stage, Vm};
+use windlass_e2e::{Setting, Stage, View, Vm};
 use windlass_lab::proxy::Hold;
+use windlass_protocol::Waiting;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const SETTING: Setting = Setting { room: 4, trust: true };
@@ -22,6 +23,7 @@ async fn killed_while_the_answer_to_growth_is_on_its_way() -> Result<()> {
     crash(&mut stage).await?;
     assert_ne!(stage.guest("a").outside().await?, before, "QEMU did what it was told");
 
+    shares(&stage).await?;
     goes_on(&stage).await?;
     stage.close().await?;
     Ok(())
@@ -42,6 +44,7 @@ async fn killed_while_the_answer_to_shrinkage_is_on_its_way() -> Result<()> {
     assert_ne!(stage.guest("a").outside().await?, before, "QEMU did what it was told");
 
     stage.until("a", "one unit", |view| view.has(1)).await?;
+    stage.until("b", "three units, once they are free", |view| view.has(3)).await?;
     goes_on(&stage).await?;
     stage.close().await?;
     Ok(())
@@ -60,6 +63,7 @@ async fn killed_between_the_permit_and_the_hypervisor() -> Result<()> {
     crash(&mut stage).await?;
     assert_eq!(stage.guest("a").outside().await?, before, "QEMU never heard of it");
 
+    shares(&stage).await?;
     goes_on(&stage).await?;
     stage.close().await?;
     Ok(())
@@ -67,23 +71,35 @@ async fn killed_between_the_permit_and_the_hypervisor() -> Result<()> {
 
 /// Two VMs, of which one has a proxy before its monitor.
 async fn proxied() -> Result<Stage> {
-    let vms = [Vm { proxied: true, ..Vm::named("a") }, Vm::fixed("b")];
+    let vms = [Vm { proxied: true, ..Vm::named("a") }, Vm::named("b")];
     Stage::set(SETTING, &vms).await
 }
 
-/// Kills the host, loses what is on the wire, and starts it again.
+/// Kills the host, loses what is on the wire, and starts it again, when another VM wants all
+/// that it could be given.
 async fn crash(stage: &mut Stage) -> Result<()> {
+    stage.guest("b").cpu(4).await?;
     stage.host.kill()?;
     stage.proxy("a").hang_up();
     stage.host.start().await
 }
 
+/// Both want three units of four: both are short.
+async fn shares(stage: &Stage) -> Result<()> {
+    let short = |view: &View| view.waits(|waiting| matches!(waiting, Waiting::Room { .. }));
+    for name in ["a", "b"] {
+        stage.until(name, "less than it wants", short).await?;
+    }
+    Ok(())
+}
+
 /// Load takes the VM up to its maximum, and its end down to its minimum; the other one has
 /// what is left.
 async fn goes_on(stage: &Stage) -> Result<()> {
+    stage.guest("b").cpu(0).await?;
     stage.guest("a").cpu(4).await?;
-    stage.until("a", "three units after the crash", |view| view.has(3)).await?;
     stage.until("b", "its unit and its session", |view| view.has(1) && view.has_session()).await?;
+    stage.until("a", "three units after the crash", |view| view.has(3)).await?;
     stage.guest("a").cpu(0).await?;
     stage.until("a", "one unit after the crash", |view| view.has(1)).await?;
     Ok(())

@@ -1,0 +1,24 @@
+//! What somebody else said, made fit to be shown.
+
+/// At most so many characters, none of which moves a terminal's cursor; `…` where some are
+/// left out.
+pub fn defused(text: &str, most: usize) -> String {
+    let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut short: String = text.chars().take(most).map(harmless).collect();
+    if text.chars().nth(most).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_short_and_harmless_stays_as_it_is() {
+        assert_eq!(defused("grün", 4), "grün");
+        assert_eq!(defused("x\u{1b}[2J\n", 9), "x\u{fffd}[2J\u{fffd}");
+        assert_eq!(defused("grüner", 4), "grün…");
+    }
+}
