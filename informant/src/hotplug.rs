@@ -48,13 +48,22 @@ pub fn change(tree: &Tree, change: &Change) -> io::Result<()> {
         Change::AddedIsMovable => {
             tree.write(&format!("{MEMORY}/auto_online_blocks"), "online_movable")
         }
-        Change::OnlineMemory(block) => {
-            tree.write(&format!("{MEMORY}/memory{block}/state"), "online_movable")
-        }
+        Change::OnlineMemory(block) => online(tree, *block),
         Change::OnlineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "1"),
         Change::OfflineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "0"),
         Change::Remember(parked) => tree.replace(PARKED, &list(parked)),
     }
+}
+
+/// The kernel may have been quicker, by the policy that was set, and the block may be gone
+/// again: then there is nothing left to do.
+fn online(tree: &Tree, block: u32) -> io::Result<()> {
+    let path = format!("{MEMORY}/memory{block}/state");
+    tree.write(&path, "online_movable").or_else(|refused| match tree.read(&path) {
+        Ok(state) if state.trim() == "online" => Ok(()),
+        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) | Err(_) => Err(refused),
+    })
 }
 
 /// What an earlier informant parked since the guest booted.
@@ -72,4 +81,55 @@ pub fn remembered(tree: &Tree) -> io::Result<BTreeSet<u32>> {
 fn list(numbers: &BTreeSet<u32>) -> String {
     let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
     numbers.join(",") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A directory that looks like the machine's `sys`, and goes with this value.
+    struct Sys(PathBuf);
+
+    impl Sys {
+        fn of(test: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("hotplug-{test}-{}", std::process::id()));
+            std::fs::create_dir_all(root.join(MEMORY)).unwrap();
+            Self(root)
+        }
+
+        fn tree(&self) -> Tree {
+            Tree::new(Some(&self.0))
+        }
+    }
+
+    impl Drop for Sys {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn an_offline_block_is_brought_online_movable() {
+        let sys = Sys::of("offline");
+        std::fs::create_dir_all(sys.0.join(MEMORY).join("memory9")).unwrap();
+        let state = sys.0.join(MEMORY).join("memory9/state");
+        std::fs::write(&state, "offline\n").unwrap();
+        change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+        assert_eq!(std::fs::read_to_string(state).unwrap(), "online_movable");
+    }
+
+    #[test]
+    fn a_block_that_is_gone_again_needs_nothing() {
+        let sys = Sys::of("gone");
+        change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+    }
+
+    #[test]
+    fn a_refusal_of_the_kernel_is_an_error() {
+        let sys = Sys::of("refused");
+        // A directory can be neither written nor read as a file.
+        std::fs::create_dir_all(sys.0.join(MEMORY).join("memory9/state")).unwrap();
+        change(&sys.tree(), &Change::OnlineMemory(9)).unwrap_err();
+    }
 }
