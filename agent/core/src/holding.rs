@@ -106,6 +106,11 @@ impl Holding {
         self.plugging.high.unwrap_or(MilliCpu::ZERO)
     }
 
+    /// The number of vCPUs that was last asked for, if its effect was not seen.
+    pub(crate) fn last_plugging(&self) -> Option<MilliCpu> {
+        self.plugging.high.and(self.plugging.last)
+    }
+
     /// Whether the hypervisor's figures still move.
     pub(crate) fn is_moving(&self) -> bool {
         self.is_open() || self.seen().is_some_and(|seen| seen.memory.requested != seen.memory.size)

@@ -109,8 +109,9 @@ impl Scaler {
         if self.holding.is_memory_open() {
             return self.holding.requested().map(Resize::Memory);
         }
-        let plugged = self.holding.is_plugging_open().then(|| self.holding.plugged_high())??;
-        Some(Resize::Cpu(plugged))
+        // Neither a vCPU that was taken out and counts no more, nor one that is in use.
+        let last = self.holding.last_plugging()?;
+        Some(Resize::Cpu(last.max(self.holding.usable()?)))
     }
 
     fn for_informant(&self, now: Moment) -> Option<(Moment, Action)> {
