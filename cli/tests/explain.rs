@@ -53,6 +53,7 @@ fn what_it_waits_for_is_explained_while_it_waits() {
 /// Looks at the end of each step.
 fn played(mut look: impl FnMut(&str, &World)) -> World {
     let mut world = World::new(Setup {
+        nodes: 1,
         room: SCRIPT.room,
         unit: ComputeUnit::try_from(SCRIPT.unit).unwrap(),
         trust_guest_parking: true,

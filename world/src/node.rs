@@ -1,4 +1,4 @@
-//! The node: its books, and the host that tells them what its hypervisors have.
+//! A node: its books, and the host that tells them what its hypervisors have.
 
 use crate::laws::{self, Law};
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use windlass_plugin_core::{Books, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
 
-/// The node of a world.
+/// One node of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     books: Books,

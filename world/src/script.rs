@@ -80,7 +80,8 @@ pub fn info(index: usize) -> VmInfo {
 /// A node of `room` compute units with this many VMs, each started with one.
 pub fn world(vms: usize, room: u64, trust_guest_parking: bool, seed: u64) -> World {
     let unit = ComputeUnit::try_from(UNIT).expect("it has both axes");
-    let mut world = World::new(Setup { room: units(room), unit, trust_guest_parking, seed });
+    let mut world =
+        World::new(Setup { nodes: 1, room: units(room), unit, trust_guest_parking, seed });
     for index in 0..vms {
         let addable = UNIT.mem.saturating_mul(MOST_UNITS - 1);
         let max_vcpus = u32::try_from(MOST_UNITS).unwrap_or(u32::MAX);
@@ -111,7 +112,7 @@ pub fn play(world: &mut World, step: Move) {
             }
         }
         Move::AgentRestarts(index) => world.step(Step::AgentRestarts(vm(index))),
-        Move::HostRestarts => world.step(Step::HostRestarts),
+        Move::HostRestarts => world.step(Step::HostRestarts(0)),
         Move::InformantDies(index) => world.step(Step::InformantDies(vm(index))),
         Move::InformantStarts(index) => world.step(Step::InformantStarts(vm(index))),
         Move::Reboots(index) => world.step(Step::Reboots(vm(index))),
@@ -138,7 +139,7 @@ pub fn play(world: &mut World, step: Move) {
                 world.step(Step::Ordered(name, order));
             }
         }
-        Move::Room(count) => world.step(Step::Room(units(count))),
+        Move::Room(count) => world.step(Step::Room(0, units(count))),
     }
 }
 

@@ -30,7 +30,9 @@ const MOST_PLANS: usize = 64;
 /// What a world is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// What the node may promise.
+    /// How many nodes; at least one.
+    pub nodes: usize,
+    /// What each node may promise.
     pub room: Resources,
     /// The step that sizes move in.
     pub unit: ComputeUnit,
@@ -40,7 +42,7 @@ pub struct Setup {
     pub seed: u64,
 }
 
-/// Agents, informants, guests and a node, under one clock.
+/// Agents, informants, guests and nodes, under one clock.
 #[derive(Debug)]
 pub struct World {
     setup: Setup,
@@ -49,15 +51,19 @@ pub struct World {
     /// How unkind the network is.
     pub faults: Faults,
     pub(crate) queue: Queue,
-    pub(crate) node: Node,
+    pub(crate) nodes: Vec<Node>,
     pub(crate) vms: BTreeMap<VmName, Vm>,
     violations: Vec<Violation>,
     events: u64,
+    /// A line per event, while somebody listens.
+    story: Option<Vec<String>>,
 }
 
 /// One VM, with everything that belongs to it.
 #[derive(Debug)]
 pub(crate) struct Vm {
+    /// The number of its node.
+    pub(crate) node: usize,
     pub(crate) info: VmInfo,
     pub(crate) guest: Guest,
     pub(crate) agent: Option<Agent>,
@@ -86,7 +92,7 @@ pub(crate) struct Vm {
 // === impl World ===
 
 impl World {
-    /// An empty node.
+    /// Empty nodes.
     pub fn new(setup: Setup) -> Self {
         Self {
             setup,
@@ -94,17 +100,42 @@ impl World {
             chance: Chance::new(setup.seed),
             faults: Faults::default(),
             queue: Queue::default(),
-            node: Node::new(setup.room),
+            nodes: (0..setup.nodes.max(1)).map(|_| Node::new(setup.room)).collect(),
             vms: BTreeMap::new(),
             violations: Vec::new(),
             events: 0,
+            story: None,
         }
     }
 
-    /// A VM starts, with an informant in it and an agent for it.
+    /// From here on every event is told.
+    pub fn tell_story(&mut self) {
+        self.story.get_or_insert_default();
+    }
+
+    /// What happened since it is told: a line per event.
+    pub fn story(&self) -> &[String] {
+        self.story.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            let since = self.now.since(BEGINNING).as_millis();
+            story.push(format!("{:>7}.{:03} {}", since / 1000, since % 1000, line()));
+        }
+    }
+
+    /// A VM starts on the first node, with an informant in it and an agent for it.
     pub fn add(&mut self, info: VmInfo, spec: GuestSpec) {
+        self.add_on(0, info, spec);
+    }
+
+    /// A VM starts on this node; on the last one, if there are not so many.
+    pub fn add_on(&mut self, node: usize, info: VmInfo, spec: GuestSpec) {
+        let node = node.min(self.nodes.len() - 1);
         let name = info.name.clone();
         let vm = Vm {
+            node,
             most: info.bounds.max,
             info,
             guest: Guest::new(spec, self.now),
@@ -131,6 +162,7 @@ impl World {
         while let Some((at, vm, happening)) = self.queue.next(until) {
             self.now = at;
             self.events += 1;
+            self.tell(|| format!("{vm}: {happening:?}"));
             self.deliver(&vm, happening);
         }
         self.now = until;
@@ -206,19 +238,35 @@ impl World {
         Some(self.vms.get(vm)?.agent.as_ref()?.scaler.status(self.now))
     }
 
-    /// The books.
+    /// The books of the first node.
     pub fn books(&self) -> NodeStatus {
-        self.node.status(self.now)
+        self.books_of(0)
+    }
+
+    /// The books of a node; of the last one, if there are not so many.
+    pub fn books_of(&self, node: usize) -> NodeStatus {
+        self.nodes[node.min(self.nodes.len() - 1)].status(self.now)
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The number of a VM's node.
+    pub fn node_of(&self, vm: &VmName) -> Option<usize> {
+        Some(self.vms.get(vm)?.node)
     }
 
     /// Why the books gave a VM less than it asked for, lately.
     pub fn notes(&self, vm: &VmName) -> Vec<Note> {
-        self.node.notes(vm)
+        self.node_of(vm).map_or_else(Vec::new, |node| self.nodes[node].notes(vm))
     }
 
-    /// The state of the host, as it would be served.
+    /// The state of the first node's host, as it would be served.
     pub fn host(&self) -> HostStatus {
-        let scalers = self.vms.values().filter_map(|vm| vm.agent.as_ref());
+        let here = self.vms.values().filter(|vm| vm.node == 0);
+        let scalers = here.filter_map(|vm| vm.agent.as_ref());
         HostStatus {
             at: self.now,
             frozen: false,
@@ -240,6 +288,7 @@ impl World {
 
     pub(crate) fn broken(&mut self, law: Law, vm: Option<&VmName>, what: Option<String>) {
         if let Some(what) = what {
+            self.tell(|| format!("{law:?} is broken: {what}"));
             self.violations.push(Violation { law, at: self.now, vm: vm.cloned(), what });
         }
     }

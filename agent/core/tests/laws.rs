@@ -203,12 +203,12 @@ fn fail_static_without_a_hypervisor_nothing_moves_and_the_books_keep_it() {
 #[test]
 fn fail_static_without_the_books_nothing_grows_and_shrinking_goes_on() {
     let mut world = grown();
-    world.step(Step::Room(Resources::ZERO));
+    world.step(Step::Room(0, Resources::ZERO));
     world.step(Step::Load(vm(1), 3.0));
     world.step(Step::Load(vm(0), 0.0));
     assert!(world.run_until(KIND, |world| uses(world, 0) == units(1)), "it shrinks");
     assert_eq!(uses(&world, 1), units(1), "it does not grow");
-    world.step(Step::Room(units(ROOM)));
+    world.step(Step::Room(0, units(ROOM)));
     assert!(world.run_until(KIND, |world| uses(world, 1) == units(3)), "and then it does");
 }
 

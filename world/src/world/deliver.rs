@@ -128,7 +128,8 @@ impl World {
                 sample.map(|sample| Reply::Event(Event::Measured(sample)))
             }
             Action::AskPlugin(wanted) => {
-                let (permit, broken) = self.node.request(self.now, name, wanted);
+                let Some(node) = self.node_of(name) else { return };
+                let (permit, broken) = self.nodes[node].request(self.now, name, wanted);
                 if let Some((law, what)) = broken {
                     self.broken(law, Some(name), Some(what));
                 }
@@ -155,8 +156,8 @@ impl World {
 
     /// What the books hold for a VM: its largest maximum while they have not heard of it.
     fn booked(&self, name: &VmName) -> Resources {
-        let most = self.vms.get(name).map_or(Resources::ZERO, |vm| vm.most);
-        self.node.booked(self.now, name).unwrap_or(most)
+        let Some(vm) = self.vms.get(name) else { return Resources::ZERO };
+        self.nodes[vm.node].booked(self.now, name).unwrap_or(vm.most)
     }
 
     fn look(&mut self, name: &VmName) -> Option<Reply> {
@@ -170,7 +171,8 @@ impl World {
         let vm = self.vms.get_mut(name).filter(|vm| !vm.deaf)?;
         let (before, plugged) = (vm.guest.seen().memory, vm.guest.seen().plugged);
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
-        let lost = vm.guest.would_lose(resize);
+        // What a guest un-parked by itself, after it agreed, it may lose.
+        let lost = if vm.unruly { 0 } else { vm.guest.would_lose(resize) };
         let lost = (lost > 0).then(|| format!("takes out {lost} vCPUs that the guest uses"));
         let done = vm.guest.resize(resize);
         // What is plugged comes online by itself; what was parked before stays so.
@@ -237,7 +239,7 @@ impl World {
         let looked = matches!(reply, Reply::Event(Event::Seen(_)));
         agent.scaler.observe(now, reply.into_event());
         if let Some(upper) = agent.scaler.upper().filter(|_| looked) {
-            self.node.witness(&vm.info, upper);
+            self.nodes[vm.node].witness(&vm.info, upper);
         }
         self.pump_agent(name);
     }

@@ -20,8 +20,9 @@ pub enum Step {
     AgentRestarts(VmName),
     /// The agent ends at once.
     AgentDies(VmName),
-    /// The process that keeps the books is lost, with all agents; all start again.
-    HostRestarts,
+    /// The process that keeps the books of this node is lost, with all its agents; all start
+    /// again.
+    HostRestarts(usize),
     /// The informant ends at once.
     InformantDies(VmName),
     /// An informant starts.
@@ -42,8 +43,8 @@ pub enum Step {
     Told(VmInfo),
     /// A person gives an order.
     Ordered(VmName, Order),
-    /// The node may promise this much.
-    Room(Resources),
+    /// This node may promise this much.
+    Room(usize, Resources),
 }
 
 // === impl World ===
@@ -52,12 +53,13 @@ impl World {
     /// Does it, at this moment.
     pub fn step(&mut self, step: Step) {
         let now = self.now;
+        self.tell(|| format!("-- {step:?}"));
         match step {
             Step::Load(vm, load) => self.with(&vm, |vm| vm.guest.demand(now, load)),
             Step::Use(vm, used) => self.with(&vm, |vm| vm.guest.use_memory(used)),
             Step::AgentDies(vm) => self.with(&vm, |vm| vm.agent = None),
             Step::AgentRestarts(vm) => self.start_agent(&vm),
-            Step::HostRestarts => self.restart_host(),
+            Step::HostRestarts(node) => self.restart_host(node),
             Step::InformantDies(vm) => self.kill_informant(&vm),
             Step::InformantStarts(vm) => {
                 if self.vms.get(&vm).is_some_and(|vm| vm.informant.is_none()) {
@@ -66,8 +68,9 @@ impl World {
             }
             Step::Reboots(vm) => self.reboot(&vm),
             Step::Dies(vm) => {
-                self.vms.remove(&vm);
-                self.node.leave(&vm);
+                if let Some(gone) = self.vms.remove(&vm) {
+                    self.nodes[gone.node].leave(&vm);
+                }
                 self.queue.forget(&vm);
             }
             Step::Deaf(vm, deaf) => self.with(&vm, |vm| vm.deaf = deaf),
@@ -83,10 +86,14 @@ impl World {
                     vm.most = vm.most.max(info.bounds.max);
                     vm.info = info.clone();
                 });
-                self.tell(&name, Event::Told(info));
+                self.notify(&name, Event::Told(info));
             }
-            Step::Ordered(vm, order) => self.tell(&vm, Event::Ordered(order)),
-            Step::Room(room) => self.node.set_room(room),
+            Step::Ordered(vm, order) => self.notify(&vm, Event::Ordered(order)),
+            Step::Room(node, room) => {
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.set_room(room);
+                }
+            }
         }
     }
 
@@ -96,7 +103,7 @@ impl World {
         }
     }
 
-    pub(crate) fn tell(&mut self, name: &VmName, event: Event) {
+    pub(crate) fn notify(&mut self, name: &VmName, event: Event) {
         let now = self.now;
         if let Some(agent) = self.vms.get_mut(name).and_then(|vm| vm.agent.as_mut()) {
             agent.scaler.observe(now, event);
@@ -104,9 +111,11 @@ impl World {
         self.pump_agent(name);
     }
 
-    fn restart_host(&mut self) {
-        self.node.forget();
-        let names: Vec<_> = self.vms.keys().cloned().collect();
+    fn restart_host(&mut self, node: usize) {
+        let Some(lost) = self.nodes.get_mut(node) else { return };
+        lost.forget();
+        let here = self.vms.iter().filter(|(_, vm)| vm.node == node);
+        let names: Vec<_> = here.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.start_agent(&name);
         }
@@ -138,6 +147,6 @@ impl World {
         let up = now.after(BOOT);
         self.queue.arrange(up, name, Happening::InformantStarts { boot });
         self.queue.arrange(up, name, Happening::MemoryMoves { boot });
-        self.tell(name, Event::Reset);
+        self.notify(name, Event::Reset);
     }
 }
