@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench dist bugs setup
+.PHONY: help demo test check bench dist bugs sim setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,10 @@ dist: ## put release programs into dist/
 
 bugs: ## break each law on purpose, in a copy of the tree, and show that its test notices
 	dev/bugs $(BUGS)
+
+sim: ## play schedules of faults in virtual time, from seeds; SIM="--help" says how
+	cargo build --locked --release -p windlass-sim
+	dev/in-target release/windlass-sim $(SIM)
 
 setup: ## install or name what tests and demo need: QEMU, a guest kernel
 	dev/setup

@@ -44,7 +44,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 18] = [
+const MAY_LINK: [(&str, &[&str]); 19] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -76,6 +76,7 @@ const MAY_LINK: [(&str, &[&str]); 18] = [
         ],
     ),
     ("e2e", &["lab", "protocol"]),
+    ("sim", &["protocol", "agent-core", "world"]),
     ("repo", &["protocol", "windlass"]),
     ("bench", &["lab", "protocol"]),
 ];
