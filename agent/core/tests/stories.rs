@@ -272,6 +272,35 @@ fn a_frozen_vm_is_let_go_after_the_thaw() {
 }
 
 #[test]
+fn a_call_off_that_has_no_effect_is_tried_later_each_time() {
+    let mut story = Story::begin();
+    story.load(1.6);
+    story.go(8);
+    story.load(0.1);
+    story.gives_slowly = true;
+    story.go(2);
+    story.forget();
+    story.idle = true;
+    story.breaks = true;
+    story.restart();
+    story.go(12);
+    story.check(expect![[r#"
+        10.0s  another agent begins
+        10.0s    to the hypervisor: make it 2GiB yes
+        10.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        10.0s    to the informant: hello yes
+        10.3s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        10.9s    to the hypervisor: make it 2GiB yes
+        12.9s    to the hypervisor: make it 2GiB yes
+        15.3s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        16.6s    to the hypervisor: make it 2GiB yes
+        20.7s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        21.4s    to the hypervisor: make it 2GiB yes
+        22.0s  it has 2 vCPU / 2GiB, and waits: [Unplug { left: Bytes(1073741824) }, NoEffect { until: Moment(26831) }]
+    "#]]);
+}
+
+#[test]
 fn a_resize_without_an_answer_counts_until_it_is_seen() {
     let mut story = Story::begin();
     story.load(1.6);

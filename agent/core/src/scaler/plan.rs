@@ -94,7 +94,10 @@ impl Scaler {
             return [ours, None, None, None, None];
         }
         let Some(goal) = self.goal(now).map(|goal| goal.size) else { return [None; 5] };
-        let [memory, cpu] = self.growth(goal, can).map(|grow| Some((Aim::Grow, grow?)));
+        // To keep all that is there may be growth too: it is a call-off, and rests as one.
+        let keeps = calls_off.map(|(_, resize)| resize);
+        let growth = self.growth(goal, can).map(|grow| grow.filter(|_| grow != keeps));
+        let [memory, cpu] = growth.map(|grow| Some((Aim::Grow, grow?)));
         let [less, fewer] = self.taking(now, goal, can).map(|take| Some((Aim::Shrink, take?)));
         [memory, cpu, less, fewer, calls_off]
     }

@@ -32,6 +32,8 @@ pub(crate) struct Story {
     pub(crate) takes_back: bool,
     /// It takes its time to.
     pub(crate) gives_slowly: bool,
+    /// The hypervisor accepts every resize, and does nothing.
+    pub(crate) idle: bool,
     /// The informant answers every size with an error.
     pub(crate) breaks: bool,
     pub(crate) most_online: MilliCpu,
@@ -70,6 +72,7 @@ impl Story {
             guest: Answer::Yes,
             takes_back: false,
             gives_slowly: false,
+            idle: false,
             breaks: false,
             most_online: cu(4).cpu,
             info,
@@ -93,10 +96,14 @@ impl Story {
         }));
     }
 
-    pub(crate) fn restart_with_removal(&mut self) {
-        let scaler = Scaler::new(self.info.clone(), settings(), self.now);
-        self.scaler = scaler;
+    pub(crate) fn restart(&mut self) {
+        self.scaler = Scaler::new(self.info.clone(), settings(), self.now);
         self.tell("another agent begins");
+        self.attach(ShrinkCpu::Parking);
+    }
+
+    pub(crate) fn restart_with_removal(&mut self) {
+        self.restart();
         self.removal();
     }
 
@@ -193,7 +200,7 @@ impl Story {
         };
         self.say(Peer::Hypervisor, &words, answer);
         match resize {
-            _ if answer == Answer::No => {}
+            _ if answer == Answer::No || self.idle => {}
             Resize::Cpu(count) => self.seen.plugged = count,
             Resize::Memory(total) => {
                 let above = total.saturating_sub(self.seen.memory.boot);
