@@ -44,6 +44,9 @@ pub(crate) struct Guest {
     pub(crate) boot: u64,
     /// The guest does not give memory back, whatever it agreed to.
     pub(crate) stuck: bool,
+    /// The guest's kernel brings no vCPU online.
+    pub(crate) short_of_vcpus: bool,
+    pub(crate) driver: Driver,
     /// Demand for CPU, in runnable tasks.
     load: f64,
     averages: [f64; 3],
@@ -54,6 +57,20 @@ pub(crate) struct Guest {
     pub(crate) ooms: u64,
     /// The metrics lie or say nothing.
     pub(crate) muted: Option<Muted>,
+}
+
+/// What a hypervisor makes of a resize.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Driver {
+    /// Does it.
+    #[default]
+    Honest,
+    /// Refuses it.
+    Refuses,
+    /// Accepts it, and does nothing.
+    Idle,
+    /// Accepts it, and goes half of the way.
+    Half,
 }
 
 /// How metrics are missing.
@@ -81,6 +98,8 @@ impl Guest {
             size: Bytes::ZERO,
             boot: 1,
             stuck: false,
+            short_of_vcpus: false,
+            driver: Driver::Honest,
             load: 0.0,
             averages: [0.0; 3],
             averaged_at: now,
@@ -131,6 +150,12 @@ impl Guest {
 
     /// The hypervisor does as it is told, or says why not.
     pub(crate) fn resize(&mut self, resize: Resize) -> Result<(), &'static str> {
+        let resize = match self.driver {
+            Driver::Honest => resize,
+            Driver::Refuses => return Err("not today"),
+            Driver::Idle => return Ok(()),
+            Driver::Half => self.half(resize),
+        };
         match resize {
             Resize::Cpu(count) => {
                 let count = u32::try_from(count.cores_up()).unwrap_or(u32::MAX);
@@ -150,6 +175,23 @@ impl Guest {
             }
         }
         Ok(())
+    }
+
+    /// Half of the way to what was asked for, in the hypervisor's steps.
+    fn half(&self, resize: Resize) -> Resize {
+        match resize {
+            Resize::Cpu(count) => {
+                let (has, asked) = (u64::from(self.plugged), count.cores_up());
+                Resize::Cpu(MilliCpu::from_cores(has.midpoint(asked)))
+            }
+            Resize::Memory(total) => {
+                let has = self.spec.boot.saturating_add(self.requested);
+                let half = has.bytes().midpoint(total.bytes());
+                let above =
+                    Bytes::from_bytes(half).saturating_sub(self.spec.boot).round_down(BLOCK);
+                Resize::Memory(self.spec.boot.saturating_add(above))
+            }
+        }
     }
 
     pub(crate) fn is_moving(&self) -> bool {
@@ -223,6 +265,7 @@ impl Guest {
     /// The kernel does as the informant says.
     pub(crate) fn change(&mut self, change: &Change) -> bool {
         match change {
+            Change::OnlineCpu(_) if self.short_of_vcpus => false,
             Change::OnlineCpu(cpu) if *cpu < self.plugged => {
                 self.online.insert(*cpu);
                 true

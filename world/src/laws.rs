@@ -102,6 +102,17 @@ pub(crate) fn shrinkage(
     (asked < has && !agreed).then(|| format!("takes {has} down to {asked}, consents {consents:?}"))
 }
 
+/// An agent that asks for more resizes than this in a minute has run away: figures are read once
+/// a second.
+const MOST_RESIZES: usize = 120;
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// Whether an agent runs away, when it asks for a resize.
+pub(crate) fn hurry(resized: &[Moment]) -> Option<String> {
+    (resized.len() > MOST_RESIZES)
+        .then(|| format!("asks for {} resizes in a minute", resized.len()))
+}
+
 /// Law 4, when the guest is told what it has.
 pub(crate) fn told(most_seen: Bytes, told: Bytes) -> Option<String> {
     (told > most_seen).then(|| format!("told of {told}, there is {most_seen}"))

@@ -3,7 +3,7 @@
 //! A property test draws a list of [`Move`]s, a world carries them out, and a failing list is
 //! shrunk to the few that matter.
 
-use crate::world::Muted;
+use crate::world::{Driver, Muted};
 use crate::{Faults, GuestSpec, Setup, Step, World};
 use std::time::Duration;
 use windlass_agent_core::Order;
@@ -151,6 +151,8 @@ pub fn be_kind(world: &mut World) {
     for name in names {
         world.step(Step::Deaf(name.clone(), false));
         world.step(Step::Stuck(name.clone(), false));
+        world.step(Step::ShortOfVcpus(name.clone(), false));
+        world.step(Step::Driver(name.clone(), Driver::Honest));
         world.step(Step::Mute(name.clone(), None));
         world.step(Step::InformantStarts(name));
     }

@@ -19,7 +19,7 @@ use windlass_protocol::{
     Bytes, ComputeUnit, Decision, MilliCpu, Moment, Resources, VmInfo, VmName,
 };
 
-pub use crate::guest::Muted;
+pub use crate::guest::{Driver, Muted};
 pub use steps::Step;
 
 /// When worlds begin: 2026-01-01T00:00:00Z.
@@ -78,6 +78,10 @@ pub(crate) struct Vm {
     pub(crate) consents: Vec<Consent>,
     /// What was in use when it last agreed to less: more than that is the guest's doing.
     pub(crate) used_then: Bytes,
+    /// When resizes were asked for in the last minute.
+    pub(crate) resized: Vec<Moment>,
+    /// The boot in which memory is moved step by step.
+    pub(crate) moves_in: Option<u64>,
     /// Un-parked by itself, so law 1 is the guest's matter until it is under again.
     pub(crate) unruly: bool,
     /// The run of the agent that the monitor serves.
@@ -145,6 +149,8 @@ impl World {
             allowed: None,
             consents: Vec::new(),
             used_then: Bytes::ZERO,
+            resized: Vec::new(),
+            moves_in: None,
             unruly: false,
             connected: 0,
             deaf: false,

@@ -3,12 +3,12 @@
 use crate::schedule::{Act, Kind, Schedule, Turn};
 use std::time::Duration;
 use windlass_agent_core::Order;
-use windlass_protocol::Bytes;
+use windlass_protocol::{Bytes, Mode};
 use windlass_world::script::{MOST_UNITS, info, units, vm};
-use windlass_world::world::Muted;
+use windlass_world::world::{Driver, Muted};
 use windlass_world::{Chance, Faults, Step};
 
-const FAULTS: [Kind; 9] = [
+const FAULTS: [Kind; 12] = [
     Kind::Network,
     Kind::Agent,
     Kind::Host,
@@ -18,6 +18,9 @@ const FAULTS: [Kind; 9] = [
     Kind::Stuck,
     Kind::Figures,
     Kind::Unparks,
+    Kind::Online,
+    Kind::Driver,
+    Kind::Arrivals,
 ];
 /// At least so many kinds of fault in each.
 const LEAST_KINDS: usize = 3;
@@ -27,7 +30,8 @@ const LONG: Duration = Duration::from_secs(605);
 
 /// The schedule of this seed.
 pub fn draw(seed: u64) -> Schedule {
-    let mut draw = Draw { chance: Chance::new(seed ^ 0x5EED), nodes: 0, vms: 0, kinds: Vec::new() };
+    let chance = Chance::new(seed ^ 0x5EED);
+    let mut draw = Draw { chance, nodes: 0, vms: 0, room: 0, kinds: Vec::new() };
     draw.nodes = 2 + draw.index(2);
     draw.vms = draw.nodes * 2 + draw.index(3);
     let trust = draw.chance.happens(50);
@@ -35,6 +39,7 @@ pub fn draw(seed: u64) -> Schedule {
     let per_node = draw.vms.div_ceil(draw.nodes) as u64;
     // Less than all could want, and more than all have at first.
     let room = per_node + 1 + draw.chance.below(per_node * (MOST_UNITS - 1));
+    draw.room = room;
     let length = if seed.is_multiple_of(10) { LONG } else { LENGTH };
     let mut turns = Vec::new();
     let mut now = Duration::ZERO;
@@ -50,6 +55,7 @@ struct Draw {
     chance: Chance,
     nodes: usize,
     vms: usize,
+    room: u64,
     kinds: Vec<Kind>,
 }
 
@@ -97,23 +103,35 @@ impl Draw {
 
     fn people(&mut self) -> Act {
         let index = self.index(self.vms);
-        Act::Step(match self.chance.below(6) {
+        Act::Step(match self.chance.below(8) {
             0 => Step::Ordered(vm(index), Order::Freeze),
             1 | 2 => Step::Ordered(vm(index), Order::Follow),
+            3 => {
+                let room = units(1 + self.chance.below(self.room * 3 / 2));
+                Step::Room(self.index(self.nodes), room)
+            }
             _ => {
                 let mut info = info(index);
                 info.bounds.max = units(1 + self.chance.below(MOST_UNITS));
                 info.priority = i32::try_from(self.chance.below(3)).unwrap_or(0);
+                if self.chance.happens(15) {
+                    info.mode = Mode::Observe;
+                }
                 Step::Told(info)
             }
         })
     }
 
     fn fault(&mut self, kind: Kind) -> Act {
-        let vm = vm(self.index(self.vms));
+        let index = self.index(self.vms);
+        let vm = vm(index);
         let again = self.chance.happens(60);
         Act::Step(match kind {
             Kind::Life | Kind::People => return self.life(),
+            Kind::Arrivals if again => return Act::Appears(index),
+            Kind::Arrivals => Step::Dies(vm),
+            Kind::Online => Step::ShortOfVcpus(vm, !again),
+            Kind::Driver => Step::Driver(vm, self.driver()),
             Kind::Network => return Act::Network(self.network()),
             Kind::Agent => Step::AgentRestarts(vm),
             Kind::Host => Step::HostRestarts(self.index(self.nodes)),
@@ -131,11 +149,22 @@ impl Draw {
         if self.chance.happens(40) {
             return Faults::default();
         }
+        // Now and then a way is cut altogether.
+        let (no_way, no_way_back) = (self.chance.happens(10), self.chance.happens(10));
         Faults {
-            lose_request: self.chance.below(40),
-            lose_answer: self.chance.below(40),
+            lose_request: if no_way { 100 } else { self.chance.below(40) },
+            lose_answer: if no_way_back { 100 } else { self.chance.below(40) },
             repeat: self.chance.below(30),
             delay: Duration::from_millis(self.chance.below(1_500)),
+        }
+    }
+
+    fn driver(&mut self) -> Driver {
+        match self.chance.below(6) {
+            0 => Driver::Refuses,
+            1 => Driver::Idle,
+            2 => Driver::Half,
+            _ => Driver::Honest,
         }
     }
 

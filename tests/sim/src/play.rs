@@ -45,6 +45,8 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
             Act::Step(Step::Use(vm, used)) if !world.fits(vm, *used) => {}
             Act::Step(step) => world.step(step.clone()),
             Act::Network(faults) => world.faults = *faults,
+            Act::Appears(index) if world.node_of(&script::vm(*index)).is_some() => {}
+            Act::Appears(index) => add(schedule, &mut world, *index),
         }
         most_arranged = most_arranged.max(world.arranged());
         if !world.violations().is_empty() {
@@ -79,6 +81,10 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     script::be_kind(world);
     for node in 0..schedule.nodes {
         world.step(Step::Room(node, units(schedule.vms as u64 * MOST_UNITS)));
+    }
+    // Whatever people said of VMs is taken back.
+    for index in 0..schedule.vms {
+        world.step(Step::Told(info(index)));
     }
     // A guest that has no use for what it holds: else it may refuse to give it up for ever.
     let names: Vec<_> = world.names().cloned().collect();
@@ -127,16 +133,20 @@ fn build(schedule: &Schedule) -> World {
         seed: schedule.seed,
     });
     for index in 0..schedule.vms {
-        let spec = GuestSpec {
-            boot: UNIT.mem,
-            addable: UNIT.mem.saturating_mul(MOST_UNITS - 1),
-            vcpus: 1,
-            max_vcpus: u32::try_from(MOST_UNITS).unwrap_or(u32::MAX),
-            removal: script::removes(index),
-        };
-        world.add_on(index % schedule.nodes.max(1), info(index), spec);
+        add(schedule, &mut world, index);
     }
     world
+}
+
+fn add(schedule: &Schedule, world: &mut World, index: usize) {
+    let spec = GuestSpec {
+        boot: UNIT.mem,
+        addable: UNIT.mem.saturating_mul(MOST_UNITS - 1),
+        vcpus: 1,
+        max_vcpus: u32::try_from(MOST_UNITS).unwrap_or(u32::MAX),
+        removal: script::removes(index),
+    };
+    world.add_on(index % schedule.nodes.max(1), info(index), spec);
 }
 
 // === impl Outcome ===

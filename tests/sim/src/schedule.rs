@@ -37,6 +37,8 @@ pub enum Act {
     Step(Step),
     /// To the network.
     Network(Faults),
+    /// VM number so many starts, if it is not there.
+    Appears(usize),
 }
 
 /// Kinds of things that happen.
@@ -64,6 +66,12 @@ pub enum Kind {
     Figures,
     /// A guest un-parks by itself.
     Unparks,
+    /// A guest's kernel brings no vCPU online.
+    Online,
+    /// A hypervisor refuses, does nothing or half.
+    Driver,
+    /// VMs end and start.
+    Arrivals,
 }
 
 // === impl Schedule ===
@@ -107,8 +115,12 @@ impl Act {
     pub const fn kind(&self) -> Kind {
         match self {
             Self::Network(_) => Kind::Network,
+            Self::Appears(_) => Kind::Arrivals,
             Self::Step(step) => match step {
-                Step::Load(..) | Step::Use(..) | Step::Dies(_) => Kind::Life,
+                Step::Load(..) | Step::Use(..) => Kind::Life,
+                Step::Dies(_) => Kind::Arrivals,
+                Step::ShortOfVcpus(..) => Kind::Online,
+                Step::Driver(..) => Kind::Driver,
                 Step::Told(_) | Step::Ordered(..) | Step::Room(..) => Kind::People,
                 Step::AgentRestarts(_) | Step::AgentDies(_) => Kind::Agent,
                 Step::HostRestarts(_) => Kind::Host,

@@ -27,12 +27,18 @@ impl World {
         }
         let status = agent.scaler.status(now);
         let consents = vm.informant.as_ref().map_or(&vm.consents, |run| &run.consents);
+        if matches!(action, Action::Resize(_)) {
+            vm.resized.retain(|at| now.since(*at) < laws::MINUTE);
+            vm.resized.push(now);
+        }
+        let hurry = laws::hurry(&vm.resized);
         let taken = laws::agreed(action, &status, agent.session, consents);
         agent.scaler.observe(now, Event::Sent(action));
         let (epoch, call) = (agent.epoch, agent.begin(action.peer()));
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         self.queue.arrange(now.after(deadline(action)), name, hangs_up);
         self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
+        self.broken(Law::PlansArePure, Some(name), hurry);
         let arrives = Happening::Arrives { epoch, call, action };
         self.transmit(name, arrives, self.faults.lose_request);
     }
@@ -191,10 +197,15 @@ impl World {
             Resize::Memory(_) | Resize::Cpu(_) => None,
         };
         let boot = vm.guest.boot;
+        // One that is at it already goes on towards the new size.
+        let moves = vm.moves_in != Some(boot);
+        vm.moves_in = Some(boot);
         self.broken(Law::PermitBeforeGrowth, Some(name), unpermitted);
         self.broken(Law::ConsentBeforeShrinkage, Some(name), taken);
         self.broken(Law::ConsentBeforeShrinkage, Some(name), lost.filter(|_| done.is_ok()));
-        self.queue.arrange(now.after(MOVES_EVERY), name, Happening::MemoryMoves { boot });
+        if moves {
+            self.queue.arrange(now.after(MOVES_EVERY), name, Happening::MemoryMoves { boot });
+        }
         self.stir(name);
         Some(match done {
             Ok(()) => Reply::Event(Event::Resized),
@@ -213,6 +224,7 @@ impl World {
     fn memory_moves(&mut self, name: &VmName, boot: u64) {
         let Some(vm) = self.vms.get_mut(name) else { return };
         if vm.guest.boot != boot || !vm.guest.is_moving() {
+            vm.moves_in = vm.moves_in.filter(|moves_in| *moves_in != boot);
             return;
         }
         let (ooms, in_use) = (vm.guest.ooms, vm.guest.in_use());

@@ -1,6 +1,6 @@
 //! What people and misfortune do to a world.
 
-use super::{Muted, World};
+use super::{Driver, Muted, World};
 use crate::queue::Happening;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
@@ -35,6 +35,10 @@ pub enum Step {
     Deaf(VmName, bool),
     /// The guest gives no memory back, or does again.
     Stuck(VmName, bool),
+    /// The guest's kernel brings no vCPU online, or does again.
+    ShortOfVcpus(VmName, bool),
+    /// The hypervisor makes this of what it is asked for.
+    Driver(VmName, Driver),
     /// The guest's metrics are missing, or there again.
     Mute(VmName, Option<Muted>),
     /// Somebody in the guest brings every vCPU online.
@@ -75,6 +79,8 @@ impl World {
             }
             Step::Deaf(vm, deaf) => self.with(&vm, |vm| vm.deaf = deaf),
             Step::Stuck(vm, stuck) => self.with(&vm, |vm| vm.guest.stuck = stuck),
+            Step::ShortOfVcpus(vm, short) => self.with(&vm, |vm| vm.guest.short_of_vcpus = short),
+            Step::Driver(vm, driver) => self.with(&vm, |vm| vm.guest.driver = driver),
             Step::Mute(vm, muted) => self.with(&vm, |vm| vm.guest.muted = muted),
             Step::Unparks(vm) => self.with(&vm, |vm| {
                 vm.guest.unpark();
@@ -144,6 +150,7 @@ impl World {
         vm.consents.clear();
         vm.unruly = true;
         let boot = vm.guest.boot;
+        vm.moves_in = Some(boot);
         let up = now.after(BOOT);
         self.queue.arrange(up, name, Happening::InformantStarts { boot });
         self.queue.arrange(up, name, Happening::MemoryMoves { boot });
