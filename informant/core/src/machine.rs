@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     look_at: Option<Moment>,
     /// Whether the policy for added memory was set, or could not be.
     policy: bool,
-    /// vCPUs that we took offline.
+    /// vCPUs that we took offline, or did not bring online because less was agreed to.
     parked: BTreeSet<u32>,
     /// What was last stored of it, or tried to be.
     stored: BTreeSet<u32>,
@@ -95,8 +95,19 @@ impl Machine {
             Change::OnlineCpu(cpu) | Change::OfflineCpu(cpu) => seen.present.contains(cpu),
             Change::AddedIsMovable | Change::Remember(_) => false,
         });
+        self.hold_back(&seen);
         self.seen = Some(seen);
         self.fulfilled();
+    }
+
+    /// What was agreed to holds for vCPUs, too, that were added and could not be brought online
+    /// yet: what goes beyond it counts as parked.
+    fn hold_back(&mut self, seen: &MachineSeen) {
+        let Some(Wish::AtMost(count)) = self.wish else { return };
+        let idle = seen.present.difference(&seen.online);
+        let added: Vec<u32> = idle.filter(|cpu| !self.parked.contains(cpu)).copied().collect();
+        let beyond = (seen.online.len() + added.len()).saturating_sub(count.max(1));
+        self.parked.extend(added.into_iter().rev().take(beyond));
     }
 
     /// A change was made, or could not be.

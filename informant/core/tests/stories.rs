@@ -128,6 +128,30 @@ fn a_vcpu_that_will_not_go_is_left_and_a_lower_one_is_parked() {
 }
 
 #[test]
+fn what_was_agreed_to_holds_for_vcpus_that_come_online_late() {
+    let mut story = Story::with_agent(1);
+    (1..4).for_each(|cpu| story.stuck_cpu(cpu));
+    story.machine(4, &[1, 2, 3], &[]);
+    story.run(secs(1));
+    story.downscale(1, 2, story.size());
+    story.no_cpu_is_stuck();
+    story.run(secs(3));
+    assert_eq!(story.online(), 2);
+    story.check(expect![[r#"
+        0.00s > OnlineCpu(1), which fails
+        0.00s > OnlineCpu(2), which fails
+        0.00s > OnlineCpu(3), which fails
+        1.00s > OnlineCpu(1), which fails
+        1.00s > OnlineCpu(2), which fails
+        1.00s > OnlineCpu(3), which fails
+        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        1.00s   yes: 512MiB is no less than the VM has
+        2.00s > OnlineCpu(1)
+        2.00s > Remember({2, 3})
+    "#]]);
+}
+
+#[test]
 fn a_burst_of_memory_is_asked_for_until_it_is_there() {
     let mut story = Story::with_agent(1);
     story.uses(mib(400));

@@ -111,6 +111,10 @@ impl Story {
         self.stuck.insert(cpu);
     }
 
+    pub(crate) fn no_cpu_is_stuck(&mut self) {
+        self.stuck.clear();
+    }
+
     pub(crate) fn online(&self) -> usize {
         self.seen.online.len()
     }
@@ -385,7 +389,7 @@ impl Story {
         match change {
             Change::AddedIsMovable => true,
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
-            Change::OnlineCpu(cpu) => self.seen.online.insert(*cpu),
+            Change::OnlineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.remove(cpu),
             Change::Remember(parked) => {
                 self.remembered.clone_from(parked);
