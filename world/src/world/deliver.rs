@@ -9,7 +9,7 @@ use crate::queue::Happening;
 use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure};
 use windlass_informant_core as informant;
-use windlass_protocol::{Peer, Resize, Resources, VmName};
+use windlass_protocol::{MilliCpu, Peer, Resize, Resources, VmName};
 
 /// Coarser than in a guest, to save time; enough of them fit the informant's window.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -267,6 +267,7 @@ impl World {
             run.core.observe(now, informant::Event::Sampled(vm.guest.memory()));
         }
         let answer = run.hear(now, epoch, call, action);
+        let parked = MilliCpu::from_cores(run.core.parked().len() as u64);
         let agreed =
             matches!(answer, Some((_, _, Reply::Event(Event::Upscaled | Event::Agreed { .. }))));
         let heeded = is_new && agreed;
@@ -287,9 +288,11 @@ impl World {
                         });
                 }
                 Action::Downscale(_, _, size) => {
-                    // It takes away, and never allows more than before.
+                    // It takes away, and never allows more than before; and it ends the wish to
+                    // un-park, so what is parked stays so.
                     let before = vm.allowed.unwrap_or(size.cpu);
-                    vm.allowed = Some(before.min(size.cpu));
+                    let kept = seen.plugged.saturating_sub(parked);
+                    vm.allowed = Some(before.min(size.cpu).min(kept));
                     vm.used_then = vm.guest.in_use();
                 }
                 Action::Look
