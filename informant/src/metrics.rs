@@ -65,6 +65,9 @@ fn load(shared: &Shared, page: &mut Page) {
     }
     if let Some((present, online)) = hotplug::cpus(&shared.tree) {
         page.gauge("windlass_cpus_online", "vCPUs in use.", [("", online.len())]);
+        let reach = online.last().map_or(0, |highest| highest + 1);
+        let about = "The highest vCPU in use, counted from one.";
+        page.gauge("windlass_cpus_reach", about, [("", reach)]);
         page.gauge("windlass_cpus_present", "vCPUs that are there.", [("", present.len())]);
     }
 }

@@ -17,6 +17,8 @@ pub struct Sample {
     pub available: Option<Bytes>,
     /// vCPUs online.
     pub online: Option<MilliCpu>,
+    /// The highest vCPU online, counted from one: none up to it can be taken out.
+    pub reach: Option<MilliCpu>,
 }
 
 /// Load averages by window.
@@ -37,7 +39,14 @@ pub struct Loads {
 impl Sample {
     /// A sample with nothing in it.
     pub fn empty(at: Moment) -> Self {
-        Self { at, loads: Loads::default(), total: None, available: None, online: None }
+        Self {
+            at,
+            loads: Loads::default(),
+            total: None,
+            available: None,
+            online: None,
+            reach: None,
+        }
     }
 }
 

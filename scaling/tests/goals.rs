@@ -106,6 +106,7 @@ fn goal_of(
         total: used.map(|_| Bytes::from_mib(800)),
         available: used.map(|used| Bytes::from_mib(800 - used)),
         online: None,
+        reach: None,
     };
     goal::goal(&Inputs {
         info: &info(),

@@ -25,6 +25,7 @@ struct Figures {
     total: Figure,
     available: Figure,
     online: Figure,
+    reach: Figure,
 }
 
 /// Reads a whole answer. Lines that mean nothing to us are passed over.
@@ -48,6 +49,7 @@ pub fn parse(text: &str, at: Moment) -> Sample {
         total: figures.total.value().map(bytes),
         available: figures.available.value().map(bytes),
         online: figures.online.value().and_then(cores),
+        reach: figures.reach.value().and_then(cores),
     }
 }
 
@@ -101,6 +103,7 @@ impl Figures {
             | "host_memory_available_bytes"
             | "node_memory_MemAvailable_bytes" => &mut self.available,
             "windlass_cpus_online" => &mut self.online,
+            "windlass_cpus_reach" => &mut self.reach,
             _ => return None,
         })
     }

@@ -169,7 +169,10 @@ impl Informant {
             Event::Done(done) => self.machine.done(now, done),
         }
         // An agent learns that it is registered once the guest is ready to follow it.
-        self.prepared |= self.machine.settled(now);
+        if !self.prepared && self.machine.settled(now) {
+            self.prepared = true;
+            self.machine.hold_back_rest();
+        }
         if self.prepared {
             self.registry.complete(now);
         }

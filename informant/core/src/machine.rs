@@ -104,10 +104,26 @@ impl Machine {
     /// yet: what goes beyond it counts as parked.
     fn hold_back(&mut self, seen: &MachineSeen) {
         let Some(Wish::AtMost(count)) = self.wish else { return };
+        let added = self.added(seen).len();
+        let coming = count.max(1).saturating_sub(seen.online.len()).min(added);
+        // The lowest come: the highest are the first to be taken out.
+        let idle = seen.present.difference(&seen.online).copied();
+        self.parked = idle.skip(coming).collect();
+    }
+
+    /// A new agent counts with the vCPUs that are online when it has registered: those that could
+    /// not be brought online by then wait for its word.
+    pub(crate) fn hold_back_rest(&mut self) {
+        if let Some(seen) = &self.seen {
+            let rest = self.added(seen);
+            self.parked.extend(rest);
+        }
+    }
+
+    /// vCPUs that are to come online by themselves, lowest first.
+    fn added(&self, seen: &MachineSeen) -> Vec<u32> {
         let idle = seen.present.difference(&seen.online);
-        let added: Vec<u32> = idle.filter(|cpu| !self.parked.contains(cpu)).copied().collect();
-        let beyond = (seen.online.len() + added.len()).saturating_sub(count.max(1));
-        self.parked.extend(added.into_iter().rev().take(beyond));
+        idle.filter(|cpu| !self.parked.contains(cpu)).copied().collect()
     }
 
     /// A change was made, or could not be.
@@ -182,11 +198,12 @@ impl Machine {
         let Some(seen) = &self.seen else { return Vec::new() };
         let mut changes: Vec<Change> =
             seen.offline_blocks.iter().map(|block| Change::OnlineMemory(*block)).collect();
-        let idle = seen.present.difference(&seen.online);
-        let added = idle.filter(|cpu| !self.parked.contains(cpu));
-        changes.extend(added.map(|cpu| Change::OnlineCpu(*cpu)));
+        let added = self.added(seen);
+        let coming = seen.online.len() + added.len();
+        changes.extend(added.into_iter().map(Change::OnlineCpu));
         match self.wish {
-            Some(Wish::AtLeast(_)) => {
+            // What comes by itself is as good as what is un-parked, and both may be too many.
+            Some(Wish::AtLeast(count)) if coming < count => {
                 changes.extend(self.parked.iter().map(|cpu| Change::OnlineCpu(*cpu)));
             }
             Some(Wish::AtMost(count)) if changes.is_empty() => {
@@ -201,7 +218,7 @@ impl Machine {
                 // All of them are offered: where the highest will not go, a lower one may.
                 changes.extend(park.into_iter().map(Change::OfflineCpu));
             }
-            Some(Wish::AtMost(_)) => {}
+            Some(Wish::AtMost(_) | Wish::AtLeast(_)) => {}
             None if changes.is_empty() && self.stored != self.parked => {
                 changes.push(Change::Remember(self.parked.clone()));
             }
@@ -224,7 +241,7 @@ impl Machine {
         let reached = match self.wish {
             Some(Wish::AtMost(count)) => seen.online.len() <= count.max(1),
             Some(Wish::AtLeast(count)) => {
-                seen.online.len() >= count
+                seen.online.len() + self.added(seen).len() >= count
                     || !self.parked.iter().any(|cpu| seen.present.contains(cpu))
             }
             None => false,

@@ -119,9 +119,11 @@ impl Scaler {
         // A report that was under way when the guest was last spoken to says nothing of now.
         let spoken = self.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
         let fresh = |sample: &&Sample| now.since(sample.at) < STALE_AFTER && sample.at >= spoken;
-        self.sample.as_ref().filter(fresh)?.online?;
+        let report = self.sample.as_ref().filter(fresh)?;
+        let reach = report.online.and(report.reach)?;
         let used = self.using().filter(|_| self.session.is_active())?.cpu;
-        let left = used.max(goal.cpu).round_up(can.cpu_step);
+        // The highest go first, and idle ones may be lower.
+        let left = used.max(goal.cpu).max(reach).round_up(can.cpu_step);
         let removes = match can.shrink_cpu {
             ShrinkCpu::Removal => left < self.holding.plugged_high()?,
             ShrinkCpu::Parking => false,

@@ -241,6 +241,7 @@ impl Story {
         sample.total = Some(self.seen.memory.present());
         sample.available = Some(self.seen.memory.present().saturating_sub(Bytes::from_mib(300)));
         sample.online = Some(self.online);
+        sample.reach = Some(self.online);
         sample
     }
 
