@@ -292,6 +292,7 @@ impl Guest {
             total: Some(memory.total),
             available: Some(memory.available),
             online: Some(self.online()),
+            reach: self.online.last().map(|cpu| MilliCpu::from_cores(u64::from(*cpu) + 1)),
         };
         match self.muted {
             None => {}

@@ -320,7 +320,14 @@ impl World {
             let Some(vm) = self.vms.get_mut(name) else { return };
             let Some(run) = &mut vm.informant else { return };
             vm.parked.clone_from(run.core.parked());
-            for (epoch, call, reply) in run.registered() {
+            let registered = run.registered();
+            if !registered.is_empty() {
+                // What could not be brought online by now waits for the new agent's word.
+                let parked = MilliCpu::from_cores(vm.parked.len() as u64);
+                let kept = vm.guest.seen().plugged.saturating_sub(parked);
+                vm.allowed = vm.allowed.map(|allowed| allowed.min(kept));
+            }
+            for (epoch, call, reply) in registered {
                 let answers = Happening::Answers { epoch, call, reply };
                 self.queue.arrange(now.after(Duration::from_millis(1)), name, answers);
             }
