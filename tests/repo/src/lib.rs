@@ -9,12 +9,14 @@ pub mod markdown;
 pub mod patches;
 pub mod source;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 /// The top of the repository.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // As cargo says now: what was built for another checkout may be run for this one.
+    let here = std::env::var_os("CARGO_MANIFEST_DIR");
+    let here = here.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     here.ancestors().nth(2).expect("this crate is two folders below the top").to_owned()
 }
 
