@@ -83,18 +83,21 @@ pub fn world(vms: usize, room: u64, trust_guest_parking: bool, seed: u64) -> Wor
     let mut world =
         World::new(Setup { nodes: 1, room: units(room), unit, trust_guest_parking, seed });
     for index in 0..vms {
-        let addable = UNIT.mem.saturating_mul(MOST_UNITS - 1);
-        let max_vcpus = u32::try_from(MOST_UNITS).unwrap_or(u32::MAX);
-        let removal = removes(index);
-        let spec = GuestSpec { boot: UNIT.mem, addable, vcpus: 1, max_vcpus, removal };
-        world.add(info(index), spec);
+        world.add(info(index), spec(index));
     }
     world
 }
 
-/// Whether this VM's hypervisor takes vCPUs out: every second one does.
-pub const fn removes(index: usize) -> bool {
-    index % 2 == 1
+/// How VM number `index` of these worlds is started: with one compute unit. Every second one has
+/// a hypervisor that takes vCPUs out.
+pub fn spec(index: usize) -> GuestSpec {
+    GuestSpec {
+        boot: UNIT.mem,
+        addable: UNIT.mem.saturating_mul(MOST_UNITS - 1),
+        vcpus: 1,
+        max_vcpus: u32::try_from(MOST_UNITS).unwrap_or(u32::MAX),
+        removal: index % 2 == 1,
+    }
 }
 
 /// Carries out one move.

@@ -254,14 +254,16 @@ impl World {
         self.nodes[node.min(self.nodes.len() - 1)].status(self.now)
     }
 
-    /// How many nodes there are.
-    pub fn nodes(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// The number of a VM's node.
     pub fn node_of(&self, vm: &VmName) -> Option<usize> {
         Some(self.vms.get(vm)?.node)
+    }
+
+    /// Whether a VM uses what its agent would have, and the books have for it what it has.
+    pub fn is_at_goal(&self, vm: &VmName) -> bool {
+        let (Some(status), Some(there)) = (self.status(vm), self.vms.get(vm)) else { return false };
+        let booked = self.nodes[there.node].booked(self.now, vm);
+        status.goal == Some(self.uses(vm)) && booked == Some(self.has(vm))
     }
 
     /// Why the books gave a VM less than it asked for, lately.
@@ -354,6 +356,13 @@ impl World {
 // === impl Vm ===
 
 impl Vm {
+    /// What is parked is not allowed any more.
+    pub(crate) fn keep_parked(&mut self) {
+        let parked = MilliCpu::from_cores(self.parked.len() as u64);
+        let kept = self.guest.seen().plugged.saturating_sub(parked);
+        self.allowed = self.allowed.map(|allowed| allowed.min(kept));
+    }
+
     pub(crate) fn has(&self, trust_guest_parking: bool) -> Resources {
         let seen = self.guest.seen();
         let online = self.guest.online();

@@ -247,7 +247,7 @@ impl Scaler {
             self.session.heard(now, &mut self.jitter);
         }
         if matches!(action, Action::Downscale(..) | Action::Upscale(..)) {
-            self.session.served();
+            self.session.forget_refusals();
         }
         match (event, action) {
             (Event::Seen(seen), Action::Look) => {
@@ -321,7 +321,7 @@ impl Scaler {
 
     fn reset(&mut self, now: Moment) {
         self.end_session();
-        self.session.lift();
+        self.session.forget_refusals();
         self.trials = Trials::new();
         self.holding.rebooted(self.settings.trust_guest_parking);
         self.lines.metrics.disregard();

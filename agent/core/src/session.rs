@@ -164,13 +164,8 @@ impl Session {
         self.rest.failed(now, jitter);
     }
 
-    /// The guest restarted: its informant is another.
-    pub(crate) fn lift(&mut self) {
-        self.rest.succeeded();
-    }
-
-    /// The informant did what sessions are for.
-    pub(crate) fn served(&mut self) {
+    /// The informant did what sessions are for, or it is another since a restart of the guest.
+    pub(crate) fn forget_refusals(&mut self) {
         self.rest.succeeded();
     }
 

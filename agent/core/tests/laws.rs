@@ -284,14 +284,11 @@ fn standings(world: &World) -> String {
     (0..VMS).map(of).collect::<Vec<_>>().join("\n")
 }
 
-/// Every VM has what its agent would have, by the truth, and the books say the same.
+/// Every VM is at its goal, and where vCPUs can be taken out, none stays that is not used.
 fn at_goal(world: &World) -> bool {
     (0..VMS).all(|index| {
-        let Some(status) = world.status(&vm(index)) else { return false };
-        let has = uses(world, index);
-        // Where vCPUs can be taken out, none stays that is not used.
-        let plugged = status.seen.map(|seen| seen.plugged);
-        let none_idle = !script::removes(index) || plugged == Some(has.cpu);
-        status.goal == Some(has) && none_idle && booked(world, index) == world.has(&vm(index))
+        let plugged = world.status(&vm(index)).and_then(|status| Some(status.seen?.plugged));
+        let none_idle = !script::spec(index).removal || plugged == Some(uses(world, index).cpu);
+        none_idle && world.is_at_goal(&vm(index))
     })
 }

@@ -51,42 +51,43 @@ fn because(decision: &Decision) -> String {
 /// Which way it should go.
 fn course(decision: &Decision) -> String {
     let (from, goal) = (decision.from, decision.goal);
-    match ways(from, goal) {
+    let (cpu, mem) = ways(from, goal);
+    match (cpu, mem) {
         (Way::Same, Way::Same) => format!("it should stay at {goal}"),
-        (Way::Up, Way::Up) => format!("it should grow from {from} to {goal}"),
-        (Way::Down, Way::Down) => format!("it should shrink from {from} to {goal}"),
-        (Way::Up, Way::Same) => {
-            format!(
-                "its CPU should grow from {} to {}, and memory stay at {}",
-                from.cpu, goal.cpu, goal.mem
-            )
+        (Way::Up, Way::Up) | (Way::Down, Way::Down) => {
+            format!("it should {} from {from} to {goal}", verb(cpu))
         }
-        (Way::Down, Way::Same) => {
-            format!(
-                "its CPU should shrink from {} to {}, and memory stay at {}",
-                from.cpu, goal.cpu, goal.mem
-            )
-        }
-        (Way::Same, Way::Up) => {
-            format!(
-                "its memory should grow from {} to {}, and CPU stay at {}",
-                from.mem, goal.mem, goal.cpu
-            )
-        }
-        (Way::Same, Way::Down) => {
-            format!(
-                "its memory should shrink from {} to {}, and CPU stay at {}",
-                from.mem, goal.mem, goal.cpu
-            )
-        }
-        (Way::Up, Way::Down) => format!(
-            "its CPU should grow from {} to {}, and memory shrink from {} to {}",
-            from.cpu, goal.cpu, from.mem, goal.mem
+        (_, Way::Same) => format!(
+            "its CPU should {} from {} to {}, and memory stay at {}",
+            verb(cpu),
+            from.cpu,
+            goal.cpu,
+            goal.mem
         ),
-        (Way::Down, Way::Up) => format!(
-            "its CPU should shrink from {} to {}, and memory grow from {} to {}",
-            from.cpu, goal.cpu, from.mem, goal.mem
+        (Way::Same, _) => format!(
+            "its memory should {} from {} to {}, and CPU stay at {}",
+            verb(mem),
+            from.mem,
+            goal.mem,
+            goal.cpu
         ),
+        (Way::Up, Way::Down) | (Way::Down, Way::Up) => format!(
+            "its CPU should {} from {} to {}, and memory {} from {} to {}",
+            verb(cpu),
+            from.cpu,
+            goal.cpu,
+            verb(mem),
+            from.mem,
+            goal.mem
+        ),
+    }
+}
+
+const fn verb(way: Way) -> &'static str {
+    match way {
+        Way::Up => "grow",
+        Way::Down => "shrink",
+        Way::Same => "stay",
     }
 }
 

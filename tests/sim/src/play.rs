@@ -3,8 +3,8 @@
 use crate::schedule::{Act, Schedule};
 use std::time::Duration;
 use windlass_protocol::{Bytes, ComputeUnit};
-use windlass_world::script::{self, MOST_UNITS, UNIT, info, units};
-use windlass_world::{Faults, GuestSpec, Setup, Step, World};
+use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
+use windlass_world::{Faults, Setup, Step, World};
 
 /// A kind world gets its goal within this: four compute units down, each a consent, an unplug and
 /// the longest cool-down, after the longest rest of a line.
@@ -17,7 +17,7 @@ const MOST_EVENTS: u64 = 1_500;
 const MOST_ARRANGED: usize = 200;
 
 /// How it came out.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// What went wrong, oldest first; empty if nothing did.
     pub wrong: Vec<String>,
@@ -53,13 +53,7 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
             break;
         }
     }
-    let mut outcome = Outcome {
-        wrong: Vec::new(),
-        first: None,
-        events: 0,
-        time: Duration::ZERO,
-        story: Vec::new(),
-    };
+    let mut outcome = Outcome::default();
     if most_arranged > schedule.vms * MOST_ARRANGED {
         outcome.fails("queue", format!("{most_arranged} events were arranged at once"));
     }
@@ -92,7 +86,7 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.step(Step::Use(name.clone(), Bytes::ZERO));
     }
     if !world.run_until(KIND, at_goal) {
-        for name in names.iter().filter(|name| !is_at_goal(world, name)) {
+        for name in names.iter().filter(|name| !world.is_at_goal(name)) {
             let status = world.status(name);
             let what =
                 format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
@@ -112,15 +106,7 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
 }
 
 fn at_goal(world: &World) -> bool {
-    world.names().all(|name| is_at_goal(world, name))
-}
-
-fn is_at_goal(world: &World, name: &windlass_protocol::VmName) -> bool {
-    let goal = world.status(name).and_then(|status| status.goal);
-    let books = world.node_of(name).map(|node| world.books_of(node));
-    let booked = books.and_then(|books| books.vms.into_iter().find(|vm| vm.name == *name));
-    goal == Some(world.uses(name))
-        && booked.is_some_and(|booked| booked.reserved == world.has(name))
+    world.names().all(|name| world.is_at_goal(name))
 }
 
 fn build(schedule: &Schedule) -> World {
@@ -139,14 +125,7 @@ fn build(schedule: &Schedule) -> World {
 }
 
 fn add(schedule: &Schedule, world: &mut World, index: usize) {
-    let spec = GuestSpec {
-        boot: UNIT.mem,
-        addable: UNIT.mem.saturating_mul(MOST_UNITS - 1),
-        vcpus: 1,
-        max_vcpus: u32::try_from(MOST_UNITS).unwrap_or(u32::MAX),
-        removal: script::removes(index),
-    };
-    world.add_on(index % schedule.nodes.max(1), info(index), spec);
+    world.add_on(index % schedule.nodes.max(1), info(index), spec(index));
 }
 
 // === impl Outcome ===

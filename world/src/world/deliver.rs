@@ -9,7 +9,7 @@ use crate::queue::Happening;
 use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure};
 use windlass_informant_core as informant;
-use windlass_protocol::{MilliCpu, Peer, Resize, Resources, VmName};
+use windlass_protocol::{Peer, Resize, Resources, VmName};
 
 /// Coarser than in a guest, to save time; enough of them fit the informant's window.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -267,7 +267,6 @@ impl World {
             run.core.observe(now, informant::Event::Sampled(vm.guest.memory()));
         }
         let answer = run.hear(now, epoch, call, action);
-        let parked = MilliCpu::from_cores(run.core.parked().len() as u64);
         let agreed =
             matches!(answer, Some((_, _, Reply::Event(Event::Upscaled | Event::Agreed { .. }))));
         let heeded = is_new && agreed;
@@ -291,8 +290,8 @@ impl World {
                     // It takes away, and never allows more than before; and it ends the wish to
                     // un-park, so what is parked stays so.
                     let before = vm.allowed.unwrap_or(size.cpu);
-                    let kept = seen.plugged.saturating_sub(parked);
-                    vm.allowed = Some(before.min(size.cpu).min(kept));
+                    vm.allowed = Some(before.min(size.cpu));
+                    vm.keep_parked();
                     vm.used_then = vm.guest.in_use();
                 }
                 Action::Look
@@ -323,14 +322,13 @@ impl World {
             let registered = run.registered();
             if !registered.is_empty() {
                 // What could not be brought online by now waits for the new agent's word.
-                let parked = MilliCpu::from_cores(vm.parked.len() as u64);
-                let kept = vm.guest.seen().plugged.saturating_sub(parked);
-                vm.allowed = vm.allowed.map(|allowed| allowed.min(kept));
+                vm.keep_parked();
             }
             for (epoch, call, reply) in registered {
                 let answers = Happening::Answers { epoch, call, reply };
                 self.queue.arrange(now.after(Duration::from_millis(1)), name, answers);
             }
+            let Some(run) = &mut vm.informant else { return };
             let plan = run.core.plan(now);
             let epoch = run.epoch;
             if plan.actions.is_empty() {

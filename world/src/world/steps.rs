@@ -4,7 +4,7 @@ use super::{Driver, Muted, World};
 use crate::queue::Happening;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmInfo, VmName};
+use windlass_protocol::{Bytes, Resources, VmInfo, VmName};
 
 /// A guest's kernel and user space take this long to come up.
 const BOOT: Duration = Duration::from_secs(4);
@@ -133,9 +133,7 @@ impl World {
                 vm.parked.clone_from(informant.core.parked());
                 vm.consents = informant.consents;
                 // What was allowed is forgotten; the next informant keeps parked what is parked.
-                let parked = MilliCpu::from_cores(vm.parked.len() as u64);
-                let kept = vm.guest.seen().plugged.saturating_sub(parked);
-                vm.allowed = vm.allowed.map(|allowed| allowed.min(kept));
+                vm.keep_parked();
             }
         });
     }
