@@ -1,9 +1,8 @@
 //! The call-back server of one VM: what its informant asks this agent.
 //!
-//! Order of checks, status codes and texts are the reference's: an unknown path is 404, a
-//! wrong method 405, a body that is not understood 400, and only then does the scaler decide.
-//! Bodies are read as the reference reads them, whatever their content type. The port says
-//! which VM calls; the id in the body says whether it means the session that counts.
+//! What a request calls for, and what is answered, is the core's [`wire`]; here it waits for
+//! the runner. Bodies are read as the reference reads them, whatever their content type. The
+//! port says which VM calls; the id in the body says whether it means the session that counts.
 
 use crate::config::SUSPEND_TIME;
 use crate::metrics::{Called, Metrics};
@@ -15,12 +14,9 @@ use http::{Method, StatusCode, Uri, header};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use windlass_agent_core::{Call, CallAnswer};
+use windlass_agent_core::{Call, CallAnswer, wire};
 use windlass_kit::server::Limits;
-use windlass_protocol::BadBody;
-use windlass_protocol::informant::{
-    self, Empty, Endpoint, Expected, ID, Identified, MoreResources, RESUME, SUSPEND, TRY_UPSCALE,
-};
+use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
 
 /// Calls that wait for the runner. The reference's informant makes one at a time.
 const WAITING: usize = 16;
@@ -62,75 +58,39 @@ pub(crate) fn limits(metrics: &Metrics) -> Limits {
 }
 
 async fn called(State(server): State<Server>, method: Method, uri: Uri, body: Bytes) -> Response {
-    let (endpoint, which) = match uri.path() {
-        path if path == ID.path => (Some(ID), Called::Id),
-        path if path == RESUME.path => (Some(RESUME), Called::Resume),
-        path if path == SUSPEND.path => (Some(SUSPEND), Called::Suspend),
-        path if path == TRY_UPSCALE.path => (Some(TRY_UPSCALE), Called::TryUpscale),
-        _ => (None, Called::Unknown),
+    let (status, text) = match wire::called(method.as_str(), uri.path(), &body) {
+        Ok(call) => server.answer(call).await,
+        Err(uncalled) => (uncalled.status(), uncalled.body()),
     };
-    let (status, text) = server.answer(endpoint, which, &method, &body).await;
-    server.metrics.called(which, status.as_u16());
-    let kind =
-        if status == StatusCode::OK { "application/json" } else { "text/plain; charset=utf-8" };
+    server.metrics.called(endpoint(uri.path()), status);
+    let kind = if status == 200 { "application/json" } else { "text/plain; charset=utf-8" };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// What is counted, whatever came of it.
+fn endpoint(path: &str) -> Called {
+    match path {
+        _ if path == ID.path => Called::Id,
+        _ if path == RESUME.path => Called::Resume,
+        _ if path == SUSPEND.path => Called::Suspend,
+        _ if path == TRY_UPSCALE.path => Called::TryUpscale,
+        _ => Called::Unknown,
+    }
 }
 
 // === impl Server ===
 
 impl Server {
-    async fn answer(
-        &self,
-        endpoint: Option<Endpoint>,
-        which: Called,
-        method: &Method,
-        body: &[u8],
-    ) -> (StatusCode, Vec<u8>) {
-        let Some(endpoint) = endpoint else {
-            return (StatusCode::NOT_FOUND, b"404 page not found\n".to_vec());
-        };
-        if method.as_str() != endpoint.method {
-            let text = format!("request method must be {}", endpoint.method);
-            return (StatusCode::METHOD_NOT_ALLOWED, text.into());
-        }
-        let call = match decode(which, body) {
-            Ok(call) => call,
-            Err(error) => return (StatusCode::BAD_REQUEST, format!("bad JSON: {error}").into()),
-        };
+    async fn answer(&self, call: Call) -> (u16, Vec<u8>) {
         match self.calls.ask(call).await {
-            Ok(CallAnswer::Ours(id, sequence)) => {
-                (StatusCode::OK, Identified { id, sequence }.encode())
+            Ok(answer) => wire::call_answer(answer),
+            Err(Silent::Nobody) => (503, b"the agent is not ready for calls".to_vec()),
+            Err(Silent::Unsettled) => {
+                (500, b"suspended, but requests of this agent are still under way".to_vec())
             }
-            Ok(CallAnswer::Unknown) => {
-                (StatusCode::NOT_FOUND, b"no session of this agent has that id".to_vec())
-            }
-            Ok(CallAnswer::NotNow) => {
-                (StatusCode::BAD_REQUEST, b"the session is not in a state for this".to_vec())
-            }
-            Err(Silent::Nobody) => {
-                (StatusCode::SERVICE_UNAVAILABLE, b"the agent is not ready for calls".to_vec())
-            }
-            Err(Silent::Unsettled) => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                b"suspended, but requests of this agent are still under way".to_vec(),
-            ),
         }
     }
-}
-
-fn decode(which: Called, body: &[u8]) -> Result<Call, BadBody> {
-    Ok(match which {
-        Called::Id | Called::Unknown => {
-            let Empty = Empty::decode(body)?;
-            Call::Id
-        }
-        Called::Resume => Call::Resume(Expected::decode(body)?.0),
-        Called::Suspend => Call::Suspend(Expected::decode(body)?.0),
-        Called::TryUpscale => {
-            let informant::MoreResources { expected, cpu, memory } = MoreResources::decode(body)?;
-            Call::MoreResources { expected, cpu, memory }
-        }
-    })
 }
 
 // === impl Calls ===

@@ -8,9 +8,8 @@ use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use tracing::{debug, warn};
+use windlass_agent_core::wire::{self, Unheard};
 use windlass_agent_core::{Event, Failure};
-use windlass_protocol::plugin::{LoadMetrics, PermitRequest, PermitResponse};
-use windlass_protocol::version::PluginVersion;
 use windlass_protocol::{Peer, Resources, VmInfo};
 use windlass_scaling::Sample;
 
@@ -31,54 +30,42 @@ pub(crate) async fn ask(
     resources: Resources,
     sample: Option<&Sample>,
 ) -> Event {
-    let slot = info.memory_slot;
-    let request = PermitRequest {
-        version: PluginVersion::V2_0,
-        vm: info.name.clone(),
-        resources,
-        metrics: sample.and_then(load_metrics),
-    };
-    let body = match request.encode(slot) {
+    let body = match wire::to_plugin(info, resources, sample) {
         Ok(body) => Bytes::from(body),
         Err(error) => {
             warn!(%error, "permit request does not fit the wire");
-            return refused(400);
+            return failed(wire::UNSAID);
         }
     };
     match tokio::time::timeout(PERMIT_TIME, permits.ask(body)).await {
-        Ok(Ok((200, body))) => match PermitResponse::decode(&body, slot) {
-            Ok(response) => Event::Permitted(response.permit),
-            Err(error) => {
-                warn!(%error, "plugin's answer is broken");
-                no_answer()
-            }
-        },
         Ok(Ok((status, body))) => {
-            let words = String::from_utf8_lossy(&body).chars().take(200).collect::<String>();
-            debug!(status, words, "plugin refused");
-            refused(status)
+            wire::from_plugin(info, status, &body).unwrap_or_else(|unheard| {
+                log(&unheard, &body);
+                failed(unheard.failure())
+            })
         }
         Ok(Err(why)) => {
             debug!(why, "plugin not reached");
-            no_answer()
+            failed(Failure::NoAnswer)
         }
-        Err(_) => no_answer(),
+        Err(_) => failed(Failure::NoAnswer),
     }
 }
 
-fn refused(status: u16) -> Event {
-    Event::Failed(Peer::Plugin, Failure::Refused(status))
+fn log(unheard: &Unheard, body: &[u8]) {
+    match unheard {
+        Unheard::Refused(status) => {
+            let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
+            debug!(status, words, "plugin refused");
+        }
+        Unheard::Broken(_)
+        | Unheard::Odd(_)
+        | Unheard::NotOffered(_)
+        | Unheard::NoMetricsPort
+        | Unheard::Unasked => warn!(error = %unheard, "plugin's answer is broken"),
+    }
 }
 
-fn no_answer() -> Event {
-    Event::Failed(Peer::Plugin, Failure::NoAnswer)
-}
-
-/// The reference's two figures; what the guest does not report is not made up.
-fn load_metrics(sample: &Sample) -> Option<LoadMetrics> {
-    #[expect(clippy::cast_possible_truncation, reason = "the wire has 32-bit floats")]
-    Some(LoadMetrics {
-        load_1m: sample.loads.one_minute? as f32,
-        load_5m: sample.loads.five_minutes? as f32,
-    })
+fn failed(failure: Failure) -> Event {
+    Event::Failed(Peer::Plugin, failure)
 }

@@ -9,11 +9,8 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use windlass_informant_core::event::CALL_LIMIT;
-use windlass_informant_core::{Ask, Event, Failure};
+use windlass_informant_core::{Ask, Event, Failure, wire};
 use windlass_protocol::AgentId;
-use windlass_protocol::informant::{
-    Empty, Endpoint, Expected, ID, Identified, MoreResources, RESUME, SUSPEND, TRY_UPSCALE,
-};
 
 /// An answer is an id and a number. The reference's are below 100 bytes.
 const ANSWER_LIMIT: usize = 4096;
@@ -21,14 +18,14 @@ const ANSWER_LIMIT: usize = 4096;
 /// Calls an agent; what it answered, or how it failed.
 pub async fn call(agent: AgentId, at: SocketAddr, ask: Ask) -> Event {
     match timeout(CALL_LIMIT, exchange(agent, at, ask)).await {
-        Ok(Ok(Identified { id, sequence })) => Event::Answered { agent, by: id, sequence },
+        Ok(Ok(event)) => event,
         Ok(Err(failure)) => Event::Failed(agent, failure),
         Err(_) => Event::Failed(agent, Failure::NoAnswer),
     }
 }
 
-async fn exchange(agent: AgentId, at: SocketAddr, ask: Ask) -> Result<Identified, Failure> {
-    let (endpoint, body) = said(agent, ask);
+async fn exchange(agent: AgentId, at: SocketAddr, ask: Ask) -> Result<Event, Failure> {
+    let (endpoint, body) = wire::to_agent(agent, ask);
     let stream = TcpStream::connect(at).await.map_err(lost)?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
     let request = Request::builder()
@@ -41,12 +38,15 @@ async fn exchange(agent: AgentId, at: SocketAddr, ask: Ask) -> Result<Identified
         .map_err(lost)?;
     let answer = async {
         let response = sender.send_request(request).await.map_err(lost)?;
-        let status = response.status();
-        if status.as_u16() != 200 {
-            return Err(Failure::Refused(status.as_u16()));
-        }
-        let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await;
-        Identified::decode_reply(&body.map_err(lost)?.to_bytes()).map_err(lost)
+        let status = response.status().as_u16();
+        let body = if status == 200 {
+            let body = Limited::new(response.into_body(), ANSWER_LIMIT).collect().await;
+            body.map_err(lost)?.to_bytes()
+        } else {
+            // The body of a refusal is not waited for.
+            Bytes::new()
+        };
+        Ok(wire::from_agent(agent, status, &body))
     };
     // The connection makes progress only while it is polled, and ends with the answer.
     tokio::pin!(connection);
@@ -54,19 +54,6 @@ async fn exchange(agent: AgentId, at: SocketAddr, ask: Ask) -> Result<Identified
     tokio::select! {
         answer = &mut answer => answer,
         _ = &mut connection => answer.await,
-    }
-}
-
-/// What is sent for this question.
-fn said(agent: AgentId, ask: Ask) -> (Endpoint, Vec<u8>) {
-    match ask {
-        Ask::Id => (ID, Empty.encode()),
-        Ask::Suspend => (SUSPEND, Expected(agent).encode()),
-        Ask::Resume => (RESUME, Expected(agent).encode()),
-        Ask::MoreMemory => {
-            let more = MoreResources { expected: agent, cpu: false, memory: true };
-            (TRY_UPSCALE, more.encode())
-        }
     }
 }
 

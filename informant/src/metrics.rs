@@ -1,13 +1,14 @@
 //! What is measured and counted, as Prometheus text.
 //!
-//! Names that begin with `host_load` are the reference's, and there are no others: it takes
-//! the first line with that beginning. A figure that is missing has no line.
+//! The lines that an agent reads are the core's [`Figures`]; the rest is for people. A figure
+//! that is missing has no line.
 
 use crate::hotplug;
 use crate::proc::{self, Stall};
 use crate::shared::Shared;
-use std::fmt::{Display, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
+use windlass_informant_core::wire::Figures;
+use windlass_informant_core::wire::figures::{Cpus, Page};
 
 /// What was counted since the start.
 #[derive(Debug, Default)]
@@ -43,45 +44,18 @@ impl Count {
 
 /// The text of `/metrics`.
 pub fn text(shared: &Shared) -> String {
-    let mut page = Page(String::with_capacity(4096));
-    load(shared, &mut page);
-    memory(shared, &mut page);
+    let mut page = read(shared).page();
     pressure(shared, &mut page);
     own(shared, &mut page);
-    page.0
+    page.text()
 }
 
-fn load(shared: &Shared, page: &mut Page) {
-    let loads = shared.tree.read("proc/loadavg").ok();
-    if let Some(loads) = loads.and_then(|text| proc::loadavg(&text)) {
-        for (minutes, load) in [1, 5, 15].into_iter().zip(loads.minutes) {
-            let name = format!("host_load{minutes}");
-            page.gauge(&name, "The kernel's load average, by minutes.", [("", load)]);
-        }
-    }
-    if let Some([five, fifteen]) = shared.load().averages(shared.clock.now()) {
-        let averages = [("{window=\"5s\"}", five), ("{window=\"15s\"}", fifteen)];
-        page.gauge("windlass_load", "Load average from samples of the run queue.", averages);
-    }
-    if let Some((present, online)) = hotplug::cpus(&shared.tree) {
-        page.gauge("windlass_cpus_online", "vCPUs in use.", [("", online.len())]);
-        let reach = online.last().map_or(0, |highest| highest + 1);
-        let about = "The highest vCPU in use, counted from one.";
-        page.gauge("windlass_cpus_reach", about, [("", reach)]);
-        page.gauge("windlass_cpus_present", "vCPUs that are there.", [("", present.len())]);
-    }
-}
-
-fn memory(shared: &Shared, page: &mut Page) {
-    let memory = shared.tree.read("proc/meminfo").ok();
-    let Some(memory) = memory.and_then(|text| proc::meminfo(&text)) else { return };
-    for (name, about, amount) in [
-        ("total", "Memory that the kernel manages.", memory.total),
-        ("available", "Memory that could be had without swapping.", memory.available),
-        ("free", "Memory that nobody uses, not even as cache.", memory.free),
-    ] {
-        page.gauge(&format!("windlass_memory_{name}_bytes"), about, [("", amount.bytes())]);
-    }
+fn read(shared: &Shared) -> Figures {
+    let loads = shared.tree.read("proc/loadavg").ok().and_then(|text| proc::loadavg(&text));
+    let seconds = shared.load().averages(shared.clock.now());
+    let cpus = hotplug::cpus(&shared.tree).map(|(present, online)| Cpus::of(&present, &online));
+    let memory = shared.tree.read("proc/meminfo").ok().and_then(|text| proc::meminfo(&text));
+    Figures { minutes: loads.map(|loads| loads.minutes), seconds, cpus, memory }
 }
 
 fn pressure(shared: &Shared, page: &mut Page) {
@@ -100,7 +74,7 @@ fn pressure(shared: &Shared, page: &mut Page) {
     let about = "Percent of the last ten seconds in which some or all tasks waited.";
     page.gauge("windlass_pressure_avg10_percent", about, percents);
     let about = "Time in which some or all tasks waited, since boot.";
-    page.figures("windlass_pressure_seconds_total", "counter", about, seconds);
+    page.counter("windlass_pressure_seconds_total", about, seconds);
 }
 
 fn own(shared: &Shared, page: &mut Page) {
@@ -119,7 +93,7 @@ fn own(shared: &Shared, page: &mut Page) {
         ("{answer=\"ok\"}", counts.answered.get()),
         ("{answer=\"refused\"}", counts.refused.get()),
     ];
-    page.figures("windlass_informant_requests_total", "counter", about, requests);
+    page.counter("windlass_informant_requests_total", about, requests);
     for (name, about, count) in [
         ("samples", "Samples of memory.", &counts.samples),
         ("connections_crowded", "Connections closed to make room.", &counts.crowded),
@@ -127,39 +101,6 @@ fn own(shared: &Shared, page: &mut Page) {
         ("memory_stalls", "Notices that tasks waited for memory.", &counts.stalls),
     ] {
         let name = format!("windlass_informant_{name}_total");
-        page.figures(&name, "counter", about, [("", count.get())]);
-    }
-}
-
-/// Text with one figure a line.
-struct Page(String);
-
-impl Page {
-    fn gauge<L: Display, V: Display>(
-        &mut self,
-        name: &str,
-        about: &str,
-        figures: impl IntoIterator<Item = (L, V)>,
-    ) {
-        self.figures(name, "gauge", about, figures);
-    }
-
-    /// Figures of one name, by labels; nothing at all if there are none.
-    fn figures<L: Display, V: Display>(
-        &mut self,
-        name: &str,
-        kind: &str,
-        about: &str,
-        figures: impl IntoIterator<Item = (L, V)>,
-    ) {
-        let mut figures = figures.into_iter().peekable();
-        if figures.peek().is_none() {
-            return;
-        }
-        // Writing to a string does not fail.
-        let _ = write!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n");
-        for (labels, value) in figures {
-            let _ = writeln!(self.0, "{name}{labels} {value}");
-        }
+        page.counter(&name, about, [("", count.get())]);
     }
 }

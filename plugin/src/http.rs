@@ -1,11 +1,9 @@
 //! The HTTP face of the books: permits, on every path, as the reference's plugin answers them.
 //!
-//! The order of the checks is the reference's: method, body, version, VM. Errors are plain
-//! text that begins with the reference's words and goes on to name the field. Bodies are read
-//! up to [`BODY_LIMIT`] bytes and no further. What is decided is decided by `plugin_core`; the
-//! one decision that belongs to HTTP, which status a refusal gets, is in `Refusal::status`.
+//! The method is checked here, everything else by the core's [`wire`]. Bodies are read up to
+//! [`BODY_LIMIT`] bytes and no further.
 
-use crate::shared::{Answer, Shared};
+use crate::shared::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -14,12 +12,8 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use thiserror::Error;
 use tracing::{debug, warn};
-use windlass_plugin_core::BooksError;
-use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, SlotRequest};
-use windlass_protocol::{BadBody, PluginVersion, Resources, Versions};
-
-/// The most slots that the wire counts.
-const MOST_SLOTS: u64 = u16::MAX as u64;
+use windlass_plugin_core::wire;
+use windlass_protocol::plugin::{BODY_LIMIT, SlotRequest};
 
 /// Answers permit requests on every path.
 pub fn router(shared: Shared) -> Router {
@@ -33,18 +27,8 @@ pub(crate) enum Refusal {
     Method,
     #[error("bad JSON: body: the request broke off before its end")]
     BrokeOff,
-    #[error("bad JSON: {0}")]
-    Body(BadBody),
-    #[error("bad JSON: body: longer than 1024 bytes, of which no more are read ({0})")]
-    TooLong(BadBody),
-    #[error("Invalid protocol version {0}: protoVersion is 0 or missing")]
-    NoVersion(PluginVersion),
-    #[error("Protocol version mismatch: Need {} but got {got}", PluginVersion::SPOKEN)]
-    Version { got: Versions<PluginVersion> },
-    #[error("pod not found: {0}")]
-    UnknownVm(BadBody),
-    #[error("cannot say it in this version: {0}")]
-    OverRange(#[from] OverRange),
+    #[error(transparent)]
+    Wire(#[from] wire::Refusal),
 }
 
 async fn permit(State(shared): State<Shared>, request: Request) -> Response {
@@ -67,19 +51,7 @@ async fn read(request: Request) -> Result<SlotRequest, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::Method);
     }
-    let body = first_bytes(request.into_body()).await?;
-    let read = SlotRequest::decode(&body[..body.len().min(BODY_LIMIT)]);
-    let request = read.map_err(|bad| {
-        if body.len() > BODY_LIMIT { Refusal::TooLong(bad) } else { Refusal::Body(bad) }
-    })?;
-    if !request.version.is_valid() {
-        return Err(Refusal::NoVersion(request.version));
-    }
-    let version = Versions::only(request.version);
-    match PluginVersion::SPOKEN.latest_shared(version) {
-        Some(_) => Ok(request),
-        None => Err(Refusal::Version { got: version }),
-    }
+    Ok(wire::read(&first_bytes(request.into_body()).await?)?)
 }
 
 /// As much of a body as is looked at, and one byte more if there is one.
@@ -95,37 +67,20 @@ async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
 }
 
 fn decide(shared: &Shared, request: &SlotRequest) -> Result<Vec<u8>, Refusal> {
-    let Answer { asked, granted, unit, slot } = shared.permit(request)?;
-    shared.metrics().granted(&granted);
-    debug!(vm = %request.vm, %asked, permit = %granted.permit, "permitted");
-    // Only told, not meant: a unit that this wire cannot say is no reason to refuse.
-    let unit = Resources { mem: unit.mem.min(slot.saturating_mul(MOST_SLOTS)), ..unit };
-    Ok(PermitResponse { permit: granted.permit, migrate: false, unit }.encode(slot)?)
+    let permitted = shared.permit(request)?;
+    let (vm, asked, granted) = (&permitted.vm, permitted.asked, &permitted.granted);
+    shared.metrics().granted(granted);
+    debug!(%vm, %asked, permit = %granted.permit, "permitted");
+    Ok(permitted.encode()?)
 }
 
 // === impl Refusal ===
 
 impl Refusal {
-    fn status(&self) -> StatusCode {
+    const fn status(&self) -> u16 {
         match self {
-            Self::Method
-            | Self::BrokeOff
-            | Self::Body(_)
-            | Self::TooLong(_)
-            | Self::NoVersion(_)
-            | Self::Version { .. } => StatusCode::BAD_REQUEST,
-            Self::UnknownVm(_) => StatusCode::NOT_FOUND,
-            Self::OverRange(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-}
-
-impl From<BooksError> for Refusal {
-    fn from(error: BooksError) -> Self {
-        match error {
-            BooksError::UnknownVm(vm) => {
-                Self::UnknownVm(BadBody::field("pod", vm, "a VM in the books of this node"))
-            }
+            Self::Method | Self::BrokeOff => 400,
+            Self::Wire(refusal) => refusal.status(),
         }
     }
 }
@@ -133,6 +88,8 @@ impl From<BooksError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let text = [(header::CONTENT_TYPE, "text/plain")];
-        (self.status(), text, self.to_string()).into_response()
+        let status = StatusCode::from_u16(self.status());
+        (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text, self.to_string())
+            .into_response()
     }
 }

@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use windlass_plugin_core::{Books, Granted};
+use windlass_plugin_core::{Books, Granted, wire};
 use windlass_protocol::Resources;
 
 /// All of them. Clones count together.
@@ -79,12 +79,16 @@ impl Metrics {
 
     pub(crate) fn refused(&self, refusal: &Refusal) {
         self.count(match refusal {
-            Refusal::Method | Refusal::BrokeOff | Refusal::Body(_) | Refusal::TooLong(_) => {
+            Refusal::Method
+            | Refusal::BrokeOff
+            | Refusal::Wire(wire::Refusal::Body(_) | wire::Refusal::TooLong(_)) => {
                 Outcome::BadRequest
             }
-            Refusal::NoVersion(_) | Refusal::Version { .. } => Outcome::Version,
-            Refusal::UnknownVm(_) => Outcome::UnknownVm,
-            Refusal::OverRange(_) => Outcome::Unsayable,
+            Refusal::Wire(wire::Refusal::NoVersion(_) | wire::Refusal::Version { .. }) => {
+                Outcome::Version
+            }
+            Refusal::Wire(wire::Refusal::UnknownVm(_)) => Outcome::UnknownVm,
+            Refusal::Wire(wire::Refusal::OverRange(_)) => Outcome::Unsayable,
         });
     }
 

@@ -6,9 +6,10 @@ use crate::dump::Dump;
 use crate::metrics::Metrics;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_kit::clock::Clock;
-use windlass_plugin_core::{Books, BooksError, Granted};
+use windlass_plugin_core::Books;
+use windlass_plugin_core::wire::{self, Permitted};
+use windlass_protocol::ComputeUnit;
 use windlass_protocol::plugin::SlotRequest;
-use windlass_protocol::{Bytes, ComputeUnit, Resources};
 
 /// The books and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
@@ -20,16 +21,6 @@ struct Inner {
     unit: Mutex<ComputeUnit>,
     clock: Clock,
     metrics: Metrics,
-}
-
-/// A request that was granted, in part or in full.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) asked: Resources,
-    pub(crate) granted: Granted,
-    pub(crate) unit: Resources,
-    /// The VM's step of memory.
-    pub(crate) slot: Bytes,
 }
 
 // === impl Shared ===
@@ -68,15 +59,9 @@ impl Shared {
     }
 
     /// Asks the books what a request says.
-    pub(crate) fn permit(&self, request: &SlotRequest) -> Result<Answer, BooksError> {
+    pub(crate) fn permit(&self, request: &SlotRequest) -> Result<Permitted, wire::Refusal> {
         let now = self.0.clock.now();
         let unit = *self.0.unit.lock().unwrap_or_else(PoisonError::into_inner);
-        self.with_books(|books| {
-            let record = books.record(&request.vm);
-            let slot = record.ok_or_else(|| BooksError::UnknownVm(request.vm.clone()))?.memory_slot;
-            let asked = request.resources(slot);
-            let granted = books.request(now, &request.vm, asked)?;
-            Ok(Answer { asked, granted, unit: unit.into(), slot })
-        })
+        self.with_books(|books| wire::grant(books, now, unit, request))
     }
 }

@@ -4,7 +4,7 @@
 //! VM may have, as a range; [`session`] knows which agent id counts; [`mod@line`] knows when a peer
 //! may be spoken to, [`trials`] whether a resize had an effect, and [`rest`] how long to leave
 //! either alone; [`journal`] keeps the decisions for people. [`metrics_text`] reads
-//! what the guest serves.
+//! what the guest serves, and [`wire`] turns what is said and heard into bytes and back.
 
 pub mod event;
 pub mod holding;
@@ -15,6 +15,7 @@ pub mod rest;
 pub mod scaler;
 pub mod session;
 pub mod trials;
+pub mod wire;
 
 pub use event::{Action, Call, CallAnswer, Event, Failure, Order};
 pub use scaler::{Plan, Scaler, Settings};

@@ -232,13 +232,11 @@ impl Managed {
                     plugin::ask(shared.permits.as_ref(), &info, wanted, sample.as_ref()).await
                 });
             }
-            Action::Register(id) => lines.start(peer, informant.register(id)),
-            Action::CheckHealth(id) => lines.start(peer, informant.check_health(id)),
-            Action::Downscale(id, number, to) => {
-                lines.start(peer, informant.downscale(id, number, to));
-            }
-            Action::Upscale(id, number, to) => lines.start(peer, informant.upscale(id, number, to)),
-            Action::Unregister(id) => lines.start(peer, informant.unregister(id)),
+            Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => lines.start(peer, informant.ask(action)),
         }
     }
 

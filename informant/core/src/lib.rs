@@ -7,7 +7,7 @@
 //! Where to look: the words between core and shell in [`event`]; which agent counts in
 //! [`registry`]; whether less memory would do, and whether there is too little, in
 //! [`memory`]; vCPUs and memory blocks of the guest in [`machine`]; load over short windows
-//! in [`load`].
+//! in [`load`]; bytes of requests, calls and figures in [`wire`].
 
 pub mod event;
 pub mod informant;
@@ -16,6 +16,7 @@ pub mod machine;
 pub mod memory;
 pub mod refusal;
 pub mod registry;
+pub mod wire;
 
 pub use event::{Action, Ask, Change, Event, Failure, MachineSeen, Memory, Plan};
 pub use informant::{Informant, Registration, Settings};

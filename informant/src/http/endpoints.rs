@@ -1,8 +1,7 @@
 //! What is answered: the reference's endpoints as it has them, and our own.
 //!
-//! The reference's order of checks: unknown path 404, wrong method 405, a body that is not the
-//! message 400 (also where there is none), then the request itself; errors are plain text. A
-//! handler decodes, calls one function of the core, and encodes.
+//! The reference's are read and answered by the core's [`wire`], in the reference's order of
+//! checks. A handler calls one function of the core, and waits for what it has to.
 
 use super::{BODY, LARGEST};
 use crate::metrics;
@@ -14,12 +13,10 @@ use hyper::{Method, Request, Response, StatusCode, header};
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::timeout;
+use windlass_informant_core::wire::{self, Misdirected, Unanswered};
 use windlass_informant_core::{Refusal, Registration};
 use windlass_protocol::BadBody;
-use windlass_protocol::informant::{
-    AgentDesc, DOWNSCALE, Empty, Endpoint, HEALTH_CHECK, HealthCheck, REGISTER, ResourceMessage,
-    UNREGISTER, UPSCALE,
-};
+use windlass_protocol::informant::{AgentDesc, Endpoint, ResourceMessage};
 
 /// A registration is over after this long; a call to the agent has 1.5 s of it.
 const REGISTERING: Duration = Duration::from_secs(8);
@@ -43,8 +40,7 @@ enum Problem {
     Slow,
     TooLarge,
     Cut,
-    Bad(BadBody),
-    Refused(Refusal),
+    Unanswered(Unanswered),
 }
 
 /// Answers one request.
@@ -66,82 +62,78 @@ pub async fn answer(
 }
 
 async fn route(shared: &Shared, request: Request<Incoming>) -> Answer {
-    let path = request.uri().path();
-    for endpoint in [REGISTER, HEALTH_CHECK, DOWNSCALE, UPSCALE, UNREGISTER] {
-        if endpoint.path == path {
-            return message(shared, endpoint, request).await;
-        }
-    }
-    let page = match path {
-        "/metrics" => metrics_page,
-        "/livez" => livez,
-        "/readyz" => readyz,
-        _ => return plain(404, "404 page not found"),
+    let answer = match wire::endpoint(request.method().as_str(), request.uri().path()) {
+        Ok(endpoint) => message(shared, endpoint, request.into_body()).await,
+        Err(Misdirected::Path) => return page(shared, &request),
+        Err(misdirected @ Misdirected::Method(_)) => Err(misdirected.into()),
     };
-    if *request.method() == Method::GET || *request.method() == Method::HEAD {
-        page(shared)
-    } else {
-        wrong_method("GET")
-    }
-}
-
-/// One of the reference's.
-async fn message(shared: &Shared, endpoint: Endpoint, request: Request<Incoming>) -> Answer {
-    if request.method().as_str() != endpoint.method {
-        return wrong_method(endpoint.method);
-    }
-    let handled = match read(request.into_body()).await {
-        Err(problem) => Err(problem),
-        Ok(body) if endpoint == REGISTER => register(shared, &body).await,
-        Ok(body) if endpoint == DOWNSCALE => downscale(shared, &body).await,
-        Ok(body) if endpoint == UPSCALE => upscale(shared, &body).await,
-        Ok(body) if endpoint == UNREGISTER => unregister(shared, &body),
-        Ok(body) => health_check(shared, &body),
-    };
-    match handled {
-        Ok(body) => (200, JSON, body),
+    match answer {
+        Ok(answer) => (200, JSON, answer.encode()),
         Err(problem) => problem.answer(),
     }
 }
 
-async fn register(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let desc = AgentDesc::decode(body)?;
-    shared.core().register(&desc)?;
+/// One of ours.
+fn page(shared: &Shared, request: &Request<Incoming>) -> Answer {
+    let page = match request.uri().path() {
+        "/metrics" => metrics_page,
+        "/livez" => livez,
+        "/readyz" => readyz,
+        _ => return Problem::from(Misdirected::Path).answer(),
+    };
+    if *request.method() == Method::GET || *request.method() == Method::HEAD {
+        page(shared)
+    } else {
+        Problem::from(Misdirected::Method("GET")).answer()
+    }
+}
+
+/// One of the reference's.
+async fn message(
+    shared: &Shared,
+    endpoint: Endpoint,
+    body: Incoming,
+) -> Result<wire::Answer, Problem> {
+    match wire::Request::decode(endpoint, &read(body).await?)? {
+        wire::Request::Register(desc) => register(shared, &desc).await,
+        wire::Request::HealthCheck(id) => {
+            shared.core().health_check(id)?;
+            Ok(wire::Answer::Healthy)
+        }
+        wire::Request::Downscale(message) => downscale(shared, &message).await,
+        wire::Request::Upscale(message) => upscale(shared, &message).await,
+        wire::Request::Unregister(desc) => unregister(shared, &desc),
+    }
+}
+
+async fn register(shared: &Shared, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
+    shared.core().register(desc)?;
     let done = shared.until(REGISTERING, |core, _| match core.registration(desc.agent_id) {
         Registration::Pending => None,
-        Registration::Done(answer) => Some(Ok(answer.encode())),
+        Registration::Done(answer) => Some(Ok(wire::Answer::Registered(answer))),
         Registration::Refused(refusal) => Some(Err(refusal.into())),
     });
     done.await.unwrap_or(Err(Problem::Unready))
 }
 
-fn health_check(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let HealthCheck(id) = HealthCheck::decode(body)?;
-    shared.core().health_check(id)?;
-    Ok(Empty.encode())
-}
-
-async fn downscale(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let message = ResourceMessage::decode(body)?;
+async fn downscale(shared: &Shared, message: &ResourceMessage) -> Result<wire::Answer, Problem> {
     // Memory may have been added since the last sample: what the VM has is read now.
     shared.sample();
-    let result = shared.core().downscale(shared.clock.now(), &message)?;
+    let result = shared.core().downscale(shared.clock.now(), message)?;
     follow(shared).await;
-    Ok(result.encode())
+    Ok(wire::Answer::Downscaled(result))
 }
 
-async fn upscale(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let message = ResourceMessage::decode(body)?;
-    shared.core().upscale(shared.clock.now(), &message)?;
+async fn upscale(shared: &Shared, message: &ResourceMessage) -> Result<wire::Answer, Problem> {
+    shared.core().upscale(shared.clock.now(), message)?;
     follow(shared).await;
-    Ok(Empty.encode())
+    Ok(wire::Answer::Upscaled)
 }
 
-fn unregister(shared: &Shared, body: &[u8]) -> Result<Vec<u8>, Problem> {
-    let desc = AgentDesc::decode(body)?;
-    let unregistered = shared.core().unregister(&desc)?;
+fn unregister(shared: &Shared, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
+    let unregistered = shared.core().unregister(desc)?;
     shared.woken.notify_one();
-    Ok(unregistered.encode())
+    Ok(wire::Answer::Unregistered(unregistered))
 }
 
 /// Waits until the guest has followed, or cannot.
@@ -179,10 +171,6 @@ async fn read(body: Incoming) -> Result<Bytes, Problem> {
     }
 }
 
-fn wrong_method(right: &str) -> Answer {
-    plain(405, &format!("request method must be {right}"))
-}
-
 fn plain(status: u16, text: &str) -> Answer {
     (status, TEXT, format!("{text}\n").into_bytes())
 }
@@ -199,20 +187,25 @@ impl Problem {
             Self::Slow => plain(408, &format!("body: was not there within {}s", BODY.as_secs())),
             Self::TooLarge => plain(413, &format!("body: is larger than {LARGEST} bytes")),
             Self::Cut => plain(400, "body: ended before its end"),
-            Self::Bad(error) => plain(400, &format!("bad JSON: {error}")),
-            Self::Refused(refusal) => plain(refusal.status(), &refusal.to_string()),
+            Self::Unanswered(why) => (why.status(), TEXT, why.encode()),
         }
+    }
+}
+
+impl From<Misdirected> for Problem {
+    fn from(misdirected: Misdirected) -> Self {
+        Self::Unanswered(misdirected.into())
     }
 }
 
 impl From<BadBody> for Problem {
     fn from(error: BadBody) -> Self {
-        Self::Bad(error)
+        Self::Unanswered(error.into())
     }
 }
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
+        Self::Unanswered(refusal.into())
     }
 }

@@ -1,11 +1,13 @@
 //! The books of a node: what is promised to its VMs, and to whom what is left goes.
 //!
-//! [`Books`] is a plain value that is asked and answers; it has no clock and does no I/O. The
-//! shell in `windlass-plugin` puts it behind HTTP, a program tells it which VMs there are.
+//! [`Books`] is a plain value that is asked and answers; it has no clock and does no I/O;
+//! [`wire`] reads a request's bytes and writes the answer's. The shell in `windlass-plugin`
+//! puts it behind HTTP, a program tells it which VMs there are.
 
 pub mod books;
 pub mod journal;
 pub mod shortage;
+pub mod wire;
 
 pub use books::{Books, BooksError, Granted, VmRecord};
 pub use journal::Note;

@@ -37,10 +37,11 @@ fn the_map_names_every_package() {
     assert_none("ARCHITECTURE.md does not say what these are:", &missing);
 }
 
-/// Who talks to people: the protocol, the shells, and the informant's core, whose refusals its
-/// shell passes on word for word.
-const TALKERS: [&str; 9] = [
+/// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
+/// pass on word for word.
+const TALKERS: [&str; 11] = [
     "agent",
+    "agent/core",
     "cli",
     "drivers",
     "drivers/qemu",
@@ -48,6 +49,7 @@ const TALKERS: [&str; 9] = [
     "informant/core",
     "kit",
     "plugin",
+    "plugin/core",
     "protocol",
 ];
 
@@ -125,7 +127,7 @@ fn registered_field<'a>(text: &'a str, name: &str) -> &'a str {
 /// Names that stand whole in the file, and those that a loop makes: `{name}` is each of the
 /// names in the list that it goes through.
 fn informant_metrics() -> BTreeSet<String> {
-    let text = read("informant/src/metrics.rs");
+    let text = read("informant/core/src/wire/figures.rs") + &read("informant/src/metrics.rs");
     let whole = text.split('"').filter(|word| word.starts_with("windlass_"));
     let mut names: BTreeSet<String> =
         whole.filter(|name| !name.contains(['{', ' ', '\\'])).map(str::to_owned).collect();
@@ -135,7 +137,8 @@ fn informant_metrics() -> BTreeSet<String> {
     for turn in text.split("for (name, about, ").skip(1) {
         let (list, body) = turn.split_once("] {").expect("a loop over a list");
         let template = quoted_after(body, "format!(").next().expect("a loop makes names");
-        for name in quoted_after(list, "\n        (") {
+        let rows = list.lines().filter_map(|row| row.trim_start().strip_prefix("(\""));
+        for name in rows.filter_map(|row| row.split('"').next()) {
             names.insert(template.replace("{name}", name));
         }
     }

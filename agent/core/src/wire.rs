@@ -1,0 +1,60 @@
+//! Between what a scaler says and hears, and the bytes that its peers read and write.
+//!
+//! Pure functions, so that a simulation carries the same bytes as a shell does. A shell
+//! decides where they go, how long it waits, and what it logs. An answer by status is a
+//! refusal: it did not happen. Everything else that is no whole answer leaves that open.
+//!
+//! What an agent says to a guest's informant is in [`informant`], to the plugin in [`plugin`],
+//! and what its own call-back server is asked in [`callback`].
+
+pub mod callback;
+pub mod informant;
+pub mod plugin;
+
+pub use callback::{Uncalled, call_answer, called};
+pub use informant::{Said, from_informant, to_informant};
+pub use plugin::{UNSAID, from_plugin, to_plugin};
+
+use crate::event::Failure;
+use thiserror::Error;
+use windlass_protocol::BadBody;
+use windlass_protocol::version::InformantVersion;
+
+/// An answer that does not say what was asked.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unheard {
+    /// A refusal by status.
+    #[error("status: {0} is a refusal")]
+    Refused(u16),
+    /// A status that is neither an answer nor a refusal.
+    #[error("status: {0} is neither 200 nor a refusal")]
+    Odd(u16),
+    /// A body that is not the message.
+    #[error(transparent)]
+    Broken(#[from] BadBody),
+    /// The informant chose a version that nobody offered.
+    #[error("protoVersion: {0} is not {spoken}", spoken = InformantVersion::SPOKEN)]
+    NotOffered(InformantVersion),
+    /// The informant does not say where metrics are read.
+    #[error("metricsMethod.prometheus.port: is missing")]
+    NoMetricsPort,
+    /// The action is none that the informant is asked for.
+    #[error("the informant was not asked")]
+    Unasked,
+}
+
+// === impl Unheard ===
+
+impl Unheard {
+    /// What the scaler hears.
+    pub const fn failure(&self) -> Failure {
+        match self {
+            Self::Refused(status) => Failure::Refused(*status),
+            Self::Odd(_)
+            | Self::Broken(_)
+            | Self::NotOffered(_)
+            | Self::NoMetricsPort
+            | Self::Unasked => Failure::NoAnswer,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What an agent says to a guest's informant: one request per action.
+
+use super::Unheard;
+use crate::event::{Action, Event};
+use windlass_protocol::informant::{
+    AgentDesc, DOWNSCALE, DownscaleResult, Empty, Endpoint, HEALTH_CHECK, HealthCheck,
+    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered,
+};
+use windlass_protocol::version::InformantVersion;
+use windlass_protocol::{AgentId, Resources, Sequence};
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Its method and path.
+    pub endpoint: Endpoint,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// The request of this action; `None` if it does not go to the informant. `serve_addr` is
+/// where the agent is called back, as `ip:port`.
+pub fn to_informant(action: Action, serve_addr: &str) -> Option<Said> {
+    let (endpoint, body) = match action {
+        Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => return None,
+        Action::Register(id) => (REGISTER, describe(id, serve_addr)),
+        Action::CheckHealth(id) => (HEALTH_CHECK, HealthCheck(id).encode()),
+        Action::Downscale(id, number, to) => (DOWNSCALE, size(id, number, to)),
+        Action::Upscale(id, number, to) => (UPSCALE, size(id, number, to)),
+        Action::Unregister(id) => (UNREGISTER, describe(id, serve_addr)),
+    };
+    Some(Said { endpoint, body })
+}
+
+/// What the answer to the request of this action says.
+///
+/// # Errors
+/// If it is a refusal, or not an answer to that request.
+pub fn from_informant(action: Action, status: u16, body: &[u8]) -> Result<Event, Unheard> {
+    match status {
+        200 => decode(action, body),
+        400.. => Err(Unheard::Refused(status)),
+        _ => Err(Unheard::Odd(status)),
+    }
+}
+
+fn decode(action: Action, body: &[u8]) -> Result<Event, Unheard> {
+    match action {
+        Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
+            Err(Unheard::Unasked)
+        }
+        Action::Register(_) => registered(InformantDesc::decode_reply(body)?),
+        Action::CheckHealth(_) => Ok(Empty::decode_reply(body).map(|Empty| Event::Healthy)?),
+        Action::Downscale(..) => {
+            let DownscaleResult { ok, status } = DownscaleResult::decode_reply(body)?;
+            Ok(if ok { Event::Agreed { status } } else { Event::Declined { status } })
+        }
+        Action::Upscale(..) => Ok(Empty::decode_reply(body).map(|Empty| Event::Upscaled)?),
+        Action::Unregister(_) => Ok(Unregistered::decode_reply(body).map(|_| Event::Unregistered)?),
+    }
+}
+
+fn registered(desc: InformantDesc) -> Result<Event, Unheard> {
+    if !InformantVersion::SPOKEN.contains(desc.version) {
+        return Err(Unheard::NotOffered(desc.version));
+    }
+    let metrics_port = desc.metrics_port.ok_or(Unheard::NoMetricsPort)?;
+    Ok(Event::Registered { metrics_port })
+}
+
+fn describe(id: AgentId, serve_addr: &str) -> Vec<u8> {
+    let serve_addr = serve_addr.to_owned();
+    AgentDesc { agent_id: id, serve_addr, versions: InformantVersion::SPOKEN }.encode()
+}
+
+fn size(id: AgentId, sequence: Sequence, resources: Resources) -> Vec<u8> {
+    ResourceMessage { resources, id, sequence }.encode()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Failure;
+    use windlass_protocol::{Bytes, MilliCpu};
+
+    const ID: AgentId = AgentId::from_u128(7);
+    const NUMBER: Sequence = Sequence::from_number(3);
+    const SIZE: Resources = Resources { cpu: MilliCpu::from_milli(1500), mem: Bytes::from_gib(2) };
+
+    const SPOKEN: [Action; 5] = [
+        Action::Register(ID),
+        Action::CheckHealth(ID),
+        Action::Downscale(ID, NUMBER, SIZE),
+        Action::Upscale(ID, NUMBER, SIZE),
+        Action::Unregister(ID),
+    ];
+
+    #[test]
+    fn the_informant_reads_what_the_action_says() {
+        let said = SPOKEN.map(|action| to_informant(action, "10.0.0.1:9").unwrap());
+        let endpoints = [REGISTER, HEALTH_CHECK, DOWNSCALE, UPSCALE, UNREGISTER];
+        assert_eq!(said.clone().map(|said| said.endpoint), endpoints);
+        let [register, check, downscale, upscale, unregister] = said.map(|said| said.body);
+        let desc = AgentDesc {
+            agent_id: ID,
+            serve_addr: "10.0.0.1:9".into(),
+            versions: InformantVersion::SPOKEN,
+        };
+        assert_eq!(AgentDesc::decode(&register).as_ref(), Ok(&desc));
+        assert_eq!(AgentDesc::decode(&unregister), Ok(desc));
+        assert_eq!(HealthCheck::decode(&check), Ok(HealthCheck(ID)));
+        let message = ResourceMessage { resources: SIZE, id: ID, sequence: NUMBER };
+        assert_eq!(ResourceMessage::decode(&downscale), Ok(message));
+        assert_eq!(ResourceMessage::decode(&upscale), Ok(message));
+        for action in [Action::Look, Action::Measure, Action::AskPlugin(SIZE)] {
+            assert_eq!(to_informant(action, ""), None);
+            assert_eq!(from_informant(action, 200, b"{}"), Err(Unheard::Unasked));
+        }
+    }
+
+    #[test]
+    fn an_answer_is_the_event_of_its_action() {
+        let desc = InformantDesc { version: InformantVersion::V2_0, metrics_port: Some(9100) };
+        let result = |ok| DownscaleResult { ok, status: "why".into() }.encode();
+        let [register, check, downscale, upscale, unregister] = SPOKEN;
+        let why = || String::from("why");
+        for (action, body, event) in [
+            (register, desc.encode(), Event::Registered { metrics_port: 9100 }),
+            (check, Empty.encode(), Event::Healthy),
+            (downscale, result(true), Event::Agreed { status: why() }),
+            (downscale, result(false), Event::Declined { status: why() }),
+            (upscale, Empty.encode(), Event::Upscaled),
+            (unregister, Unregistered { was_active: true }.encode(), Event::Unregistered),
+        ] {
+            assert_eq!(from_informant(action, 200, &body), Ok(event));
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_known_and_all_else_is_open() {
+        for action in SPOKEN {
+            for (status, body, failure) in [
+                (400, "bad JSON", Failure::Refused(400)),
+                (404, "{}", Failure::Refused(404)),
+                (503, "", Failure::Refused(503)),
+                (0, "{}", Failure::NoAnswer),
+                (204, "", Failure::NoAnswer),
+                (302, "{}", Failure::NoAnswer),
+                (200, "", Failure::NoAnswer),
+                (200, "{", Failure::NoAnswer),
+                (200, "[]", Failure::NoAnswer),
+                (200, "{}{}", Failure::NoAnswer),
+                (200, "\u{feff}{}", Failure::NoAnswer),
+            ] {
+                let heard = from_informant(action, status, body.as_bytes());
+                assert_eq!(heard.unwrap_err().failure(), failure, "{action:?} {status} {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_registration_names_what_it_lacks() {
+        let answer = |number, metrics_port| {
+            let version = InformantVersion::from_number(number);
+            let body = InformantDesc { version, metrics_port }.encode();
+            from_informant(Action::Register(ID), 200, &body).unwrap_err()
+        };
+        for (unheard, text) in [
+            (answer(3, Some(9100)), "protoVersion: v1.2 is not v2.0"),
+            (answer(9, None), "protoVersion: <unknown = v2.0 + 5> is not v2.0"),
+            (answer(4, None), "metricsMethod.prometheus.port: is missing"),
+        ] {
+            assert_eq!(unheard.to_string(), text);
+            assert_eq!(unheard.failure(), Failure::NoAnswer);
+        }
+    }
+}
