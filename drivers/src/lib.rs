@@ -19,7 +19,8 @@ pub trait Driver: Send + 'static {
     /// What can be done with this VM; constant for as long as the connection lasts.
     fn capabilities(&self) -> Capabilities;
 
-    /// The size of the VM now.
+    /// The size of the VM now. Whatever was asked of [`Driver::resize`] before is in it, or will
+    /// never take effect, also where the answer was lost: a driver keeps the order.
     ///
     /// # Errors
     /// [`DriverError::Gone`] if the VM is no more; otherwise the VM is unknown for now.

@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn slots_round_to_the_safe_side(
         namespace in any::<String>(), name in any::<String>(),
-        cpu in any::<u64>(), mem in any::<u64>(), slot in any::<u64>(),
+        cpu in cpu(), mem in any::<u64>(), slot in slot(),
         load in any::<Option<(f32, f32)>>(),
     ) {
         let slot = Bytes::from_bytes(slot);
@@ -130,6 +130,16 @@ proptest! {
             prop_assert!(read.permit.mem.saturating_add(slot) >= resources.mem);
         }
     }
+}
+
+/// CPU that the wire has room for, and now and then more.
+fn cpu() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => 0..=u64::from(u32::MAX), 1 => any::<u64>()]
+}
+
+/// Slots so large that few are needed, so small that they do not fit, and of no size.
+fn slot() -> impl Strategy<Value = u64> {
+    prop_oneof![any::<u64>(), 0_u64..1 << 48]
 }
 
 const GOLDEN: [&str; 8] = [

@@ -4,6 +4,7 @@
 //! decodes to, written again, or that it is an error; what a quantity is in thousandths and in
 //! whole units, rounded up.
 
+use windlass_protocol::informant::ResourceMessage;
 use windlass_protocol::plugin::SlotRequest;
 use windlass_protocol::{Bytes, MilliCpu, quantity};
 
@@ -34,6 +35,21 @@ fn quantities_are_read_as_the_reference_reads_them() {
             }
             _ => panic!("{line}"),
         }
+    }
+}
+
+#[test]
+fn an_amount_that_is_missing_is_not_zero() {
+    for (data, field) in [
+        ("{}", "data.cpu"),
+        (r#"{"memory":"1Gi"}"#, "data.cpu"),
+        (r#"{"cpu":null,"memory":"1Gi"}"#, "data.cpu"),
+        (r#"{"cpu":"1"}"#, "data.memory"),
+        (r#"{"cpu":"1","memory":null}"#, "data.memory"),
+    ] {
+        let body = format!(r#"{{"data":{data},"sequenceNumber":1}}"#);
+        let error = ResourceMessage::decode(body.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(field), "{body}: {error}");
     }
 }
 

@@ -5,7 +5,7 @@ use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
     Resources, ShrinkCpu, Signal, Target, VmInfo, VmName,
 };
-use windlass_scaling::{Goal, Inputs, Loads, Sample, Urgency, goal, load};
+use windlass_scaling::{Goal, Inputs, Loads, Sample, Urgency, goal, load, memory};
 
 const NOW: Moment = Moment::from_millis(1_000);
 
@@ -57,6 +57,23 @@ fn what_is_missing_never_shrinks_a_vm_and_growth_goes_on() {
     ] {
         let goal = goal_of(given, has, None);
         assert_eq!((goal.size, goal.reason.signal), (vm_size(size), signal), "{given:?}");
+    }
+}
+
+#[test]
+fn memory_figures_that_make_no_sense_together_are_missing() {
+    let mib = |mib: u64| Some(Bytes::from_mib(mib));
+    for (total, available, used) in [
+        (mib(800), mib(760), mib(40)),
+        (mib(800), mib(800), mib(0)),
+        (mib(800), mib(801), None),
+        (mib(0), mib(0), None),
+        (Some(Bytes::from_bytes(u64::MAX)), mib(1), None),
+        (mib(800), None, None),
+        (None, mib(760), None),
+    ] {
+        let sample = Sample { total, available, ..Sample::empty(NOW) };
+        assert_eq!(memory::used(&sample), used, "{available:?} of {total:?}");
     }
 }
 

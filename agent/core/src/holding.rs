@@ -1,8 +1,9 @@
 //! What the VM may have, as a range.
 //!
 //! Law 4, the world and not the wish: the figures come from the hypervisor's answers and the
-//! guest's reports. From the moment a resize is sent until its effect is seen, both the old and
-//! the new size are possible, so the range covers both.
+//! guest's reports. From the moment a resize is sent until the hypervisor was looked at after it,
+//! both the old and the new size are possible, so the range covers both. A look settles it, also
+//! where the answer was lost: a monitor does what it is told in order.
 //!
 //! CPU has two figures: *plugged*, of the hypervisor, and *online*, of the guest. Which of them
 //! the books must cover is the host's choice (`trust_guest_parking`). Without a report, every
@@ -14,9 +15,11 @@ use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Holding {
     seen: Option<(Seen, Moment)>,
-    /// Sent and not yet seen to have taken effect.
-    plugging: Open<MilliCpu>,
-    memory: Open<Bytes>,
+    /// The largest sizes that were sent since the hypervisor was last looked at.
+    plugging: Option<MilliCpu>,
+    memory: Option<Bytes>,
+    /// When it was last seen what became of a number of vCPUs that was sent.
+    plugged_at: Option<Moment>,
     /// vCPUs that the guest reports.
     online: Option<MilliCpu>,
     /// The most vCPUs that the guest may use without hearing from us again.
@@ -25,16 +28,6 @@ pub(crate) struct Holding {
     before_reboot: Option<Resources>,
     /// When `size` last moved while memory was being given back.
     unplug_progress: Option<(Bytes, Moment)>,
-}
-
-/// Sizes of one axis that may still take effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Open<T> {
-    /// The largest of them.
-    high: Option<T>,
-    /// The last one sent; repeating it settles what happened.
-    last: Option<T>,
-    answered: bool,
 }
 
 /// The most vCPUs that the guest may use without hearing from us again.
@@ -54,7 +47,9 @@ enum Allowed {
 impl Holding {
     /// The most that the VM may have: what the books must cover.
     pub(crate) fn upper(&self, trust_guest_parking: bool) -> Option<Resources> {
-        let cpu = if trust_guest_parking { self.usable()? } else { self.plugged_high()? };
+        // Where vCPUs go late, a resize that was to take some out may have to put some in.
+        let usable = self.usable()?.max(self.plugging());
+        let cpu = if trust_guest_parking { usable } else { self.plugged_high()? };
         let size = Resources { cpu, mem: self.memory_high()? };
         Some(self.before_reboot.map_or(size, |before| size.max(before)))
     }
@@ -85,30 +80,26 @@ impl Holding {
     pub(crate) fn requested(&self) -> Option<Bytes> {
         let memory = self.seen()?.memory;
         let requested = memory.boot.saturating_add(memory.requested);
-        Some(self.memory.high.map_or(requested, |high| requested.max(high)))
+        Some(self.memory.map_or(requested, |sent| requested.max(sent)))
     }
 
-    /// Whether a resize was sent whose effect was not seen.
+    /// Whether a resize was sent and the hypervisor not looked at since.
     pub(crate) fn is_open(&self) -> bool {
-        self.plugging.high.is_some() || self.memory.high.is_some()
-    }
-
-    pub(crate) fn is_memory_open(&self) -> bool {
-        self.memory.high.is_some()
+        self.plugging.is_some() || self.memory.is_some()
     }
 
     pub(crate) fn is_plugging_open(&self) -> bool {
-        self.plugging.high.is_some()
+        self.plugging.is_some()
     }
 
     /// The most vCPUs that are on their way in; none if no resize is open.
     pub(crate) fn plugging(&self) -> MilliCpu {
-        self.plugging.high.unwrap_or(MilliCpu::ZERO)
+        self.plugging.unwrap_or(MilliCpu::ZERO)
     }
 
-    /// The number of vCPUs that was last asked for, if its effect was not seen.
-    pub(crate) fn last_plugging(&self) -> Option<MilliCpu> {
-        self.plugging.high.and(self.plugging.last)
+    /// Since when the number of vCPUs stands.
+    pub(crate) fn plugged_at(&self) -> Option<Moment> {
+        self.plugged_at
     }
 
     /// Whether the hypervisor's figures still move.
@@ -130,31 +121,25 @@ impl Holding {
     pub(crate) fn sent(&mut self, resize: Resize) {
         match resize {
             Resize::Cpu(count) => {
-                self.plugging.sent(count);
+                self.plugging = self.plugging.max(Some(count));
                 // The guest brings a new vCPU online by itself; one that is taken out allows nothing.
                 if self.seen().is_none_or(|seen| count > seen.plugged) {
                     self.allow(count);
                 }
             }
-            Resize::Memory(total) => self.memory.sent(total),
+            Resize::Memory(total) => self.memory = self.memory.max(Some(total)),
         }
     }
 
-    pub(crate) fn answered(&mut self, resize: Resize) {
-        match resize {
-            Resize::Cpu(_) => self.plugging.answered = true,
-            Resize::Memory(_) => self.memory.answered = true,
-        }
-    }
-
-    /// The hypervisor says what there is. Whatever was answered before this was asked is in it.
+    /// The hypervisor says what there is. Whatever was sent before this was asked is in it, or
+    /// never came.
     pub(crate) fn see(&mut self, now: Moment, seen: Seen) {
         self.unplug_progress = match self.unplug_progress {
             Some((size, since)) if size == seen.memory.size => Some((size, since)),
             Some(_) | None => Some((seen.memory.size, now)),
         };
-        self.plugging.see(seen.plugged);
-        self.memory.see(seen.memory.boot.saturating_add(seen.memory.requested));
+        self.plugged_at = self.plugging.map(|_| now).or(self.plugged_at);
+        (self.plugging, self.memory) = (None, None);
         self.seen = Some((seen, now));
     }
 
@@ -207,28 +192,37 @@ impl Holding {
     /// The most vCPUs that the hypervisor may have plugged.
     pub(crate) fn plugged_high(&self) -> Option<MilliCpu> {
         let plugged = self.seen()?.plugged;
-        Some(self.plugging.high.map_or(plugged, |high| plugged.max(high)))
+        Some(self.plugging.map_or(plugged, |sent| plugged.max(sent)))
     }
 
     fn memory_high(&self) -> Option<Bytes> {
         let upper = self.seen()?.memory.upper();
-        Some(self.memory.high.map_or(upper, |high| upper.max(high)))
+        Some(self.memory.map_or(upper, |sent| upper.max(sent)))
     }
 }
 
-// === impl Open ===
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::MemorySeen;
 
-impl<T: Copy + Ord> Open<T> {
-    fn sent(&mut self, value: T) {
-        self.high = self.high.max(Some(value));
-        self.last = Some(value);
-        self.answered = false;
-    }
-
-    fn see(&mut self, value: T) {
-        // Without an answer, the old value says nothing: the request may still arrive.
-        if self.answered || self.last == Some(value) {
-            *self = Self { high: None, last: None, answered: false };
-        }
+    #[test]
+    fn a_vcpu_that_is_to_go_counts_until_the_next_look() {
+        let now = Moment::from_millis(1_000);
+        let vcpus = MilliCpu::from_cores;
+        let seen = |count| Seen { plugged: vcpus(count), memory: MemorySeen::default() };
+        let upper = |holding: &Holding| holding.upper(true).map(|size| size.cpu);
+        let mut holding = Holding::default();
+        holding.see(now, seen(4));
+        holding.registered();
+        holding.report(Some(vcpus(1)));
+        assert_eq!(upper(&holding), Some(vcpus(1)));
+        // An earlier removal may come late, and then this one puts two in.
+        holding.sent(Resize::Cpu(vcpus(3)));
+        assert_eq!(upper(&holding), Some(vcpus(3)));
+        assert_eq!(holding.plugged_at(), None);
+        holding.see(now, seen(3));
+        assert_eq!(upper(&holding), Some(vcpus(1)));
+        assert_eq!(holding.plugged_at(), Some(now));
     }
 }

@@ -41,6 +41,7 @@ use crate::trials::{Aim, Trials};
 use books::Permit;
 use guest::Guest;
 use std::time::Duration;
+use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     Bytes, Capabilities, ComputeUnit, Decision, Mode, Moment, Peer, Reason, Resize, Resources,
     Signal, VmInfo, VmName,
@@ -80,6 +81,8 @@ pub struct Scaler {
     trials: Trials,
     /// The hypervisor has not been looked at since a resize was sent or it said something.
     look_due: bool,
+    /// A look is under way that was sent after all that.
+    looking: bool,
     measure_at: Moment,
     jitter: Jitter,
     journal: Journal,
@@ -108,6 +111,7 @@ impl Scaler {
             lines: Lines::new(),
             trials: Trials::new(),
             look_due: true,
+            looking: false,
             measure_at,
             jitter,
         }
@@ -116,17 +120,22 @@ impl Scaler {
     /// Takes note of what happened.
     pub fn observe(&mut self, now: Moment, event: Event) {
         match event {
-            Event::Told(info) => self.info = info,
+            Event::Told(info) => {
+                self.info = info;
+                if self.info.mode == Mode::Observe {
+                    self.rest_from_asking();
+                }
+            }
             Event::Ordered(order) => self.order = order,
             Event::Attached(can) => {
                 self.can = Some(can);
                 self.trials = Trials::new();
-                self.look_due = true;
+                self.must_look();
             }
             Event::Sent(action) => self.sent(now, action),
             Event::Failed(peer, failure) => self.failed(now, peer, failure),
             Event::Reset => self.reset(now),
-            Event::Changed => self.look_due = true,
+            Event::Changed => self.must_look(),
             Event::HostMemory(available) => self.host_available = available,
             Event::Seen(_)
             | Event::Resized
@@ -145,6 +154,9 @@ impl Scaler {
     /// Answers a call of the informant.
     pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
         let answer = self.session.call(call);
+        if self.session.is_suspended() {
+            self.rest_from_asking();
+        }
         if let (Call::MoreResources { cpu, memory, .. }, CallAnswer::Ours(..)) = (call, answer) {
             let base = self.guest.told().or(self.holding.seen().map(|seen| seen.upper()));
             // Before anything was said of vCPUs, it counts with those that it uses.
@@ -152,6 +164,12 @@ impl Scaler {
                 true => Resources { cpu: self.holding.usable().unwrap_or(base.cpu), ..base },
                 false => base,
             });
+            // A guest that takes its word back, or is asked back what it has not given yet.
+            let asked_back = self.guest.consent(now).map(|size| size.mem);
+            let gives = self.using().zip(asked_back).is_some_and(|(has, left)| left < has.mem);
+            if memory && (gives || self.holding.unplugging().is_some()) {
+                self.guest.took_word_back(now, &mut self.jitter);
+            }
             self.guest.called_for_more(now, base, cpu, memory);
         }
         self.keep_journal(now);
@@ -187,6 +205,16 @@ impl Scaler {
         self.lines.plugin.busy().is_none() && self.lines.hypervisor.busy().is_none()
     }
 
+    /// How the session with the informant stands.
+    pub fn session(&self) -> SessionState {
+        self.session.status()
+    }
+
+    /// Whether the hypervisor was looked at since it was last asked for a size.
+    pub fn is_settled(&self) -> bool {
+        !self.holding.is_open()
+    }
+
     /// The decisions closed since the last call.
     pub fn drain_decisions(&mut self) -> Vec<Decision> {
         self.journal.drain()
@@ -203,12 +231,12 @@ impl Scaler {
         self.journal.sent(action, online, calls_off);
         self.lines.to_mut(action.peer()).sent(action);
         match action {
-            Action::Look => self.look_due = false,
+            Action::Look => self.looking = true,
             Action::Resize(resize) => {
                 self.trials.sent(self.aim(resize, calls_off), resize);
                 self.holding.sent(resize);
                 self.guest.resize_sent(resize);
-                self.look_due = true;
+                self.must_look();
             }
             Action::Measure => {
                 self.measure_at = now.after(self.jitter.around(plan::MEASURE_EVERY));
@@ -251,13 +279,13 @@ impl Scaler {
         }
         match (event, action) {
             (Event::Seen(seen), Action::Look) => {
+                self.look_due &= !self.looking;
                 self.holding.see(now, seen);
-                self.trials.see(now, seen, &mut self.jitter);
+                if self.trials.see(now, seen, &mut self.jitter) {
+                    self.guest.gave_memory();
+                }
             }
-            (Event::Resized, Action::Resize(resize)) => {
-                self.trials.answered(resize);
-                self.holding.answered(resize);
-            }
+            (Event::Resized, Action::Resize(resize)) => self.trials.answered(resize),
             (Event::Measured(sample), Action::Measure) => self.measured(sample),
             (Event::Permitted(permit), Action::AskPlugin(asked)) => {
                 self.permit.answered(now, asked, permit, &mut self.jitter);
@@ -268,6 +296,8 @@ impl Scaler {
                 self.holding.registered();
                 self.lines.metrics.disregard();
                 self.guest.registered(metrics_port, self.holding.seen());
+                // A guest that restarted unheard has lost memory since it was last seen.
+                self.must_look();
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
                 let has = self.using().unwrap_or(target);
@@ -301,10 +331,7 @@ impl Scaler {
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
-            (Action::Resize(resize), Failure::Refused(_)) => {
-                self.trials.answered(resize);
-                self.holding.answered(resize);
-            }
+            (Action::Resize(resize), Failure::Refused(_)) => self.trials.answered(resize),
             (Action::Unregister(_), _) => self.end_session(),
             (action, Failure::Refused(_)) if peer == Peer::Informant => {
                 self.end_session();
@@ -326,8 +353,19 @@ impl Scaler {
         self.holding.rebooted(self.settings.trust_guest_parking);
         self.lines.metrics.disregard();
         self.sample = None;
-        self.look_due = true;
+        self.must_look();
         self.journal.interrupted(now);
+    }
+
+    /// The plugin is not asked for a while: what it allowed is not relied on after that.
+    fn rest_from_asking(&mut self) {
+        self.permit.forget();
+        self.lines.plugin.disregard();
+    }
+
+    /// What was seen before this is old: a look that is under way says nothing of it.
+    fn must_look(&mut self) {
+        (self.look_due, self.looking) = (true, false);
     }
 
     /// Whatever was agreed in the session ends with it.

@@ -80,11 +80,10 @@ impl Trials {
         }
     }
 
-    /// Judges by what is there.
-    pub(crate) fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) {
-        for axis in [&mut self.cpu, &mut self.memory] {
-            axis.see(now, seen, jitter);
-        }
+    /// Judges by what is there. Says whether memory that was asked back is gone.
+    pub(crate) fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) -> bool {
+        self.cpu.see(now, seen, jitter);
+        self.memory.see(now, seen, jitter) == Some(Aim::Shrink)
     }
 
     /// The rest before another resize like this.
@@ -133,8 +132,9 @@ impl Trials {
 // === impl Trial ===
 
 impl Trial {
-    fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) {
-        let Some(attempt) = self.last.filter(|attempt| attempt.answered) else { return };
+    /// What worked, if something did.
+    fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) -> Option<Aim> {
+        let attempt = self.last.filter(|attempt| attempt.answered)?;
         let rest = match attempt.aim {
             Aim::Grow => &mut self.grow,
             Aim::Shrink => &mut self.shrink,
@@ -144,14 +144,15 @@ impl Trial {
             Verdict::Worked => {
                 rest.succeeded();
                 self.last = None;
+                return Some(attempt.aim);
             }
-            Verdict::Pending => {}
-            Verdict::NoEffect if attempt.failed => {}
-            Verdict::NoEffect => {
+            Verdict::NoEffect if !attempt.failed => {
                 rest.failed(now, jitter);
                 self.last = Some(Attempt { failed: true, ..attempt });
             }
+            Verdict::Pending | Verdict::NoEffect => {}
         }
+        None
     }
 }
 

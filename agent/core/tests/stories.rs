@@ -324,6 +324,79 @@ fn a_resize_without_an_answer_counts_until_it_is_seen() {
 }
 
 #[test]
+fn growth_that_was_lost_is_not_asked_for_again_when_it_is_not_wanted() {
+    let mut story = Story::begin();
+    story.load(1.6);
+    story.go(8);
+    story.forget();
+    story.load(2.7);
+    (story.hypervisor, story.idle) = (Answer::Silence, true);
+    story.go(1);
+    // It never arrived, and by now nobody wants it.
+    (story.hypervisor, story.idle) = (Answer::Yes, false);
+    story.load(1.6);
+    story.go(6);
+    assert_eq!(story.upper(), cu(2));
+    story.check(expect![[r#"
+        8.0s   the load is 2.7
+        8.4s     to the plugin: may I have 3 vCPU / 3GiB? yes
+        8.4s     to the hypervisor: make it 3GiB …
+        8.9s     to the hypervisor: make it 3GiB …
+        9.0s   the load is 1.6
+        9.4s     to the plugin: may I have 2 vCPU / 3GiB? yes
+        9.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        14.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        15.0s  it has 2 vCPU / 2GiB, and waits: [AtGoal]
+    "#]]);
+}
+
+#[test]
+fn a_guest_that_takes_its_word_back_is_left_alone_for_longer_each_time() {
+    let mut story = Story::begin();
+    story.load(2.7);
+    story.go(12);
+    story.forget();
+    story.gives_slowly = true;
+    story.order(Order::Release(Some(cu(2))));
+    for seconds in [1, 6, 11] {
+        story.go(seconds);
+        story.calls_for_memory();
+    }
+    // At last it lets go.
+    story.gives_slowly = false;
+    story.go(25);
+    story.check(expect![[r#"
+        12.0s  a person orders: let go at 2 vCPU / 2GiB
+        12.0s    to the informant: is 2 vCPU / 2GiB enough? yes
+        12.0s    to the hypervisor: make it 2GiB yes
+        12.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        13.0s  the guest calls for memory
+        13.0s    to the hypervisor: make it 3GiB yes
+        17.5s    to the informant: is 2 vCPU / 2GiB enough? yes
+        17.5s    to the hypervisor: make it 2GiB yes
+        17.9s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        19.0s  the guest calls for memory
+        19.0s    to the hypervisor: make it 3GiB yes
+        22.9s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        27.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        28.1s    to the informant: is 2 vCPU / 2GiB enough? yes
+        28.1s    to the hypervisor: make it 2GiB yes
+        30.0s  the guest calls for memory
+        30.0s    to the hypervisor: make it 3GiB yes
+        33.0s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        37.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        42.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        47.3s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        49.0s    to the informant: is 2 vCPU / 2GiB enough? yes
+        49.0s    to the hypervisor: make it 2GiB yes
+        49.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        49.0s    to the informant: good-bye yes
+        54.2s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        55.0s  it has 3 vCPU / 2GiB, and waits: [AtGoal]
+    "#]]);
+}
+
+#[test]
 fn a_guest_that_calls_for_memory_gets_a_unit_more_than_it_has() {
     let mut story = Story::begin();
     story.go(5);

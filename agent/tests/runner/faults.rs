@@ -103,6 +103,18 @@ async fn a_restarted_guest_registers_anew_and_gets_its_size_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_guest_behind_a_new_connection_may_have_restarted_and_is_asked_anew() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    let session = vm.guest.session();
+    // Nobody is told of a restart while there is no connection.
+    vm.fake.hang_up();
+    node.until("it registers anew", || vm.guest.session() != session).await;
+    node.until_has(&vm, size(4, 1024)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resize_that_is_refused_is_asked_for_again_and_harms_nobody() {
     let node = Node::start();
     let (a, b) = (node.add("a").await, node.add("b").await);
@@ -172,6 +184,19 @@ async fn a_guest_that_would_rather_not_keeps_its_memory_and_is_not_pestered() {
     assert!((1..60).contains(&asked), "asked {asked} times");
     let waiting = node.agent.decisions(&vm.name).unwrap().waiting;
     assert!(waiting.iter().any(|w| matches!(w, Waiting::Refused { .. })), "{waiting:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agreement_with_an_odd_status_is_none() {
+    for status in [201, 202, 206, 302] {
+        let node = Node::start();
+        let vm = node.add("a").await;
+        node.grow(&vm).await;
+        vm.guest.state().informant = Manner::Says(status, r#"{"Ok":true,"Status":"fine"}"#);
+        vm.guest.state().load = 0.1;
+        node.pass(120).await;
+        assert_eq!(vm.upper().mem, size(4, 1024).mem, "{status}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,6 +35,8 @@ pub(crate) enum Manner {
     Refuses(u16),
     /// Answers 200 with something that is not what was asked for.
     Lies(&'static str),
+    /// Answers with this status and text.
+    Says(u16, &'static str),
     /// Answers 200 with far too much.
     Babbles,
 }
@@ -135,6 +137,7 @@ async fn answer(State(guest): State<Guest>, uri: Uri, body: Bytes) -> (StatusCod
         Manner::Stalls => std::future::pending().await,
         Manner::Refuses(status) => (StatusCode::from_u16(status).unwrap(), "no".to_owned()),
         Manner::Lies(text) => (StatusCode::OK, text.to_owned()),
+        Manner::Says(status, text) => (StatusCode::from_u16(status).unwrap(), text.to_owned()),
         Manner::Babbles => (StatusCode::OK, "windlass_load 1\n".repeat(100_000)),
     }
 }

@@ -4,40 +4,12 @@ use super::*;
 use crate::fake_monitor::{FakeMonitor, Reply, socket_path};
 use serde_json::json;
 use std::time::Duration;
-use windlass_protocol::{Bytes, MemorySeen};
+use windlass_protocol::Bytes;
 
 /// What is waited for in vain here; nothing that happens takes long.
 const SHORT: Limits =
     Limits { greeting: Duration::from_millis(300), answer: Duration::from_millis(300) };
 const LONG: Limits = Limits { greeting: Duration::from_secs(60), answer: Duration::from_secs(60) };
-
-#[tokio::test]
-async fn a_vm_is_seen_as_the_hypervisor_has_it() {
-    let monitor = FakeMonitor::new(|_, _| Reply::Usual);
-    let (mut driver, _notices) = attach(&monitor).await;
-    let seen = driver.see().await.unwrap();
-    assert_eq!(seen.plugged, MilliCpu::from_cores(2));
-    assert_eq!(
-        seen.memory,
-        MemorySeen {
-            boot: Bytes::from_mib(256),
-            requested: Bytes::from_mib(128),
-            size: Bytes::from_mib(64),
-        }
-    );
-    assert_eq!(
-        driver.capabilities(),
-        Capabilities {
-            cpu_step: MilliCpu::from_cores(1),
-            memory_step: Bytes::from_mib(2),
-            shrink_cpu: ShrinkCpu::Parking,
-            shrink_memory: true,
-            min: Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(256)),
-            max: Resources::new(MilliCpu::from_cores(4), Bytes::from_mib(1280)),
-        }
-    );
-    assert_eq!(monitor.changes(), []);
-}
 
 #[tokio::test]
 async fn a_resize_asks_for_the_whole_size() {

@@ -43,9 +43,6 @@ pub struct Informant {
     registry: Registry,
     memory: Watch,
     machine: Machine,
-    /// Whether the machine was brought to the state that agents count on, since the last of
-    /// them began to register.
-    prepared: bool,
 }
 
 /// The status of a request that is older than one that was answered.
@@ -68,7 +65,6 @@ impl Informant {
     pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
         self.registry.begin(desc)?;
         self.machine.wake();
-        self.prepared = false;
         Ok(())
     }
 
@@ -169,12 +165,9 @@ impl Informant {
             Event::Done(done) => self.machine.done(now, done),
         }
         // An agent learns that it is registered once the guest is ready to follow it.
-        if !self.prepared && self.machine.settled(now) {
-            self.prepared = true;
-            self.machine.hold_back_rest();
-        }
-        if self.prepared {
+        if self.registry.is_checked() && self.machine.settled(now) {
             self.registry.complete(now);
+            self.machine.hold_back_rest();
         }
     }
 
@@ -199,6 +192,11 @@ impl Informant {
     /// How many agents are registered.
     pub fn agents(&self) -> usize {
         self.registry.len()
+    }
+
+    /// How many agents are registering, and were not checked yet.
+    pub fn joining(&self) -> usize {
+        self.registry.joining()
     }
 
     /// The latest agents that were let go of, oldest first, and why.

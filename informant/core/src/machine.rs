@@ -32,8 +32,10 @@ pub(crate) struct Machine {
     policy: bool,
     /// vCPUs that we took offline, or did not bring online because less was agreed to.
     parked: BTreeSet<u32>,
-    /// What was last stored of it, or tried to be.
+    /// What was last stored of it.
     stored: BTreeSet<u32>,
+    /// It could not be stored, and is not tried again before this.
+    store_at: Option<Moment>,
     wish: Option<Wish>,
     busy: Option<Action>,
     /// What failed, and when it may be tried again; bounded by what is there.
@@ -112,8 +114,9 @@ impl Machine {
     }
 
     /// A new agent counts with the vCPUs that are online when it has registered: those that could
-    /// not be brought online by then wait for its word.
+    /// not be brought online by then wait for its word, whatever an earlier one allowed.
     pub(crate) fn hold_back_rest(&mut self) {
+        self.wish = self.wish.filter(|wish| matches!(wish, Wish::AtMost(_)));
         if let Some(seen) = &self.seen {
             let rest = self.added(seen);
             self.parked.extend(rest);
@@ -130,9 +133,13 @@ impl Machine {
     pub(crate) fn done(&mut self, now: Moment, done: bool) {
         let Some(Action::Do(change)) = self.busy.take() else { return };
         match &change {
-            // Both are tried once: without them the rest still helps.
+            // It is tried once: without it the rest still helps.
             Change::AddedIsMovable => self.policy = true,
-            Change::Remember(set) => self.stored.clone_from(set),
+            Change::Remember(_) if !done => self.store_at = Some(now.after(RETRY)),
+            Change::Remember(set) => {
+                self.store_at = None;
+                self.stored.clone_from(set);
+            }
             Change::OnlineMemory(_) | Change::OnlineCpu(_) | Change::OfflineCpu(_) if !done => {
                 self.resting.insert(change, now.after(RETRY));
             }
@@ -182,20 +189,28 @@ impl Machine {
                 return;
             }
         }
-        let changes = self.changes();
+        let stores = self.store_at.is_none_or(|at| at <= now);
+        let changes = self.changes(stores);
         let ready = |change: &Change| self.resting.get(change).is_none_or(|until| *until <= now);
         if let Some(change) = changes.iter().find(|change| ready(change)) {
             plan.actions.push(Action::Do(change.clone()));
             return;
+        }
+        if let Some(at) = self.store_at.filter(|_| !stores) {
+            plan.wake(at);
         }
         if let Some(until) = changes.iter().filter_map(|change| self.resting.get(change)).min() {
             plan.wake(*until);
         }
     }
 
-    /// What is to be done, most important first.
-    fn changes(&self) -> Vec<Change> {
+    /// What is to be done, most important first. While nothing can be stored, the rest goes on.
+    fn changes(&self, stores: bool) -> Vec<Change> {
         let Some(seen) = &self.seen else { return Vec::new() };
+        // Whatever else cannot be done: an informant that comes after this one has to know.
+        if stores && !self.parked.is_subset(&self.stored) {
+            return vec![Change::Remember(self.parked.clone())];
+        }
         let mut changes: Vec<Change> =
             seen.offline_blocks.iter().map(|block| Change::OnlineMemory(*block)).collect();
         let added = self.added(seen);
@@ -212,14 +227,14 @@ impl Machine {
                     seen.online.iter().rev().filter(|cpu| **cpu != 0).copied().collect();
                 let first = park.iter().take(surplus);
                 let after: BTreeSet<u32> = self.parked.iter().chain(first).copied().collect();
-                if self.stored != after {
+                if stores && self.stored != after {
                     return vec![Change::Remember(after)];
                 }
                 // All of them are offered: where the highest will not go, a lower one may.
                 changes.extend(park.into_iter().map(Change::OfflineCpu));
             }
             Some(Wish::AtMost(_) | Wish::AtLeast(_)) => {}
-            None if changes.is_empty() && self.stored != self.parked => {
+            None if stores && changes.is_empty() && self.stored != self.parked => {
                 changes.push(Change::Remember(self.parked.clone()));
             }
             None => {}
@@ -235,8 +250,11 @@ impl Machine {
         }
     }
 
-    /// Drops a wish that is fulfilled.
+    /// Drops a wish that is fulfilled, by a look that came after it.
     fn fulfilled(&mut self) {
+        if self.look_at.is_none() {
+            return;
+        }
         let Some(seen) = &self.seen else { return };
         let reached = match self.wish {
             Some(Wish::AtMost(count)) => seen.online.len() <= count.max(1),

@@ -65,7 +65,7 @@ impl Registry {
         }
         let addr = callable(&desc.serve_addr)
             .ok_or_else(|| Refusal::BadAddress { given: Shortened::new(&desc.serve_addr) })?;
-        if self.members.iter().filter(|member| !member.joined()).count() >= JOINING {
+        if self.joining() >= JOINING {
             return Err(Refusal::Busy { limit: JOINING });
         }
         self.gone.retain(|(gone, ..)| *gone != id);
@@ -84,6 +84,11 @@ impl Registry {
             agent: id,
             cause: *cause,
         })))
+    }
+
+    /// Whether a registration was checked, and could be complete.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.members.iter().any(|member| member.stage == Stage::Joining { checked: true })
     }
 
     /// Completes the registrations that were checked.
@@ -160,6 +165,11 @@ impl Registry {
     /// How many agents are registered.
     pub(crate) fn len(&self) -> usize {
         self.members.iter().filter(|member| member.joined()).count()
+    }
+
+    /// How many are registering.
+    pub(crate) fn joining(&self) -> usize {
+        self.members.iter().filter(|member| !member.joined()).count()
     }
 
     /// The latest that were let go of, and why.

@@ -12,9 +12,26 @@
 mod hostile;
 
 use hostile::{Step, World, steps};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use std::iter;
 use windlass_informant_core::memory::{OVERHEAD, margin};
 use windlass_protocol::Bytes;
+
+/// The most that was in use lately fits into what was agreed to just now, with the margin.
+fn what_is_agreed_to_fits(world: &mut World) -> Result<(), TestCaseError> {
+    let Some((asked, memory)) = world.agreed.take() else { return Ok(()) };
+    let overhead = memory.overhead.unwrap_or(OVERHEAD);
+    if asked >= memory.total.saturating_add(overhead) {
+        return Ok(());
+    }
+    let usable = asked.saturating_sub(overhead);
+    let used = world.most_used_lately();
+    let needed = used.saturating_add(margin(usable));
+    prop_assert!(needed <= usable, "{used} in use, agreed to {asked}, usable {usable}");
+    prop_assert!(world.samples_lately() >= 5, "{} samples", world.samples_lately());
+    Ok(())
+}
 
 proptest! {
     #[test]
@@ -22,16 +39,25 @@ proptest! {
         let mut world = World::new();
         for step in history {
             world.step(step);
-            let Some((asked, memory)) = world.agreed.take() else { continue };
-            let overhead = memory.overhead.unwrap_or(OVERHEAD);
-            if asked >= memory.total.saturating_add(overhead) {
-                continue;
-            }
-            let usable = asked.saturating_sub(overhead);
-            let used = world.most_used_lately();
-            let needed = used.saturating_add(margin(usable));
-            prop_assert!(needed <= usable, "{used} in use, agreed to {asked}, usable {usable}");
-            prop_assert!(world.samples_lately() >= 5, "{} samples", world.samples_lately());
+            what_is_agreed_to_fits(&mut world)?;
+        }
+    }
+
+    #[test]
+    fn consent_before_shrinkage_counts_a_peak_that_is_over(
+        peak in 200_u64..1_500,
+        pauses in vec(50_u64..250, 0..12),
+        spare in 0_u64..200,
+    ) {
+        let mut world = World::new();
+        world.be_kind();
+        let calm = iter::repeat_n(Step::Pass(100), 30);
+        let history = [Step::Size(4096), Step::Register(1)].into_iter().chain(calm);
+        let peak = [Step::Use(peak), Step::Pass(100), Step::Use(100), Step::Pass(100)];
+        let after = pauses.into_iter().map(Step::Pass).chain([Step::Fitting(spare)]);
+        for step in history.chain(peak).chain(after) {
+            world.step(step);
+            what_is_agreed_to_fits(&mut world)?;
         }
     }
 

@@ -210,6 +210,11 @@ impl Books {
         all.fold(Resources::ZERO, Resources::saturating_add)
     }
 
+    /// What is promised to a VM, if it entered.
+    pub fn reserved_for(&self, vm: &VmName) -> Option<Resources> {
+        self.vms.get(vm).map(Entry::reserved)
+    }
+
     /// Whether more is promised than the node has.
     pub fn is_over(&self) -> bool {
         !self.room.covers(self.reserved())

@@ -30,7 +30,7 @@ proptest! {
         for step in steps {
             let before = model.books.reserved();
             model.step(&step);
-            let (room, after) = (model.books.room(), model.books.reserved());
+            let (room, after) = (model.room, model.books.reserved());
             if matches!(step, Step::Request(..)) {
                 prop_assert!(after.cpu <= room.cpu.max(before.cpu), "{step:?}: {before} to {after} of {room}");
                 prop_assert!(after.mem <= room.mem.max(before.mem), "{step:?}: {before} to {after} of {room}");
@@ -210,6 +210,8 @@ proptest! {
 /// Books, and what was said to them.
 struct Model {
     books: Books,
+    /// What the node last said that it may promise.
+    room: Resources,
     now: u64,
     /// What VMs were last seen to have, as long as that is known to hold.
     seen: BTreeMap<VmName, Resources>,
@@ -221,6 +223,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             books: Books::new(cu(8)),
+            room: cu(8),
             now: 1_000_000,
             seen: BTreeMap::new(),
             permits: BTreeMap::new(),
@@ -231,7 +234,10 @@ impl Default for Model {
 impl Model {
     fn step(&mut self, step: &Step) -> Option<windlass_plugin_core::Granted> {
         match step {
-            Step::Room(room) => self.books.set_room(*room),
+            Step::Room(room) => {
+                self.room = *room;
+                self.books.set_room(*room);
+            }
             Step::Enter(vm, record, ceiling) => {
                 self.books.enter(name(*vm), *record, *ceiling);
             }
@@ -279,11 +285,11 @@ impl Model {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => size().prop_map(Step::Room),
-        2 => (0..VMS, record(), size()).prop_map(|(vm, record, size)| Step::Enter(vm, record, size)),
+        2 => (0..VMS, record(), seen()).prop_map(|(vm, record, size)| Step::Enter(vm, record, size)),
         1 => (0..VMS, record()).prop_map(|(vm, record)| Step::Update(vm, record)),
         1 => (0..VMS).prop_map(Step::Leave),
-        1 => (0..VMS, size()).prop_map(|(vm, size)| Step::Count(vm, size)),
-        4 => (0..VMS, size()).prop_map(|(vm, size)| Step::Witness(vm, size)),
+        1 => (0..VMS, seen()).prop_map(|(vm, size)| Step::Count(vm, size)),
+        4 => (0..VMS, seen()).prop_map(|(vm, size)| Step::Witness(vm, size)),
         8 => (0..VMS, size()).prop_map(|(vm, size)| Step::Request(vm, size)),
         2 => (0u64..12_000).prop_map(Step::Wait),
     ]
@@ -317,6 +323,14 @@ fn record() -> impl Strategy<Value = VmRecord> {
             mem: VmInfo::DEFAULT_MEMORY_SLOT.saturating_mul(slots),
         },
         ..VmRecord::default()
+    })
+}
+
+/// What a hypervisor has need not be whole slots.
+fn seen() -> impl Strategy<Value = Resources> {
+    (size(), prop_oneof![2 => Just(0), 1 => 1_u64..128]).prop_map(|(size, odd)| Resources {
+        mem: size.mem.saturating_add(Bytes::from_mib(odd)),
+        ..size
     })
 }
 

@@ -1,8 +1,8 @@
 //! The laws of ARCHITECTURE.md, their tests, and the bugs that those tests must notice.
 
 use std::collections::BTreeSet;
-use windlass_repo::patches::{Bug, bugs};
-use windlass_repo::source::{rust_files, test_names};
+use windlass_repo::patches::bugs;
+use windlass_repo::source::{reachable, rust_files, test_names};
 use windlass_repo::{assert_none, cargo, markdown, read, run};
 
 /// A row of the table of laws.
@@ -72,9 +72,9 @@ fn every_bug_names_a_law_and_a_test_that_exist() {
         match packages.get(&bug.package) {
             None => wrong.push(format!("{}: there is no package {}", bug.file, bug.package)),
             Some(package) => {
-                let file = format!("{}/tests/{}.rs", package.folder, bug.target);
-                if !has_test(&file, &bug) {
-                    wrong.push(format!("{}: there is no {} in {file}", bug.file, bug.test));
+                let target = format!("{}/tests/{}", package.folder, bug.target);
+                if !has_test(&target, &bug.test) {
+                    wrong.push(format!("{}: there is no {} in {target}", bug.file, bug.test));
                 }
             }
         }
@@ -117,9 +117,21 @@ fn integration_tests() -> Vec<String> {
     rust_files().into_iter().filter(|file| file.contains("/tests/")).collect()
 }
 
-fn has_test(file: &str, bug: &Bug) -> bool {
-    rust_files().iter().any(|known| known == file)
-        && test_names(&[file.to_owned()]).contains(&bug.test)
+/// Whether that file of tests, or the module of it that `test` names, has the test.
+fn has_test(target: &str, test: &str) -> bool {
+    let roots = [format!("{target}.rs"), format!("{target}/main.rs")];
+    let files = reachable(&roots).into_iter();
+    match test.rsplit_once("::") {
+        Some((module, name)) => {
+            let module = format!("/{}.rs", module.replace("::", "/"));
+            let files: Vec<String> = files.filter(|file| file.ends_with(&module)).collect();
+            test_names(&files).contains(name)
+        }
+        None => {
+            let files: Vec<String> = files.filter(|file| roots.contains(file)).collect();
+            test_names(&files).contains(test)
+        }
+    }
 }
 
 /// A law may be tested in parts: `fail_static_without_an_informant`.

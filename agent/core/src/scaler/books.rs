@@ -35,6 +35,11 @@ impl Permit {
         self.known
     }
 
+    /// Nobody asks any more, so the books may hold less by the time somebody does.
+    pub(super) fn forget(&mut self) {
+        (self.known, self.settled) = (None, None);
+    }
+
     pub(super) fn asked(&mut self, ceiling: Resources) {
         self.known = self.known.map(|known| known.min(ceiling));
         self.settled = None;

@@ -36,6 +36,8 @@ struct Asking {
     at: Option<Moment>,
     /// vCPUs plugged while the question was under way: the guest may use them.
     cpu_floor: MilliCpu,
+    /// The guest called for more meanwhile: whichever came first, it is not content.
+    taken_back: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,22 +115,21 @@ impl Guest {
 
     /// `plugging` vCPUs may come in while the question is under way.
     pub(super) fn downscale_sent(&mut self, now: Moment, plugging: MilliCpu) {
-        self.asking = Some(Asking { at: Some(now), cpu_floor: plugging });
+        self.asking = Some(Asking { at: Some(now), cpu_floor: plugging, taken_back: false });
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
     pub(super) fn agreed(&mut self, now: Moment, target: Resources, has: Resources) -> MilliCpu {
         let asking = self.asking.take();
         let asked_at = asking.and_then(|asking| asking.at).unwrap_or(now);
-        self.consent = Some(Consent { size: target, until: asked_at.after(CONSENT_LASTS) });
+        let stands = asking.is_none_or(|asking| !asking.taken_back);
+        let consent = Consent { size: target, until: asked_at.after(CONSENT_LASTS) };
+        self.consent = stands.then_some(consent);
         self.content_with = Some(target.cpu);
         self.told = Some(target);
         self.told_at = Some(now);
         if target.cpu < has.cpu {
             self.refusals.cpu.succeeded();
-        }
-        if target.mem < has.mem {
-            self.refusals.memory.succeeded();
         }
         asking.map_or(target.cpu, |asking| asking.cpu_floor.max(target.cpu))
     }
@@ -146,6 +147,16 @@ impl Guest {
         let refused =
             if target.mem < has.mem { &mut self.refusals.memory } else { &mut self.refusals.cpu };
         refused.failed(now, jitter);
+    }
+
+    /// Memory that it agreed to be without is gone: to agree is not yet to give.
+    pub(super) fn gave_memory(&mut self) {
+        self.refusals.memory.succeeded();
+    }
+
+    /// It needs what it agreed to be without: it is left alone for a while, as one that refuses.
+    pub(super) fn took_word_back(&mut self, now: Moment, jitter: &mut Jitter) {
+        self.refusals.memory.failed(now, jitter);
     }
 
     pub(super) fn resize_sent(&mut self, resize: Resize) {
@@ -180,6 +191,9 @@ impl Guest {
     ) {
         let Some(base) = base.filter(|_| cpu || mem) else { return };
         self.consent = None;
+        if let Some(asking) = &mut self.asking {
+            asking.taken_back = true;
+        }
         self.urgency = Some((Urgency { base, cpu, mem }, now.after(URGENT_FOR)));
     }
 

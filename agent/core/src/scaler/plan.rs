@@ -76,8 +76,6 @@ impl Scaler {
                 let rest = self.trials.rest(aim, resize).ends();
                 (rest.unwrap_or_default(), Action::Resize(resize))
             })
-            // What was lost is asked again; its line's own rest is enough.
-            .chain(self.settling(now).map(|resize| (Moment::default(), Action::Resize(resize))))
             .chain([look])
             .min_by_key(|(at, _)| *at)
     }
@@ -100,21 +98,6 @@ impl Scaler {
         let [memory, cpu] = growth.map(|grow| Some((Aim::Grow, grow?)));
         let [less, fewer] = self.taking(now, goal, can).map(|take| Some((Aim::Shrink, take?)));
         [memory, cpu, less, fewer, calls_off]
-    }
-
-    /// Says the last size again where its answer was lost: that settles what happened.
-    fn settling(&self, now: Moment) -> Option<Resize> {
-        let acts = self.info.mode == Mode::Act && !self.session.is_suspended();
-        // Before anything is known to be wanted, nothing was asked for.
-        if !acts || self.goal(now).is_none() {
-            return None;
-        }
-        if self.holding.is_memory_open() {
-            return self.holding.requested().map(Resize::Memory);
-        }
-        // Neither a vCPU that was taken out and counts no more, nor one that is in use.
-        let last = self.holding.last_plugging()?;
-        Some(Resize::Cpu(last.max(self.holding.usable()?)))
     }
 
     fn for_informant(&self, now: Moment) -> Option<(Moment, Action)> {

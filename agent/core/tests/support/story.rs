@@ -140,6 +140,11 @@ impl Story {
         self.observe(Event::Ordered(order));
     }
 
+    /// What the books must cover, as the scaler has it.
+    pub(crate) fn upper(&self) -> Resources {
+        self.scaler.upper().unwrap()
+    }
+
     pub(crate) fn calls_for_memory(&mut self) {
         self.tell("the guest calls for memory");
         let expected = self.session.unwrap();

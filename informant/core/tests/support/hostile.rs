@@ -25,6 +25,10 @@ pub(crate) enum Step {
     Size(u64),
     /// Numbers: the next, the last again, or one before it.
     Downscale(u8, Number, u64, u64),
+    /// The agent that counts asks for so many MiB less than the VM has.
+    Less(u64, u64),
+    /// It asks for so many MiB more than would do for what is in use at this moment.
+    Fitting(u64),
     Upscale(u8, Number, u64),
     Stall,
     AddCpu(u32),
@@ -103,7 +107,7 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     ];
     let step = prop_oneof![
         12 => prop_oneof![4 => 1_u64..150, 1 => 150_u64..15_000].prop_map(Step::Pass),
-        2 => agent.clone().prop_map(Step::Register),
+        4 => agent.clone().prop_map(Step::Register),
         1 => agent.clone().prop_map(Step::Unregister),
         1 => agent.clone().prop_map(Step::Kill),
         8 => (0_usize..4, fate).prop_map(|(at, fate)| Step::Answer(at, fate)),
@@ -111,6 +115,8 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => (64_u64..4096).prop_map(Step::Size),
         4 => (agent.clone(), number.clone(), 0_u64..5000, 0_u64..4096)
             .prop_map(|(agent, number, cpu, mem)| Step::Downscale(agent, number, cpu, mem)),
+        1 => (0_u64..5000, 0_u64..200).prop_map(|(cpu, mib)| Step::Less(cpu, mib)),
+        2 => (0_u64..200).prop_map(Step::Fitting),
         2 => (agent, number, 0_u64..5000).prop_map(|(a, n, cpu)| Step::Upscale(a, n, cpu)),
         1 => Just(Step::Stall),
         1 => (1_u32..8).prop_map(Step::AddCpu),
@@ -168,6 +174,12 @@ impl World {
             Step::Downscale(agent, number, cpu, mem) => {
                 let message = self.message(id(agent), number, cpu, mem);
                 self.downscale(message);
+            }
+            Step::Less(cpu, mib) => self.shrink(cpu, self.size.mib().saturating_sub(mib)),
+            Step::Fitting(mib) => {
+                let used = self.used.mib();
+                // The margin is a share of what would be left.
+                self.shrink(1000, used + used / 5 + 200 + mib);
             }
             Step::Upscale(agent, number, cpu) => {
                 let message = self.message(id(agent), number, cpu, self.size.mib());
@@ -277,6 +289,13 @@ impl World {
             resources: Resources::new(MilliCpu::from_milli(cpu), Bytes::from_mib(mem)),
             id: agent,
             sequence: Sequence::from_number(sequence),
+        }
+    }
+
+    fn shrink(&mut self, cpu: u64, mib: u64) {
+        if let Some(agent) = self.informant.current() {
+            let message = self.message(agent, Number::Next, cpu, mib);
+            self.downscale(message);
         }
     }
 

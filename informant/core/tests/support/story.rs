@@ -31,6 +31,7 @@ pub(crate) struct Story {
     seen: MachineSeen,
     stuck: BTreeSet<u32>,
     remembered: BTreeSet<u32>,
+    stores_nothing: bool,
 }
 
 struct Agent {
@@ -39,6 +40,8 @@ struct Agent {
     answers_as: AgentId,
     refuses: Option<u16>,
     lose: Option<Ask>,
+    /// Every answer has the number of the one before.
+    stutters: bool,
     /// The number of its last message.
     said: u64,
     waits: bool,
@@ -77,6 +80,7 @@ impl Story {
             },
             stuck: BTreeSet::new(),
             remembered: BTreeSet::new(),
+            stores_nothing: false,
         };
         story.run(secs(2));
         story.began = story.now;
@@ -113,6 +117,10 @@ impl Story {
 
     pub(crate) fn no_cpu_is_stuck(&mut self) {
         self.stuck.clear();
+    }
+
+    pub(crate) fn stores_nothing(&mut self, nothing: bool) {
+        self.stores_nothing = nothing;
     }
 
     pub(crate) fn online(&self) -> usize {
@@ -163,6 +171,7 @@ impl Story {
             answers_as: id(agent),
             refuses: None,
             lose: None,
+            stutters: false,
             said: 0,
             waits: false,
         })
@@ -174,6 +183,10 @@ impl Story {
 
     pub(crate) fn answers_as(&mut self, agent: u128, other: u128) {
         self.agent(agent).answers_as = id(other);
+    }
+
+    pub(crate) fn stutters(&mut self, agent: u128) {
+        self.agent(agent).stutters = true;
     }
 
     pub(crate) fn answers_with(&mut self, agent: u128, failure: Failure) {
@@ -206,9 +219,13 @@ impl Story {
     }
 
     pub(crate) fn unregister(&mut self, agent: u128) {
+        self.unregister_from(agent, &format!("10.0.2.2:{}", 20_000 + agent));
+    }
+
+    pub(crate) fn unregister_from(&mut self, agent: u128, addr: &str) {
         let desc = AgentDesc {
             agent_id: id(agent),
-            serve_addr: format!("10.0.2.2:{}", 20_000 + agent),
+            serve_addr: addr.to_owned(),
             versions: Versions::default(),
         };
         self.note(format_args!("< agent {agent} unregisters"));
@@ -253,6 +270,13 @@ impl Story {
             Ok(()) => {}
             Err(refusal) => self.refused(&refusal),
         }
+    }
+
+    /// A change of the machine is under way while something happens, and fails.
+    pub(crate) fn meanwhile(&mut self, change: Change, happens: impl FnOnce(&mut Self)) {
+        self.hear(Event::Sent(Action::Do(change)));
+        happens(self);
+        self.hear(Event::Done(false));
     }
 
     // --- time ---
@@ -373,7 +397,7 @@ impl Story {
         if !followed {
             return Event::Failed(id, Failure::Refused(400));
         }
-        agent.said += 1;
+        agent.said += u64::from(!agent.stutters);
         if agent.lose == Some(ask) {
             agent.lose = None;
             return Event::Failed(id, Failure::NoAnswer);
@@ -391,6 +415,7 @@ impl Story {
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
             Change::OnlineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.remove(cpu),
+            Change::Remember(_) if self.stores_nothing => false,
             Change::Remember(parked) => {
                 self.remembered.clone_from(parked);
                 true

@@ -1,0 +1,402 @@
+//! Answers that come late or never, and calls that are meant for another: what they say, and
+//! what they do not. Each is told to one scaler, in the one order in which it matters.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Scaler, Settings};
+use windlass_protocol::status::SessionState;
+use windlass_protocol::{
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode,
+    Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
+};
+use windlass_scaling::{Loads, Sample};
+
+#[test]
+fn a_resize_counts_until_the_next_look_whatever_was_answered() {
+    let more = Action::Resize(Resize::Memory(cu(4).mem));
+    let silence = Event::Failed(Peer::Hypervisor, Failure::NoAnswer);
+    for answer in [Event::Resized, silence.clone()] {
+        let mut vm = Vm::seen_with(2);
+        vm.answered(more, answer);
+        assert_eq!(vm.upper().mem, cu(4).mem, "it may have happened");
+        vm.answered(Action::Look, silence.clone());
+        vm.wait(1_200);
+        assert_eq!(vm.upper().mem, cu(4).mem, "nobody has looked");
+        assert!(vm.scaler.plan(vm.now).actions.contains(&Action::Look), "and first somebody does");
+        vm.answered(Action::Look, Event::Seen(seen(2)));
+        assert_eq!(vm.upper().mem, cu(2).mem, "it came and had no effect, or never came");
+    }
+}
+
+#[test]
+fn a_report_that_is_older_than_the_session_says_nothing_of_it() {
+    let mut vm = Vm::seen_with(3);
+    vm.tell(Event::Sent(Action::Measure));
+    vm.registers();
+    vm.tell(Event::Measured(vm.report(1)));
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "the guest may have brought the others online since");
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.upper().cpu, cu(1).cpu);
+}
+
+#[test]
+fn vcpus_that_are_plugged_while_the_guest_agrees_count() {
+    let mut vm = Vm::with_session(2);
+    vm.answered(Action::Measure, Event::Measured(vm.report(2)));
+    let fewer = vm.downscale(cu(1));
+    vm.tell(Event::Sent(fewer));
+    vm.tell(Event::Sent(Action::Resize(Resize::Cpu(cu(3).cpu))));
+    vm.tell(agreed());
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "a new one comes online by itself");
+}
+
+#[test]
+fn a_consent_lasts_ten_seconds_from_its_question() {
+    let mut vm = Vm::with_session(2);
+    let less = vm.downscale(cu(1));
+    vm.tell(Event::Sent(less));
+    vm.wait(1_900);
+    vm.tell(agreed());
+    vm.wait(8_000);
+    assert_eq!(vm.consent(), Some(cu(1)));
+    vm.wait(100);
+    assert_eq!(vm.consent(), None);
+}
+
+#[test]
+fn a_consent_ends_when_an_upscale_leaves() {
+    let mut vm = Vm::with_session(2);
+    vm.answered(vm.downscale(cu(1)), agreed());
+    assert_eq!(vm.consent(), Some(cu(1)));
+    let more = Action::Upscale(AgentId::default(), Sequence::ZERO, cu(2));
+    vm.tell(Event::Sent(more));
+    assert_eq!(vm.consent(), None, "it may arrive, whatever becomes of its answer");
+    vm.tell(Event::Failed(Peer::Informant, Failure::NoAnswer));
+    assert_eq!(vm.consent(), None);
+}
+
+#[test]
+fn a_call_for_more_takes_back_a_consent_that_is_on_its_way() {
+    let mut vm = Vm::with_session(2);
+    let less = vm.downscale(cu(1));
+    vm.tell(Event::Sent(less));
+    vm.calls_for_memory();
+    vm.tell(agreed());
+    assert_eq!(vm.consent(), None, "whichever came first");
+    vm.wait(12_000);
+    vm.answered(vm.downscale(cu(1)), agreed());
+    assert_eq!(vm.consent(), Some(cu(1)), "asked afresh, it stands");
+}
+
+#[test]
+fn a_permit_of_before_is_not_relied_on_after_watching() {
+    let mut vm = Vm::with_session(1);
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    let permit = |vm: &Vm| vm.scaler.status(vm.now).permit;
+    assert_eq!(permit(&vm), Some(cu(3)));
+    vm.tell(Event::Sent(Action::AskPlugin(cu(3))));
+    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
+    assert_eq!(permit(&vm), None);
+    vm.tell(Event::Told(info()));
+    vm.tell(Event::Permitted(cu(3)));
+    assert_eq!(permit(&vm), None, "that was asked before");
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(2)));
+    assert_eq!(permit(&vm), Some(cu(2)));
+}
+
+#[test]
+fn no_vcpu_is_taken_out_that_one_in_use_is_above() {
+    let mut vm = Vm::with_idle_vcpus();
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    // One is in use: the highest.
+    let third = Sample { reach: Some(cu(3).cpu), ..vm.report(1) };
+    vm.answered(Action::Measure, Event::Measured(third));
+    assert_eq!(vm.takes_out(), None);
+    // The lowest.
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.takes_out(), Some(cu(1).cpu));
+}
+
+#[test]
+fn vcpus_are_taken_out_to_no_more_than_is_permitted() {
+    let mut vm = Vm::with_idle_vcpus();
+    let second = Sample { reach: Some(cu(2).cpu), ..vm.report(1) };
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(Resources { cpu: cu(1).cpu, ..cu(3) }));
+    vm.answered(Action::Measure, Event::Measured(second));
+    assert_eq!(vm.takes_out(), None, "if an earlier removal comes first, this would put one in");
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(2)));
+    assert_eq!(vm.takes_out(), Some(cu(2).cpu));
+}
+
+#[test]
+fn a_report_of_before_a_vcpu_came_or_went_takes_none_out() {
+    let mut vm = Vm::with_idle_vcpus();
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    vm.answered(Action::Resize(Resize::Cpu(cu(2).cpu)), Event::Resized);
+    vm.answered(Action::Look, Event::Seen(seen(2)));
+    assert_eq!(vm.takes_out(), None, "it may be in use by now");
+    vm.wait(3_000);
+    vm.answered(Action::Look, Event::Seen(seen(2)));
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.takes_out(), Some(cu(1).cpu));
+}
+
+#[test]
+fn an_answer_to_a_session_that_is_over_means_nothing() {
+    let mut vm = Vm::with_session(2);
+    let less = vm.downscale(cu(1));
+    vm.tell(Event::Sent(less));
+    vm.tell(Event::Reset);
+    vm.tell(agreed());
+    assert_eq!(vm.consent(), None);
+    vm.registers();
+    assert_eq!(vm.consent(), None);
+}
+
+#[test]
+fn a_restart_of_the_guest_ends_what_it_agreed_to_and_what_it_parked() {
+    let mut vm = Vm::with_session(2);
+    vm.answered(Action::Measure, Event::Measured(vm.report(2)));
+    vm.answered(vm.downscale(cu(1)), agreed());
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!((vm.consent(), vm.upper().cpu), (Some(cu(1)), cu(1).cpu));
+    vm.tell(Event::Reset);
+    assert_eq!((vm.consent(), vm.upper().cpu), (None, cu(2).cpu));
+    // A figure of before, that was on its way.
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.upper().cpu, cu(2).cpu);
+    vm.registers();
+    assert_eq!((vm.consent(), vm.upper().cpu), (None, cu(2).cpu));
+}
+
+#[test]
+fn a_guest_that_restarted_hears_of_no_size_before_it_was_looked_at() {
+    let mut vm = Vm::with_session(2);
+    vm.tell(Event::Sent(Action::Look));
+    vm.tell(Event::Reset);
+    vm.registers();
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    let spoken_to = |vm: &Vm| {
+        let actions = vm.scaler.plan(vm.now).actions;
+        actions.iter().any(|action| matches!(action, Action::Downscale(..) | Action::Upscale(..)))
+    };
+    assert!(!spoken_to(&vm), "memory comes back by and by");
+    vm.tell(Event::Seen(seen(2)));
+    assert!(!spoken_to(&vm), "that was asked before it restarted");
+    vm.tell(Event::Sent(Action::Look));
+    assert!(!spoken_to(&vm), "nobody knows yet");
+    vm.tell(Event::Seen(seen(2)));
+    assert!(spoken_to(&vm), "{:?}", vm.scaler.plan(vm.now));
+}
+
+#[test]
+fn a_session_begins_with_a_look() {
+    let mut vm = Vm::seen_with(2);
+    vm.registers();
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    let actions = vm.scaler.plan(vm.now).actions;
+    let spoken_to = |action: &Action| matches!(action, Action::Downscale(..) | Action::Upscale(..));
+    assert!(!actions.iter().any(spoken_to), "it may have restarted, and nobody heard of it");
+    assert!(actions.contains(&Action::Look), "{actions:?}");
+}
+
+#[test]
+fn a_call_that_names_another_session_changes_nothing() {
+    let mut vm = Vm::seen_with(2);
+    let ours = vm.registered();
+    let another = AgentId::from_u128(7);
+    let more = |expected| Call::MoreResources { expected, cpu: true, memory: true };
+    for state in [SessionState::Registered, SessionState::Active, SessionState::Suspended] {
+        match state {
+            SessionState::Active => drop(vm.scaler.call(vm.now, Call::Resume(ours))),
+            SessionState::Suspended => drop(vm.scaler.call(vm.now, Call::Suspend(ours))),
+            SessionState::Absent | SessionState::Registered => {}
+        }
+        for call in [Call::Resume(another), Call::Suspend(another), more(another)] {
+            let plan = vm.scaler.plan(vm.now);
+            assert_eq!(vm.scaler.call(vm.now, call), CallAnswer::Unknown, "{call:?}");
+            assert_eq!(vm.scaler.status(vm.now).session, state, "{call:?}");
+            assert_eq!(vm.scaler.plan(vm.now), plan, "{call:?}");
+        }
+    }
+}
+
+#[test]
+fn a_session_that_nobody_resumes_is_given_up_for_a_new_one() {
+    let mut vm = Vm::seen_with(2);
+    let first = vm.registered();
+    let leave = Action::Unregister(first);
+    for _ in 0..29 {
+        vm.wait(1_000);
+        assert!(!vm.scaler.plan(vm.now).actions.contains(&leave), "it may still be resumed");
+        vm.answered(Action::CheckHealth(first), Event::Healthy);
+    }
+    vm.wait(1_000);
+    assert!(vm.scaler.plan(vm.now).actions.contains(&leave), "{:?}", vm.scaler.plan(vm.now));
+    vm.answered(leave, Event::Unregistered);
+    assert_ne!(vm.registered(), first);
+}
+
+#[test]
+fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
+    let mut vm = Vm::seen_with(2);
+    let ours = vm.registered();
+    vm.scaler.call(vm.now, Call::Resume(ours));
+    let asks = |vm: &Vm| {
+        let actions = vm.scaler.plan(vm.now).actions;
+        actions.iter().any(|action| matches!(action, Action::AskPlugin(_) | Action::Resize(_)))
+    };
+    assert!(asks(&vm), "who counts speaks to the plugin");
+    vm.scaler.call(vm.now, Call::Suspend(ours));
+    for _ in 0..20 {
+        assert!(!asks(&vm), "{:?}", vm.scaler.plan(vm.now));
+        vm.wait(1_000);
+    }
+    vm.scaler.call(vm.now, Call::Resume(ours));
+    assert!(asks(&vm), "and it does again");
+}
+
+/// One scaler, whose peers say what a test has them say.
+struct Vm {
+    scaler: Scaler,
+    now: Moment,
+}
+
+impl Vm {
+    /// It is seen to have this many units, all in use.
+    fn seen_with(units: u64) -> Self {
+        let now = Moment::from_millis(1_000_000);
+        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+        let settings = Settings { unit, trust_guest_parking: true, seed: 7 };
+        let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
+        vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
+        vm.answered(Action::Look, Event::Seen(seen(units)));
+        vm
+    }
+
+    /// The same, and its informant has told it to run.
+    fn with_session(units: u64) -> Self {
+        let mut vm = Self::seen_with(units);
+        vm.registers();
+        vm
+    }
+
+    /// Three vCPUs that can be taken out, and a guest that agreed to be content with one.
+    fn with_idle_vcpus() -> Self {
+        let mut vm = Self::with_session(3);
+        vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm.answered(Action::Measure, Event::Measured(vm.report(3)));
+        vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
+        vm.wait(3_000);
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm
+    }
+
+    /// Down to how many vCPUs it takes out now, if it does.
+    fn takes_out(&self) -> Option<MilliCpu> {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.into_iter().find_map(|action| {
+            let Action::Resize(Resize::Cpu(count)) = action else { return None };
+            Some(count)
+        })
+    }
+
+    fn registers(&mut self) -> AgentId {
+        let id = self.registered();
+        self.scaler.call(self.now, Call::Resume(id));
+        id
+    }
+
+    fn registered(&mut self) -> AgentId {
+        let actions = self.scaler.plan(self.now).actions;
+        let is_hello = |action: &&Action| matches!(action, Action::Register(_));
+        let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
+            panic!("it does not register: {actions:?}");
+        };
+        self.answered(Action::Register(id), Event::Registered { metrics_port: 9100 });
+        id
+    }
+
+    fn calls_for_memory(&mut self) {
+        let CallAnswer::Ours(expected, _) = self.scaler.call(self.now, Call::Id) else {
+            panic!("there is no session");
+        };
+        self.scaler.call(self.now, Call::MoreResources { expected, cpu: false, memory: true });
+    }
+
+    fn downscale(&self, size: Resources) -> Action {
+        Action::Downscale(AgentId::default(), Sequence::ZERO, size)
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.scaler.observe(self.now, event);
+    }
+
+    fn answered(&mut self, action: Action, answer: Event) {
+        self.tell(Event::Sent(action));
+        self.tell(answer);
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+    }
+
+    /// An idle guest with this many vCPUs in use, the lowest.
+    fn report(&self, online: u64) -> Sample {
+        let online = Some(cu(online).cpu);
+        let loads = Loads { fifteen_seconds: Some(0.0), ..Loads::default() };
+        let memory = Some(cu(1).mem);
+        let idle = Sample { loads, total: memory, available: memory, ..Sample::empty(self.now) };
+        Sample { online, reach: online, ..idle }
+    }
+
+    fn upper(&self) -> Resources {
+        self.scaler.upper().unwrap()
+    }
+
+    fn consent(&self) -> Option<Resources> {
+        self.scaler.status(self.now).consent
+    }
+}
+
+fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
+    Capabilities {
+        cpu_step: cu(1).cpu,
+        memory_step: Bytes::from_mib(128),
+        shrink_cpu,
+        shrink_memory: true,
+        min: cu(1),
+        max: cu(4),
+    }
+}
+
+fn agreed() -> Event {
+    Event::Agreed { status: String::new() }
+}
+
+fn seen(units: u64) -> Seen {
+    let above = cu(units).mem.saturating_sub(cu(1).mem);
+    let memory = MemorySeen { boot: cu(1).mem, requested: above, size: above };
+    Seen { plugged: cu(units).cpu, memory }
+}
+
+/// So many GiB with as many vCPUs.
+fn cu(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}
+
+fn info() -> VmInfo {
+    VmInfo {
+        name: VmName::on_host("a"),
+        bounds: Bounds { min: cu(1), max: cu(4) },
+        target: Target::default(),
+        policy: Policy::LoadAverage,
+        load_window: LoadWindow::FifteenSeconds,
+        priority: 0,
+        mode: Mode::Act,
+        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        paused_until: None,
+    }
+}
