@@ -1,10 +1,11 @@
 //! The shell of a scaler: sends what it plans, and reports what becomes of it.
 
-use crate::queue::Alarm;
+use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_agent_core::{Action, Event, Failure, Scaler};
+use windlass_agent_core::{Action, CallAnswer, Scaler};
 use windlass_protocol::{AgentId, Peer};
+use windlass_scaling::Sample;
 
 /// One run of the agent for one VM.
 #[derive(Clone, Debug)]
@@ -13,19 +14,33 @@ pub(crate) struct Agent {
     /// Counts runs: what was meant for an earlier one is dropped.
     pub(crate) epoch: u64,
     /// The call under way to each peer. An answer to any other is not reported.
-    calls: BTreeMap<Peer, u64>,
+    calls: BTreeMap<Peer, UnderWay>,
     last_call: u64,
     /// The session that it asked for last.
     pub(crate) session: Option<AgentId>,
+    /// What it last read of the guest: a permit's wire carries its load.
+    pub(crate) sample: Option<Sample>,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
+    /// Answers to `/suspend` that wait until nothing is under way.
+    pub(crate) held: Vec<Held>,
 }
 
-/// What reaches the agent.
-#[derive(Clone, Debug)]
-pub(crate) enum Reply {
-    Event(Event),
-    Failed(Peer, Failure),
+/// A call under way: its number, what it is for, and when it is hung up.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    call: u64,
+    action: Action,
+    hangs_up: Place,
+}
+
+/// An answer to a call of the informant that waits: to which run, call and session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    pub(crate) epoch: u64,
+    pub(crate) call: u64,
+    pub(crate) id: AgentId,
+    pub(crate) answer: CallAnswer,
 }
 
 // === impl Agent ===
@@ -38,24 +53,35 @@ impl Agent {
             calls: BTreeMap::new(),
             last_call: 0,
             session: None,
+            sample: None,
             alarm: Alarm::default(),
+            held: Vec::new(),
         }
     }
 
-    /// A call begins.
-    pub(crate) fn begin(&mut self, peer: Peer) -> u64 {
+    /// The number of the next call.
+    pub(crate) fn next_call(&mut self) -> u64 {
         self.last_call += 1;
-        self.calls.insert(peer, self.last_call);
         self.last_call
     }
 
-    /// Whether this is still the call to `peer` that is waited for; it is so once.
-    pub(crate) fn finish(&mut self, peer: Peer, call: u64) -> bool {
-        let waited_for = self.calls.get(&peer) == Some(&call);
-        if waited_for {
-            self.calls.remove(&peer);
-        }
-        waited_for
+    /// A call begins, which is hung up at that place of the queue.
+    pub(crate) fn begin(&mut self, action: Action, call: u64, hangs_up: Place) {
+        self.calls.insert(action.peer(), UnderWay { call, action, hangs_up });
+    }
+
+    /// The call to this peer that is waited for.
+    pub(crate) fn waits_for(&self, peer: Peer) -> Option<u64> {
+        self.calls.get(&peer).map(|under_way| under_way.call)
+    }
+
+    /// What this call to `peer` was for, and where it is hung up, if it is the one that is waited
+    /// for; it is so once.
+    pub(crate) fn finish(&mut self, peer: Peer, call: u64) -> Option<(Action, Place)> {
+        let UnderWay { action, hangs_up, .. } =
+            *self.calls.get(&peer).filter(|under_way| under_way.call == call)?;
+        self.calls.remove(&peer);
+        Some((action, hangs_up))
     }
 }
 
@@ -64,23 +90,5 @@ pub(crate) const fn deadline(action: Action) -> Duration {
     match action.peer() {
         Peer::Plugin | Peer::Informant | Peer::Metrics => Duration::from_secs(2),
         Peer::Hypervisor => Duration::from_secs(5),
-    }
-}
-
-// === impl Reply ===
-
-impl Reply {
-    pub(crate) fn peer(&self) -> Option<Peer> {
-        match self {
-            Self::Event(event) => event.peer(),
-            Self::Failed(peer, _) => Some(*peer),
-        }
-    }
-
-    pub(crate) fn into_event(self) -> Event {
-        match self {
-            Self::Event(event) => event,
-            Self::Failed(peer, failure) => Event::Failed(peer, failure),
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::time::Duration;
+use windlass_informant_core::wire::figures::{Cpus, Figures};
 use windlass_informant_core::{Change, MachineSeen, Memory};
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, Seen, ShrinkCpu,
 };
-use windlass_scaling::{Loads, Sample};
 
 /// What a guest's kernel keeps and does not count in `MemTotal`.
 const OVERHEAD: Bytes = Bytes::from_mib(38);
@@ -14,8 +14,14 @@ const OVERHEAD: Bytes = Bytes::from_mib(38);
 const IDLE_USE: Bytes = Bytes::from_mib(40);
 /// Memory moves by this much at a time, this often.
 const MOVES: Bytes = Bytes::from_mib(128);
-pub(crate) const MOVES_EVERY: Duration = Duration::from_millis(100);
+const MOVES_EVERY: Duration = Duration::from_millis(100);
+/// How often in a slow guest.
+const MOVES_SLOWLY: Duration = Duration::from_millis(1_700);
 const BLOCK: Bytes = Bytes::from_mib(2);
+/// With less than this free, tasks wait for memory.
+const STALLS_BELOW: Bytes = Bytes::from_mib(24);
+/// What a guest that gives back a part keeps of it.
+const KEPT: Bytes = Bytes::from_mib(64);
 
 /// How a VM is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +48,14 @@ pub(crate) struct Guest {
     size: Bytes,
     /// Counts restarts of the guest.
     pub(crate) boot: u64,
-    /// The guest does not give memory back, whatever it agreed to.
-    pub(crate) stuck: bool,
+    /// How it gives memory back that it agreed to be without.
+    pub(crate) unplug: Unplug,
+    /// Memory moves slowly.
+    pub(crate) slow: bool,
     /// The guest's kernel brings no vCPU online.
     pub(crate) short_of_vcpus: bool,
+    /// Its workload takes what is left as soon as the guest has agreed to less.
+    pub(crate) rises: bool,
     pub(crate) driver: Driver,
     /// Demand for CPU, in runnable tasks.
     load: f64,
@@ -57,6 +67,18 @@ pub(crate) struct Guest {
     pub(crate) ooms: u64,
     /// The metrics lie or say nothing.
     pub(crate) muted: Option<Muted>,
+}
+
+/// How a guest gives memory back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unplug {
+    /// All of it.
+    #[default]
+    Willing,
+    /// A part of it.
+    Partial,
+    /// None.
+    Stuck,
 }
 
 /// What a hypervisor makes of a resize.
@@ -71,6 +93,11 @@ pub enum Driver {
     Idle,
     /// Accepts it, and goes half of the way.
     Half,
+    /// Takes it up a while later, and everything else after it; vCPUs go when the guest has
+    /// let them go, long after the answer.
+    Late,
+    /// Does it twice.
+    Twice,
 }
 
 /// How metrics are missing.
@@ -84,6 +111,8 @@ pub enum Muted {
     NoMemory,
     /// Load is NaN.
     NotANumber,
+    /// Figures that cannot be: more available than there is, no end of load, and no end of vCPUs.
+    Absurd,
 }
 
 // === impl Guest ===
@@ -97,8 +126,10 @@ impl Guest {
             requested: Bytes::ZERO,
             size: Bytes::ZERO,
             boot: 1,
-            stuck: false,
+            unplug: Unplug::Willing,
+            slow: false,
             short_of_vcpus: false,
+            rises: false,
             driver: Driver::Honest,
             load: 0.0,
             averages: [0.0; 3],
@@ -138,6 +169,12 @@ impl Guest {
         MilliCpu::from_cores(self.online.len() as u64)
     }
 
+    /// Whether vCPUs could be taken out: idle ones above those that are in use.
+    pub(crate) fn has_idle_vcpus(&self) -> bool {
+        let used = self.online.last().map_or(0, |highest| highest + 1);
+        self.spec.removal && self.plugged > used.max(self.spec.vcpus)
+    }
+
     /// vCPUs that the guest uses and would lose.
     pub(crate) fn would_lose(&self, resize: Resize) -> usize {
         match resize {
@@ -151,7 +188,7 @@ impl Guest {
     /// The hypervisor does as it is told, or says why not.
     pub(crate) fn resize(&mut self, resize: Resize) -> Result<(), &'static str> {
         let resize = match self.driver {
-            Driver::Honest => resize,
+            Driver::Honest | Driver::Late | Driver::Twice => resize,
             Driver::Refuses => return Err("not today"),
             Driver::Idle => return Ok(()),
             Driver::Half => self.half(resize),
@@ -203,15 +240,44 @@ impl Guest {
     pub(crate) fn move_memory(&mut self) {
         if self.size < self.requested {
             self.size = self.size.saturating_add(MOVES).min(self.requested);
-        } else if !self.stuck {
-            let next = self.size.saturating_sub(MOVES).max(self.requested);
-            if self.total_at(next) >= self.in_use() {
-                self.size = next;
-            } else {
-                self.ooms += 1;
-                self.used = Bytes::ZERO;
-            }
+            return;
         }
+        let least = match self.unplug {
+            Unplug::Willing => self.requested,
+            Unplug::Partial => self.requested.saturating_add(KEPT).min(self.size),
+            Unplug::Stuck => self.size,
+        };
+        let next = self.size.saturating_sub(MOVES).max(least);
+        if self.total_at(next) >= self.in_use() {
+            self.size = next;
+        } else {
+            self.ooms += 1;
+            self.used = Bytes::ZERO;
+        }
+    }
+
+    /// When memory moves again.
+    pub(crate) const fn moves_every(&self) -> Duration {
+        if self.slow { MOVES_SLOWLY } else { MOVES_EVERY }
+    }
+
+    /// vCPUs beyond this many are let go, at last.
+    pub(crate) fn eject(&mut self, count: u32) {
+        self.plugged = self.plugged.min(count);
+        self.online.retain(|cpu| *cpu < count);
+    }
+
+    /// Whether vCPUs that are taken out go only when the guest has let them go.
+    pub(crate) fn ejects_late(&self, resize: Resize) -> Option<u32> {
+        let Resize::Cpu(count) = resize else { return None };
+        let count = u32::try_from(count.cores_up()).unwrap_or(u32::MAX);
+        let takes = count < self.plugged && count >= self.spec.vcpus && self.spec.removal;
+        (self.driver == Driver::Late && takes).then_some(count)
+    }
+
+    /// The workload takes what is left.
+    pub(crate) fn fill_up(&mut self) {
+        self.used = self.total().saturating_sub(IDLE_USE);
     }
 
     pub(crate) fn demand(&mut self, now: Moment, load: f64) {
@@ -276,37 +342,40 @@ impl Guest {
         }
     }
 
+    /// Whether tasks wait for memory.
+    pub(crate) fn stalls(&self) -> bool {
+        self.memory().free < STALLS_BELOW
+    }
+
     /// What the informant serves.
-    pub(crate) fn sample(&mut self, now: Moment) -> Option<Sample> {
+    pub(crate) fn figures(&mut self, now: Moment) -> Option<Figures> {
         self.average(now);
-        let [five, fifteen, minute] = self.averages.map(Some);
-        let memory = self.memory();
-        let mut sample = Sample {
-            at: now,
-            loads: Loads {
-                five_seconds: five,
-                fifteen_seconds: fifteen,
-                one_minute: minute,
-                five_minutes: minute,
-            },
-            total: Some(memory.total),
-            available: Some(memory.available),
-            online: Some(self.online()),
-            reach: self.online.last().map(|cpu| MilliCpu::from_cores(u64::from(*cpu) + 1)),
+        let [five, fifteen, minute] = self.averages;
+        let seen = self.machine();
+        let mut figures = Figures {
+            minutes: Some([minute; 3]),
+            seconds: Some([five, fifteen]),
+            cpus: Some(Cpus::of(&seen.present, &seen.online)),
+            memory: Some(self.memory()),
         };
         match self.muted {
             None => {}
             Some(Muted::Silent) => return None,
-            Some(Muted::NoLoad) => sample.loads = Loads::default(),
-            Some(Muted::NoMemory) => sample.total = None,
+            Some(Muted::NoLoad) => (figures.minutes, figures.seconds) = (None, None),
+            Some(Muted::NoMemory) => figures.memory = None,
             Some(Muted::NotANumber) => {
-                let nan = Some(f64::NAN);
-                sample.loads.five_seconds = nan;
-                sample.loads.fifteen_seconds = nan;
-                sample.loads.one_minute = nan;
+                figures.minutes = Some([f64::NAN; 3]);
+                figures.seconds = Some([f64::NAN; 2]);
+            }
+            Some(Muted::Absurd) => {
+                figures.minutes = Some([1e300; 3]);
+                figures.seconds = Some([f64::INFINITY, -1.0]);
+                figures.cpus = Some(Cpus { present: 1, online: usize::MAX, reach: 0 });
+                let more = self.total().saturating_add(Bytes::from_gib(1));
+                figures.memory = Some(Memory { available: more, ..self.memory() });
             }
         }
-        Some(sample)
+        Some(figures)
     }
 
     fn total(&self) -> Bytes {

@@ -1,17 +1,14 @@
 //! The shell of an informant: answers an agent's requests, carries out what the core plans.
 
-use crate::agent::Reply;
 use crate::laws::Consent;
-use crate::queue::Alarm;
+use crate::message::{Body, Reply};
+use crate::queue::{Alarm, Place};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_agent_core::{Action, Event, Failure};
-use windlass_informant_core::{Informant, Refusal, Registration, Settings};
-use windlass_protocol::informant::{AgentDesc, ResourceMessage};
-use windlass_protocol::version::InformantVersion;
-use windlass_protocol::{AgentId, Moment, Peer, Sequence};
+use windlass_informant_core::wire::{Answer, Request, Unanswered};
+use windlass_informant_core::{Informant, Registration, Settings};
+use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
+use windlass_protocol::{AgentId, Moment, Sequence};
 
-/// Where agents say they listen; nobody connects to it here.
-const ADDRESS: &str = "10.0.2.2:10310";
 const METRICS_PORT: u16 = 10301;
 
 /// One run of the informant.
@@ -20,18 +17,40 @@ pub(crate) struct InformantRun {
     pub(crate) core: Informant,
     /// Counts runs over the VM's life.
     pub(crate) epoch: u64,
-    /// Registrations that wait for their answer, with the call to answer.
-    registering: Vec<(AgentId, u64, u64)>,
+    /// Registrations that wait for their answer.
+    registering: Vec<(AgentId, To)>,
+    /// Answers that wait until the guest has followed, or for this moment.
+    following: Vec<(Moment, To, Reply)>,
     /// What was agreed to and not yet ended, by this run or an earlier.
     pub(crate) consents: Vec<Consent>,
     /// The number of each agent's last request: what is not above it has no effect.
     marks: BTreeMap<AgentId, Sequence>,
+    /// Who registered last.
+    newest: Option<AgentId>,
+    /// The call under way to each agent. An answer to any other is not reported.
+    calls: BTreeMap<AgentId, (u64, Place)>,
+    last_call: u64,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
 }
 
-/// What to answer now, and to which call of which agent's run.
-pub(crate) type Answer = (u64, u64, Reply);
+/// Whom an answer is for: the run of the agent, and its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct To {
+    pub(crate) epoch: u64,
+    pub(crate) call: u64,
+}
+
+/// What an informant makes of the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// It agrees to everything, and does nothing for it.
+    AgreesToAll,
+    /// It answers with something that is no answer.
+    Garbage,
+    /// It asks for memory all the time.
+    Shouts,
+}
 
 // === impl InformantRun ===
 
@@ -41,117 +60,161 @@ impl InformantRun {
             core: Informant::new(Settings { metrics_port: METRICS_PORT, parked }),
             epoch,
             registering: Vec::new(),
+            following: Vec::new(),
             consents,
             marks: BTreeMap::new(),
+            newest: None,
+            calls: BTreeMap::new(),
+            last_call: 0,
             alarm: Alarm::default(),
         }
     }
 
+    /// The number of the next call.
+    pub(crate) fn next_call(&mut self) -> u64 {
+        self.last_call += 1;
+        self.last_call
+    }
+
+    /// A call to an agent begins, which is hung up at that place of the queue.
+    pub(crate) fn begin(&mut self, agent: AgentId, call: u64, hangs_up: Place) {
+        self.calls.insert(agent, (call, hangs_up));
+    }
+
+    /// Where this call to `agent` is hung up, if it is the one that is waited for; it is so once.
+    pub(crate) fn finish(&mut self, agent: AgentId, call: u64) -> Option<Place> {
+        let (_, hangs_up) = *self.calls.get(&agent).filter(|(number, _)| *number == call)?;
+        self.calls.remove(&agent);
+        Some(hangs_up)
+    }
+
+    /// Whether a request is of somebody else than the newest, who is registered still.
+    pub(crate) fn is_of_old(&self, request: &Request) -> bool {
+        let (Request::Downscale(message) | Request::Upscale(message)) = request else {
+            return false;
+        };
+        let newer = self.newest.filter(|newest| *newest != message.id);
+        newer.is_some_and(|newest| self.core.health_check(newest).is_ok())
+    }
+
     /// Whether a request that is answered has an effect: one that came before has none.
-    pub(crate) fn is_new(&self, action: Action) -> bool {
-        match action {
-            Action::Downscale(id, sequence, _) | Action::Upscale(id, sequence, _) => {
-                self.marks.get(&id).is_none_or(|mark| sequence > *mark)
+    pub(crate) fn is_new(&self, request: &Request) -> bool {
+        match request {
+            Request::Downscale(message) | Request::Upscale(message) => {
+                self.marks.get(&message.id).is_none_or(|mark| message.sequence > *mark)
             }
-            Action::Look
-            | Action::Resize(_)
-            | Action::Measure
-            | Action::AskPlugin(_)
-            | Action::Register(_)
-            | Action::CheckHealth(_)
-            | Action::Unregister(_) => true,
+            Request::Register(_) | Request::HealthCheck(_) | Request::Unregister(_) => true,
         }
     }
 
-    /// A request of an agent arrives.
+    /// A request of an agent arrives; `clock` is what the guest's clock shows. `None`: it is
+    /// answered later.
+    ///
+    /// # Errors
+    /// With the answer of a request that is not carried out.
     pub(crate) fn hear(
         &mut self,
         now: Moment,
-        agent_epoch: u64,
-        call: u64,
-        action: Action,
-    ) -> Option<Answer> {
-        let reply = match action {
-            Action::Register(id) => match self.core.register(&desc(id)) {
-                Ok(()) => {
-                    self.registering.push((id, agent_epoch, call));
-                    return None;
+        clock: Moment,
+        to: To,
+        request: &Request,
+    ) -> Result<Option<Answer>, Unanswered> {
+        let is_new = self.is_new(request);
+        Ok(Some(match request {
+            Request::Register(desc) => {
+                self.core.register(desc)?;
+                self.registering.push((desc.agent_id, to));
+                return Ok(None);
+            }
+            Request::HealthCheck(id) => {
+                self.core.health_check(*id)?;
+                Answer::Healthy
+            }
+            Request::Downscale(message) => {
+                let result = self.core.downscale(clock, message)?;
+                self.numbered(now, message, is_new, result.ok);
+                Answer::Downscaled(result)
+            }
+            Request::Upscale(message) => {
+                self.core.upscale(clock, message)?;
+                if is_new {
+                    self.consents.clear();
+                    self.marks.insert(message.id, message.sequence);
                 }
-                Err(refusal) => refused(&refusal),
-            },
-            Action::CheckHealth(id) => match self.core.health_check(id) {
-                Ok(()) => Reply::Event(Event::Healthy),
-                Err(refusal) => refused(&refusal),
-            },
-            Action::Downscale(id, sequence, resources) => {
-                self.downscale(now, &ResourceMessage { resources, id, sequence })
+                Answer::Upscaled
             }
-            Action::Upscale(id, sequence, resources) => {
-                let is_new = self.is_new(action);
-                match self.core.upscale(now, &ResourceMessage { resources, id, sequence }) {
-                    Ok(()) => {
-                        if is_new {
-                            self.consents.clear();
-                            self.marks.insert(id, sequence);
-                        }
-                        Reply::Event(Event::Upscaled)
-                    }
-                    Err(refusal) => refused(&refusal),
-                }
-            }
-            Action::Unregister(id) => match self.core.unregister(&desc(id)) {
-                Ok(_) => Reply::Event(Event::Unregistered),
-                Err(refusal) => refused(&refusal),
-            },
-            Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
-                return None;
-            }
+            Request::Unregister(desc) => Answer::Unregistered(self.core.unregister(desc)?),
+        }))
+    }
+
+    /// It says that it agreed though it does not, and that is what everybody goes by. Says whether
+    /// that is a lie.
+    pub(crate) fn agree_to(&mut self, now: Moment, request: &Request, answer: &mut Answer) -> bool {
+        let (Request::Downscale(message), Answer::Downscaled(result)) = (request, answer) else {
+            return false;
         };
-        Some((agent_epoch, call, reply))
+        if result.ok {
+            return false;
+        }
+        *result = DownscaleResult { ok: true, status: "gladly".to_owned() };
+        self.numbered(now, message, true, true);
+        true
     }
 
-    /// Registrations that are done.
-    pub(crate) fn registered(&mut self) -> Vec<Answer> {
-        let mut answers = Vec::new();
-        let core = &self.core;
-        self.registering.retain(|&(id, epoch, call)| {
-            let reply = match core.registration(id) {
-                Registration::Pending => return true,
-                Registration::Done(desc) => Reply::Event(Event::Registered {
-                    metrics_port: desc.metrics_port.unwrap_or(METRICS_PORT),
-                }),
-                Registration::Refused(refusal) => refused(&refusal),
-            };
-            answers.push((epoch, call, reply));
-            false
-        });
-        answers
-    }
-
-    fn downscale(&mut self, now: Moment, message: &ResourceMessage) -> Reply {
+    fn numbered(&mut self, now: Moment, message: &ResourceMessage, is_new: bool, agreed: bool) {
         let ResourceMessage { resources, id, sequence } = *message;
-        let is_new = self.is_new(Action::Downscale(id, sequence, resources));
-        let result = match self.core.downscale(now, message) {
-            Ok(result) => result,
-            Err(refusal) => return refused(&refusal),
-        };
         if is_new {
             self.marks.insert(id, sequence);
         }
-        if !result.ok {
-            return Reply::Event(Event::Declined { status: result.status });
-        }
-        if is_new {
+        if is_new && agreed {
             self.consents.push(Consent { at: now, mem: resources.mem, to: id });
         }
-        Reply::Event(Event::Agreed { status: result.status })
+    }
+
+    /// The answer waits until the guest has followed, or for this moment.
+    pub(crate) fn answer_later(&mut self, by: Moment, to: To, reply: Reply) {
+        self.following.push((by, to, reply));
+    }
+
+    /// Answers to registrations that are done.
+    pub(crate) fn registered(&mut self) -> Vec<(To, Reply)> {
+        let core = &self.core;
+        let reply = |id| match core.registration(id) {
+            Registration::Pending => None,
+            Registration::Done(desc) => Some(reply(Ok(&Answer::Registered(desc)))),
+            Registration::Refused(refusal) => Some(reply(Err(&refusal.into()))),
+        };
+        let mut answers = Vec::new();
+        let mut newest = self.newest;
+        self.registering.retain(|(id, to)| match reply(*id) {
+            None => true,
+            Some(reply) => {
+                if core.health_check(*id).is_ok() {
+                    newest = Some(*id);
+                }
+                answers.push((*to, reply));
+                false
+            }
+        });
+        self.newest = newest;
+        answers
+    }
+
+    /// Answers that wait no longer; `clock` is what the guest's clock shows.
+    pub(crate) fn followed(&mut self, now: Moment, clock: Moment) -> Vec<(To, Reply)> {
+        if self.following.is_empty() {
+            return Vec::new();
+        }
+        let settled = self.core.settled(clock);
+        let over = |(by, ..): &mut (Moment, To, Reply)| settled || *by <= now;
+        self.following.extract_if(.., over).map(|(_, to, reply)| (to, reply)).collect()
     }
 }
 
-fn desc(id: AgentId) -> AgentDesc {
-    AgentDesc { agent_id: id, serve_addr: ADDRESS.to_owned(), versions: InformantVersion::SPOKEN }
-}
-
-fn refused(refusal: &Refusal) -> Reply {
-    Reply::Failed(Peer::Informant, Failure::Refused(refusal.status()))
+/// Status and body of an answer.
+pub(crate) fn reply(answer: Result<&Answer, &Unanswered>) -> Reply {
+    match answer {
+        Ok(answer) => Reply::Http(200, Body(answer.encode())),
+        Err(unanswered) => Reply::Http(unanswered.status(), Body(unanswered.encode())),
+    }
 }

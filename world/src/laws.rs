@@ -6,13 +6,14 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_agent_core::Action;
-use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{AgentId, Bytes, Moment, Resize, Resources, VmName};
+use windlass_protocol::{AgentId, Bytes, Moment, Resources, VmName};
 
-/// A consent may be acted on for this long after it was given: the ten seconds that it holds,
-/// and the time that the order to the hypervisor may be on its way.
-const CONSENT_LASTS: Duration = Duration::from_secs(15);
+/// A consent may be acted on for this long after it was given.
+const CONSENT_LASTS: Duration = Duration::from_secs(10);
+/// Figures that are older than this say nothing: what a scaler holds, and the time of a report.
+const FIGURES_LAST: Duration = Duration::from_secs(18);
+/// A shrink of memory is called off so soon after its consent ended, if nothing is in the way.
+const CALLED_OFF_AFTER: Duration = Duration::from_secs(20);
 
 /// What a guest agreed to.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +35,14 @@ pub enum Law {
     ConsentBeforeShrinkage,
     /// The guest is told of memory only when it is there.
     TheWorldNotTheWish,
-    /// A plan said twice is the same, and planning never runs away.
+    /// What is not known shrinks nobody.
+    MissingIsNotZero,
+    /// Nobody is heeded whose session is not the newest.
+    NewestSessionCounts,
+    /// A plan said twice is the same.
     PlansArePure,
+    /// Nobody runs away.
+    NoBusyLoop,
 }
 
 /// A law was broken.
@@ -49,6 +56,15 @@ pub struct Violation {
     pub vm: Option<VmName>,
     /// How.
     pub what: String,
+}
+
+// === impl Consent ===
+
+impl Consent {
+    /// Whether it agrees, at this moment, to `total`.
+    pub(crate) fn holds(&self, now: Moment, total: Bytes) -> bool {
+        now.since(self.at) <= CONSENT_LASTS && self.mem <= total
+    }
 }
 
 // === impl Violation ===
@@ -73,33 +89,28 @@ pub(crate) fn books(room: Resources, before: Resources, after: Resources) -> Opt
     broken.then(|| format!("promised {after} of {room}, before that {before}"))
 }
 
-/// Law 3, when an agent asks for memory to be taken: somebody agreed to it in the session that
-/// it has.
+/// Whether somebody agreed, in this session and just now, that the VM has no more than `total`.
 pub(crate) fn agreed(
-    action: Action,
-    status: &VmStatus,
+    now: Moment,
     session: Option<AgentId>,
     consents: &[Consent],
-) -> Option<String> {
-    let Action::Resize(Resize::Memory(total)) = action else { return None };
-    let memory = status.seen?.memory;
-    let less = total < memory.boot.saturating_add(memory.requested);
-    let agreed = consents.iter().any(|consent| Some(consent.to) == session && consent.mem <= total);
-    let stands = status.session == SessionState::Active && agreed;
-    (less && !stands)
-        .then(|| format!("takes memory down to {total} in {session:?}, consents {consents:?}"))
+    total: Bytes,
+) -> bool {
+    let mut ours = consents.iter().filter(|consent| Some(consent.to) == session);
+    ours.any(|consent| consent.holds(now, total))
 }
 
-/// Law 3, when memory is asked back from the guest: somebody agreed to it, and lately.
-pub(crate) fn shrinkage(
-    now: Moment,
-    consents: &[Consent],
-    has: Bytes,
-    asked: Bytes,
-) -> Option<String> {
-    let lately = |consent: &Consent| now.since(consent.at) <= CONSENT_LASTS;
-    let agreed = consents.iter().any(|consent| lately(consent) && consent.mem <= asked);
-    (asked < has && !agreed).then(|| format!("takes {has} down to {asked}, consents {consents:?}"))
+/// Law 3, while memory goes: nobody has agreed to it for so long, and nothing was in the way of
+/// calling it off.
+pub(crate) fn going(now: Moment, unagreed: Option<Moment>) -> Option<String> {
+    let since = unagreed.filter(|since| now.since(*since) > CALLED_OFF_AFTER)?;
+    Some(format!("memory goes that nobody has agreed to for {:?}", now.since(since)))
+}
+
+/// Law 5, when a guest is asked to have less: its figures are known.
+pub(crate) fn missing(now: Moment, since: Option<Moment>) -> Option<String> {
+    let for_long = since.is_some_and(|since| now.since(since) > FIGURES_LAST);
+    for_long.then(|| "is asked to have less, by figures that are missing".to_owned())
 }
 
 /// An agent that asks for more resizes than this in a minute has run away: figures are read once

@@ -1,4 +1,4 @@
-//! The one model of guests, hypervisors, a node, its network and time.
+//! The one model of guests, hypervisors, nodes, processes, their network and time.
 //!
 //! A [`World`] runs the real cores (scaler, informant, books) in one thread under virtual
 //! time. It knows the truth: what each hypervisor has, what each guest uses, what was agreed. It
@@ -7,19 +7,28 @@
 //!
 //! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
 //! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books;
-//! [`laws`] what is checked, and when; [`script`] the histories that property tests draw.
+//! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
+//! and ends; [`vm`] keeps together what belongs to one VM; [`laws`] what is checked, and when;
+//! [`coverage`] what happened to whom, in which state; [`script`] the histories that property
+//! tests draw.
 
 pub mod agent;
 pub mod chance;
+pub mod coverage;
 pub mod guest;
 pub mod informant;
 pub mod laws;
+pub mod message;
 pub mod node;
+pub mod process;
 pub mod queue;
 pub mod script;
+pub mod vm;
+pub mod vms;
 pub mod world;
 
 pub use chance::{Chance, Faults};
+pub use coverage::Coverage;
 pub use guest::GuestSpec;
 pub use laws::{Law, Violation};
 pub use world::{Setup, Step, World};

@@ -1,66 +1,131 @@
 //! A node: its books, and the host that tells them what its hypervisors have.
 
-use crate::laws::{self, Law};
+use crate::coverage::Coverage;
+use crate::laws;
+use crate::process::Process;
 use std::collections::BTreeSet;
-use windlass_plugin_core::{Books, Note, VmRecord};
+use windlass_plugin_core::{Books, Note, VmRecord, wire};
 use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources, VmInfo, VmName};
 
 /// One node of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     books: Books,
     entered: BTreeSet<VmName>,
+    pub(crate) process: Process,
+    /// It is down before this moment.
+    pub(crate) up_at: Moment,
+    /// By how many milliseconds the host's wall clock is off.
+    pub(crate) wall: i64,
+    /// Memory that the host itself has available; `None`: nobody knows.
+    pub(crate) available: Option<Bytes>,
+}
+
+/// What came of a request for a permit.
+pub(crate) struct Requested {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    /// How law 2 was broken, if it was.
+    pub(crate) broken: Option<String>,
 }
 
 // === impl Node ===
 
 impl Node {
     pub(crate) fn new(room: Resources) -> Self {
-        Self { books: Books::new(room), entered: BTreeSet::new() }
+        Self {
+            books: Books::new(room),
+            entered: BTreeSet::new(),
+            process: Process::default(),
+            up_at: Moment::default(),
+            wall: 0,
+            available: None,
+        }
     }
 
     /// The process that keeps the books is lost, and with it what it knew.
     pub(crate) fn forget(&mut self) {
-        *self = Self::new(self.books.room());
+        self.books = Books::new(self.books.room());
+        self.entered.clear();
+        self.process.starts(self.wall);
     }
 
     pub(crate) fn set_room(&mut self, room: Resources) {
         self.books.set_room(room);
     }
 
-    /// The host saw what a hypervisor has.
-    pub(crate) fn witness(&mut self, info: &VmInfo, has: Resources) {
+    /// A VM is there and was not seen yet: it counts with the most that it may have.
+    pub(crate) fn presume(&mut self, info: &VmInfo, most: Resources) {
         if self.entered.insert(info.name.clone()) {
-            self.books.enter(info.name.clone(), record(info), has);
-        } else {
-            self.books.witness(&info.name, has);
+            self.books.enter(info.name.clone(), record(info), most);
         }
     }
 
-    pub(crate) fn leave(&mut self, vm: &VmName) {
+    /// What a VM should be changed.
+    pub(crate) fn update(&mut self, info: &VmInfo) {
+        self.books.update(&info.name, record(info));
+    }
+
+    /// The host saw what a hypervisor has.
+    pub(crate) fn witness(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
+        met.books_hear(&self.books, "witness");
+        self.presume(info, has);
+        self.books.witness(&info.name, has);
+    }
+
+    /// The host saw what a VM has for which no permits are asked.
+    pub(crate) fn count(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
+        met.books_hear(&self.books, "count");
+        self.presume(info, has);
+        self.books.count(&info.name, has);
+    }
+
+    pub(crate) fn leave(&mut self, met: &mut Coverage, vm: &VmName) {
+        met.books_hear(&self.books, "leave");
         self.entered.remove(vm);
         self.books.leave(vm);
     }
 
-    /// A request arrives. Returns the permit, and how law 2 was broken, if it was.
+    /// A request arrives; VMs that are here and not in the books have `uncounted`.
     pub(crate) fn request(
         &mut self,
+        met: &mut Coverage,
         now: Moment,
         vm: &VmName,
-        wanted: Resources,
-    ) -> (Option<Resources>, Option<(Law, String)>) {
-        let before = self.status(now);
-        let permit = self.books.request(now, vm, wanted).ok().map(|granted| granted.permit);
-        let after = self.status(now);
-        let broken = laws::books(after.room, before.reserved, after.reserved);
-        (permit, broken.map(|what| (Law::BooksWithinTheNode, what)))
+        uncounted: Resources,
+        unit: ComputeUnit,
+        body: &[u8],
+    ) -> Requested {
+        let (before, had) = (self.books.reserved(), self.books.reserved_for(vm));
+        let was = (self.books.room(), before);
+        let permitted = wire::permit(&mut self.books, self.process.clock(now), unit, body);
+        met.books_heard(
+            was,
+            match (&permitted, had) {
+                (Err(_), _) => "refused",
+                (Ok(permitted), Some(had)) if had.covers(permitted.asked) => "report",
+                (Ok(permitted), _) if permitted.granted.short.is_empty() => "permit in full",
+                (Ok(_), _) => "permit in part",
+            },
+        );
+        let all = |reserved: Resources| reserved.saturating_add(uncounted);
+        let broken = laws::books(self.books.room(), all(before), all(self.books.reserved()));
+        let (status, body) = match permitted.and_then(|permitted| permitted.encode()) {
+            Ok(body) => (200, body),
+            Err(refusal) => (refusal.status(), refusal.to_string().into_bytes()),
+        };
+        Requested { status, body, broken }
     }
 
     /// What is promised to a VM; `None` before it was heard of, when its maximum counts.
-    pub(crate) fn booked(&self, now: Moment, vm: &VmName) -> Option<Resources> {
-        let status = self.status(now);
-        status.vms.iter().find(|booked| booked.name == *vm).map(|booked| booked.reserved)
+    pub(crate) fn booked(&self, vm: &VmName) -> Option<Resources> {
+        self.books.reserved_for(vm)
+    }
+
+    /// What is not promised to anybody.
+    pub(crate) fn free(&self) -> Resources {
+        self.books.room().saturating_sub(self.books.reserved())
     }
 
     /// Why a VM got less than it asked for, lately.
@@ -69,7 +134,7 @@ impl Node {
     }
 
     pub(crate) fn status(&self, now: Moment) -> NodeStatus {
-        self.books.status(now)
+        self.books.status(self.process.clock(now))
     }
 }
 

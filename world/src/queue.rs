@@ -1,86 +1,119 @@
 //! What is going to happen, in order of time; at the same time, in order of arrangement.
 
-use crate::agent::Reply;
+use crate::message::{Body, Reply, Request};
+use crate::vms::Id;
 use std::collections::BTreeMap;
-use windlass_agent_core::Action as AgentAction;
+use windlass_agent_core::Event;
 use windlass_informant_core::{Action as InformantAction, Event as InformantEvent};
-use windlass_protocol::{Moment, Peer, VmName};
+use windlass_protocol::informant::Endpoint;
+use windlass_protocol::{AgentId, Moment, Peer};
 
 /// Something that is going to happen to one VM.
 #[derive(Clone, Debug)]
 pub(crate) enum Happening {
+    /// An agent starts, if there is none.
+    AgentStarts,
+    /// Something that needs no answer reaches the agent.
+    Notice { epoch: u64, event: Event },
     /// The agent plans again.
     AgentWakes { epoch: u64 },
     /// A request of the agent arrives.
-    Arrives { epoch: u64, call: u64, action: AgentAction },
+    Arrives { epoch: u64, call: u64, request: Request },
     /// An answer reaches the agent.
-    Answers { epoch: u64, call: u64, reply: Reply },
+    Answers { epoch: u64, call: u64, peer: Peer, reply: Reply },
     /// The agent hangs up.
     HangsUp { epoch: u64, call: u64, peer: Peer },
     /// The informant plans again.
     InformantWakes { epoch: u64 },
+    /// The informant has waited long enough for its guest.
+    InformantWaited { epoch: u64 },
     /// The informant reads its figures.
     InformantSamples { epoch: u64 },
-    /// A request of the informant arrives: at the agent, or at the guest's kernel.
-    InformantAsks { epoch: u64, action: InformantAction },
-    /// An answer reaches the informant.
+    /// The guest's kernel does as the informant says.
+    KernelDoes { epoch: u64, action: InformantAction },
+    /// Something that needs no agent reaches the informant.
     InformantHears { epoch: u64, event: InformantEvent },
+    /// A call of the informant arrives at the agent.
+    Calls { epoch: u64, call: u64, id: AgentId, asked: Endpoint, body: Body },
+    /// An answer of the agent reaches the informant.
+    CallAnswers { epoch: u64, call: u64, id: AgentId, status: u16, body: Body },
+    /// The informant hangs up.
+    CallHangsUp { epoch: u64, call: u64, id: AgentId },
     /// An informant starts in the guest.
     InformantStarts { boot: u64 },
     /// The guest's kernel gives or takes memory.
     MemoryMoves { boot: u64 },
+    /// The guest has let vCPUs go, at last.
+    Ejects { boot: u64, count: u32 },
 }
 
 /// The queue.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    entries: BTreeMap<(Moment, u64), (VmName, Happening)>,
+    entries: BTreeMap<(Moment, u64), (Id, Box<Happening>)>,
     arranged: u64,
 }
 
-/// When somebody is woken next: the earliest of what was asked for, so that waking does not
-/// multiply.
+/// Where something stands in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place(Moment, u64);
+
+/// When somebody is woken next.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Alarm(Option<Moment>);
+pub(crate) struct Alarm(Option<Place>);
+
+// === impl Place ===
+
+impl Place {
+    /// When it happens.
+    pub(crate) const fn at(self) -> Moment {
+        self.0
+    }
+}
 
 // === impl Alarm ===
 
 impl Alarm {
-    /// Whether a wake-up at this moment is to be arranged: none before it is.
-    pub(crate) fn set(&mut self, at: Moment) -> bool {
-        let earlier = self.0.is_none_or(|set| at < set);
-        if earlier {
-            self.0 = Some(at);
-        }
-        earlier
+    /// When it rings.
+    pub(crate) fn at(&self) -> Option<Moment> {
+        self.0.map(Place::at)
     }
 
-    /// Whether this is the wake-up that counts.
-    pub(crate) fn rings(&mut self, at: Moment) -> bool {
-        let rings = self.0 == Some(at);
-        if rings {
-            self.0 = None;
-        }
-        rings
+    /// It rings there from here on. Returns what was set before.
+    pub(crate) fn set(&mut self, place: Option<Place>) -> Option<Place> {
+        std::mem::replace(&mut self.0, place)
     }
 }
 
 // === impl Queue ===
 
 impl Queue {
-    pub(crate) fn arrange(&mut self, at: Moment, vm: &VmName, happening: Happening) {
+    pub(crate) fn arrange(&mut self, at: Moment, who: Id, happening: Happening) -> Place {
         self.arranged += 1;
-        self.entries.insert((at, self.arranged), (vm.clone(), happening));
+        let place = Place(at, self.arranged);
+        self.entries.insert((at, self.arranged), (who, Box::new(happening)));
+        place
+    }
+
+    /// It does not happen any more.
+    pub(crate) fn cancel(&mut self, place: Place) {
+        self.entries.remove(&(place.0, place.1));
     }
 
     /// What happens next, if that is not after `until`.
-    pub(crate) fn next(&mut self, until: Moment) -> Option<(Moment, VmName, Happening)> {
-        let (&key, _) = self.entries.first_key_value()?;
-        if key.0 > until {
+    pub(crate) fn next(&mut self, until: Moment) -> Option<(Place, Id, Happening)> {
+        let next = self.entries.first_entry()?;
+        let (at, number) = *next.key();
+        if at > until {
             return None;
         }
-        let (vm, happening) = self.entries.remove(&key)?;
-        Some((key.0, vm, happening))
+        let (who, happening) = next.remove();
+        Some((Place(at, number), who, *happening))
+    }
+
+    /// It happens later, and still before what was arranged after it for that moment.
+    pub(crate) fn defer(&mut self, place: Place, at: Moment, who: Id, happening: Happening) {
+        self.entries.insert((at, place.1), (who, Box::new(happening)));
     }
 
     /// How much is arranged.
@@ -89,7 +122,7 @@ impl Queue {
     }
 
     /// Forgets what was arranged for a VM that is gone.
-    pub(crate) fn forget(&mut self, vm: &VmName) {
-        self.entries.retain(|_, (of, _)| of != vm);
+    pub(crate) fn forget(&mut self, who: Id) {
+        self.entries.retain(|_, (of, _)| *of != who);
     }
 }

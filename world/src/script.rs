@@ -3,7 +3,7 @@
 //! A property test draws a list of [`Move`]s, a world carries them out, and a failing list is
 //! shrunk to the few that matter.
 
-use crate::world::{Driver, Muted};
+use crate::world::{Driver, Muted, Part, Unplug};
 use crate::{Faults, GuestSpec, Setup, Step, World};
 use std::time::Duration;
 use windlass_agent_core::Order;
@@ -120,7 +120,10 @@ pub fn play(world: &mut World, step: Move) {
         Move::InformantStarts(index) => world.step(Step::InformantStarts(vm(index))),
         Move::Reboots(index) => world.step(Step::Reboots(vm(index))),
         Move::Deaf(index, deaf) => world.step(Step::Deaf(vm(index), deaf)),
-        Move::Stuck(index, stuck) => world.step(Step::Stuck(vm(index), stuck)),
+        Move::Stuck(index, stuck) => {
+            let unplug = if stuck { Unplug::Stuck } else { Unplug::Willing };
+            world.step(Step::Unplug(vm(index), unplug));
+        }
         Move::Mute(index, muted) => world.step(Step::Mute(vm(index), muted)),
         Move::Network(lose, repeat, delay) => {
             world.faults = Faults {
@@ -150,13 +153,27 @@ pub fn play(world: &mut World, step: Move) {
 pub fn be_kind(world: &mut World) {
     play(world, Move::Network(0, 0, 0));
     play(world, Move::Freeze(false));
+    for node in 0..world.nodes() {
+        world.step(Step::HostMemory(node, None));
+        world.step(Step::Slow(Part::Host(node), Duration::ZERO));
+        world.step(Step::Crashes(Part::Host(node), 0));
+    }
     let names: Vec<_> = world.names().cloned().collect();
     for name in names {
+        world.step(Step::Link(name.clone(), None));
         world.step(Step::Deaf(name.clone(), false));
-        world.step(Step::Stuck(name.clone(), false));
+        world.step(Step::Unplug(name.clone(), Unplug::Willing));
+        world.step(Step::SlowMemory(name.clone(), false));
+        world.step(Step::Rises(name.clone(), false));
+        world.step(Step::Lies(name.clone(), None));
         world.step(Step::ShortOfVcpus(name.clone(), false));
         world.step(Step::Driver(name.clone(), Driver::Honest));
         world.step(Step::Mute(name.clone(), None));
+        for part in [Part::Agent(name.clone()), Part::Informant(name.clone())] {
+            world.step(Step::Slow(part.clone(), Duration::ZERO));
+            world.step(Step::Crashes(part, 0));
+        }
+        world.step(Step::AgentStarts(name.clone()));
         world.step(Step::InformantStarts(name));
     }
 }

@@ -1,25 +1,31 @@
 //! Time, the VMs, and what people do to them.
 
+mod agents;
 mod deliver;
+mod hypervisors;
+mod informants;
 mod steps;
 
 use crate::agent::Agent;
 use crate::chance::{Chance, Faults};
-use crate::guest::{Guest, GuestSpec};
+use crate::coverage::Coverage;
+use crate::guest::GuestSpec;
 use crate::informant::InformantRun;
-use crate::laws::{Consent, Law, Violation};
+use crate::laws::{Law, Violation};
 use crate::node::Node;
 use crate::queue::{Happening, Queue};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::vm::Vm;
+use crate::vms::{Id, Vms};
 use std::time::Duration;
-use windlass_agent_core::{Event, Scaler, Settings};
+use windlass_agent_core::{Event, Order, Scaler, Settings, metrics_text};
 use windlass_plugin_core::Note;
-use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
-use windlass_protocol::{
-    Bytes, ComputeUnit, Decision, MilliCpu, Moment, Resources, VmInfo, VmName,
-};
+use windlass_protocol::status::{HostStatus, NodeStatus, SessionState, VmStatus};
+use windlass_protocol::{Bytes, ComputeUnit, Decision, Moment, Resources, VmInfo, VmName, Waiting};
+use windlass_scaling::{Inputs, goal};
 
-pub use crate::guest::{Driver, Muted};
+pub use crate::guest::{Driver, Muted, Unplug};
+pub use crate::informant::Lie;
+pub use crate::process::Part;
 pub use steps::Step;
 
 /// When worlds begin: 2026-01-01T00:00:00Z.
@@ -52,45 +58,14 @@ pub struct World {
     pub faults: Faults,
     pub(crate) queue: Queue,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) vms: BTreeMap<VmName, Vm>,
+    pub(crate) vms: Vms,
     violations: Vec<Violation>,
     events: u64,
+    moves: u64,
+    most_arranged: usize,
+    met: Coverage,
     /// A line per event, while somebody listens.
     story: Option<Vec<String>>,
-}
-
-/// One VM, with everything that belongs to it.
-#[derive(Debug)]
-pub(crate) struct Vm {
-    /// The number of its node.
-    pub(crate) node: usize,
-    pub(crate) info: VmInfo,
-    pub(crate) guest: Guest,
-    pub(crate) agent: Option<Agent>,
-    pub(crate) informant: Option<InformantRun>,
-    /// Counts runs of agents and informants.
-    pub(crate) epochs: u64,
-    /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
-    pub(crate) allowed: Option<MilliCpu>,
-    /// The largest maximum that it ever had.
-    pub(crate) most: Resources,
-    /// What informants that are gone had agreed to.
-    pub(crate) consents: Vec<Consent>,
-    /// What was in use when it last agreed to less: more than that is the guest's doing.
-    pub(crate) used_then: Bytes,
-    /// When resizes were asked for in the last minute.
-    pub(crate) resized: Vec<Moment>,
-    /// The boot in which memory is moved step by step.
-    pub(crate) moves_in: Option<u64>,
-    /// Un-parked by itself, so law 1 is the guest's matter until it is under again.
-    pub(crate) unruly: bool,
-    /// The run of the agent that the monitor serves.
-    pub(crate) connected: u64,
-    /// The monitor does not answer.
-    pub(crate) deaf: bool,
-    pub(crate) decisions: Vec<Decision>,
-    /// What informants of this VM parked since it booted.
-    pub(crate) parked: BTreeSet<u32>,
 }
 
 // === impl World ===
@@ -105,9 +80,12 @@ impl World {
             faults: Faults::default(),
             queue: Queue::default(),
             nodes: (0..setup.nodes.max(1)).map(|_| Node::new(setup.room)).collect(),
-            vms: BTreeMap::new(),
+            vms: Vms::default(),
             violations: Vec::new(),
             events: 0,
+            moves: 0,
+            most_arranged: 0,
+            met: Coverage::new(),
             story: None,
         }
     }
@@ -137,39 +115,29 @@ impl World {
     /// A VM starts on this node; on the last one, if there are not so many.
     pub fn add_on(&mut self, node: usize, info: VmInfo, spec: GuestSpec) {
         let node = node.min(self.nodes.len() - 1);
-        let name = info.name.clone();
-        let vm = Vm {
-            node,
-            most: info.bounds.max,
-            info,
-            guest: Guest::new(spec, self.now),
-            agent: None,
-            informant: None,
-            epochs: 0,
-            allowed: None,
-            consents: Vec::new(),
-            used_then: Bytes::ZERO,
-            resized: Vec::new(),
-            moves_in: None,
-            unruly: false,
-            connected: 0,
-            deaf: false,
-            decisions: Vec::new(),
-            parked: BTreeSet::new(),
-        };
-        self.vms.insert(name.clone(), vm);
-        self.start_informant(&name);
-        self.start_agent(&name);
+        let who = self.vms.insert(Vm::new(node, info, spec, self.now));
+        self.start_informant(who);
+        self.start_agent(who);
     }
 
     /// Lets time go by.
     pub fn run(&mut self, duration: Duration) {
         let until = self.now.after(duration);
-        while let Some((at, vm, happening)) = self.queue.next(until) {
-            self.now = at;
+        while let Some((place, who, happening)) = self.queue.next(until) {
+            self.now = place.at();
+            if let Some(later) = self.runs_at(who, &happening).filter(|later| *later > self.now) {
+                self.queue.defer(place, later, who, happening);
+                continue;
+            }
             self.events += 1;
-            self.tell(|| format!("{vm}: {happening:?}"));
-            self.deliver(&vm, happening);
+            if self.story.is_some() {
+                let name = self.name_of(who);
+                self.tell(|| format!("{name}: {happening:?}"));
+            }
+            self.worked(who, &happening);
+            self.deliver(who, happening);
+            self.watch(who);
+            self.most_arranged = self.most_arranged.max(self.queue.len());
         }
         self.now = until;
     }
@@ -188,7 +156,7 @@ impl World {
 
     /// The VMs.
     pub fn names(&self) -> impl Iterator<Item = &VmName> {
-        self.vms.keys()
+        self.vms.iter().map(|(_, vm)| &vm.info.name)
     }
 
     /// The present.
@@ -201,9 +169,30 @@ impl World {
         self.events
     }
 
+    /// What happened to whom so far, and in which state.
+    pub const fn coverage(&self) -> &Coverage {
+        &self.met
+    }
+
+    /// The most agents that an informant keeps, registered or not.
+    pub fn most_agents(&self) -> usize {
+        let runs = self.vms.iter().filter_map(|(_, vm)| vm.informant.as_ref());
+        runs.map(|run| run.core.agents() + run.core.joining()).max().unwrap_or(0)
+    }
+
     /// How much is arranged to happen.
     pub fn arranged(&self) -> usize {
         self.queue.len()
+    }
+
+    /// How much was arranged at once, at most.
+    pub const fn most_arranged(&self) -> usize {
+        self.most_arranged
+    }
+
+    /// How often an agent asked for a size, spoke of one, or registered.
+    pub const fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// What broke a law, oldest first.
@@ -218,12 +207,12 @@ impl World {
 
     /// What a VM has by the truth: law 1's figure.
     pub fn has(&self, vm: &VmName) -> Resources {
-        self.vms.get(vm).map_or(Resources::ZERO, |vm| vm.has(self.setup.trust_guest_parking))
+        self.vms.of(vm).map_or(Resources::ZERO, |vm| vm.has(self.setup.trust_guest_parking))
     }
 
     /// What the guest can use now: vCPUs online, memory present.
     pub fn uses(&self, vm: &VmName) -> Resources {
-        self.vms.get(vm).map_or(Resources::ZERO, |vm| Resources {
+        self.vms.of(vm).map_or(Resources::ZERO, |vm| Resources {
             cpu: vm.guest.online(),
             mem: vm.guest.seen().memory.present(),
         })
@@ -231,17 +220,18 @@ impl World {
 
     /// How often what was in use in this guest did not fit.
     pub fn ooms(&self, vm: &VmName) -> u64 {
-        self.vms.get(vm).map_or(0, |vm| vm.guest.ooms)
+        self.vms.of(vm).map_or(0, |vm| vm.guest.ooms)
     }
 
     /// Whether a guest could use this much memory now.
     pub fn fits(&self, vm: &VmName, used: Bytes) -> bool {
-        self.vms.get(vm).is_some_and(|vm| vm.guest.fits(used))
+        self.vms.of(vm).is_some_and(|vm| vm.guest.fits(used))
     }
 
     /// The state of one VM, as its agent has it.
     pub fn status(&self, vm: &VmName) -> Option<VmStatus> {
-        Some(self.vms.get(vm)?.agent.as_ref()?.scaler.status(self.now))
+        let vm = self.vms.of(vm)?;
+        Some(vm.agent.as_ref()?.scaler.status(vm.agent_process.clock(self.now)))
     }
 
     /// The books of the first node.
@@ -254,16 +244,83 @@ impl World {
         self.nodes[node.min(self.nodes.len() - 1)].status(self.now)
     }
 
-    /// The number of a VM's node.
-    pub fn node_of(&self, vm: &VmName) -> Option<usize> {
-        Some(self.vms.get(vm)?.node)
+    /// How many nodes there are.
+    pub const fn nodes(&self) -> usize {
+        self.nodes.len()
     }
 
-    /// Whether a VM uses what its agent would have, and the books have for it what it has.
+    /// The number of a VM's node.
+    pub fn node_of(&self, vm: &VmName) -> Option<usize> {
+        Some(self.vms.of(vm)?.node)
+    }
+
+    /// Whether a VM uses what its load calls for, by the truth and by its agent, and the books have
+    /// for it what it has.
     pub fn is_at_goal(&self, vm: &VmName) -> bool {
-        let (Some(status), Some(there)) = (self.status(vm), self.vms.get(vm)) else { return false };
-        let booked = self.nodes[there.node].booked(self.now, vm);
-        status.goal == Some(self.uses(vm)) && booked == Some(self.has(vm))
+        let (Some(status), Some(there)) = (self.status(vm), self.vms.of(vm)) else { return false };
+        let uses = self.uses(vm);
+        let booked = self.nodes[there.node].booked(vm);
+        status.goal == Some(uses)
+            && status.session == SessionState::Active
+            && status.waiting == [Waiting::AtGoal]
+            && booked == Some(self.has(vm))
+            && !there.guest.has_idle_vcpus()
+            && self.called_for(there, uses) == uses
+    }
+
+    /// Whether every VM is at its goal, or short of it because its node has no unit left.
+    pub fn is_shared_out(&self) -> bool {
+        let unit = Resources::from(self.setup.unit);
+        let mut here = self.vms.iter();
+        here.all(|(_, vm)| {
+            let name = &vm.info.name;
+            let free = self.nodes[vm.node].free();
+            let Some(goal) = self.status(name).and_then(|status| status.goal) else { return false };
+            let uses = self.uses(name);
+            let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
+            let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
+            let booked = self.nodes[vm.node].booked(name) == Some(self.has(name));
+            cpu && mem && booked && !vm.guest.has_idle_vcpus()
+        })
+    }
+
+    /// Whether the books of every node have the VMs that are there, and no others.
+    pub fn books_have_who_is_there(&self) -> bool {
+        (0..self.nodes.len()).all(|node| {
+            let here = self.vms.iter().filter(|(_, vm)| vm.node == node);
+            let booked = self.books_of(node).vms;
+            here.map(|(_, vm)| &vm.info.name).eq(booked.iter().map(|vm| &vm.name))
+        })
+    }
+
+    /// What the guest's load calls for, by the truth.
+    fn called_for(&self, vm: &Vm, uses: Resources) -> Resources {
+        let figures = vm.guest.clone().figures(self.now);
+        let text = figures.map(|figures| figures.page().text()).unwrap_or_default();
+        let inputs = Inputs {
+            info: &vm.info,
+            unit: self.setup.unit,
+            can: &vm.guest.capabilities(),
+            sample: Some(&metrics_text::parse(&text, self.now)),
+            has: uses,
+            urgency: None,
+        };
+        goal::goal(&inputs).size
+    }
+
+    /// Law 1, after each event of a VM.
+    fn watch(&mut self, who: Id) {
+        let (trust, booked) = (self.setup.trust_guest_parking, self.booked(who));
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let has = vm.has(trust);
+        if booked.covers(has) {
+            // Whatever its guest did by itself, it is under again.
+            let beyond = vm.allowed.is_some_and(|allowed| vm.guest.online() > allowed);
+            vm.unruly &= beyond || vm.restarted_unheard || vm.lie == Some(Lie::AgreesToAll);
+        } else if !vm.unruly && self.violations.is_empty() {
+            let what = format!("has {has}, booked {booked}");
+            self.broken(Law::PermitBeforeGrowth, Some(who), Some(what));
+        }
     }
 
     /// Why the books gave a VM less than it asked for, lately.
@@ -273,35 +330,40 @@ impl World {
 
     /// The state of the first node's host, as it would be served.
     pub fn host(&self) -> HostStatus {
-        let here = self.vms.values().filter(|vm| vm.node == 0);
-        let scalers = here.filter_map(|vm| vm.agent.as_ref());
+        let here = self.vms.iter().filter(|(_, vm)| vm.node == 0);
+        let statuses = here.filter_map(|(_, vm)| self.status(&vm.info.name));
         HostStatus {
             at: self.now,
             frozen: false,
             host_available: None,
             node: self.books(),
-            vms: scalers.map(|agent| agent.scaler.status(self.now)).collect(),
+            vms: statuses.collect(),
         }
     }
 
     /// Decisions of one VM that were closed, oldest first.
     pub fn decisions(&self, vm: &VmName) -> &[Decision] {
-        self.vms.get(vm).map_or(&[], |vm| &vm.decisions)
+        self.vms.of(vm).map_or(&[], |vm| &vm.decisions)
     }
 
     /// The decision of one VM that is under way.
     pub fn open_decision(&self, vm: &VmName) -> Option<&Decision> {
-        self.vms.get(vm)?.agent.as_ref()?.scaler.open_decision()
+        self.vms.of(vm)?.agent.as_ref()?.scaler.open_decision()
     }
 
-    pub(crate) fn broken(&mut self, law: Law, vm: Option<&VmName>, what: Option<String>) {
+    pub(crate) fn broken(&mut self, law: Law, who: Option<Id>, what: Option<String>) {
         if let Some(what) = what {
             self.tell(|| format!("{law:?} is broken: {what}"));
-            self.violations.push(Violation { law, at: self.now, vm: vm.cloned(), what });
+            let vm = who.map(|who| self.name_of(who));
+            self.violations.push(Violation { law, at: self.now, vm, what });
         }
     }
 
-    pub(crate) fn start_agent(&mut self, name: &VmName) {
+    fn name_of(&self, who: Id) -> VmName {
+        self.vms.get(who).map_or_else(|| VmName::on_host("gone"), |vm| vm.info.name.clone())
+    }
+
+    pub(crate) fn start_agent(&mut self, who: Id) {
         let seed = self.chance.draw();
         let settings = Settings {
             unit: self.setup.unit,
@@ -309,67 +371,35 @@ impl World {
             seed,
         };
         let now = self.now;
-        let Some(vm) = self.vms.get_mut(name) else { return };
-        vm.epochs += 1;
-        let mut scaler = Scaler::new(vm.info.clone(), settings, now);
-        scaler.observe(now, Event::Attached(vm.guest.capabilities()));
-        vm.agent = Some(Agent::new(scaler, vm.epochs));
-        self.pump_agent(name);
-    }
-
-    pub(crate) fn start_informant(&mut self, name: &VmName) {
-        let now = self.now;
-        let Some(vm) = self.vms.get_mut(name) else { return };
-        vm.epochs += 1;
-        vm.informant = Some(InformantRun::new(vm.epochs, vm.parked.clone(), vm.consents.clone()));
-        let epoch = vm.epochs;
-        self.queue.arrange(now, name, Happening::InformantSamples { epoch });
-        self.pump_informant(name);
-    }
-
-    /// Carries out what the agent plans.
-    pub(crate) fn pump_agent(&mut self, name: &VmName) {
-        let now = self.now;
-        for _ in 0..MOST_PLANS {
-            let Some(vm) = self.vms.get_mut(name) else { return };
-            let Some(agent) = &mut vm.agent else { return };
-            vm.decisions.extend(agent.scaler.drain_decisions());
-            let plan = agent.scaler.plan(now);
-            let pure = plan == agent.scaler.plan(now);
-            let epoch = agent.epoch;
-            if plan.actions.is_empty() {
-                if let Some(at) = plan.wake_at.filter(|at| agent.alarm.set(*at)) {
-                    self.queue.arrange(at, name, Happening::AgentWakes { epoch });
-                }
-                return;
-            }
-            for action in plan.actions {
-                self.send(name, action);
-            }
-            self.broken(Law::PlansArePure, Some(name), (!pure).then(|| "two plans".to_owned()));
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let host = &mut self.nodes[vm.node];
+        if now < host.up_at {
+            self.queue.arrange(host.up_at, who, Happening::AgentStarts);
+            return;
         }
-        let what = Some(format!("{MOST_PLANS} plans without time going by"));
-        self.broken(Law::PlansArePure, Some(name), what);
+        host.presume(&vm.info, vm.most);
+        vm.epochs += 1;
+        vm.agent_process.starts(host.wall);
+        vm.account = None;
+        (vm.restarted_unheard, vm.order) = (false, Order::Follow);
+        vm.heard.clone_from(&vm.info);
+        let clock = vm.agent_process.clock(now);
+        let scaler = Scaler::new(vm.info.clone(), settings, clock);
+        vm.agent = Some(Agent::new(scaler, vm.epochs));
+        let (can, available) = (vm.guest.capabilities(), host.available);
+        self.tell_agent(who, Event::HostMemory(available));
+        self.tell_agent(who, Event::Attached(can));
+        self.pump_agent(who);
     }
-}
 
-// === impl Vm ===
-
-impl Vm {
-    /// What is parked is not allowed any more.
-    pub(crate) fn keep_parked(&mut self) {
-        let parked = MilliCpu::from_cores(self.parked.len() as u64);
-        let kept = self.guest.seen().plugged.saturating_sub(parked);
-        self.allowed = self.allowed.map(|allowed| allowed.min(kept));
-    }
-
-    pub(crate) fn has(&self, trust_guest_parking: bool) -> Resources {
-        let seen = self.guest.seen();
-        let online = self.guest.online();
-        let cpu = match (trust_guest_parking, self.allowed) {
-            (true, Some(allowed)) => online.max(allowed).min(seen.plugged),
-            (true, None) | (false, _) => seen.plugged,
-        };
-        Resources { cpu, mem: seen.memory.upper() }
+    pub(crate) fn start_informant(&mut self, who: Id) {
+        let now = self.now;
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        vm.epochs += 1;
+        vm.informant_process.starts(vm.wall);
+        vm.informant = Some(InformantRun::new(vm.epochs, vm.stored.clone(), vm.consents.clone()));
+        let epoch = vm.epochs;
+        self.queue.arrange(now, who, Happening::InformantSamples { epoch });
+        self.pump_informant(who);
     }
 }

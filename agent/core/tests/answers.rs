@@ -47,7 +47,10 @@ fn vcpus_that_are_plugged_while_the_guest_agrees_count() {
     vm.tell(Event::Sent(fewer));
     vm.tell(Event::Sent(Action::Resize(Resize::Cpu(cu(3).cpu))));
     vm.tell(agreed());
-    assert_eq!(vm.upper().cpu, cu(3).cpu, "a new one comes online by itself");
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "a new one may be on its way");
+    vm.tell(Event::Resized);
+    vm.answered(Action::Look, Event::Seen(seen(3)));
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "and comes online by itself");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use clap::Parser;
     version,
     after_help = "\
 Examples:
-  windlass-sim --from-seed 1 --schedules 100000
+  windlass-sim --from-seed 1 --schedules 100000 --coverage
   windlass-sim --from-seed 1 --until-failure --minutes 30
   windlass-sim --seed 4711 --trace
   windlass-sim --seed 4711 --minimise"
@@ -28,6 +28,9 @@ pub struct Arguments {
     /// Goes on for so many minutes, however many schedules that are.
     #[arg(long, value_name = "MINUTES", conflicts_with_all = ["seed", "schedules"])]
     pub minutes: Option<u64>,
+    /// Tells which events met which states, and which never did.
+    #[arg(long, conflicts_with = "seed")]
+    pub coverage: bool,
     /// How many at a time; as many as there are cores.
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,

@@ -3,39 +3,53 @@
 use crate::schedule::{Act, Kind, Schedule, Turn};
 use std::time::Duration;
 use windlass_agent_core::Order;
-use windlass_protocol::{Bytes, Mode};
+use windlass_protocol::{Bytes, Mode, VmName};
 use windlass_world::script::{MOST_UNITS, info, units, vm};
-use windlass_world::world::{Driver, Muted};
+use windlass_world::world::{BEGINNING, Driver, Lie, Muted, Part, Unplug};
 use windlass_world::{Chance, Faults, Step};
 
-const FAULTS: [Kind; 12] = [
+const FAULTS: [Kind; 22] = [
     Kind::Network,
+    Kind::Link,
     Kind::Agent,
     Kind::Host,
     Kind::Informant,
+    Kind::Crash,
+    Kind::Pause,
+    Kind::Slow,
+    Kind::Clock,
     Kind::Reboot,
     Kind::Deaf,
-    Kind::Stuck,
+    Kind::Unplug,
+    Kind::SlowMemory,
+    Kind::Rises,
+    Kind::Lies,
     Kind::Figures,
     Kind::Unparks,
     Kind::Online,
     Kind::Driver,
+    Kind::HostMemory,
     Kind::Arrivals,
+    Kind::Moves,
 ];
 /// At least so many kinds of fault in each.
 const LEAST_KINDS: usize = 3;
 /// At least so long; one in ten is longer.
 const LENGTH: Duration = Duration::from_secs(125);
 const LONG: Duration = Duration::from_secs(605);
+/// Clocks are off by this many milliseconds at most, either way: a day.
+const MOST_SKEW: u64 = 24 * 3600 * 1000;
 
 /// The schedule of this seed.
 pub fn draw(seed: u64) -> Schedule {
     let chance = Chance::new(seed ^ 0x5EED);
-    let mut draw = Draw { chance, nodes: 0, vms: 0, room: 0, kinds: Vec::new() };
-    draw.nodes = 2 + draw.index(2);
-    draw.vms = draw.nodes * 2 + draw.index(3);
+    let (kinds, unmet) = (Vec::new(), Vec::new());
+    let mut draw = Draw { chance, nodes: 0, vms: 0, room: 0, kinds, unmet };
+    draw.nodes = 2 + usize::from(draw.chance.happens(25));
+    draw.vms = draw.nodes * 2 + draw.index(2);
     let trust = draw.chance.happens(50);
-    draw.kinds = draw.pick_kinds(trust);
+    draw.kinds = draw.pick_kinds();
+    draw.unmet.clone_from(&draw.kinds);
     let per_node = draw.vms.div_ceil(draw.nodes) as u64;
     // Less than all could want, and more than all have at first.
     let room = per_node + 1 + draw.chance.below(per_node * (MOST_UNITS - 1));
@@ -57,16 +71,16 @@ struct Draw {
     vms: usize,
     room: u64,
     kinds: Vec<Kind>,
+    /// Kinds that were not in it yet.
+    unmet: Vec<Kind>,
 }
 
 // === impl Draw ===
 
 impl Draw {
-    /// Some kinds of fault. With parking trusted, a guest that restarts or un-parks takes what was
-    /// promised to others: that is the guest's doing, and no fault of ours.
-    fn pick_kinds(&mut self, trust: bool) -> Vec<Kind> {
+    /// Some kinds of fault.
+    fn pick_kinds(&mut self) -> Vec<Kind> {
         let mut left: Vec<Kind> = FAULTS.to_vec();
-        left.retain(|kind| !(trust && matches!(kind, Kind::Reboot | Kind::Unparks)));
         let count = LEAST_KINDS + self.index(left.len() - LEAST_KINDS + 1);
         (0..count).map(|_| left.swap_remove(self.index(left.len()))).collect()
     }
@@ -84,10 +98,14 @@ impl Draw {
         match self.chance.below(10) {
             0..=3 => self.life(),
             4 => self.people(),
-            _ => {
-                let index = self.index(self.kinds.len());
-                self.fault(self.kinds[index])
-            }
+            // Each is in it once, and then whatever comes; half of the time things get well again.
+            _ => match self.unmet.pop() {
+                Some(kind) => self.fault(kind, false),
+                None => {
+                    let (index, well) = (self.index(self.kinds.len()), self.chance.happens(55));
+                    self.fault(self.kinds[index], well)
+                }
+            },
         }
     }
 
@@ -103,16 +121,28 @@ impl Draw {
 
     fn people(&mut self) -> Act {
         let index = self.index(self.vms);
-        Act::Step(match self.chance.below(8) {
+        Act::Step(match self.chance.below(9) {
             0 => Step::Ordered(vm(index), Order::Freeze),
             1 | 2 => Step::Ordered(vm(index), Order::Follow),
+            8 => {
+                let size = units(1 + self.chance.below(MOST_UNITS));
+                Step::Ordered(vm(index), Order::Release(self.chance.happens(70).then_some(size)))
+            }
             3 => {
                 let room = units(1 + self.chance.below(self.room * 3 / 2));
                 Step::Room(self.index(self.nodes), room)
             }
             _ => {
                 let mut info = info(index);
-                info.bounds.max = units(1 + self.chance.below(MOST_UNITS));
+                let most = 1 + self.chance.below(MOST_UNITS);
+                info.bounds.max = units(most);
+                if self.chance.happens(30) {
+                    info.bounds.min = units(1 + self.chance.below(most));
+                }
+                if self.chance.happens(10) {
+                    let until = Duration::from_millis(self.chance.below(400_000));
+                    info.paused_until = Some(BEGINNING.after(until));
+                }
                 info.priority = i32::try_from(self.chance.below(3)).unwrap_or(0);
                 if self.chance.happens(15) {
                     info.mode = Mode::Observe;
@@ -122,40 +152,65 @@ impl Draw {
         })
     }
 
-    fn fault(&mut self, kind: Kind) -> Act {
+    /// A fault, or its end.
+    fn fault(&mut self, kind: Kind, well: bool) -> Act {
         let index = self.index(self.vms);
         let vm = vm(index);
-        let again = self.chance.happens(60);
         Act::Step(match kind {
             Kind::Life | Kind::People => return self.life(),
-            Kind::Arrivals if again => return Act::Appears(index),
+            Kind::Arrivals if well => return Act::Appears(index),
             Kind::Arrivals => Step::Dies(vm),
-            Kind::Online => Step::ShortOfVcpus(vm, !again),
-            Kind::Driver => Step::Driver(vm, self.driver()),
+            Kind::Online => Step::ShortOfVcpus(vm, !well),
+            Kind::Driver => Step::Driver(vm, if well { Driver::Honest } else { self.driver() }),
+            Kind::Network if well => return Act::Network(Faults::default()),
             Kind::Network => return Act::Network(self.network()),
             Kind::Agent => Step::AgentRestarts(vm),
             Kind::Host => Step::HostRestarts(self.index(self.nodes)),
-            Kind::Informant if again => Step::InformantStarts(vm),
+            Kind::Informant if well => Step::InformantStarts(vm),
             Kind::Informant => Step::InformantDies(vm),
             Kind::Reboot => Step::Reboots(vm),
-            Kind::Deaf => Step::Deaf(vm, !again),
-            Kind::Stuck => Step::Stuck(vm, !again),
-            Kind::Figures => Step::Mute(vm, self.muted()),
+            Kind::Deaf if self.chance.happens(20) => Step::Reconnects(vm),
+            Kind::Deaf => Step::Deaf(vm, !well),
+            Kind::Link => Step::Link(vm, (!well).then(|| self.network())),
+            Kind::Crash => {
+                let effects = u32::try_from(1 + self.chance.below(12)).unwrap_or(1);
+                Step::Crashes(self.part(vm), effects)
+            }
+            Kind::Pause => {
+                let time = Duration::from_millis(self.chance.below(20_000));
+                Step::Pauses(self.part(vm), time)
+            }
+            Kind::Slow => {
+                let time = if well { 0 } else { 10 + self.chance.below(120) };
+                Step::Slow(self.part(vm), Duration::from_millis(time))
+            }
+            Kind::Clock => {
+                let off = i64::try_from(self.chance.below(2 * MOST_SKEW)).unwrap_or(0);
+                let off = off - i64::try_from(MOST_SKEW).unwrap_or(0);
+                Step::WallClock(self.part(vm), off)
+            }
+            Kind::Unplug => Step::Unplug(vm, if well { Unplug::Willing } else { self.unplug() }),
+            Kind::SlowMemory => Step::SlowMemory(vm, !well),
+            Kind::Rises => Step::Rises(vm, !well),
+            Kind::Lies => Step::Lies(vm, (!well).then(|| self.lie())),
+            Kind::HostMemory => {
+                let left = Bytes::from_mib(self.chance.below(1_000));
+                Step::HostMemory(self.index(self.nodes), (!well).then_some(left))
+            }
+            Kind::Moves => Step::Moves(vm, self.index(self.nodes)),
+            Kind::Figures => Step::Mute(vm, (!well).then(|| self.muted())),
             Kind::Unparks => Step::Unparks(vm),
         })
     }
 
     fn network(&mut self) -> Faults {
-        if self.chance.happens(40) {
-            return Faults::default();
-        }
         // Now and then a way is cut altogether.
         let (no_way, no_way_back) = (self.chance.happens(10), self.chance.happens(10));
         Faults {
             lose_request: if no_way { 100 } else { self.chance.below(40) },
             lose_answer: if no_way_back { 100 } else { self.chance.below(40) },
             repeat: self.chance.below(30),
-            delay: Duration::from_millis(self.chance.below(1_500)),
+            delay: Duration::from_millis(1 + self.chance.below(1_500)),
         }
     }
 
@@ -164,17 +219,39 @@ impl Draw {
             0 => Driver::Refuses,
             1 => Driver::Idle,
             2 => Driver::Half,
-            _ => Driver::Honest,
+            3 => Driver::Twice,
+            _ => Driver::Late,
         }
     }
 
-    fn muted(&mut self) -> Option<Muted> {
-        match self.chance.below(7) {
-            0 => Some(Muted::Silent),
-            1 => Some(Muted::NoLoad),
-            2 => Some(Muted::NoMemory),
-            3 => Some(Muted::NotANumber),
-            _ => None,
+    /// A process of this VM, or of a host.
+    fn part(&mut self, vm: VmName) -> Part {
+        match self.chance.below(3) {
+            0 => Part::Agent(vm),
+            1 => Part::Informant(vm),
+            _ => Part::Host(self.index(self.nodes)),
+        }
+    }
+
+    fn unplug(&mut self) -> Unplug {
+        if self.chance.happens(50) { Unplug::Stuck } else { Unplug::Partial }
+    }
+
+    fn lie(&mut self) -> Lie {
+        match self.chance.below(3) {
+            0 => Lie::AgreesToAll,
+            1 => Lie::Garbage,
+            _ => Lie::Shouts,
+        }
+    }
+
+    fn muted(&mut self) -> Muted {
+        match self.chance.below(5) {
+            0 => Muted::Silent,
+            1 => Muted::NoLoad,
+            2 => Muted::NoMemory,
+            3 => Muted::NotANumber,
+            _ => Muted::Absurd,
         }
     }
 

@@ -8,9 +8,11 @@
 
 pub mod arguments;
 pub mod draw;
+pub mod gaps;
 pub mod minimise;
 pub mod play;
 pub mod run;
 pub mod schedule;
+pub mod tally;
 
 pub use schedule::{Act, Kind, Schedule, Turn};

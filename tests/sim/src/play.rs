@@ -2,19 +2,23 @@
 
 use crate::schedule::{Act, Schedule};
 use std::time::Duration;
-use windlass_protocol::{Bytes, ComputeUnit};
+use windlass_protocol::{Bytes, ComputeUnit, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
-use windlass_world::{Faults, Setup, Step, World};
+use windlass_world::{Coverage, Faults, Setup, Step, World};
 
+/// Before anybody is judged, figures of before have got old.
+const FIRST: Duration = Duration::from_secs(30);
 /// A kind world gets its goal within this: four compute units down, each a consent, an unplug and
 /// the longest cool-down, after the longest rest of a line.
 const KIND: Duration = Duration::from_secs(240);
 /// Then nothing changes for so long.
-const QUIET: Duration = Duration::from_secs(60);
-/// Events for each VM in that time; an informant's samples are most of them.
-const MOST_EVENTS: u64 = 1_500;
+const QUIET: Duration = Duration::from_secs(20);
+/// Events for each VM in that time: an informant's samples, and messages at their periods.
+const MOST_EVENTS: u64 = 250;
 /// What may be arranged for each VM.
-const MOST_ARRANGED: usize = 200;
+const MOST_ARRANGED: usize = 60;
+/// Agents that an informant may keep, registered or registering.
+const MOST_AGENTS: usize = 16;
 
 /// How it came out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -27,6 +31,8 @@ pub struct Outcome {
     pub events: u64,
     /// How much virtual time went by.
     pub time: Duration,
+    /// What happened to whom, in which state.
+    pub met: Coverage,
     /// A line per event, if it was to be told.
     pub story: Vec<String>,
 }
@@ -38,7 +44,7 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
         world.tell_story();
     }
     let began = world.now();
-    let mut most_arranged = 0;
+    let mut most_agents = 0;
     for turn in &schedule.turns {
         world.run(turn.after);
         match &turn.act {
@@ -48,14 +54,18 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
             Act::Appears(index) if world.node_of(&script::vm(*index)).is_some() => {}
             Act::Appears(index) => add(schedule, &mut world, *index),
         }
-        most_arranged = most_arranged.max(world.arranged());
+        most_agents = most_agents.max(world.most_agents());
         if !world.violations().is_empty() {
             break;
         }
     }
     let mut outcome = Outcome::default();
+    let most_arranged = world.most_arranged();
     if most_arranged > schedule.vms * MOST_ARRANGED {
         outcome.fails("queue", format!("{most_arranged} events were arranged at once"));
+    }
+    if most_agents > MOST_AGENTS {
+        outcome.fails("queue", format!("an informant keeps {most_agents} agents"));
     }
     if world.violations().is_empty() {
         end(schedule, &mut world, &mut outcome);
@@ -65,43 +75,96 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
     }
     outcome.events = world.events();
     outcome.time = world.now().since(began);
+    outcome.met = world.coverage().clone();
     outcome.story = world.story().to_vec();
     outcome
 }
 
-/// A kind world gets its goal, and then rests.
+/// A kind world gets its goal, and then rests; and books that are lost are rebuilt.
 fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     world.faults = Faults::default();
     script::be_kind(world);
-    for node in 0..schedule.nodes {
-        world.step(Step::Room(node, units(schedule.vms as u64 * MOST_UNITS)));
-    }
     // Whatever people said of VMs is taken back.
     for index in 0..schedule.vms {
         world.step(Step::Told(info(index)));
     }
-    // A guest that has no use for what it holds: else it may refuse to give it up for ever.
     let names: Vec<_> = world.names().cloned().collect();
+    let scarce = schedule.seed % 3 == 1;
+    for node in 0..schedule.nodes {
+        let here = names.iter().filter(|name| world.node_of(name) == Some(node)).count() as u64;
+        // All that they could want, or little more than they must have.
+        let room = if scarce { here + schedule.seed % 4 } else { here * MOST_UNITS };
+        world.step(Step::Room(node, units(room)));
+    }
+    // A guest that has no use for what it holds: else it may refuse to give it up for ever.
     for name in &names {
         world.step(Step::Use(name.clone(), Bytes::ZERO));
     }
-    if !world.run_until(KIND, at_goal) {
-        for name in names.iter().filter(|name| !world.is_at_goal(name)) {
-            let status = world.status(name);
-            let what =
-                format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
-            outcome.fails("KindWorldGetsItsGoal", what);
-        }
-        return;
+    world.run(FIRST);
+    let settled = if scarce { World::is_shared_out } else { at_goal };
+    if !world.run_until(KIND, settled) {
+        return short(world, &names, outcome);
     }
-    let before = world.events();
-    world.run(QUIET);
-    let each = (world.events() - before) / schedule.vms.max(1) as u64;
+    if !world.books_have_who_is_there() {
+        outcome.fails("books", "the books have VMs that are not there, or lack some".to_owned());
+    }
+    rest(schedule, world, outcome, settled);
+    if schedule.seed % 4 == 3 && !scarce && outcome.passed() {
+        rebuild(schedule, world, outcome);
+    }
+}
+
+/// Nothing changes that need not.
+fn rest(
+    schedule: &Schedule,
+    world: &mut World,
+    outcome: &mut Outcome,
+    settled: fn(&World) -> bool,
+) {
+    // The last word about a size may be on its way.
+    world.run(Duration::from_secs(2));
+    let (events, moves) = (world.events(), world.moves());
+    for _ in 0..QUIET.as_secs() {
+        world.run(Duration::from_secs(1));
+        if !settled(world) {
+            let names: Vec<_> = world.names().cloned().collect();
+            outcome.fails("unsettled", "nothing changed, and it is there no more".to_owned());
+            return short(world, &names, outcome);
+        }
+    }
+    let each = (world.events() - events) / schedule.vms.max(1) as u64;
     if each > MOST_EVENTS {
-        outcome.fails(
-            "busy",
-            format!("{each} events for each VM in a minute in which nothing changed"),
-        );
+        let what = format!("{each} events for each VM in {QUIET:?} in which nothing changed");
+        outcome.fails("busy", what);
+    }
+    if world.moves() > moves {
+        let what = format!("{} moves in {QUIET:?} in which nothing changed", world.moves() - moves);
+        outcome.fails("busy", what);
+    }
+}
+
+/// Books that are rebuilt equal those that were lost.
+fn rebuild(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
+    let books = |world: &World| -> Vec<Vec<_>> {
+        let of = |node| world.books_of(node).vms.into_iter().map(|vm| (vm.name, vm.reserved));
+        (0..schedule.nodes).map(|node| of(node).collect()).collect()
+    };
+    let before = books(world);
+    for node in 0..schedule.nodes {
+        world.step(Step::HostRestarts(node));
+    }
+    world.run(FIRST);
+    let after = books(world);
+    if before != after {
+        outcome.fails("RebuildEqualsLive", format!("before {before:?}, rebuilt {after:?}"));
+    }
+}
+
+fn short(world: &World, names: &[VmName], outcome: &mut Outcome) {
+    for name in names.iter().filter(|name| !world.is_at_goal(name)) {
+        let status = world.status(name);
+        let what = format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
+        outcome.fails("KindWorldGetsItsGoal", what);
     }
 }
 

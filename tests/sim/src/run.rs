@@ -2,25 +2,29 @@
 
 use crate::arguments::Arguments;
 use crate::draw::draw;
+use crate::gaps::unexplained;
 use crate::minimise::minimise;
 use crate::play::{Outcome, play};
 use crate::schedule::Schedule;
+use crate::tally::Tally;
 use anyhow::{Result, ensure};
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Seeds of failures that are listed.
-const LISTED: usize = 20;
-
-/// What many schedules came to.
-#[derive(Debug, Default)]
-struct Tally {
-    passed: u64,
-    failed: Vec<(u64, String)>,
-    events: u64,
-    time: Duration,
+/// Which schedules to play, and when to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Range {
+    /// The first seed.
+    pub from: u64,
+    /// How many.
+    pub count: u64,
+    /// Stop at the first that fails.
+    pub until_failure: bool,
+    /// Stop then, however few were played.
+    pub until: Option<Instant>,
+    /// How many at a time; at least one.
+    pub threads: usize,
 }
 
 /// Does it. Says whether every schedule passed.
@@ -32,6 +36,41 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(seed) => one(seed, arguments),
         None => many(arguments),
     }
+}
+
+/// Plays them all, several at a time. Which were played does not depend on how many at a time,
+/// unless it stops early.
+pub fn play_range(range: Range) -> Tally {
+    let (next, stop) = (AtomicU64::new(range.from), AtomicBool::new(false));
+    let last = range.from.saturating_add(range.count);
+    let over = || range.until.is_some_and(|until| Instant::now() >= until);
+    let play_on = || {
+        let mut tally = Tally::default();
+        while !stop.load(Ordering::Relaxed) && !over() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= last {
+                break;
+            }
+            let schedule = draw(seed);
+            let outcome = play(&schedule, false);
+            if !outcome.passed() && range.until_failure {
+                stop.store(true, Ordering::Relaxed);
+            }
+            tally.add(&schedule, &outcome);
+        }
+        tally
+    };
+    let mut tally = Tally::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..range.threads.max(1)).map(|_| scope.spawn(play_on)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(played) => tally.merge(played),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    tally
 }
 
 fn one(seed: u64, arguments: &Arguments) -> Result<bool> {
@@ -55,40 +94,27 @@ fn one(seed: u64, arguments: &Arguments) -> Result<bool> {
 }
 
 fn many(arguments: &Arguments) -> Result<bool> {
-    let threads = arguments.threads.map_or_else(std::thread::available_parallelism, |count| {
-        std::num::NonZero::new(count)
-            .ok_or_else(|| io::Error::other("--threads 0: none would play"))
-    })?;
-    let last = match arguments.minutes {
-        Some(_) => u64::MAX,
-        None => arguments.from_seed.saturating_add(arguments.schedules),
+    let threads = match arguments.threads {
+        Some(threads) => threads,
+        None => std::thread::available_parallelism()?.get(),
     };
-    ensure!(last > arguments.from_seed, "--schedules 0: there would be nothing to play");
-    let (next, stop) = (AtomicU64::new(arguments.from_seed), AtomicBool::new(false));
-    let tally = Mutex::new(Tally::default());
+    ensure!(threads > 0, "--threads 0: none would play");
+    ensure!(arguments.schedules > 0, "--schedules 0: there would be nothing to play");
     let began = Instant::now();
-    let over = || arguments.minutes.is_some_and(|m| began.elapsed() >= Duration::from_secs(m * 60));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.get() {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) && !over() {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= last {
-                        return;
-                    }
-                    let outcome = play(&draw(seed), false);
-                    if !outcome.passed() && arguments.until_failure {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    tally.lock().unwrap_or_else(PoisonError::into_inner).add(seed, outcome);
-                }
-            });
-        }
+    let tally = play_range(Range {
+        from: arguments.from_seed,
+        count: if arguments.minutes.is_some() { u64::MAX } else { arguments.schedules },
+        until_failure: arguments.until_failure,
+        until: arguments.minutes.map(|minutes| began + Duration::from_secs(minutes * 60)),
+        threads,
     });
-    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tally.failed.sort();
-    say(&tally.text(began.elapsed(), threads.get()))?;
-    Ok(tally.failed.is_empty())
+    if arguments.coverage {
+        say(&format!("{}\n", tally.coverage().text()))?;
+        let (open, argued) = unexplained(&tally.coverage().gaps());
+        say(&format!("{open}{argued} cells are empty by design\n"))?;
+    }
+    say(&tally.text(began.elapsed(), threads))?;
+    Ok(tally.passed())
 }
 
 fn turns(schedule: &Schedule) -> String {
@@ -114,37 +140,4 @@ fn verdict(outcome: &Outcome) -> String {
 
 fn say(text: &str) -> Result<()> {
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
-}
-
-// === impl Tally ===
-
-impl Tally {
-    fn add(&mut self, seed: u64, outcome: Outcome) {
-        self.events += outcome.events;
-        self.time += outcome.time;
-        match outcome.wrong.into_iter().next() {
-            None => self.passed += 1,
-            Some(wrong) => self.failed.push((seed, wrong)),
-        }
-    }
-
-    fn text(&self, elapsed: Duration, threads: usize) -> String {
-        let mut text = String::new();
-        for (seed, wrong) in self.failed.iter().take(LISTED) {
-            text.push_str(&format!("seed {seed}: {wrong}\n"));
-        }
-        let played = self.passed + self.failed.len() as u64;
-        #[expect(clippy::cast_precision_loss, reason = "for people")]
-        let per_second = played as f64 / elapsed.as_secs_f64() / threads as f64;
-        let hours = self.time.as_secs_f64() / 3600.0;
-        text.push_str(&format!(
-            "{} passed, {} failed; {} events, {hours:.1} virtual hours in {:.1} s; {per_second:.1} \
-             schedules per second and core\n",
-            self.passed,
-            self.failed.len(),
-            self.events,
-            elapsed.as_secs_f64()
-        ));
-        text
-    }
 }

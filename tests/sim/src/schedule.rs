@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
+use windlass_world::world::{Driver, Unplug};
 use windlass_world::{Faults, Step};
 
 /// A system, and everything that happens to it from outside.
@@ -50,28 +51,48 @@ pub enum Kind {
     People,
     /// The network loses, delays and repeats.
     Network,
+    /// It does so for one VM.
+    Link,
     /// An agent is killed.
     Agent,
     /// The process of a host is killed.
     Host,
     /// An informant is killed.
     Informant,
+    /// A process ends between two effects.
+    Crash,
+    /// A process stops for a while, and goes on.
+    Pause,
+    /// A process is slow.
+    Slow,
+    /// The clocks of machines differ, and jump.
+    Clock,
     /// A guest restarts.
     Reboot,
-    /// A monitor does not answer.
+    /// A monitor does not answer, or its connection breaks.
     Deaf,
-    /// A guest keeps memory that it agreed to give.
-    Stuck,
-    /// Figures are missing, or are none.
+    /// A guest keeps memory that it agreed to give, or a part of it.
+    Unplug,
+    /// Memory moves slowly in a guest.
+    SlowMemory,
+    /// A workload takes what its guest has just agreed to give.
+    Rises,
+    /// An informant lies.
+    Lies,
+    /// Figures are missing, or absurd.
     Figures,
     /// A guest un-parks by itself.
     Unparks,
     /// A guest's kernel brings no vCPU online.
     Online,
-    /// A hypervisor refuses, does nothing or half.
+    /// A hypervisor refuses, does nothing or half, is late, or does it twice.
     Driver,
+    /// A host is short of memory itself.
+    HostMemory,
     /// VMs end and start.
     Arrivals,
+    /// VMs move to another node.
+    Moves,
 }
 
 // === impl Schedule ===
@@ -82,9 +103,10 @@ impl Schedule {
         self.turns.iter().map(|turn| turn.after).sum()
     }
 
-    /// The kinds of fault in it.
+    /// The kinds of fault in it; that something gets well is none.
     pub fn faults(&self) -> Vec<Kind> {
-        let mut kinds: Vec<Kind> = self.turns.iter().map(|turn| turn.act.kind()).collect();
+        let faults = self.turns.iter().map(|turn| &turn.act).filter(|act| !act.is_well());
+        let mut kinds: Vec<Kind> = faults.map(Act::kind).collect();
         kinds.retain(|kind| !matches!(kind, Kind::Life | Kind::People));
         kinds.sort_unstable();
         kinds.dedup();
@@ -111,6 +133,45 @@ impl fmt::Display for Schedule {
 // === impl Act ===
 
 impl Act {
+    /// Whether it makes something well, and harms nobody.
+    pub fn is_well(&self) -> bool {
+        match self {
+            Self::Network(faults) => *faults == Faults::default(),
+            Self::Appears(_) => true,
+            Self::Step(step) => match step {
+                Step::Link(_, faults) => faults.is_none(),
+                Step::Deaf(_, bad)
+                | Step::SlowMemory(_, bad)
+                | Step::Rises(_, bad)
+                | Step::ShortOfVcpus(_, bad) => !bad,
+                Step::Unplug(_, unplug) => *unplug == Unplug::Willing,
+                Step::Lies(_, lie) => lie.is_none(),
+                Step::Driver(_, driver) => *driver == Driver::Honest,
+                Step::Mute(_, muted) => muted.is_none(),
+                Step::HostMemory(_, left) => left.is_none(),
+                Step::Slow(_, time) => time.is_zero(),
+                Step::AgentStarts(_) | Step::InformantStarts(_) => true,
+                Step::Load(..)
+                | Step::Use(..)
+                | Step::AgentRestarts(_)
+                | Step::AgentDies(_)
+                | Step::HostRestarts(_)
+                | Step::InformantDies(_)
+                | Step::Reboots(_)
+                | Step::Dies(_)
+                | Step::Reconnects(_)
+                | Step::Unparks(_)
+                | Step::Told(_)
+                | Step::Ordered(..)
+                | Step::Room(..)
+                | Step::Moves(..)
+                | Step::Pauses(..)
+                | Step::Crashes(..)
+                | Step::WallClock(..) => false,
+            },
+        }
+    }
+
     /// Of which kind it is.
     pub const fn kind(&self) -> Kind {
         match self {
@@ -122,12 +183,22 @@ impl Act {
                 Step::ShortOfVcpus(..) => Kind::Online,
                 Step::Driver(..) => Kind::Driver,
                 Step::Told(_) | Step::Ordered(..) | Step::Room(..) => Kind::People,
-                Step::AgentRestarts(_) | Step::AgentDies(_) => Kind::Agent,
+                Step::AgentRestarts(_) | Step::AgentDies(_) | Step::AgentStarts(_) => Kind::Agent,
+                Step::Link(..) => Kind::Link,
+                Step::Crashes(..) => Kind::Crash,
+                Step::Pauses(..) => Kind::Pause,
+                Step::Slow(..) => Kind::Slow,
+                Step::WallClock(..) => Kind::Clock,
+                Step::SlowMemory(..) => Kind::SlowMemory,
+                Step::Rises(..) => Kind::Rises,
+                Step::Lies(..) => Kind::Lies,
+                Step::HostMemory(..) => Kind::HostMemory,
+                Step::Moves(..) => Kind::Moves,
                 Step::HostRestarts(_) => Kind::Host,
                 Step::InformantDies(_) | Step::InformantStarts(_) => Kind::Informant,
                 Step::Reboots(_) => Kind::Reboot,
-                Step::Deaf(..) => Kind::Deaf,
-                Step::Stuck(..) => Kind::Stuck,
+                Step::Deaf(..) | Step::Reconnects(_) => Kind::Deaf,
+                Step::Unplug(..) => Kind::Unplug,
                 Step::Mute(..) => Kind::Figures,
                 Step::Unparks(_) => Kind::Unparks,
             },

@@ -3,19 +3,28 @@
 use std::time::Duration;
 use windlass_sim::draw::draw;
 use windlass_sim::play::play;
+use windlass_sim::run::{Range, play_range};
 
-/// Enough to fail soon if something is wrong, few enough for every run of the tests.
-const SHARE: u64 = 200;
-/// These failed once, as drawn then.
-const FAILED_ONCE: [u64; 18] = [
-    224, 270, 1314, 1820, 2561, 2796, 3742, 3930, 13195, 16252, 19195, 20160, 30075, 101553,
-    107870, 111065, 130270, 203469,
-];
+/// Enough to find each of the deliberate bugs that are said to be found here, few enough for every
+/// run of the tests.
+const SHARE: u64 = 8_000;
+/// These failed once, as they are drawn now. What they showed is a story or a table of the cores,
+/// which stays when the drawing changes.
+const FAILED_ONCE: [u64; 11] =
+    [273, 650, 669, 840, 850, 702_380, 703_364, 707_180, 709_306, 712_099, 714_417];
 
 #[test]
 fn a_share_of_schedules_breaks_no_law() {
-    let failed: Vec<String> = (1..=SHARE)
-        .chain(FAILED_ONCE)
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let range = Range { from: 1, count: SHARE, until_failure: true, until: None, threads };
+    let tally = play_range(range);
+    assert!(tally.passed(), "{}", tally.failures());
+}
+
+#[test]
+fn what_failed_once_does_not_fail_again() {
+    let failed: Vec<String> = FAILED_ONCE
+        .into_iter()
         .filter_map(|seed| {
             let outcome = play(&draw(seed), false);
             Some(format!("seed {seed}: {}", outcome.wrong.first()?))
@@ -35,8 +44,9 @@ fn the_same_seed_tells_the_same_story() {
 fn every_schedule_is_a_system_with_faults() {
     for seed in 1..=SHARE {
         let schedule = draw(seed);
+        let least = if seed.is_multiple_of(10) { 600 } else { 120 };
+        assert!(schedule.length() >= Duration::from_secs(least), "{schedule}");
         assert!(schedule.nodes >= 2 && schedule.vms >= 4, "{schedule}");
-        assert!(schedule.length() >= Duration::from_secs(120), "{schedule}");
         assert!(schedule.faults().len() >= 3, "{schedule}: {:?}", schedule.faults());
     }
 }

@@ -1,7 +1,11 @@
 //! What people and misfortune do to a world.
 
-use super::{Driver, Muted, World};
+use super::{Driver, Lie, Muted, Part, Unplug, World};
+use crate::chance::Faults;
+use crate::process::Process;
 use crate::queue::Happening;
+use crate::vm::Vm;
+use crate::vms::Id;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
 use windlass_protocol::{Bytes, Resources, VmInfo, VmName};
@@ -20,6 +24,8 @@ pub enum Step {
     AgentRestarts(VmName),
     /// The agent ends at once.
     AgentDies(VmName),
+    /// An agent starts, if there is none.
+    AgentStarts(VmName),
     /// The process that keeps the books of this node is lost, with all its agents; all start
     /// again.
     HostRestarts(usize),
@@ -33,8 +39,16 @@ pub enum Step {
     Dies(VmName),
     /// The monitor stops answering, or answers again.
     Deaf(VmName, bool),
-    /// The guest gives no memory back, or does again.
-    Stuck(VmName, bool),
+    /// The connection to the monitor breaks, and is made again.
+    Reconnects(VmName),
+    /// The guest gives memory back in this way.
+    Unplug(VmName, Unplug),
+    /// Memory moves slowly in the guest, or as it should.
+    SlowMemory(VmName, bool),
+    /// The guest's workload takes what is left as soon as the guest has agreed to less.
+    Rises(VmName, bool),
+    /// The informant lies in this way, or no more.
+    Lies(VmName, Option<Lie>),
     /// The guest's kernel brings no vCPU online, or does again.
     ShortOfVcpus(VmName, bool),
     /// The hypervisor makes this of what it is asked for.
@@ -49,6 +63,21 @@ pub enum Step {
     Ordered(VmName, Order),
     /// This node may promise this much.
     Room(usize, Resources),
+    /// This node's host has so much memory available; `None`: nobody knows.
+    HostMemory(usize, Option<Bytes>),
+    /// The VM is moved to this node.
+    Moves(VmName, usize),
+    /// The network treats this VM in its own way, or as the others.
+    Link(VmName, Option<Faults>),
+    /// This process stops for a while, and then goes on.
+    Pauses(Part, Duration),
+    /// Everything that this process does takes it so long.
+    Slow(Part, Duration),
+    /// This process ends after so many effects, between two of them, and starts again; zero: it
+    /// does not.
+    Crashes(Part, u32),
+    /// The wall clock where this process runs is off by so many milliseconds from here on.
+    WallClock(Part, i64),
 }
 
 // === impl World ===
@@ -62,26 +91,39 @@ impl World {
             Step::Load(vm, load) => self.with(&vm, |vm| vm.guest.demand(now, load)),
             Step::Use(vm, used) => self.with(&vm, |vm| vm.guest.use_memory(used)),
             Step::AgentDies(vm) => self.with(&vm, |vm| vm.agent = None),
-            Step::AgentRestarts(vm) => self.start_agent(&vm),
+            Step::AgentRestarts(vm) => self.to(&vm, Self::start_agent),
+            Step::AgentStarts(vm) => {
+                if self.vms.of(&vm).is_some_and(|vm| vm.agent.is_none()) {
+                    self.to(&vm, Self::start_agent);
+                }
+            }
             Step::HostRestarts(node) => self.restart_host(node),
-            Step::InformantDies(vm) => self.kill_informant(&vm),
+            Step::InformantDies(vm) => self.to(&vm, Self::kill_informant),
             Step::InformantStarts(vm) => {
-                if self.vms.get(&vm).is_some_and(|vm| vm.informant.is_none()) {
-                    self.start_informant(&vm);
+                if self.vms.of(&vm).is_some_and(|vm| vm.informant.is_none()) {
+                    self.to(&vm, Self::start_informant);
                 }
             }
-            Step::Reboots(vm) => self.reboot(&vm),
+            Step::Reboots(vm) => self.to(&vm, Self::reboot),
             Step::Dies(vm) => {
-                if let Some(gone) = self.vms.remove(&vm) {
-                    self.nodes[gone.node].leave(&vm);
+                let Some(who) = self.vms.id(&vm) else { return };
+                if let Some(gone) = self.vms.remove(who) {
+                    self.nodes[gone.node].leave(&mut self.met, &vm);
                 }
-                self.queue.forget(&vm);
+                self.queue.forget(who);
             }
-            Step::Deaf(vm, deaf) => self.with(&vm, |vm| vm.deaf = deaf),
-            Step::Stuck(vm, stuck) => self.with(&vm, |vm| vm.guest.stuck = stuck),
+            Step::Deaf(vm, deaf) => self.to(&vm, |world, who| world.set_deaf(who, deaf)),
+            Step::Reconnects(vm) => self.to(&vm, Self::reconnect),
+            Step::Unplug(vm, unplug) => self.with(&vm, |vm| vm.guest.unplug = unplug),
+            Step::SlowMemory(vm, slow) => self.with(&vm, |vm| vm.guest.slow = slow),
+            Step::Rises(vm, rises) => self.with(&vm, |vm| vm.guest.rises = rises),
+            Step::Lies(vm, lie) => self.with(&vm, |vm| vm.lie = lie),
             Step::ShortOfVcpus(vm, short) => self.with(&vm, |vm| vm.guest.short_of_vcpus = short),
             Step::Driver(vm, driver) => self.with(&vm, |vm| vm.guest.driver = driver),
-            Step::Mute(vm, muted) => self.with(&vm, |vm| vm.guest.muted = muted),
+            Step::Mute(vm, muted) => self.with(&vm, |vm| {
+                vm.guest.muted = muted;
+                vm.muted_since = muted.and(vm.muted_since.or(Some(now)));
+            }),
             Step::Unparks(vm) => self.with(&vm, |vm| {
                 vm.guest.unpark();
                 vm.unruly = true;
@@ -92,66 +134,161 @@ impl World {
                     vm.most = vm.most.max(info.bounds.max);
                     vm.info = info.clone();
                 });
-                self.notify(&name, Event::Told(info));
+                if let Some(node) = self.node_of(&name) {
+                    self.nodes[node].update(&info);
+                }
+                self.to(&name, |world, who| world.notify(who, Event::Told(info)));
             }
-            Step::Ordered(vm, order) => self.notify(&vm, Event::Ordered(order)),
+            Step::Ordered(vm, order) => {
+                self.to(&vm, |world, who| world.notify(who, Event::Ordered(order)));
+            }
             Step::Room(node, room) => {
                 if let Some(node) = self.nodes.get_mut(node) {
                     node.set_room(room);
                 }
             }
+            Step::HostMemory(node, available) => self.host_memory(node, available),
+            Step::Moves(vm, node) => self.to(&vm, |world, who| world.move_to(who, node)),
+            Step::Link(vm, faults) => self.with(&vm, |vm| vm.link = faults),
+            Step::Pauses(part, time) => {
+                let until = now.after(time);
+                self.each_process(&part, |process| process.pause(until));
+            }
+            Step::Slow(part, time) => self.each_process(&part, |process| process.slow = time),
+            Step::Crashes(part, effects) => self.light(&part, effects),
+            Step::WallClock(part, millis) => self.set_wall_clock(&part, millis),
         }
     }
 
-    fn with(&mut self, name: &VmName, change: impl FnOnce(&mut super::Vm)) {
-        if let Some(vm) = self.vms.get_mut(name) {
+    /// Each process of this part: a host has the agents of its VMs in it.
+    fn each_process(&mut self, part: &Part, change: impl Fn(&mut Process)) {
+        match part {
+            Part::Agent(vm) => self.with(vm, |vm| change(&mut vm.agent_process)),
+            Part::Informant(vm) => self.with(vm, |vm| change(&mut vm.informant_process)),
+            Part::Host(number) => {
+                if let Some(node) = self.nodes.get_mut(*number) {
+                    change(&mut node.process);
+                }
+                for vm in self.vms.iter_mut().filter(|vm| vm.node == *number) {
+                    change(&mut vm.agent_process);
+                }
+            }
+        }
+    }
+
+    /// A process ends after so many effects; books, after so many answers.
+    fn light(&mut self, part: &Part, effects: u32) {
+        let fuse = (effects > 0).then_some(effects);
+        match part {
+            Part::Agent(vm) => self.with(vm, |vm| vm.agent_process.fuse = fuse),
+            Part::Informant(vm) => self.with(vm, |vm| vm.informant_process.fuse = fuse),
+            Part::Host(number) => {
+                if let Some(node) = self.nodes.get_mut(*number) {
+                    node.process.fuse = fuse;
+                }
+            }
+        }
+    }
+
+    fn set_wall_clock(&mut self, part: &Part, millis: i64) {
+        let number = match part {
+            Part::Informant(vm) => return self.with(vm, |vm| vm.wall = millis),
+            Part::Agent(vm) => self.node_of(vm),
+            Part::Host(number) => Some(*number),
+        };
+        if let Some(node) = number.and_then(|number| self.nodes.get_mut(number)) {
+            node.wall = millis;
+        }
+    }
+
+    fn host_memory(&mut self, number: usize, available: Option<Bytes>) {
+        let Some(node) = self.nodes.get_mut(number) else { return };
+        node.available = available;
+        for who in self.on_node(number) {
+            self.notify(who, Event::HostMemory(available));
+        }
+    }
+
+    /// A VM goes on running on another node, with its guest as it is; there its agent is another.
+    fn move_to(&mut self, who: Id, number: usize) {
+        let number = number.min(self.nodes.len() - 1);
+        let Some(vm) = self.vms.get_mut(who).filter(|vm| vm.node != number) else { return };
+        let before = std::mem::replace(&mut vm.node, number);
+        vm.agent = None;
+        vm.epochs += 1;
+        self.nodes[before].leave(&mut self.met, &vm.info.name);
+        self.start_agent(who);
+        // What was still on its way to the monitor that it left is lost.
+        if let Some(vm) = self.vms.get_mut(who) {
+            vm.monitor.serves = vm.epochs;
+        }
+    }
+
+    fn on_node(&self, number: usize) -> Vec<Id> {
+        self.vms.iter().filter(|(_, vm)| vm.node == number).map(|(who, _)| who).collect()
+    }
+
+    fn to(&mut self, name: &VmName, happens: impl FnOnce(&mut Self, Id)) {
+        if let Some(who) = self.vms.id(name) {
+            happens(self, who);
+        }
+    }
+
+    fn with(&mut self, name: &VmName, change: impl FnOnce(&mut Vm)) {
+        if let Some(vm) = self.vms.id(name).and_then(|who| self.vms.get_mut(who)) {
             change(vm);
         }
-    }
-
-    pub(crate) fn notify(&mut self, name: &VmName, event: Event) {
-        let now = self.now;
-        if let Some(agent) = self.vms.get_mut(name).and_then(|vm| vm.agent.as_mut()) {
-            agent.scaler.observe(now, event);
-        }
-        self.pump_agent(name);
     }
 
     fn restart_host(&mut self, node: usize) {
         let Some(lost) = self.nodes.get_mut(node) else { return };
         lost.forget();
-        let here = self.vms.iter().filter(|(_, vm)| vm.node == node);
-        let names: Vec<_> = here.map(|(name, _)| name.clone()).collect();
-        for name in names {
-            self.start_agent(&name);
+        lost.up_at = self.now;
+        for who in self.on_node(node) {
+            self.start_agent(who);
         }
     }
 
-    fn kill_informant(&mut self, name: &VmName) {
-        self.with(name, |vm| {
-            if let Some(informant) = vm.informant.take() {
-                vm.parked.clone_from(informant.core.parked());
-                vm.consents = informant.consents;
-                // What was allowed is forgotten; the next informant keeps parked what is parked.
-                vm.keep_parked();
+    /// A host ends between two effects, with the agents in it, and starts again a while later.
+    pub(super) fn crash_host(&mut self, node: usize) {
+        let Some(lost) = self.nodes.get_mut(node) else { return };
+        lost.forget();
+        let at = self.now.after(Duration::from_millis(500 + self.chance.below(3_000)));
+        lost.up_at = at;
+        self.tell(|| format!("host {node} ends"));
+        for who in self.on_node(node) {
+            if let Some(vm) = self.vms.get_mut(who) {
+                vm.agent = None;
             }
-        });
+            self.queue.arrange(at, who, Happening::AgentStarts);
+        }
     }
 
-    fn reboot(&mut self, name: &VmName) {
+    pub(super) fn kill_informant(&mut self, who: Id) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        if let Some(informant) = vm.informant.take() {
+            vm.consents = informant.consents;
+            // What was allowed is forgotten; the next informant keeps parked what is stored so.
+            vm.allow_no_more(vm.guest.seen().plugged.saturating_sub(vm.parked_for_good()));
+        }
+    }
+
+    fn reboot(&mut self, who: Id) {
         let now = self.now;
-        let Some(vm) = self.vms.get_mut(name) else { return };
+        let Some(vm) = self.vms.get_mut(who) else { return };
         vm.guest.reboot(now);
         vm.informant = None;
-        vm.parked.clear();
-        vm.allowed = None;
+        (vm.restarted_unheard, vm.booted_at) = (true, now);
+        vm.ended_with_boot = vm.epochs;
         vm.consents.clear();
+        vm.stored.clear();
+        vm.allowed = None;
         vm.unruly = true;
         let boot = vm.guest.boot;
         vm.moves_in = Some(boot);
         let up = now.after(BOOT);
-        self.queue.arrange(up, name, Happening::InformantStarts { boot });
-        self.queue.arrange(up, name, Happening::MemoryMoves { boot });
-        self.notify(name, Event::Reset);
+        self.queue.arrange(up, who, Happening::InformantStarts { boot });
+        self.queue.arrange(up, who, Happening::MemoryMoves { boot });
+        self.monitor_notices(who, Event::Reset);
     }
 }

@@ -1,0 +1,85 @@
+//! What cannot happen, and why: cells of the coverage tables that stay empty by design.
+
+/// Whose table, events, states, and why. An empty list stands for all.
+type Argument = (&'static str, &'static [&'static str], &'static [&'static str], &'static str);
+
+const SETTLED: &[&str] = &["absent", "registered", "active", "suspended"];
+const IN_SESSION: &[&str] =
+    &["registered", "active", "suspended", "registered, open", "active, open", "suspended, open"];
+
+const ARGUMENTS: &[Argument] = &[
+    (
+        "agent",
+        &[],
+        &["suspended", "suspended, open"],
+        "an informant suspends an agent for another one that lives; a monitor serves one agent, \
+         and a second one sees nothing, so it does not register",
+    ),
+    ("agent", &["resized"], SETTLED, "a resize is open until the hypervisor was looked at"),
+    ("agent", &["registered"], IN_SESSION, "an agent in a session does not register"),
+    (
+        "agent",
+        &["agreed", "declined", "upscaled"],
+        &["registered", "registered, open"],
+        "sizes are spoken of in a session that counts, and it does not become one that waits",
+    ),
+    (
+        "agent",
+        &["attached"],
+        &["registered, open", "absent, open"],
+        "a second connection to a monitor in the moment between a resize and a look, before the \
+         session counts, is no more than two of the above",
+    ),
+    (
+        "informant",
+        &["health check", "unregister"],
+        &["nobody", "one joins"],
+        "it is refused: nobody is registered under that id",
+    ),
+    (
+        "informant",
+        &["agrees", "declines", "upscale", "again or stale"],
+        &["nobody", "one joins", "one waits", "several wait"],
+        "it is refused: only the agent that counts is listened to",
+    ),
+    ("books", &["refused"], &[], "an agent asks after its VM was entered, in words it can say"),
+];
+
+/// Why a cell stays empty, if that is by design.
+pub fn why([who, event, state]: [&str; 3]) -> Option<&'static str> {
+    let holds = |list: &[&str], word: &str| list.is_empty() || list.contains(&word);
+    ARGUMENTS
+        .iter()
+        .find(|(whose, events, states, _)| {
+            *whose == who && holds(events, event) && holds(states, state)
+        })
+        .map(|(.., why)| *why)
+}
+
+/// What never happened though it could, a line each; and how many cells are empty by design.
+pub fn unexplained(gaps: &[[&str; 3]]) -> (String, usize) {
+    let open: Vec<_> = gaps.iter().filter(|gap| why(**gap).is_none()).collect();
+    let lines =
+        open.iter().map(|[who, event, state]| format!("never: {who}: {event} while {state}\n"));
+    (lines.collect(), gaps.len() - open.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_world::Coverage;
+
+    #[test]
+    fn every_argument_is_about_cells_that_are_there() {
+        let cells = Coverage::new().gaps();
+        for argument in ARGUMENTS {
+            let (who, events, states, _) = argument;
+            for event in *events {
+                assert!(cells.iter().any(|[w, e, _]| w == who && e == event), "{argument:?}");
+            }
+            for state in *states {
+                assert!(cells.iter().any(|[w, _, s]| w == who && s == state), "{argument:?}");
+            }
+        }
+    }
+}

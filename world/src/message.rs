@@ -1,0 +1,115 @@
+//! What is said between the parts: the bytes that production's codecs write and read.
+//!
+//! What goes to a monitor is not encoded: a driver is spoken to in values.
+
+use std::fmt;
+use windlass_agent_core::wire::{Said, from_informant, from_plugin, to_informant, to_plugin};
+use windlass_agent_core::{Action, Event, Failure, metrics_text};
+use windlass_protocol::informant::Endpoint;
+use windlass_protocol::{Moment, Peer, VmInfo};
+use windlass_scaling::Sample;
+
+/// Where agents say that they listen; whoever calls there reaches the agent of the VM.
+const ADDRESS: &str = "10.0.2.2:10310";
+
+/// A body, told as text.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Body(pub(crate) Vec<u8>);
+
+/// A request of an agent.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Monitor(Order),
+    Metrics,
+    Permit(Body),
+    Informant(Endpoint, Body),
+}
+
+/// What is said to a monitor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) action: Action,
+    /// When it left.
+    pub(crate) sent: Moment,
+    /// The guest had agreed to it then.
+    pub(crate) agreed: bool,
+    /// The guest had restarted, and the agent had not heard of it.
+    pub(crate) unheard: bool,
+}
+
+/// What comes back to an agent.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Of a monitor.
+    Event(Event),
+    /// Of anybody else: a status and a body.
+    Http(u16, Body),
+    Failed(Failure),
+}
+
+// === impl Request ===
+
+impl Request {
+    /// The request that an action is; `None` if the wire cannot say it. What goes to a monitor is
+    /// an [`Order`].
+    pub(crate) fn of(action: Action, info: &VmInfo, sample: Option<&Sample>) -> Option<Self> {
+        match action {
+            Action::Look | Action::Resize(_) => None,
+            Action::Measure => Some(Self::Metrics),
+            Action::AskPlugin(wanted) => {
+                to_plugin(info, wanted, sample).ok().map(|body| Self::Permit(Body(body)))
+            }
+            Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => {
+                let Said { endpoint, body } = to_informant(action, ADDRESS)?;
+                Some(Self::Informant(endpoint, Body(body)))
+            }
+        }
+    }
+
+    pub(crate) const fn peer(&self) -> Peer {
+        match self {
+            Self::Monitor(_) => Peer::Hypervisor,
+            Self::Metrics => Peer::Metrics,
+            Self::Permit(_) => Peer::Plugin,
+            Self::Informant(..) => Peer::Informant,
+        }
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// What it means to the agent that asked for `action`.
+    pub(crate) fn event(self, action: Action, info: &VmInfo, clock: Moment) -> Event {
+        let peer = action.peer();
+        let (status, Body(body)) = match self {
+            Self::Event(event) => return event,
+            Self::Failed(failure) => return Event::Failed(peer, failure),
+            Self::Http(status, body) => (status, body),
+        };
+        let heard = match peer {
+            Peer::Metrics if status == 200 => {
+                let text = String::from_utf8_lossy(&body);
+                return Event::Measured(metrics_text::parse(&text, clock));
+            }
+            Peer::Metrics | Peer::Hypervisor => {
+                return Event::Failed(peer, Failure::Refused(status));
+            }
+            Peer::Plugin => from_plugin(info, status, &body),
+            Peer::Informant => from_informant(action, status, &body),
+        };
+        heard.unwrap_or_else(|unheard| Event::Failed(peer, unheard.failure()))
+    }
+}
+
+// === impl Body ===
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(String::from_utf8_lossy(&self.0).trim_end())
+    }
+}

@@ -1,0 +1,201 @@
+//! One VM, with everything that belongs to it.
+
+use crate::agent::Agent;
+use crate::chance::Faults;
+use crate::guest::{Guest, GuestSpec};
+use crate::informant::{InformantRun, Lie};
+use crate::laws::{self, Consent};
+use crate::message;
+use crate::process::Process;
+use std::collections::BTreeSet;
+use windlass_agent_core::{Action, Event, Order};
+use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Resize, Resources, VmInfo};
+
+/// A VM.
+#[derive(Debug)]
+pub(crate) struct Vm {
+    /// The number of its node.
+    pub(crate) node: usize,
+    pub(crate) info: VmInfo,
+    pub(crate) guest: Guest,
+    /// By how many milliseconds the guest's wall clock is off.
+    pub(crate) wall: i64,
+    pub(crate) agent: Option<Agent>,
+    pub(crate) agent_process: Process,
+    pub(crate) informant: Option<InformantRun>,
+    pub(crate) informant_process: Process,
+    /// What the informant makes of the truth.
+    pub(crate) lie: Option<Lie>,
+    /// Counts runs of agents and informants.
+    pub(crate) epochs: u64,
+    /// Runs up to this one ended with an earlier boot, and everything that they had begun.
+    pub(crate) ended_with_boot: u64,
+    /// What its informant keeps where it survives the informant, and not a reboot.
+    pub(crate) stored: BTreeSet<u32>,
+    /// When the guest last restarted.
+    pub(crate) booted_at: Moment,
+    /// The guest restarted, and its agent has not heard of it.
+    pub(crate) restarted_unheard: bool,
+    /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
+    pub(crate) allowed: Option<MilliCpu>,
+    /// The largest maximum that it ever had.
+    pub(crate) most: Resources,
+    /// What informants that are gone had agreed to.
+    pub(crate) consents: Vec<Consent>,
+    /// What was in use when it last agreed to less: more than that is the guest's doing.
+    pub(crate) used_then: Bytes,
+    /// When resizes were asked for in the last minute.
+    pub(crate) resized: Vec<Moment>,
+    /// The boot in which memory is moved step by step.
+    pub(crate) moves_in: Option<u64>,
+    /// Un-parked by itself, or lied about: what it loses then is the guest's matter.
+    pub(crate) unruly: bool,
+    pub(crate) monitor: Monitor,
+    /// How unkind the network is to it, where that differs from the rest.
+    pub(crate) link: Option<Faults>,
+    pub(crate) decisions: Vec<Decision>,
+    /// What its host was last told that it may have.
+    pub(crate) account: Option<Resources>,
+    /// The last order of a person, and what the VM should be, as its agent heard them.
+    pub(crate) order: Order,
+    pub(crate) heard: VmInfo,
+    /// Since when its figures are missing.
+    pub(crate) muted_since: Option<Moment>,
+    /// Since when memory goes that nobody agrees to, while nothing keeps its agent from calling
+    /// that off.
+    pub(crate) unagreed_since: Option<Moment>,
+}
+
+/// The monitor of a hypervisor: it serves one connection, and what is said on it in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Monitor {
+    /// The run of the agent that it serves.
+    pub(crate) serves: u64,
+    /// It does not answer.
+    pub(crate) deaf: bool,
+    /// When the last thing that was said to it arrives.
+    pub(crate) arrives: Moment,
+    /// When the last thing that it says arrives.
+    pub(crate) says: Moment,
+    /// When the connection was made: what was said before that is lost.
+    pub(crate) since: Moment,
+    /// What it has to say, while it does not.
+    pub(crate) held: Vec<Event>,
+}
+
+// === impl Vm ===
+
+impl Vm {
+    pub(crate) fn new(node: usize, info: VmInfo, spec: GuestSpec, now: Moment) -> Self {
+        Self {
+            node,
+            most: info.bounds.max,
+            guest: Guest::new(spec, now),
+            wall: 0,
+            agent: None,
+            agent_process: Process::default(),
+            informant: None,
+            informant_process: Process::default(),
+            lie: None,
+            epochs: 0,
+            ended_with_boot: 0,
+            stored: BTreeSet::new(),
+            booted_at: Moment::default(),
+            restarted_unheard: false,
+            allowed: None,
+            consents: Vec::new(),
+            used_then: Bytes::ZERO,
+            resized: Vec::new(),
+            moves_in: None,
+            unruly: false,
+            monitor: Monitor::default(),
+            link: None,
+            decisions: Vec::new(),
+            account: None,
+            order: Order::Follow,
+            heard: info.clone(),
+            info,
+            muted_since: None,
+            unagreed_since: None,
+        }
+    }
+
+    /// What it has by the truth: law 1's figure.
+    pub(crate) fn has(&self, trust_guest_parking: bool) -> Resources {
+        let seen = self.guest.seen();
+        let online = self.guest.online();
+        let cpu = match (trust_guest_parking, self.allowed) {
+            (true, Some(allowed)) => online.max(allowed).min(seen.plugged),
+            (true, None) | (false, _) => seen.plugged,
+        };
+        Resources { cpu, mem: seen.memory.upper() }
+    }
+
+    /// No more vCPUs than these come online without a word.
+    pub(crate) fn allow_no_more(&mut self, count: MilliCpu) {
+        self.allowed = Some(self.allowed.map_or(count, |allowed| allowed.min(count)));
+    }
+
+    /// vCPUs that are offline and that an informant has stored as parked: the next one keeps them.
+    pub(crate) fn parked_for_good(&self) -> MilliCpu {
+        let online = self.guest.machine().online;
+        MilliCpu::from_cores(self.stored.difference(&online).count() as u64)
+    }
+
+    /// What was agreed to, by the informant of now or by one that is gone.
+    pub(crate) fn consents(&self) -> &[Consent] {
+        self.informant.as_ref().map_or(&self.consents, |run| &run.consents)
+    }
+
+    /// What somebody told its agent is heard.
+    pub(crate) fn hears(&mut self, event: &Event) {
+        self.restarted_unheard &= *event != Event::Reset;
+        if let Event::Ordered(order) = event {
+            self.order = *order;
+        }
+        if let Event::Told(info) = event {
+            self.heard.clone_from(info);
+        }
+    }
+
+    /// The guest agrees to nothing any more.
+    pub(crate) fn end_consents(&mut self) {
+        self.consents.clear();
+        if let Some(run) = &mut self.informant {
+            run.consents.clear();
+        }
+    }
+
+    /// What is said to the monitor, and whether the guest has agreed to it.
+    pub(crate) fn order_of(&self, now: Moment, action: Action) -> message::Order {
+        let session = self.agent.as_ref().and_then(|agent| agent.session);
+        let total = match action {
+            Action::Resize(Resize::Memory(total)) => Some(total),
+            Action::Resize(Resize::Cpu(_))
+            | Action::Look
+            | Action::Measure
+            | Action::AskPlugin(_)
+            | Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Downscale(..)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => None,
+        };
+        let agreed = total.is_some_and(|total| laws::agreed(now, session, self.consents(), total));
+        message::Order { action, sent: now, agreed, unheard: self.restarted_unheard }
+    }
+
+    /// Whether the guest is asked to have less than it has, for no other reason than its figures.
+    pub(crate) fn shrinks_by_figures(&self, now: Moment, action: Action) -> bool {
+        let Action::Downscale(_, _, size) = action else { return false };
+        let memory = self.guest.seen().memory;
+        let clock = self.agent_process.clock(now);
+        let reported = self.agent.as_ref().and_then(|agent| agent.scaler.status(clock).online);
+        // What its guest brought online by itself since the last report, nobody knows.
+        let online = reported.map_or(self.guest.online(), |count| count.min(self.guest.online()));
+        let has = Resources { cpu: online, mem: memory.present() };
+        let ordered = self.order != Order::Follow || !self.heard.bounds.max.covers(has);
+        let begun = memory.requested < memory.size;
+        !ordered && !begun && !size.covers(has)
+    }
+}

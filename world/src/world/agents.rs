@@ -1,0 +1,288 @@
+//! Agents: what they send, what reaches them, and what their informant asks of them.
+
+use super::{MOST_PLANS, World};
+use crate::agent::{Held, deadline};
+use crate::laws::{self, Law};
+use crate::message::{Body, Reply, Request};
+use crate::node::Requested;
+use crate::queue::Happening;
+use crate::vms::Id;
+use std::time::Duration;
+use windlass_agent_core::wire::{UNSAID, call_answer, called};
+use windlass_agent_core::{Action, Call, CallAnswer, Event};
+use windlass_protocol::informant::Endpoint;
+use windlass_protocol::{AgentId, Mode, Peer, Resources};
+
+/// A plan to do nothing is asked for a second time once in so many events; others always.
+const PURE_EVERY: u64 = 8;
+/// An agent that ended is started again after this, and up to so much more.
+const STARTS_AGAIN: Duration = Duration::from_millis(200);
+const STARTS_LATER_MS: u64 = 4_000;
+
+// === impl World ===
+
+impl World {
+    /// Carries out what the agent plans.
+    pub(crate) fn pump_agent(&mut self, who: Id) {
+        let now = self.now;
+        for _ in 0..MOST_PLANS {
+            let Some(vm) = self.vms.get_mut(who) else { return };
+            let Some(agent) = &mut vm.agent else { return };
+            let clock = vm.agent_process.clock(now);
+            vm.decisions.extend(agent.scaler.drain_decisions());
+            let plan = agent.scaler.plan(clock);
+            let asked_again = !plan.actions.is_empty() || self.events.is_multiple_of(PURE_EVERY);
+            let pure = !asked_again || plan == agent.scaler.plan(clock);
+            let epoch = agent.epoch;
+            self.broken(Law::PlansArePure, Some(who), (!pure).then(|| "two plans".to_owned()));
+            let Some(vm) = self.vms.get_mut(who) else { return };
+            let Some(agent) = &mut vm.agent else { return };
+            if plan.actions.is_empty() {
+                let wake_at = plan.wake_at.map(|at| vm.agent_process.when(at));
+                let before = agent.alarm.at();
+                if let Some(at) = wake_at.filter(|at| before.is_none_or(|set| *at < set)) {
+                    let place = self.queue.arrange(at, who, Happening::AgentWakes { epoch });
+                    if let Some(before) = agent.alarm.set(Some(place)) {
+                        self.queue.cancel(before);
+                    }
+                }
+                return self.answer_held(who);
+            }
+            for action in plan.actions {
+                self.send(who, action);
+                if self.ends_now(who, |vm| &mut vm.agent_process) {
+                    return self.crash_agent(who);
+                }
+            }
+        }
+        let what = Some(format!("{MOST_PLANS} plans without time going by"));
+        self.broken(Law::NoBusyLoop, Some(who), what);
+    }
+
+    /// Something reaches the agent.
+    pub(super) fn tell_agent(&mut self, who: Id, event: Event) {
+        let now = self.now;
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let Some(agent) = vm.agent.as_mut() else { return };
+        self.met.agent_hears(&agent.scaler, &event);
+        agent.scaler.observe(vm.agent_process.clock(now), event);
+    }
+
+    /// Somebody tells the agent something.
+    pub(crate) fn notify(&mut self, who: Id, event: Event) {
+        let agent = self.vms.get(who).and_then(|vm| vm.agent.as_ref());
+        if let Some(epoch) = agent.map(|agent| agent.epoch) {
+            self.queue.arrange(self.now, who, Happening::Notice { epoch, event });
+        }
+    }
+
+    /// The host keeps account of what the VM may have by now.
+    pub(super) fn account(&mut self, who: Id, looked: bool) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let Some(upper) = vm.agent.as_ref().and_then(|agent| agent.scaler.upper()) else { return };
+        if !looked && vm.account == Some(upper) {
+            return;
+        }
+        vm.account = Some(upper);
+        let node = &mut self.nodes[vm.node];
+        match vm.heard.mode {
+            Mode::Act => node.witness(&mut self.met, &vm.info, upper),
+            Mode::Observe => node.count(&mut self.met, &vm.info, upper),
+        }
+    }
+
+    /// The agent ends between two effects, and is started again.
+    pub(super) fn crash_agent(&mut self, who: Id) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        vm.agent = None;
+        let later = Duration::from_millis(self.chance.below(STARTS_LATER_MS));
+        let at = self.now.after(STARTS_AGAIN + later);
+        self.tell(|| "the agent ends".to_owned());
+        self.queue.arrange(at, who, Happening::AgentStarts);
+    }
+
+    /// A request of the agent leaves.
+    fn send(&mut self, who: Id, action: Action) {
+        let now = self.now;
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let Some(agent) = vm.agent.as_mut() else { return };
+        if let Action::Register(id) = action {
+            agent.session = Some(id);
+        }
+        let mut hurry = None;
+        if matches!(action, Action::Resize(_)) {
+            vm.resized.retain(|at| now.since(*at) < laws::MINUTE);
+            vm.resized.push(now);
+            hurry = laws::hurry(&vm.resized);
+        }
+        self.moves += u64::from(moves(action));
+        let order = vm.order_of(now, action);
+        let missing = laws::missing(now, vm.muted_since);
+        let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
+        let Some(agent) = vm.agent.as_mut() else { return };
+        let (epoch, call) = (agent.epoch, agent.next_call());
+        let request = Request::of(action, &vm.info, agent.sample.as_ref());
+        let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
+        let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
+        agent.begin(action, call, place);
+        self.tell_agent(who, Event::Sent(action));
+        self.broken(Law::NoBusyLoop, Some(who), hurry);
+        let missing = missing.map(|what| format!("{what}: {action:?}"));
+        self.broken(Law::MissingIsNotZero, Some(who), missing);
+        match request {
+            Some(request) => self.ask(who, Happening::Arrives { epoch, call, request }),
+            None if action.peer() == Peer::Hypervisor => self.ask_monitor(who, epoch, call, order),
+            None => {
+                let (peer, reply) = (action.peer(), Reply::Failed(UNSAID));
+                self.queue.arrange(now, who, Happening::Answers { epoch, call, peer, reply });
+            }
+        }
+    }
+
+    /// A request arrives, even if the agent that sent it is no more.
+    pub(super) fn arrive(&mut self, who: Id, epoch: u64, call: u64, request: Request) {
+        let peer = request.peer();
+        if peer == Peer::Hypervisor && !self.is_connected(who, epoch) {
+            return;
+        }
+        // A permit's wire (v2.0) has no number to know an old request by: it ends with its agent.
+        if peer == Peer::Plugin && self.agent(who, epoch).is_none() {
+            return;
+        }
+        let reply = match request {
+            Request::Monitor(order) => {
+                if let Some(reply) = self.obey(who, order) {
+                    self.monitor_says(who, Happening::Answers { epoch, call, peer, reply });
+                }
+                return;
+            }
+            Request::Metrics => self.measure(who),
+            Request::Permit(Body(body)) => self.permit(who, &body),
+            Request::Informant(endpoint, Body(body)) => {
+                return self.ask_informant(who, epoch, call, endpoint, &body);
+            }
+        };
+        if let Some(reply) = reply {
+            self.respond(who, Happening::Answers { epoch, call, peer, reply });
+        }
+    }
+
+    /// The books are asked for a permit.
+    fn permit(&mut self, who: Id, body: &[u8]) -> Option<Reply> {
+        let (unit, vm) = (self.setup.unit, self.vms.get(who)?);
+        let (node, name) = (vm.node, &vm.info.name);
+        let uncounted = self.uncounted(node);
+        let host = &mut self.nodes[node];
+        let Requested { status, body, broken } =
+            host.request(&mut self.met, self.now, name, uncounted, unit, body);
+        self.broken(Law::BooksWithinTheNode, Some(who), broken);
+        if self.nodes[node].process.ends_now() {
+            self.crash_host(node);
+            return None;
+        }
+        Some(Reply::Http(status, Body(body)))
+    }
+
+    /// What VMs of this node have that its books do not know.
+    fn uncounted(&self, node: usize) -> Resources {
+        let trust = self.setup.trust_guest_parking;
+        self.vms
+            .iter()
+            .filter(|(_, vm)| vm.node == node && self.nodes[node].booked(&vm.info.name).is_none())
+            .fold(Resources::ZERO, |sum, (_, vm)| sum.saturating_add(vm.has(trust)))
+    }
+
+    pub(super) fn answer(&mut self, who: Id, epoch: u64, call: u64, peer: Peer, reply: Reply) {
+        let now = self.now;
+        let Some(agent) = self.agent(who, epoch) else { return };
+        let Some((action, hangs_up)) = agent.finish(peer, call) else { return };
+        self.queue.cancel(hangs_up);
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let event = reply.event(action, &vm.info, vm.agent_process.clock(now));
+        if let (Event::Measured(sample), Some(agent)) = (&event, &mut vm.agent) {
+            agent.sample = Some(*sample);
+        }
+        let looked = matches!(event, Event::Seen(_));
+        self.tell_agent(who, event);
+        if self.ends_now(who, |vm| &mut vm.agent_process) {
+            return self.crash_agent(who);
+        }
+        self.account(who, looked);
+        self.pump_agent(who);
+    }
+
+    /// A call of the informant arrives: its run, its number, and whom it means.
+    pub(super) fn agent_is_called(
+        &mut self,
+        who: Id,
+        (epoch, call, id): (u64, u64, AgentId),
+        asked: Endpoint,
+        body: &Body,
+    ) {
+        let now = self.now;
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let Some(agent) = vm.agent.as_mut() else {
+            // Nobody listens there: the informant learns it at once.
+            self.queue.arrange(
+                now.after(Duration::from_millis(1)),
+                who,
+                Happening::CallHangsUp { epoch, call, id },
+            );
+            return;
+        };
+        let asked = match called(asked.method, asked.path, &body.0) {
+            Ok(asked) => asked,
+            Err(uncalled) => {
+                let (status, body) = (uncalled.status(), Body(uncalled.body()));
+                return self.respond(who, Happening::CallAnswers { epoch, call, id, status, body });
+            }
+        };
+        self.met.agent_is_called(&agent.scaler, asked);
+        let answer = agent.scaler.call(vm.agent_process.clock(now), asked);
+        let held = Held { epoch, call, id, answer };
+        match (asked, answer) {
+            // After its answer nothing that was sent before may take effect.
+            (Call::Suspend(_), CallAnswer::Ours(..)) => agent.held.push(held),
+            (Call::MoreResources { memory: true, .. }, CallAnswer::Ours(..)) => {
+                // Who needs more takes back what he agreed to.
+                vm.end_consents();
+                self.answer_call(who, held);
+            }
+            _ => self.answer_call(who, held),
+        }
+        if self.ends_now(who, |vm| &mut vm.agent_process) {
+            return self.crash_agent(who);
+        }
+        self.pump_agent(who);
+    }
+
+    fn answer_held(&mut self, who: Id) {
+        let Some(agent) = self.vms.get_mut(who).and_then(|vm| vm.agent.as_mut()) else { return };
+        if !agent.held.is_empty() && agent.scaler.is_quiet() {
+            for held in std::mem::take(&mut agent.held) {
+                self.answer_call(who, held);
+            }
+        }
+    }
+
+    fn answer_call(&mut self, who: Id, held: Held) {
+        let Held { epoch, call, id, answer } = held;
+        let (status, body) = call_answer(answer);
+        let answers = Happening::CallAnswers { epoch, call, id, status, body: Body(body) };
+        self.respond(who, answers);
+    }
+}
+
+/// Whether it changes something, or is to.
+const fn moves(action: Action) -> bool {
+    match action {
+        Action::Resize(_) | Action::Register(_) | Action::Downscale(..) | Action::Upscale(..) => {
+            true
+        }
+        Action::Look
+        | Action::Measure
+        | Action::AskPlugin(_)
+        | Action::CheckHealth(_)
+        | Action::Unregister(_) => false,
+    }
+}

@@ -1,0 +1,230 @@
+//! Hypervisors: what they have, what they are asked for, and how their guests follow.
+
+use super::World;
+use crate::chance::Faults;
+use crate::guest::Driver;
+use crate::laws::{self, Law};
+use crate::message::{Order, Reply, Request};
+use crate::queue::Happening;
+use crate::vm::Monitor;
+use crate::vms::Id;
+use std::time::Duration;
+use windlass_agent_core::{Action, Event, Failure};
+use windlass_informant_core as informant;
+use windlass_protocol::{Bytes, Mode, Peer, Resize, Resources};
+
+/// What a guest has to spare, at the least, when it agrees to have less memory.
+const TO_SPARE: Bytes = Bytes::from_mib(96);
+
+// === impl World ===
+
+impl World {
+    /// A request to the monitor leaves: it arrives in order, if at all.
+    pub(super) fn ask_monitor(&mut self, who: Id, epoch: u64, call: u64, order: Order) {
+        let faults = self.faults_of(who);
+        if self.chance.happens(faults.lose_request) {
+            return;
+        }
+        let sent = self.now.after(self.chance.delay(faults));
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let mut at = sent.max(vm.monitor.arrives);
+        if vm.guest.driver == Driver::Late && matches!(order.action, Action::Resize(_)) {
+            at = at.after(Duration::from_millis(200 + self.chance.below(9_000)));
+        }
+        vm.monitor.arrives = at;
+        let request = Request::Monitor(order);
+        self.queue.arrange(at, who, Happening::Arrives { epoch, call, request });
+    }
+
+    /// The monitor says something: it arrives in order; an answer may be lost.
+    pub(super) fn monitor_says(&mut self, who: Id, happening: Happening) {
+        let faults = self.faults_of(who);
+        let answers = matches!(happening, Happening::Answers { .. });
+        if answers && self.chance.happens(faults.lose_answer) {
+            return;
+        }
+        let at = self.now.after(self.chance.delay(faults));
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        vm.monitor.says = vm.monitor.says.max(at);
+        self.queue.arrange(vm.monitor.says, who, happening);
+    }
+
+    /// The monitor says something unasked, once it says anything.
+    pub(super) fn monitor_notices(&mut self, who: Id, event: Event) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        if vm.monitor.deaf {
+            vm.monitor.held.push(event);
+        } else if let Some(epoch) = vm.agent.as_ref().map(|agent| agent.epoch) {
+            self.monitor_says(who, Happening::Notice { epoch, event });
+        }
+    }
+
+    /// The monitor answers again, or does not.
+    pub(super) fn set_deaf(&mut self, who: Id, deaf: bool) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        vm.monitor.deaf = deaf;
+        if !deaf {
+            for event in std::mem::take(&mut vm.monitor.held) {
+                self.monitor_notices(who, event);
+            }
+        }
+    }
+
+    /// The connection breaks and is made again: what was on its way is lost. Nobody can say
+    /// whether the guest restarted meanwhile, so its agent takes it to have.
+    pub(super) fn reconnect(&mut self, who: Id) {
+        let now = self.now;
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        let Some(agent) = &vm.agent else { return };
+        let (epoch, peer) = (agent.epoch, Peer::Hypervisor);
+        vm.monitor = Monitor { serves: vm.monitor.serves, since: now, ..Monitor::default() };
+        if let Some(call) = agent.waits_for(peer) {
+            let reply = Reply::Failed(Failure::NoAnswer);
+            self.queue.arrange(now, who, Happening::Answers { epoch, call, peer, reply });
+        }
+        let can = vm.guest.capabilities();
+        self.notify(who, Event::Attached(can));
+        self.notify(who, Event::Reset);
+    }
+
+    /// A monitor serves the newest connection; what an older one still had to say is dropped.
+    pub(super) fn is_connected(&mut self, who: Id, epoch: u64) -> bool {
+        let Some(vm) = self.vms.get_mut(who) else { return false };
+        vm.monitor.serves = vm.monitor.serves.max(epoch);
+        vm.monitor.serves == epoch
+    }
+
+    /// What the books hold for a VM: its largest maximum while they have not heard of it.
+    pub(super) fn booked(&self, who: Id) -> Resources {
+        let Some(vm) = self.vms.get(who) else { return Resources::ZERO };
+        self.nodes[vm.node].booked(&vm.info.name).unwrap_or(vm.most)
+    }
+
+    /// The hypervisor does as it is told, if it listens.
+    pub(super) fn obey(&mut self, who: Id, order: Order) -> Option<Reply> {
+        let vm = self.vms.get(who).filter(|vm| !vm.monitor.deaf)?;
+        if order.sent < vm.monitor.since {
+            return None;
+        }
+        let Action::Resize(resize) = order.action else {
+            return Some(Reply::Event(Event::Seen(vm.guest.seen())));
+        };
+        let twice = vm.guest.driver == Driver::Twice;
+        let reply = self.resize(who, resize, order);
+        if twice {
+            let _ = self.resize(who, resize, order);
+        }
+        Some(reply)
+    }
+
+    fn resize(&mut self, who: Id, resize: Resize, order: Order) -> Reply {
+        let (now, trust) = (self.now, self.setup.trust_guest_parking);
+        let booked = self.booked(who);
+        let refused = Reply::Failed(Failure::Refused(0));
+        let Some(vm) = self.vms.get_mut(who) else { return refused };
+        let (before, plugged) = (vm.guest.seen().memory, vm.guest.seen().plugged);
+        let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
+        // What a guest un-parked by itself after it agreed, or got back by a restart of which nobody
+        // had heard, it may lose.
+        let its_own = vm.unruly || order.unheard || order.sent <= vm.booted_at;
+        let lost = if its_own { 0 } else { vm.guest.would_lose(resize) };
+        let lost = (lost > 0).then(|| format!("takes out {lost} vCPUs that the guest uses"));
+        if let Some(count) = vm.guest.ejects_late(resize) {
+            let boot = vm.guest.boot;
+            let late = Duration::from_millis(500 + self.chance.below(20_000));
+            self.queue.arrange(now.after(late), who, Happening::Ejects { boot, count });
+            self.broken(Law::ConsentBeforeShrinkage, Some(who), lost);
+            return Reply::Event(Event::Resized);
+        }
+        let done = vm.guest.resize(resize);
+        // What is plugged comes online by itself; what was parked before stays so.
+        if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed)
+            && count > plugged
+        {
+            vm.allowed = Some(allowed.max(count));
+        }
+        let grew = vm.has(trust).max(had) != had;
+        let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew && !vm.unruly);
+        let taken = match resize {
+            Resize::Memory(total) if total < has.min(before.lower()) && !order.agreed => {
+                Some(format!("takes {has} down to {total}, and nobody had agreed to it"))
+            }
+            Resize::Memory(_) | Resize::Cpu(_) => None,
+        };
+        let boot = vm.guest.boot;
+        // One that is at it already goes on towards the new size.
+        let moves = vm.moves_in != Some(boot);
+        vm.moves_in = Some(boot);
+        let next = now.after(vm.guest.moves_every());
+        self.broken(Law::PermitBeforeGrowth, Some(who), unpermitted);
+        self.broken(Law::ConsentBeforeShrinkage, Some(who), taken);
+        self.broken(Law::ConsentBeforeShrinkage, Some(who), lost.filter(|_| done.is_ok()));
+        if moves {
+            self.queue.arrange(next, who, Happening::MemoryMoves { boot });
+        }
+        self.stir(who);
+        match done {
+            Ok(()) => Reply::Event(Event::Resized),
+            Err(_) => refused,
+        }
+    }
+
+    /// The guest has let vCPUs go, at last; by now it may use them again.
+    pub(super) fn ejects(&mut self, who: Id, boot: u64, count: u32) {
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        if vm.guest.boot == boot {
+            vm.guest.eject(count);
+            self.stir(who);
+            self.monitor_notices(who, Event::Changed);
+        }
+    }
+
+    /// The guest's kernel says that vCPUs or memory came or went.
+    fn stir(&mut self, who: Id) {
+        let Some(run) = self.vms.get(who).and_then(|vm| vm.informant.as_ref()) else { return };
+        let stirred =
+            Happening::InformantHears { epoch: run.epoch, event: informant::Event::Stirred };
+        self.queue.arrange(self.now.after(Duration::from_millis(5)), who, stirred);
+    }
+
+    pub(super) fn memory_moves(&mut self, who: Id, boot: u64) {
+        let (now, calm) = (self.now, self.is_calm(who));
+        let Some(vm) = self.vms.get_mut(who) else { return };
+        if vm.guest.boot != boot || !vm.guest.is_moving() {
+            vm.moves_in = vm.moves_in.filter(|moves_in| *moves_in != boot);
+            return;
+        }
+        let (ooms, in_use, had) = (vm.guest.ooms, vm.guest.in_use(), vm.guest.seen().memory);
+        vm.guest.move_memory();
+        let has = vm.guest.seen().memory;
+        // What it uses more than when it agreed, beyond the least that it keeps to spare, is its
+        // own doing.
+        let rose = in_use >= vm.used_then.saturating_add(TO_SPARE);
+        let killed =
+            (vm.guest.ooms > ooms && !rose).then(|| "took memory that was in use".to_owned());
+        let requested = has.boot.saturating_add(has.requested);
+        let agreed = vm.consents().iter().any(|consent| consent.holds(now, requested));
+        let unagreed = calm && !agreed && has.size < had.size && vm.heard.mode == Mode::Act;
+        vm.unagreed_since = unagreed.then(|| vm.unagreed_since.unwrap_or(now));
+        let going = laws::going(now, vm.unagreed_since);
+        let (again, there) = (now.after(vm.guest.moves_every()), !vm.guest.is_moving());
+        self.queue.arrange(again, who, Happening::MemoryMoves { boot });
+        if there {
+            self.monitor_notices(who, Event::Changed);
+        }
+        self.broken(Law::ConsentBeforeShrinkage, Some(who), killed);
+        self.broken(Law::ConsentBeforeShrinkage, Some(who), going);
+    }
+
+    /// Whether nothing keeps the agent from speaking to the monitor.
+    fn is_calm(&self, who: Id) -> bool {
+        let Some(vm) = self.vms.get(who) else { return false };
+        let process = &vm.agent_process;
+        vm.agent.is_some()
+            && process.runs_at() <= self.now
+            && process.slow.is_zero()
+            && !vm.monitor.deaf
+            && vm.guest.driver == Driver::Honest
+            && self.faults_of(who) == Faults::default()
+    }
+}
