@@ -19,8 +19,9 @@ pub trait Driver: Send + 'static {
     /// What can be done with this VM; constant for as long as the connection lasts.
     fn capabilities(&self) -> Capabilities;
 
-    /// The size of the VM now. Whatever was asked of [`Driver::resize`] before is in it, or will
-    /// never take effect, also where the answer was lost: a driver keeps the order.
+    /// The size of the VM now. Growth that was asked of [`Driver::resize`] before is in it, or will
+    /// never come, also where the answer was lost: a driver keeps the order. What was asked back
+    /// may still leave later, with the guest's doing.
     ///
     /// # Errors
     /// [`DriverError::Gone`] if the VM is no more; otherwise the VM is unknown for now.

@@ -36,6 +36,8 @@ pub(crate) struct Vm {
     pub(crate) booted_at: Moment,
     /// The guest restarted, and its agent has not heard of it.
     pub(crate) restarted_unheard: bool,
+    /// When its agent last did: what it had said before may still be on its way.
+    pub(crate) restart_heard_at: Moment,
     /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
     pub(crate) allowed: Option<MilliCpu>,
     /// The largest maximum that it ever had.
@@ -102,6 +104,7 @@ impl Vm {
             stored: BTreeSet::new(),
             booted_at: Moment::default(),
             restarted_unheard: false,
+            restart_heard_at: Moment::default(),
             allowed: None,
             consents: Vec::new(),
             used_then: Bytes::ZERO,
@@ -148,8 +151,10 @@ impl Vm {
     }
 
     /// What somebody told its agent is heard.
-    pub(crate) fn hears(&mut self, event: &Event) {
-        self.restarted_unheard &= *event != Event::Reset;
+    pub(crate) fn hears(&mut self, now: Moment, event: &Event) {
+        if *event == Event::Reset {
+            (self.restarted_unheard, self.restart_heard_at) = (false, now);
+        }
         if let Event::Ordered(order) = event {
             self.order = *order;
         }

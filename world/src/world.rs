@@ -33,6 +33,9 @@ pub const BEGINNING: Moment = Moment::from_millis(1_767_225_600_000);
 /// An agent that plans more often than this without time going by has run away.
 const MOST_PLANS: usize = 64;
 
+/// What an agent said before it heard of a restart has arrived by then.
+const ON_ITS_WAY: Duration = Duration::from_secs(5);
+
 /// What a world is like.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
@@ -280,7 +283,9 @@ impl World {
             let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let booked = self.nodes[vm.node].booked(name) == Some(self.has(name));
-            cpu && mem && booked && !vm.guest.has_idle_vcpus()
+            // Who wants more vCPUs keeps those that are idle.
+            let idle = vm.guest.has_idle_vcpus() && uses.cpu == goal.cpu;
+            cpu && mem && booked && !idle
         })
     }
 
@@ -316,7 +321,9 @@ impl World {
         if booked.covers(has) {
             // Whatever its guest did by itself, it is under again.
             let beyond = vm.allowed.is_some_and(|allowed| vm.guest.online() > allowed);
-            vm.unruly &= beyond || vm.restarted_unheard || vm.lie == Some(Lie::AgreesToAll);
+            let restarted =
+                vm.restarted_unheard || self.now.since(vm.restart_heard_at) < ON_ITS_WAY;
+            vm.unruly &= beyond || restarted || vm.lie == Some(Lie::AgreesToAll);
         } else if !vm.unruly && self.violations.is_empty() {
             let what = format!("has {has}, booked {booked}");
             self.broken(Law::PermitBeforeGrowth, Some(who), Some(what));

@@ -18,8 +18,6 @@ pub(crate) struct Holding {
     /// The largest sizes that were sent since the hypervisor was last looked at.
     plugging: Option<MilliCpu>,
     memory: Option<Bytes>,
-    /// When it was last seen what became of a number of vCPUs that was sent.
-    plugged_at: Option<Moment>,
     /// vCPUs that the guest reports.
     online: Option<MilliCpu>,
     /// The most vCPUs that the guest may use without hearing from us again.
@@ -47,9 +45,7 @@ enum Allowed {
 impl Holding {
     /// The most that the VM may have: what the books must cover.
     pub(crate) fn upper(&self, trust_guest_parking: bool) -> Option<Resources> {
-        // Where vCPUs go late, a resize that was to take some out may have to put some in.
-        let usable = self.usable()?.max(self.plugging());
-        let cpu = if trust_guest_parking { usable } else { self.plugged_high()? };
+        let cpu = if trust_guest_parking { self.usable()? } else { self.plugged_high()? };
         let size = Resources { cpu, mem: self.memory_high()? };
         Some(self.before_reboot.map_or(size, |before| size.max(before)))
     }
@@ -97,11 +93,6 @@ impl Holding {
         self.plugging.unwrap_or(MilliCpu::ZERO)
     }
 
-    /// Since when the number of vCPUs stands.
-    pub(crate) fn plugged_at(&self) -> Option<Moment> {
-        self.plugged_at
-    }
-
     /// Whether the hypervisor's figures still move.
     pub(crate) fn is_moving(&self) -> bool {
         self.is_open() || self.seen().is_some_and(|seen| seen.memory.requested != seen.memory.size)
@@ -122,10 +113,9 @@ impl Holding {
         match resize {
             Resize::Cpu(count) => {
                 self.plugging = self.plugging.max(Some(count));
-                // The guest brings a new vCPU online by itself; one that is taken out allows nothing.
-                if self.seen().is_none_or(|seen| count > seen.plugged) {
-                    self.allow(count);
-                }
+                // The guest brings a new vCPU online by itself. Where vCPUs go late, a resize that was
+                // to take some out may have to put some in.
+                self.allow(count);
             }
             Resize::Memory(total) => self.memory = self.memory.max(Some(total)),
         }
@@ -138,7 +128,6 @@ impl Holding {
             Some((size, since)) if size == seen.memory.size => Some((size, since)),
             Some(_) | None => Some((seen.memory.size, now)),
         };
-        self.plugged_at = self.plugging.map(|_| now).or(self.plugged_at);
         (self.plugging, self.memory) = (None, None);
         self.seen = Some((seen, now));
     }
@@ -207,7 +196,7 @@ mod tests {
     use windlass_protocol::MemorySeen;
 
     #[test]
-    fn a_vcpu_that_is_to_go_counts_until_the_next_look() {
+    fn vcpus_that_are_to_stay_count() {
         let now = Moment::from_millis(1_000);
         let vcpus = MilliCpu::from_cores;
         let seen = |count| Seen { plugged: vcpus(count), memory: MemorySeen::default() };
@@ -220,9 +209,9 @@ mod tests {
         // An earlier removal may come late, and then this one puts two in.
         holding.sent(Resize::Cpu(vcpus(3)));
         assert_eq!(upper(&holding), Some(vcpus(3)));
-        assert_eq!(holding.plugged_at(), None);
         holding.see(now, seen(3));
+        assert_eq!(upper(&holding), Some(vcpus(3)), "and nobody has said that they are parked");
+        holding.agreed(vcpus(1));
         assert_eq!(upper(&holding), Some(vcpus(1)));
-        assert_eq!(holding.plugged_at(), Some(now));
     }
 }

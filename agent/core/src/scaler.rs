@@ -62,6 +62,17 @@ pub struct Settings {
     pub seed: u64,
 }
 
+/// How old what was seen of the hypervisor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// From after the last resize, restart, connection, registration and notice.
+    Fresh,
+    /// From before one of them: nothing is resized, and no size spoken of, before a look.
+    Due,
+    /// The same, and a look is under way that was sent after it.
+    Looking,
+}
+
 /// One VM.
 #[derive(Clone, Debug)]
 pub struct Scaler {
@@ -79,10 +90,7 @@ pub struct Scaler {
     guest: Guest,
     lines: Lines,
     trials: Trials,
-    /// The hypervisor has not been looked at since a resize was sent or it said something.
-    look_due: bool,
-    /// A look is under way that was sent after all that.
-    looking: bool,
+    sight: Sight,
     measure_at: Moment,
     jitter: Jitter,
     journal: Journal,
@@ -110,8 +118,7 @@ impl Scaler {
             guest: Guest::default(),
             lines: Lines::new(),
             trials: Trials::new(),
-            look_due: true,
-            looking: false,
+            sight: Sight::Due,
             measure_at,
             jitter,
         }
@@ -168,7 +175,7 @@ impl Scaler {
             let asked_back = self.guest.consent(now).map(|size| size.mem);
             let gives = self.using().zip(asked_back).is_some_and(|(has, left)| left < has.mem);
             if memory && (gives || self.holding.unplugging().is_some()) {
-                self.guest.took_word_back(now, &mut self.jitter);
+                self.guest.takes_word_back(now, &mut self.jitter);
             }
             self.guest.called_for_more(now, base, cpu, memory);
         }
@@ -231,7 +238,7 @@ impl Scaler {
         self.journal.sent(action, online, calls_off);
         self.lines.to_mut(action.peer()).sent(action);
         match action {
-            Action::Look => self.looking = true,
+            Action::Look => self.sight = self.sight.looking(),
             Action::Resize(resize) => {
                 self.trials.sent(self.aim(resize, calls_off), resize);
                 self.holding.sent(resize);
@@ -279,13 +286,15 @@ impl Scaler {
         }
         match (event, action) {
             (Event::Seen(seen), Action::Look) => {
-                self.look_due &= !self.looking;
+                self.sight = self.sight.seen();
                 self.holding.see(now, seen);
                 if self.trials.see(now, seen, &mut self.jitter) {
                     self.guest.gave_memory();
                 }
+                if !self.session.is_absent() && self.sight == Sight::Fresh {
+                    self.guest.finds(seen);
+                }
             }
-            (Event::Resized, Action::Resize(resize)) => self.trials.answered(resize),
             (Event::Measured(sample), Action::Measure) => self.measured(sample),
             (Event::Permitted(permit), Action::AskPlugin(asked)) => {
                 self.permit.answered(now, asked, permit, &mut self.jitter);
@@ -295,13 +304,13 @@ impl Scaler {
                 self.session.registered(now, &mut self.jitter);
                 self.holding.registered();
                 self.lines.metrics.disregard();
-                self.guest.registered(metrics_port, self.holding.seen());
+                self.guest.registered(metrics_port);
                 // A guest that restarted unheard has lost memory since it was last seen.
                 self.must_look();
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
                 let has = self.using().unwrap_or(target);
-                let cpu = self.guest.agreed(now, target, has);
+                let cpu = self.guest.agreed(now, target, has, &mut self.jitter);
                 self.holding.agreed(cpu);
                 self.journal.consented(target, true, &status, self.holding.online());
             }
@@ -312,7 +321,8 @@ impl Scaler {
             }
             (Event::Upscaled, Action::Upscale(_, _, size)) => self.guest.upscaled(now, size),
             (Event::Unregistered, Action::Unregister(_)) => self.end_session(),
-            // Healthy says no more than that it was heard; anything else answers nothing.
+            // Healthy says no more than that it was heard, and that a resize was taken up is not that
+            // it had an effect; anything else answers nothing.
             (_, _) => {}
         }
     }
@@ -331,7 +341,6 @@ impl Scaler {
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
-            (Action::Resize(resize), Failure::Refused(_)) => self.trials.answered(resize),
             (Action::Unregister(_), _) => self.end_session(),
             (action, Failure::Refused(_)) if peer == Peer::Informant => {
                 self.end_session();
@@ -365,7 +374,7 @@ impl Scaler {
 
     /// What was seen before this is old: a look that is under way says nothing of it.
     fn must_look(&mut self) {
-        (self.look_due, self.looking) = (true, false);
+        self.sight = Sight::Due;
     }
 
     /// Whatever was agreed in the session ends with it.
@@ -435,5 +444,25 @@ impl Scaler {
     fn keep_journal(&mut self, now: Moment) {
         let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
         self.journal.keep(now, &self.info, goal, has);
+    }
+}
+
+// === impl Sight ===
+
+impl Sight {
+    /// A look leaves.
+    const fn looking(self) -> Self {
+        match self {
+            Self::Fresh => Self::Fresh,
+            Self::Due | Self::Looking => Self::Looking,
+        }
+    }
+
+    /// A look was answered.
+    const fn seen(self) -> Self {
+        match self {
+            Self::Fresh | Self::Looking => Self::Fresh,
+            Self::Due => Self::Due,
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! What became of the last resize of each axis, and when one like it may be tried again.
 //!
 //! An answer is not an effect: a hypervisor may accept a resize and not carry it out, or the
-//! guest may take back what it gave. So a resize is judged by what is seen after its answer,
+//! guest may take back what it gave. So a resize is judged by what is seen after it, answered or
+//! not,
 //! and one without effect is rested from, longer each time. Each aim has a rest of its own:
 //! a DIMM that does not come out keeps nobody from plugging one in.
 
@@ -38,7 +39,6 @@ struct Trial {
 struct Attempt {
     aim: Aim,
     resize: Resize,
-    answered: bool,
     /// It had no effect when it was looked at; it may still have.
     failed: bool,
 }
@@ -69,15 +69,8 @@ impl Trials {
     }
 
     pub(crate) fn sent(&mut self, aim: Aim, resize: Resize) {
-        let attempt = Attempt { aim, resize, answered: false, failed: false };
+        let attempt = Attempt { aim, resize, failed: false };
         self.axis_mut(resize).last = Some(attempt);
-    }
-
-    /// The hypervisor took or refused it.
-    pub(crate) fn answered(&mut self, resize: Resize) {
-        if let Some(last) = &mut self.axis_mut(resize).last {
-            last.answered = true;
-        }
     }
 
     /// Judges by what is there. Says whether memory that was asked back is gone.
@@ -134,7 +127,7 @@ impl Trials {
 impl Trial {
     /// What worked, if something did.
     fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) -> Option<Aim> {
-        let attempt = self.last.filter(|attempt| attempt.answered)?;
+        let attempt = self.last?;
         let rest = match attempt.aim {
             Aim::Grow => &mut self.grow,
             Aim::Shrink => &mut self.shrink,
@@ -188,9 +181,6 @@ mod tests {
     fn memory_that_a_guest_takes_back_is_left_with_it_for_a_while() {
         let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
         trials.sent(Aim::Shrink, TAKING);
-        trials.see(START, has(2, 2), &mut jitter);
-        assert_eq!(trials.memory_stays(START), None, "unanswered, it says nothing");
-        trials.answered(TAKING);
         trials.see(START, has(1, 2), &mut jitter);
         assert_eq!(trials.memory_stays(START), None, "the guest is at it");
         assert!(trials.is_taking_memory());
@@ -205,11 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_effect_is_a_failure() {
+    fn a_resize_without_effect_is_a_failure() {
         let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
         let plug = Resize::Cpu(MilliCpu::from_cores(2));
         trials.sent(Aim::Grow, plug);
-        trials.answered(plug);
         trials.see(START, has(1, 1), &mut jitter);
         assert!(!trials.rest(Aim::Grow, plug).is_over(START));
         assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "the other axis goes on");

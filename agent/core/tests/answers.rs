@@ -132,13 +132,31 @@ fn vcpus_are_taken_out_to_no_more_than_is_permitted() {
 }
 
 #[test]
-fn a_report_of_before_a_vcpu_came_or_went_takes_none_out() {
+fn a_report_that_is_older_than_the_guests_word_takes_none_out() {
+    let mut vm = Vm::with_session(3);
+    vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
+    vm.answered(Action::Look, Event::Seen(seen(3)));
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    vm.wait(1_500);
+    vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
+    vm.answered(Action::Look, Event::Seen(seen(3)));
+    assert_eq!(vm.takes_out(), None, "one that would not be parked may have been in use since");
+    vm.wait(2_500);
+    vm.answered(Action::Look, Event::Seen(seen(3)));
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.takes_out(), Some(cu(1).cpu));
+}
+
+#[test]
+fn a_vcpu_that_was_left_in_is_not_taken_out_without_a_new_word() {
     let mut vm = Vm::with_idle_vcpus();
     vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));
     vm.answered(Action::Resize(Resize::Cpu(cu(2).cpu)), Event::Resized);
     vm.answered(Action::Look, Event::Seen(seen(2)));
     assert_eq!(vm.takes_out(), None, "it may be in use by now");
+    vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
     vm.wait(3_000);
     vm.answered(Action::Look, Event::Seen(seen(2)));
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));

@@ -341,11 +341,10 @@ fn growth_that_was_lost_is_not_asked_for_again_when_it_is_not_wanted() {
         8.0s   the load is 2.7
         8.4s     to the plugin: may I have 3 vCPU / 3GiB? yes
         8.4s     to the hypervisor: make it 3GiB …
-        8.9s     to the hypervisor: make it 3GiB …
+        8.9s     to the hypervisor: plug 3 …
         9.0s   the load is 1.6
-        9.4s     to the plugin: may I have 2 vCPU / 3GiB? yes
+        9.4s     to the plugin: may I have 3 vCPU / 2GiB? yes
         9.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        14.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
         15.0s  it has 2 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }

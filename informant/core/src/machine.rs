@@ -3,8 +3,8 @@
 //! Nothing is touched before the first agent registers. From then on what is added to the
 //! machine is brought online, memory to the movable zone, from which it can be taken again. An
 //! agreed `/downscale` to fewer vCPUs parks the highest of them, never vCPU 0; an `/upscale`
-//! un-parks. What is parked is remembered before it is done, so that a restart of the
-//! informant does not mistake a parked vCPU for an added one.
+//! un-parks. What is parked is remembered before it is done, if it can be stored, so that a restart
+//! of the informant does not mistake a parked vCPU for an added one.
 //!
 //! Parking ends when it is reached: a vCPU that somebody else brings online afterwards stays
 //! online, and is reported with the others.
@@ -38,6 +38,8 @@ pub(crate) struct Machine {
     store_at: Option<Moment>,
     wish: Option<Wish>,
     busy: Option<Action>,
+    /// Something happened since the look under way began: it is looked again.
+    look_again: bool,
     /// What failed, and when it may be tried again; bounded by what is there.
     resting: BTreeMap<Change, Moment>,
 }
@@ -59,12 +61,12 @@ impl Machine {
     /// is online then, so what was added for an earlier one is brought online first.
     pub(crate) fn wake(&mut self) {
         self.awake = true;
-        self.look_at = None;
+        self.must_look();
     }
 
     /// Something changed.
     pub(crate) fn stirred(&mut self) {
-        self.look_at = None;
+        self.must_look();
     }
 
     /// The guest may use no more than this. A request without CPU says nothing about it.
@@ -79,12 +81,13 @@ impl Machine {
 
     pub(crate) fn sent(&mut self, action: Action) {
         self.busy = Some(action);
+        self.look_again = false;
     }
 
     /// The machine was looked at.
     pub(crate) fn seen(&mut self, now: Moment, seen: Option<MachineSeen>) {
         self.busy = None;
-        self.look_at = Some(now.after(LOOK_EVERY));
+        self.look_at = (!self.look_again).then(|| now.after(LOOK_EVERY));
         let Some(mut seen) = seen else {
             self.look_at = Some(now.after(RETRY));
             return;
@@ -214,14 +217,14 @@ impl Machine {
         let mut changes: Vec<Change> =
             seen.offline_blocks.iter().map(|block| Change::OnlineMemory(*block)).collect();
         let added = self.added(seen);
-        let coming = seen.online.len() + added.len();
+        let (coming, none_comes) = (seen.online.len() + added.len(), added.is_empty());
         changes.extend(added.into_iter().map(Change::OnlineCpu));
         match self.wish {
             // What comes by itself is as good as what is un-parked, and both may be too many.
             Some(Wish::AtLeast(count)) if coming < count => {
                 changes.extend(self.parked.iter().map(|cpu| Change::OnlineCpu(*cpu)));
             }
-            Some(Wish::AtMost(count)) if changes.is_empty() => {
+            Some(Wish::AtMost(count)) if none_comes => {
                 let surplus = seen.online.len().saturating_sub(count.max(1));
                 let park: Vec<u32> =
                     seen.online.iter().rev().filter(|cpu| **cpu != 0).copied().collect();
@@ -234,7 +237,7 @@ impl Machine {
                 changes.extend(park.into_iter().map(Change::OfflineCpu));
             }
             Some(Wish::AtMost(_) | Wish::AtLeast(_)) => {}
-            None if stores && changes.is_empty() && self.stored != self.parked => {
+            None if stores && none_comes && self.stored != self.parked => {
                 changes.push(Change::Remember(self.parked.clone()));
             }
             None => {}
@@ -246,8 +249,13 @@ impl Machine {
     fn wish_for(&mut self, wish: Option<Wish>) {
         if wish.is_some() {
             self.wish = wish;
-            self.look_at = None;
+            self.must_look();
         }
+    }
+
+    /// What was seen before this is old: a look that is under way says nothing of it.
+    fn must_look(&mut self) {
+        (self.look_at, self.look_again) = (None, true);
     }
 
     /// Drops a wish that is fulfilled, by a look that came after it.

@@ -183,6 +183,38 @@ fn what_cannot_be_remembered_is_parked_all_the_same_and_remembered_later() {
 }
 
 #[test]
+fn what_is_agreed_to_during_a_look_is_measured_by_the_next() {
+    let mut story = Story::with_agent(1);
+    story.machine(1, &[], &[]);
+    story.run(secs(1));
+    let size = story.size();
+    // Two vCPUs come right after the machine was read, and before that is told.
+    story.while_it_looks(|story| {
+        story.machine(3, &[1, 2], &[]);
+        story.downscale(1, 2, size);
+    });
+    story.run(secs(6));
+    assert_eq!(story.online(), 2);
+    story.check(expect![[r#"
+        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        1.00s   yes: 512MiB is no less than the VM has
+        1.00s > Remember({2})
+        1.00s > OnlineCpu(1)
+    "#]]);
+}
+
+#[test]
+fn memory_that_will_not_come_online_keeps_nobody_from_parking() {
+    let mut story = Story::with_agent(1);
+    story.machine(4, &[], &[]);
+    story.stuck_block(9);
+    story.run(secs(1));
+    story.downscale(1, 2, story.size());
+    story.run(secs(2));
+    assert_eq!(story.online(), 2);
+}
+
+#[test]
 fn what_is_agreed_to_holds_though_a_change_was_under_way() {
     let mut story = Story::with_agent(1);
     (1..4).for_each(|cpu| story.stuck_cpu(cpu));

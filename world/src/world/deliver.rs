@@ -93,7 +93,7 @@ impl World {
             Happening::Notice { epoch, event } => {
                 if self.agent(who, epoch).is_some() {
                     if let Some(vm) = self.vms.get_mut(who) {
-                        vm.hears(&event);
+                        vm.hears(self.now, &event);
                     }
                     self.tell_agent(who, event);
                     self.account(who, false);

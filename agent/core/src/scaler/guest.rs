@@ -106,11 +106,16 @@ impl Guest {
             .flatten()
     }
 
-    pub(super) fn registered(&mut self, metrics_port: u16, seen: Option<Seen>) {
+    pub(super) fn registered(&mut self, metrics_port: u16) {
         self.metrics_port = Some(metrics_port);
-        // A guest finds by itself what is there; it is told of what comes after.
-        self.told = seen.map(|seen| Resources { cpu: MilliCpu::ZERO, mem: seen.memory.lower() });
-        self.told_at = None;
+        (self.told, self.told_at) = (None, None);
+    }
+
+    /// A guest finds by itself what is there when its session begins; it is told of what comes
+    /// after.
+    pub(super) fn finds(&mut self, seen: Seen) {
+        let there = Resources { cpu: MilliCpu::ZERO, mem: seen.memory.lower() };
+        self.told.get_or_insert(there);
     }
 
     /// `plugging` vCPUs may come in while the question is under way.
@@ -119,12 +124,21 @@ impl Guest {
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
-    pub(super) fn agreed(&mut self, now: Moment, target: Resources, has: Resources) -> MilliCpu {
+    pub(super) fn agreed(
+        &mut self,
+        now: Moment,
+        target: Resources,
+        has: Resources,
+        jitter: &mut Jitter,
+    ) -> MilliCpu {
         let asking = self.asking.take();
         let asked_at = asking.and_then(|asking| asking.at).unwrap_or(now);
         let stands = asking.is_none_or(|asking| !asking.taken_back);
         let consent = Consent { size: target, until: asked_at.after(CONSENT_LASTS) };
         self.consent = stands.then_some(consent);
+        if !stands && target.mem < has.mem {
+            self.takes_word_back(now, jitter);
+        }
         self.content_with = Some(target.cpu);
         self.told = Some(target);
         self.told_at = Some(now);
@@ -155,8 +169,11 @@ impl Guest {
     }
 
     /// It needs what it agreed to be without: it is left alone for a while, as one that refuses.
-    pub(super) fn took_word_back(&mut self, now: Moment, jitter: &mut Jitter) {
-        self.refusals.memory.failed(now, jitter);
+    /// That it says so again and again is one refusal.
+    pub(super) fn takes_word_back(&mut self, now: Moment, jitter: &mut Jitter) {
+        if self.refusals.memory.is_over(now) {
+            self.refusals.memory.failed(now, jitter);
+        }
     }
 
     pub(super) fn resize_sent(&mut self, resize: Resize) {
@@ -191,6 +208,9 @@ impl Guest {
     ) {
         let Some(base) = base.filter(|_| cpu || mem) else { return };
         self.consent = None;
+        if cpu {
+            self.content_with = None;
+        }
         if let Some(asking) = &mut self.asking {
             asking.taken_back = true;
         }

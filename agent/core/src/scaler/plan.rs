@@ -1,6 +1,6 @@
 //! What to do now, and when to ask again.
 
-use super::{STALE_AFTER, Scaler};
+use super::{STALE_AFTER, Scaler, Sight};
 use crate::event::{Action, Order};
 use crate::trials::Aim;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl Scaler {
 
     fn for_hypervisor(&self, now: Moment) -> Option<(Moment, Action)> {
         let can = self.can.as_ref()?;
-        let Some(seen_at) = self.holding.seen_at().filter(|_| !self.look_due) else {
+        let Some(seen_at) = self.holding.seen_at().filter(|_| self.sight == Sight::Fresh) else {
             return Some((Moment::default(), Action::Look));
         };
         let wait = if self.holding.is_moving() { LOOK_WHILE_MOVING } else { LOOK_EVERY };
@@ -129,7 +129,7 @@ impl Scaler {
     /// What to say to the guest about its size.
     fn sizing(&self, now: Moment) -> Option<(Moment, Sizing)> {
         let (can, goal) = (self.can.as_ref()?, self.goal(now)?.size);
-        if self.look_due || self.is_held(now) {
+        if self.sight != Sight::Fresh || self.is_held(now) {
             return None;
         }
         // An `/upscale` ends the consent that a shrink sent at this very moment would rest on.

@@ -116,19 +116,16 @@ impl Scaler {
         if self.is_held(now) || self.order == Order::Release(None) {
             return None;
         }
-        // A report that was under way when the guest was last spoken to, or got or lost a vCPU,
-        // says nothing of now.
-        let changed = self.guest.told_at().max(self.holding.plugged_at());
-        let since = changed.map_or(Moment::default(), |at| at.after(REPORT_TIME));
-        let fresh = |sample: &&Sample| now.since(sample.at) < STALE_AFTER && sample.at >= since;
+        // A report that was under way when the guest was last spoken to says nothing of now.
+        let spoken = self.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
+        let fresh = |sample: &&Sample| now.since(sample.at) < STALE_AFTER && sample.at >= spoken;
         let report = self.sample.as_ref().filter(fresh)?;
         let reach = report.online.and(report.reach)?;
         let used = self.using().filter(|_| self.session.is_active())?.cpu;
         // The highest go first, and idle ones may be lower. What is left must be permitted: where
-        // vCPUs go late, this resize may have to put some in.
-        let permitted = self.permit.known()?.cpu;
-        let left = used.max(goal.cpu.min(permitted)).max(reach).round_up(can.cpu_step);
-        if left > permitted {
+        // vCPUs go late, this resize may have to put some in. So none goes while the plugin is away.
+        let left = used.max(goal.cpu).max(reach).round_up(can.cpu_step);
+        if left > self.permit.known()?.cpu {
             return None;
         }
         let removes = match can.shrink_cpu {

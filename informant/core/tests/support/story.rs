@@ -32,6 +32,7 @@ pub(crate) struct Story {
     stuck: BTreeSet<u32>,
     remembered: BTreeSet<u32>,
     stores_nothing: bool,
+    stuck_blocks: BTreeSet<u32>,
 }
 
 struct Agent {
@@ -81,6 +82,7 @@ impl Story {
             stuck: BTreeSet::new(),
             remembered: BTreeSet::new(),
             stores_nothing: false,
+            stuck_blocks: BTreeSet::new(),
         };
         story.run(secs(2));
         story.began = story.now;
@@ -117,6 +119,13 @@ impl Story {
 
     pub(crate) fn no_cpu_is_stuck(&mut self) {
         self.stuck.clear();
+    }
+
+    /// Memory was added, and will not come online.
+    pub(crate) fn stuck_block(&mut self, block: u32) {
+        self.seen.offline_blocks.insert(block);
+        self.stuck_blocks.insert(block);
+        self.hear(Event::Stirred);
     }
 
     pub(crate) fn stores_nothing(&mut self, nothing: bool) {
@@ -279,6 +288,14 @@ impl Story {
         self.hear(Event::Done(false));
     }
 
+    /// The machine is looked at, and something happens before that is told.
+    pub(crate) fn while_it_looks(&mut self, happens: impl FnOnce(&mut Self)) {
+        let seen = self.seen.clone();
+        self.hear(Event::Sent(Action::Look));
+        happens(self);
+        self.hear(Event::Seen(Some(seen)));
+    }
+
     // --- time ---
 
     pub(crate) fn silence(&mut self, time: Duration) {
@@ -412,6 +429,7 @@ impl Story {
     fn change(&mut self, change: &Change) -> bool {
         match change {
             Change::AddedIsMovable => true,
+            Change::OnlineMemory(block) if self.stuck_blocks.contains(block) => false,
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
             Change::OnlineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.remove(cpu),
