@@ -9,7 +9,8 @@ use thiserror::Error;
 /// What `--help` prints.
 pub const HELP: &str = "\
 Speaks for this guest to a Windlass agent: reports load, agrees or refuses to give memory
-up, asks for more before it runs out, and brings added vCPUs and memory online.
+up, asks for more before it runs out, and brings added memory and vCPUs online, these
+as its agent allows.
 
 Usage: windlass-informant [OPTIONS]
 

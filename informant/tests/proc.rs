@@ -54,6 +54,8 @@ fn hardware_that_is_added_without_a_notice_is_found() {
     let program = Program::start(guest.root(), &[]);
     let agent = Agent::start(1);
     agent.take_over(&program);
+    let answer = agent.resize(&program, "/upscale", "2", "512Mi");
+    assert_eq!(answer.status, 200);
     guest.cpu(1, false);
     guest.block(50, "offline");
     wait_for("online", || guest.cpu_online(1) && guest.block_state(50) == "online_movable");

@@ -113,8 +113,8 @@ impl Holding {
         match resize {
             Resize::Cpu(count) => {
                 self.plugging = self.plugging.max(Some(count));
-                // The guest brings a new vCPU online by itself. Where vCPUs go late, a resize that was
-                // to take some out may have to put some in.
+                // A guest that nobody has counted in brings a new vCPU online by itself. Where vCPUs
+                // go late, a resize that was to take some out may have to put some in.
                 self.allow(count);
             }
             Resize::Memory(total) => self.memory = self.memory.max(Some(total)),

@@ -2,9 +2,8 @@
 //!
 //! An answer is not an effect: a hypervisor may accept a resize and not carry it out, or the
 //! guest may take back what it gave. So a resize is judged by what is seen after it, answered or
-//! not,
-//! and one without effect is rested from, longer each time. Each aim has a rest of its own:
-//! a DIMM that does not come out keeps nobody from plugging one in.
+//! not, and one without effect is rested from, longer each time. Each aim has a rest of its own: a
+//! DIMM that does not come out keeps nobody from plugging one in.
 
 use crate::rest::{Jitter, Rest};
 use std::time::Duration;

@@ -164,6 +164,22 @@ fn a_vcpu_that_was_left_in_is_not_taken_out_without_a_new_word() {
 }
 
 #[test]
+fn a_guest_that_reports_no_vcpus_is_told_of_each_that_was_added() {
+    let mut vm = Vm::with_session(1);
+    let bounds = Bounds { min: cu(2), max: cu(4) };
+    vm.tell(Event::Told(VmInfo { bounds, ..info() }));
+    vm.answered(Action::AskPlugin(cu(2)), Event::Permitted(cu(2)));
+    assert_eq!(vm.tells(), None);
+    vm.answered(Action::Resize(Resize::Cpu(cu(2).cpu)), Event::Resized);
+    assert_eq!(vm.tells(), None, "it was not seen");
+    vm.answered(Action::Look, Event::Seen(seen(2)));
+    vm.answered(Action::Upscale(AgentId::default(), Sequence::ZERO, cu(1)), Event::Upscaled);
+    assert_eq!(vm.tells(), Some(cu(2)), "that was of before");
+    vm.answered(Action::Upscale(AgentId::default(), Sequence::ZERO, cu(2)), Event::Upscaled);
+    assert_eq!(vm.tells(), None);
+}
+
+#[test]
 fn an_answer_to_a_session_that_is_over_means_nothing() {
     let mut vm = Vm::with_session(2);
     let less = vm.downscale(cu(1));
@@ -321,6 +337,15 @@ impl Vm {
         actions.into_iter().find_map(|action| {
             let Action::Resize(Resize::Cpu(count)) = action else { return None };
             Some(count)
+        })
+    }
+
+    /// What it tells the guest to use now, if it does.
+    fn tells(&self) -> Option<Resources> {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.into_iter().find_map(|action| {
+            let Action::Upscale(_, _, size) = action else { return None };
+            Some(size)
         })
     }
 

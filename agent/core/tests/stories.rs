@@ -461,6 +461,7 @@ fn a_vm_that_is_let_go_moves_to_the_size_that_was_named() {
         5.0s     to the hypervisor: make it 2GiB yes
         5.0s     to the hypervisor: plug 2 yes
         5.0s     to the informant: you have 1 vCPU / 2GiB yes
+        5.0s     to the informant: you have 2 vCPU / 2GiB yes
         5.0s     to the informant: good-bye yes
         9.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
         13.0s  it has 2 vCPU / 2GiB, and waits: [AtGoal]

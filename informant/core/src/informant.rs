@@ -141,6 +141,9 @@ impl Informant {
     /// Nobody is registered under this id, or at another address.
     pub fn unregister(&mut self, desc: &AgentDesc) -> Result<Unregistered, Refusal> {
         let was_active = self.registry.unregister(desc.agent_id, &desc.serve_addr)?;
+        if self.registry.len() == 0 {
+            self.machine.left_alone();
+        }
         Ok(Unregistered { was_active })
     }
 

@@ -3,7 +3,8 @@
 //! Nothing is touched before the first agent registers. From then on what is added to the
 //! machine is brought online, memory to the movable zone, from which it can be taken again. An
 //! agreed `/downscale` to fewer vCPUs parks the highest of them, never vCPU 0; an `/upscale`
-//! un-parks. What is parked is remembered before it is done, if it can be stored, so that a restart
+//! un-parks. A vCPU that turns up once an agent has counted waits for its word: the books may have
+//! been lowered. What is parked is remembered before it is done, if it can be stored, so that a restart
 //! of the informant does not mistake a parked vCPU for an added one.
 //!
 //! Parking ends when it is reached: a vCPU that somebody else brings online afterwards stays
@@ -30,13 +31,15 @@ pub(crate) struct Machine {
     look_at: Option<Moment>,
     /// Whether the policy for added memory was set, or could not be.
     policy: bool,
-    /// vCPUs that we took offline, or did not bring online because less was agreed to.
+    /// vCPUs that we took offline, or did not bring online because no agent has allowed it.
     parked: BTreeSet<u32>,
     /// What was last stored of it.
     stored: BTreeSet<u32>,
     /// It could not be stored, and is not tried again before this.
     store_at: Option<Moment>,
     wish: Option<Wish>,
+    /// How many vCPUs the agent that counts knows of, or allowed; before the first: all.
+    limit: Option<usize>,
     busy: Option<Action>,
     /// Something happened since the look under way began: it is looked again.
     look_again: bool,
@@ -58,10 +61,15 @@ impl Machine {
     }
 
     /// An agent registers: from here on the machine is looked after. Each agent starts from what
-    /// is online then, so what was added for an earlier one is brought online first.
+    /// is online then, so what was added and may come is brought online first.
     pub(crate) fn wake(&mut self) {
         self.awake = true;
         self.must_look();
+    }
+
+    /// The last agent has taken its leave: what is added from here on is nobody's to count.
+    pub(crate) fn left_alone(&mut self) {
+        self.limit = None;
     }
 
     /// Something changed.
@@ -69,14 +77,19 @@ impl Machine {
         self.must_look();
     }
 
-    /// The guest may use no more than this. A request without CPU says nothing about it.
+    /// The guest may use no more than this. It takes away, and never allows more than before. A
+    /// request without CPU says nothing about it.
     pub(crate) fn allow_at_most(&mut self, cpu: MilliCpu) {
-        self.wish_for(count(cpu).map(Wish::AtMost));
+        let Some(count) = count(cpu) else { return };
+        self.limit = Some(self.limit.map_or(count, |limit| limit.min(count)));
+        self.wish_for(Wish::AtMost(count));
     }
 
     /// The guest may use this much.
     pub(crate) fn allow(&mut self, cpu: MilliCpu) {
-        self.wish_for(count(cpu).map(Wish::AtLeast));
+        let Some(count) = count(cpu) else { return };
+        self.limit = Some(count);
+        self.wish_for(Wish::AtLeast(count));
     }
 
     pub(crate) fn sent(&mut self, action: Action) {
@@ -100,30 +113,33 @@ impl Machine {
             Change::OnlineCpu(cpu) | Change::OfflineCpu(cpu) => seen.present.contains(cpu),
             Change::AddedIsMovable | Change::Remember(_) => false,
         });
-        self.hold_back(&seen);
         self.seen = Some(seen);
+        self.hold_back();
         self.fulfilled();
     }
 
-    /// What was agreed to holds for vCPUs, too, that were added and could not be brought online
+    /// What was allowed holds for vCPUs, too, that turn up later, or could not be brought online
     /// yet: what goes beyond it counts as parked.
-    fn hold_back(&mut self, seen: &MachineSeen) {
-        let Some(Wish::AtMost(count)) = self.wish else { return };
+    fn hold_back(&mut self) {
+        let (Some(limit), Some(seen)) = (self.limit, &self.seen) else { return };
         let added = self.added(seen).len();
-        let coming = count.max(1).saturating_sub(seen.online.len()).min(added);
+        let coming = limit.max(1).saturating_sub(seen.online.len()).min(added);
         // The lowest come: the highest are the first to be taken out.
         let idle = seen.present.difference(&seen.online).copied();
         self.parked = idle.skip(coming).collect();
     }
 
-    /// A new agent counts with the vCPUs that are online when it has registered: those that could
-    /// not be brought online by then wait for its word, whatever an earlier one allowed.
+    /// A new agent counts with the vCPUs that are online when it has registered: those that were
+    /// not by then wait for its word, whatever an earlier one allowed.
     pub(crate) fn hold_back_rest(&mut self) {
-        self.wish = self.wish.filter(|wish| matches!(wish, Wish::AtMost(_)));
-        if let Some(seen) = &self.seen {
-            let rest = self.added(seen);
-            self.parked.extend(rest);
-        }
+        let Some(online) = self.seen.as_ref().map(|seen| seen.online.len()) else { return };
+        let agreed = match self.wish {
+            Some(Wish::AtMost(count)) => Some(count),
+            Some(Wish::AtLeast(_)) | None => None,
+        };
+        self.wish = agreed.map(Wish::AtMost);
+        self.limit = Some(agreed.map_or(online, |count| count.min(online)));
+        self.hold_back();
     }
 
     /// vCPUs that are to come online by themselves, lowest first.
@@ -246,11 +262,9 @@ impl Machine {
     }
 
     /// A wish is measured against the machine as it is then, so there is a look first.
-    fn wish_for(&mut self, wish: Option<Wish>) {
-        if wish.is_some() {
-            self.wish = wish;
-            self.must_look();
-        }
+    fn wish_for(&mut self, wish: Wish) {
+        self.wish = Some(wish);
+        self.must_look();
     }
 
     /// What was seen before this is old: a look that is under way says nothing of it.

@@ -115,7 +115,7 @@ impl Registry {
         if self.members[at].announced != announced {
             return Err(Refusal::OtherAddress(Shortened::new(announced)));
         }
-        let was_active = self.members[at].may_run();
+        let was_active = self.current() == Some(id);
         self.let_go(at, Cause::Unregistered);
         Ok(was_active)
     }
@@ -136,8 +136,8 @@ impl Registry {
         sequence: Sequence,
         alike: impl Fn(&Given) -> bool,
     ) -> Result<Verified, Refusal> {
-        let active = self.members.iter_mut().find(|member| member.id == id && member.may_run());
-        let member = active.ok_or(Refusal::NotActive(id))?;
+        let member = self.member_that_counts().filter(|member| member.id == id);
+        let member = member.ok_or(Refusal::NotActive(id))?;
         member.heard_from();
         let mark = member.request.as_ref().map_or(Sequence::ZERO, |last| last.sequence);
         if sequence > mark {
@@ -157,9 +157,11 @@ impl Registry {
         }
     }
 
-    /// The agent that counts.
+    /// The agent that counts: the newest, once it was told. One that it is to replace counts no
+    /// more, though that one may not know yet.
     pub(crate) fn current(&self) -> Option<AgentId> {
-        self.members.iter().find(|member| member.may_run()).map(|member| member.id)
+        let newest = self.members.iter().rfind(|member| member.joined());
+        newest.filter(|member| member.may_run()).map(|member| member.id)
     }
 
     /// How many agents are registered.
@@ -231,6 +233,10 @@ impl Registry {
 
     fn member(&self, id: AgentId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
+    }
+
+    fn member_that_counts(&mut self) -> Option<&mut Member> {
+        self.current().and_then(|id| self.member_mut(id))
     }
 
     fn member_mut(&mut self, id: AgentId) -> Option<&mut Member> {

@@ -68,6 +68,20 @@ fn who_takes_leave_ends_no_other_session_at_its_address() {
 }
 
 #[test]
+fn an_agent_that_a_newer_one_replaces_counts_no_more_while_it_is_told() {
+    let mut story = Story::with_agent(1);
+    story.while_called(Ask::Suspend, |story| story.downscale(1, 1, mib(256)));
+    story.register(2);
+    story.check(expect![[r#"
+        0.00s < agent 2 registers
+        0.00s < #3 of 1: live with 1 vCPU / 256MiB?
+        0.00s   400: Agent ID 00000000-0000-0000-0000-000000000001 is not the active Agent
+        0.00s > Suspend to agent 1: #4
+        0.00s > agent 2 is registered, v2.0, metrics at 10301
+    "#]]);
+}
+
+#[test]
 fn an_agent_that_does_not_answer_does_not_hold_up_its_successor() {
     let mut story = Story::with_agent(1);
     story.dead(1);

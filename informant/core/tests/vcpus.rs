@@ -55,19 +55,21 @@ fn what_was_agreed_to_holds_for_vcpus_that_come_online_late() {
     let mut story = Story::with_agent(1);
     (1..4).for_each(|cpu| story.stuck_cpu(cpu));
     story.machine(4, &[1, 2, 3], &[]);
+    story.upscale(1, 4, story.size());
     story.run(secs(1));
     story.downscale(1, 2, story.size());
     story.no_cpu_is_stuck();
     story.run(secs(3));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
+        0.00s < #3 of 1: use 4 vCPU / 512MiB
         0.00s > OnlineCpu(1), which fails
         0.00s > OnlineCpu(2), which fails
         0.00s > OnlineCpu(3), which fails
         1.00s > OnlineCpu(1), which fails
         1.00s > OnlineCpu(2), which fails
         1.00s > OnlineCpu(3), which fails
-        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        1.00s < #4 of 1: live with 2 vCPU / 512MiB?
         1.00s   yes: 512MiB is no less than the VM has
         1.00s > Remember({2, 3})
         2.00s > OnlineCpu(1)
@@ -186,6 +188,7 @@ fn what_cannot_be_remembered_is_parked_all_the_same_and_remembered_later() {
 fn what_is_agreed_to_during_a_look_is_measured_by_the_next() {
     let mut story = Story::with_agent(1);
     story.machine(1, &[], &[]);
+    story.upscale(1, 3, story.size());
     story.run(secs(1));
     let size = story.size();
     // Two vCPUs come right after the machine was read, and before that is told.
@@ -196,7 +199,8 @@ fn what_is_agreed_to_during_a_look_is_measured_by_the_next() {
     story.run(secs(6));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
-        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        0.00s < #3 of 1: use 3 vCPU / 512MiB
+        1.00s < #4 of 1: live with 2 vCPU / 512MiB?
         1.00s   yes: 512MiB is no less than the VM has
         1.00s > Remember({2})
         1.00s > OnlineCpu(1)
@@ -219,6 +223,7 @@ fn what_is_agreed_to_holds_though_a_change_was_under_way() {
     let mut story = Story::with_agent(1);
     (1..4).for_each(|cpu| story.stuck_cpu(cpu));
     story.machine(4, &[1, 2, 3], &[]);
+    story.upscale(1, 4, story.size());
     story.run(secs(1));
     let size = story.size();
     story.meanwhile(Change::OnlineCpu(1), |story| story.downscale(1, 3, size));
@@ -226,13 +231,14 @@ fn what_is_agreed_to_holds_though_a_change_was_under_way() {
     story.run(secs(3));
     assert_eq!(story.online(), 3);
     story.check(expect![[r#"
+        0.00s < #3 of 1: use 4 vCPU / 512MiB
         0.00s > OnlineCpu(1), which fails
         0.00s > OnlineCpu(2), which fails
         0.00s > OnlineCpu(3), which fails
         1.00s > OnlineCpu(1), which fails
         1.00s > OnlineCpu(2), which fails
         1.00s > OnlineCpu(3), which fails
-        1.00s < #3 of 1: live with 3 vCPU / 512MiB?
+        1.00s < #4 of 1: live with 3 vCPU / 512MiB?
         1.00s   yes: 512MiB is no less than the VM has
         1.00s > Remember({3})
         2.00s > OnlineCpu(1)
@@ -245,6 +251,7 @@ fn what_is_held_back_is_remembered_while_others_will_not_come_online() {
     let mut story = Story::with_agent(1);
     (1..4).for_each(|cpu| story.stuck_cpu(cpu));
     story.machine(4, &[1, 2, 3], &[]);
+    story.upscale(1, 4, story.size());
     story.run(secs(1));
     story.downscale(1, 2, story.size());
     story.run(secs(1));
@@ -254,13 +261,14 @@ fn what_is_held_back_is_remembered_while_others_will_not_come_online() {
     story.run(secs(2));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
+        0.00s < #3 of 1: use 4 vCPU / 512MiB
         0.00s > OnlineCpu(1), which fails
         0.00s > OnlineCpu(2), which fails
         0.00s > OnlineCpu(3), which fails
         1.00s > OnlineCpu(1), which fails
         1.00s > OnlineCpu(2), which fails
         1.00s > OnlineCpu(3), which fails
-        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        1.00s < #4 of 1: live with 2 vCPU / 512MiB?
         1.00s   yes: 512MiB is no less than the VM has
         1.00s > Remember({2, 3})
         2.00s > OnlineCpu(1), which fails
@@ -278,6 +286,7 @@ fn vcpus_that_would_not_come_online_wait_for_the_next_agents_word() {
     let mut story = Story::with_agent(1);
     (1..3).for_each(|cpu| story.stuck_cpu(cpu));
     story.machine(3, &[1, 2], &[]);
+    story.upscale(1, 3, story.size());
     story.run(secs(1));
     story.register(2);
     story.run(secs(1));
@@ -288,18 +297,88 @@ fn vcpus_that_would_not_come_online_wait_for_the_next_agents_word() {
     story.run(secs(1));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
+        0.00s < #3 of 1: use 3 vCPU / 512MiB
         0.00s > OnlineCpu(1), which fails
         0.00s > OnlineCpu(2), which fails
         1.00s > OnlineCpu(1), which fails
         1.00s > OnlineCpu(2), which fails
         1.00s < agent 2 registers
-        1.00s > Suspend to agent 1: #3
+        1.00s > Suspend to agent 1: #4
         1.00s > Remember({1, 2})
         1.00s > agent 2 is registered, v2.0, metrics at 10301
         1.10s > Resume to agent 2: #2
         5.00s < #3 of 2: use 2 vCPU / 512MiB
         5.00s > OnlineCpu(1)
         5.00s > Remember({2})
+    "#]]);
+}
+
+#[test]
+fn vcpus_that_turn_up_once_an_agent_has_counted_wait_for_its_word() {
+    let mut story = Story::with_agent(1);
+    // Plugged for an earlier agent, and noticed by the kernel only now.
+    story.machine(3, &[1, 2], &[]);
+    story.run(secs(6));
+    assert_eq!(story.online(), 1);
+    story.upscale(1, 2, story.size());
+    story.run(secs(1));
+    assert_eq!(story.online(), 2);
+    story.downscale(1, 1, story.size());
+    story.run(secs(1));
+    // Agreed to, done, and then one more turns up.
+    story.machine_gets(3);
+    story.run(secs(6));
+    assert_eq!(story.online(), 1);
+    story.check(expect![[r#"
+        0.00s > Remember({1, 2})
+        6.00s < #3 of 1: use 2 vCPU / 512MiB
+        6.00s > OnlineCpu(1)
+        6.00s > Remember({2})
+        7.00s < #4 of 1: live with 1 vCPU / 512MiB?
+        7.00s   yes: 512MiB is no less than the VM has
+        7.00s > Remember({1, 2})
+        7.00s > OfflineCpu(1)
+        12.00s > Remember({1, 2, 3})
+    "#]]);
+}
+
+#[test]
+fn an_agreement_allows_no_more_than_before() {
+    let mut story = Story::with_agent(1);
+    story.machine(1, &[], &[]);
+    story.run(secs(1));
+    story.downscale(1, 2, story.size());
+    story.run(secs(1));
+    story.machine_gets(1);
+    story.run(secs(6));
+    assert_eq!(story.online(), 1);
+    // Nobody is left who counts: what is added now is used.
+    story.unregister(1);
+    story.machine_gets(2);
+    story.run(secs(6));
+    story.check(expect![[r#"
+        1.00s < #3 of 1: live with 2 vCPU / 512MiB?
+        1.00s   yes: 512MiB is no less than the VM has
+        6.00s > Remember({1})
+        8.00s < agent 1 unregisters
+        8.00s   Ok(Unregistered { was_active: true })
+        11.00s > OnlineCpu(2)
+    "#]]);
+}
+
+#[test]
+fn what_was_allowed_may_turn_up_later() {
+    let mut story = Story::with_agent(1);
+    story.machine(1, &[], &[]);
+    story.upscale(1, 2, story.size());
+    story.run(secs(1));
+    story.machine_gets(1);
+    story.machine_gets(2);
+    story.run(secs(6));
+    story.check(expect![[r#"
+        0.00s < #3 of 1: use 2 vCPU / 512MiB
+        5.00s > Remember({2})
+        5.00s > OnlineCpu(1)
     "#]]);
 }
 

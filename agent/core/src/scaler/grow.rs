@@ -54,7 +54,8 @@ impl Scaler {
         let seen = self.holding.seen().filter(|_| self.session.is_active())?;
         let told = self.guest.told()?;
         let size = self.to_be_told(goal, can, seen, told)?;
-        let follows = self.holding.online().is_none_or(|online| online >= size.cpu);
+        let online = self.holding.online();
+        let follows = online.map_or(!self.guest.awaits_word(), |online| online >= size.cpu);
         if size.mem > told.mem || size.cpu > told.cpu && !follows {
             return Some((Moment::default(), size));
         }

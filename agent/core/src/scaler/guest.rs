@@ -23,6 +23,8 @@ pub(crate) struct Guest {
     /// What the guest was last told it has, or last agreed to.
     told: Option<Resources>,
     told_at: Option<Moment>,
+    /// vCPUs that were asked of the hypervisor, and that the guest was not told of.
+    untold: Option<MilliCpu>,
     asking: Option<Asking>,
     consent: Option<Consent>,
     /// vCPUs that it agreed to be content with, in this session and until it is given more.
@@ -33,7 +35,7 @@ pub(crate) struct Guest {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Asking {
-    at: Option<Moment>,
+    at: Moment,
     /// vCPUs plugged while the question was under way: the guest may use them.
     cpu_floor: MilliCpu,
     /// The guest called for more meanwhile: whichever came first, it is not content.
@@ -66,6 +68,11 @@ impl Guest {
 
     pub(super) fn told_at(&self) -> Option<Moment> {
         self.told_at
+    }
+
+    /// Whether vCPUs were added for which the guest waits for a word.
+    pub(super) fn awaits_word(&self) -> bool {
+        self.untold.is_some()
     }
 
     /// What the guest agrees to now.
@@ -120,7 +127,7 @@ impl Guest {
 
     /// `plugging` vCPUs may come in while the question is under way.
     pub(super) fn downscale_sent(&mut self, now: Moment, plugging: MilliCpu) {
-        self.asking = Some(Asking { at: Some(now), cpu_floor: plugging, taken_back: false });
+        self.asking = Some(Asking { at: now, cpu_floor: plugging, taken_back: false });
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
@@ -132,7 +139,7 @@ impl Guest {
         jitter: &mut Jitter,
     ) -> MilliCpu {
         let asking = self.asking.take();
-        let asked_at = asking.and_then(|asking| asking.at).unwrap_or(now);
+        let asked_at = asking.map_or(now, |asking| asking.at);
         let stands = asking.is_none_or(|asking| !asking.taken_back);
         let consent = Consent { size: target, until: asked_at.after(CONSENT_LASTS) };
         self.consent = stands.then_some(consent);
@@ -179,6 +186,7 @@ impl Guest {
     pub(super) fn resize_sent(&mut self, resize: Resize) {
         match resize {
             Resize::Cpu(count) => {
+                self.untold = Some(count);
                 if let Some(asking) = &mut self.asking {
                     asking.cpu_floor = asking.cpu_floor.max(count);
                 }
@@ -197,6 +205,7 @@ impl Guest {
     pub(super) fn upscaled(&mut self, now: Moment, size: Resources) {
         self.told = Some(size);
         self.told_at = Some(now);
+        self.untold = self.untold.filter(|count| *count > size.cpu);
     }
 
     pub(super) fn called_for_more(

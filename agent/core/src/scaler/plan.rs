@@ -103,7 +103,11 @@ impl Scaler {
     fn for_informant(&self, now: Moment) -> Option<(Moment, Action)> {
         let due_now = Moment::default();
         let leaves = match self.order {
-            Order::Release(_) => self.is_where_released() && !self.holding.is_moving(),
+            Order::Release(_) => {
+                // Who gets a vCPU last learns of it: nobody else tells it to use it.
+                let told = !matches!(self.sizing(now), Some((at, Sizing::Up(_))) if at <= now);
+                self.is_where_released() && !self.holding.is_moving() && told
+            }
             Order::Follow | Order::Freeze => false,
         };
         if leaves || self.info.mode == Mode::Observe {

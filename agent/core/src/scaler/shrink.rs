@@ -28,7 +28,7 @@ impl Scaler {
         let has = self.using().filter(|_| self.session.is_active())?;
         let unit = Resources::from(self.settings.unit);
         let mut next = has;
-        // A vCPU on its way in would come online whatever the guest has agreed to.
+        // With a vCPU on its way in it is not known yet how many the guest is to be content with.
         let parks = self.can_shrink_cpu(can) && !self.holding.is_plugging_open();
         if goal.cpu < has.cpu && parks && self.guest.cpu_refused(now).is_none() {
             let step = unit.cpu.max(can.cpu_step);

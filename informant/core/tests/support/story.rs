@@ -33,7 +33,11 @@ pub(crate) struct Story {
     remembered: BTreeSet<u32>,
     stores_nothing: bool,
     stuck_blocks: BTreeSet<u32>,
+    meanwhile: Option<(Ask, Happens)>,
 }
+
+/// Something that happens in a story.
+type Happens = fn(&mut Story);
 
 struct Agent {
     alive: bool,
@@ -83,6 +87,7 @@ impl Story {
             remembered: BTreeSet::new(),
             stores_nothing: false,
             stuck_blocks: BTreeSet::new(),
+            meanwhile: None,
         };
         story.run(secs(2));
         story.began = story.now;
@@ -201,6 +206,11 @@ impl Story {
     pub(crate) fn answers_with(&mut self, agent: u128, failure: Failure) {
         let Failure::Refused(status) = failure else { return self.dead(agent) };
         self.agent(agent).refuses = Some(status);
+    }
+
+    /// Something happens while the next such call is under way.
+    pub(crate) fn while_called(&mut self, ask: Ask, happens: Happens) {
+        self.meanwhile = Some((ask, happens));
     }
 
     /// The agent acts on the next such call, and its answer is lost.
@@ -374,6 +384,9 @@ impl Story {
                 self.hear(Event::Done(done));
             }
             Action::Call { agent, ask, .. } => {
+                if let Some((_, happens)) = self.meanwhile.take_if(|(waits, _)| *waits == ask) {
+                    happens(self);
+                }
                 let event = self.called(agent, ask);
                 let answer = match &event {
                     Event::Answered { by, sequence, .. } if *by == agent => format!("#{sequence}"),
