@@ -35,8 +35,8 @@ bugs: ## break each law on purpose, in a copy of the tree, and show that its tes
 	dev/bugs $(BUGS)
 
 sim: ## play schedules of faults in virtual time, from seeds; SIM="--help" says how
-	cargo build --locked --release -p windlass-sim
-	dev/in-target release/windlass-sim $(SIM)
+	cargo build --locked --profile sim -p windlass-sim
+	dev/in-target sim/windlass-sim $(SIM)
 
 setup: ## install or name what tests and demo need: QEMU, a guest kernel
 	dev/setup

@@ -169,10 +169,12 @@ impl Guest {
         MilliCpu::from_cores(self.online.len() as u64)
     }
 
-    /// Whether vCPUs could be taken out: idle ones above those that are in use.
-    pub(crate) fn has_idle_vcpus(&self) -> bool {
+    /// Whether vCPUs could be taken out: idle ones above those that are in use. Where the books
+    /// have less than reaches up to those, nobody may ask for so many.
+    pub(crate) fn has_idle_vcpus(&self, booked: Resources) -> bool {
         let used = self.online.last().map_or(0, |highest| highest + 1);
-        self.spec.removal && self.plugged > used.max(self.spec.vcpus)
+        let permitted = u64::from(used) <= booked.cpu.cores_up();
+        self.spec.removal && permitted && self.plugged > used.max(self.spec.vcpus)
     }
 
     /// vCPUs that the guest uses and would lose.

@@ -26,7 +26,7 @@ pub(crate) struct InformantRun {
     /// The number of each agent's last request: what is not above it has no effect.
     marks: BTreeMap<AgentId, Sequence>,
     /// Who registered last.
-    newest: Option<AgentId>,
+    pub(crate) newest: Option<AgentId>,
     /// The call under way to each agent. An answer to any other is not reported.
     calls: BTreeMap<AgentId, (u64, Place)>,
     last_call: u64,

@@ -74,14 +74,9 @@ impl Place {
 // === impl Alarm ===
 
 impl Alarm {
-    /// When it rings.
-    pub(crate) fn at(&self) -> Option<Moment> {
-        self.0.map(Place::at)
-    }
-
-    /// It rings there from here on. Returns what was set before.
-    pub(crate) fn set(&mut self, place: Option<Place>) -> Option<Place> {
-        std::mem::replace(&mut self.0, place)
+    /// It has rung.
+    pub(crate) fn rang(&mut self) {
+        self.0 = None;
     }
 }
 
@@ -93,6 +88,17 @@ impl Queue {
         let place = Place(at, self.arranged);
         self.entries.insert((at, self.arranged), (who, Box::new(happening)));
         place
+    }
+
+    /// Has an alarm ring then, unless it rings earlier.
+    pub(crate) fn wake(&mut self, alarm: &mut Alarm, at: Moment, who: Id, happening: Happening) {
+        if alarm.0.is_some_and(|set| set.at() <= at) {
+            return;
+        }
+        let place = self.arrange(at, who, happening);
+        if let Some(before) = alarm.0.replace(place) {
+            self.cancel(before);
+        }
     }
 
     /// It does not happen any more.

@@ -36,6 +36,8 @@ pub(crate) struct Vm {
     pub(crate) booted_at: Moment,
     /// The guest restarted, and its agent has not heard of it.
     pub(crate) restarted_unheard: bool,
+    /// What its guest had agreed to before that, which its agent still goes by.
+    pub(crate) outdated: Vec<Consent>,
     /// When its agent last did: what it had said before may still be on its way.
     pub(crate) restart_heard_at: Moment,
     /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
@@ -52,6 +54,9 @@ pub(crate) struct Vm {
     pub(crate) moves_in: Option<u64>,
     /// Un-parked by itself, or lied about: what it loses then is the guest's matter.
     pub(crate) unruly: bool,
+    /// It agreed to what it did not heed: until the next word that it does heed, vCPUs that it
+    /// brings online are its own doing.
+    pub(crate) lied: bool,
     pub(crate) monitor: Monitor,
     /// How unkind the network is to it, where that differs from the rest.
     pub(crate) link: Option<Faults>,
@@ -104,6 +109,7 @@ impl Vm {
             stored: BTreeSet::new(),
             booted_at: Moment::default(),
             restarted_unheard: false,
+            outdated: Vec::new(),
             restart_heard_at: Moment::default(),
             allowed: None,
             consents: Vec::new(),
@@ -111,6 +117,7 @@ impl Vm {
             resized: Vec::new(),
             moves_in: None,
             unruly: false,
+            lied: false,
             monitor: Monitor::default(),
             link: None,
             decisions: Vec::new(),
@@ -166,6 +173,7 @@ impl Vm {
     /// The guest agrees to nothing any more.
     pub(crate) fn end_consents(&mut self) {
         self.consents.clear();
+        self.outdated.clear();
         if let Some(run) = &mut self.informant {
             run.consents.clear();
         }
@@ -174,19 +182,10 @@ impl Vm {
     /// What is said to the monitor, and whether the guest has agreed to it.
     pub(crate) fn order_of(&self, now: Moment, action: Action) -> message::Order {
         let session = self.agent.as_ref().and_then(|agent| agent.session);
-        let total = match action {
-            Action::Resize(Resize::Memory(total)) => Some(total),
-            Action::Resize(Resize::Cpu(_))
-            | Action::Look
-            | Action::Measure
-            | Action::AskPlugin(_)
-            | Action::Register(_)
-            | Action::CheckHealth(_)
-            | Action::Downscale(..)
-            | Action::Upscale(..)
-            | Action::Unregister(_) => None,
-        };
-        let agreed = total.is_some_and(|total| laws::agreed(now, session, self.consents(), total));
+        let outdated: &[Consent] = if self.restarted_unheard { &self.outdated } else { &[] };
+        let mut known = [self.consents(), outdated].into_iter();
+        let agreed = matches!(action, Action::Resize(Resize::Memory(total))
+            if known.any(|consents| laws::agreed(now, session, consents, total)));
         message::Order { action, sent: now, agreed, unheard: self.restarted_unheard }
     }
 

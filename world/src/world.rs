@@ -262,12 +262,12 @@ impl World {
     pub fn is_at_goal(&self, vm: &VmName) -> bool {
         let (Some(status), Some(there)) = (self.status(vm), self.vms.of(vm)) else { return false };
         let uses = self.uses(vm);
-        let booked = self.nodes[there.node].booked(vm);
+        let Some(booked) = self.nodes[there.node].booked(vm) else { return false };
         status.goal == Some(uses)
             && status.session == SessionState::Active
             && status.waiting == [Waiting::AtGoal]
-            && booked == Some(self.has(vm))
-            && !there.guest.has_idle_vcpus()
+            && booked == self.has(vm)
+            && !there.guest.has_idle_vcpus(booked)
             && self.called_for(there, uses) == uses
     }
 
@@ -278,14 +278,17 @@ impl World {
         here.all(|(_, vm)| {
             let name = &vm.info.name;
             let free = self.nodes[vm.node].free();
-            let Some(goal) = self.status(name).and_then(|status| status.goal) else { return false };
+            let Some(status) = self.status(name) else { return false };
+            let Some(goal) = status.goal.filter(|_| status.session == SessionState::Active) else {
+                return false;
+            };
             let uses = self.uses(name);
             let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
-            let booked = self.nodes[vm.node].booked(name) == Some(self.has(name));
+            let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
             // Who wants more vCPUs keeps those that are idle.
-            let idle = vm.guest.has_idle_vcpus() && uses.cpu == goal.cpu;
-            cpu && mem && booked && !idle
+            let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;
+            cpu && mem && booked == self.has(name) && !idle
         })
     }
 
@@ -323,7 +326,7 @@ impl World {
             let beyond = vm.allowed.is_some_and(|allowed| vm.guest.online() > allowed);
             let restarted =
                 vm.restarted_unheard || self.now.since(vm.restart_heard_at) < ON_ITS_WAY;
-            vm.unruly &= beyond || restarted || vm.lie == Some(Lie::AgreesToAll);
+            vm.unruly &= beyond || restarted || vm.lied;
         } else if !vm.unruly && self.violations.is_empty() {
             let what = format!("has {has}, booked {booked}");
             self.broken(Law::PermitBeforeGrowth, Some(who), Some(what));

@@ -11,6 +11,10 @@ const FIRST: Duration = Duration::from_secs(30);
 /// A kind world gets its goal within this: four compute units down, each a consent, an unplug and
 /// the longest cool-down, after the longest rest of a line.
 const KIND: Duration = Duration::from_secs(240);
+/// Then the last word about a size may be on its way.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Where there is too little, less than a unit that somebody gave back may still be shared out.
+const SHARE_OUT: Duration = Duration::from_secs(10);
 /// Then nothing changes for so long.
 const QUIET: Duration = Duration::from_secs(20);
 /// Events for each VM in that time: an informant's samples, and messages at their periods.
@@ -101,28 +105,22 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.step(Step::Use(name.clone(), Bytes::ZERO));
     }
     world.run(FIRST);
-    let settled = if scarce { World::is_shared_out } else { at_goal };
-    if !world.run_until(KIND, settled) {
+    if !world.run_until(KIND, settled(scarce)) {
         return short(world, &names, outcome);
     }
     if !world.books_have_who_is_there() {
         outcome.fails("books", "the books have VMs that are not there, or lack some".to_owned());
     }
-    rest(schedule, world, outcome, settled);
+    rest(schedule, world, outcome, scarce);
     if schedule.seed % 4 == 3 && !scarce && outcome.passed() {
         rebuild(schedule, world, outcome);
     }
 }
 
 /// Nothing changes that need not.
-fn rest(
-    schedule: &Schedule,
-    world: &mut World,
-    outcome: &mut Outcome,
-    settled: fn(&World) -> bool,
-) {
-    // The last word about a size may be on its way.
-    world.run(Duration::from_secs(2));
+fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: bool) {
+    let settled = settled(scarce);
+    world.run(if scarce { SHARE_OUT } else { SETTLE });
     let (events, moves) = (world.events(), world.moves());
     for _ in 0..QUIET.as_secs() {
         world.run(Duration::from_secs(1));
@@ -166,6 +164,11 @@ fn short(world: &World, names: &[VmName], outcome: &mut Outcome) {
         let what = format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
         outcome.fails("KindWorldGetsItsGoal", what);
     }
+}
+
+/// What it is to come to: where there is too little, a fair share of it.
+fn settled(scarce: bool) -> fn(&World) -> bool {
+    if scarce { World::is_shared_out } else { at_goal }
 }
 
 fn at_goal(world: &World) -> bool {

@@ -1,7 +1,7 @@
 //! Agents: what they send, what reaches them, and what their informant asks of them.
 
 use super::{MOST_PLANS, World};
-use crate::agent::{Held, deadline};
+use crate::agent::{Agent, Held, deadline};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
@@ -38,13 +38,9 @@ impl World {
             let Some(vm) = self.vms.get_mut(who) else { return };
             let Some(agent) = &mut vm.agent else { return };
             if plan.actions.is_empty() {
-                let wake_at = plan.wake_at.map(|at| vm.agent_process.when(at));
-                let before = agent.alarm.at();
-                if let Some(at) = wake_at.filter(|at| before.is_none_or(|set| *at < set)) {
-                    let place = self.queue.arrange(at, who, Happening::AgentWakes { epoch });
-                    if let Some(before) = agent.alarm.set(Some(place)) {
-                        self.queue.cancel(before);
-                    }
+                if let Some(at) = plan.wake_at {
+                    let (at, wakes) = (vm.agent_process.when(at), Happening::AgentWakes { epoch });
+                    self.queue.wake(&mut agent.alarm, at, who, wakes);
                 }
                 return self.answer_held(who);
             }
@@ -145,8 +141,10 @@ impl World {
         if peer == Peer::Hypervisor && !self.is_connected(who, epoch) {
             return;
         }
-        // A permit's wire (v2.0) has no number to know an old request by: it ends with its agent.
-        if peer == Peer::Plugin && self.agent(who, epoch).is_none() {
+        // A permit's wire (v2.0) has no number to know an old request by: on one host, where it is
+        // made in memory, it ends when its agent gives it up, or ends itself.
+        let waits = |agent: &mut Agent| agent.waits_for(peer) == Some(call);
+        if peer == Peer::Plugin && !self.agent(who, epoch).is_some_and(waits) {
             return;
         }
         let reply = match request {

@@ -51,19 +51,18 @@ impl World {
 
     /// A request leaves.
     pub(super) fn ask(&mut self, who: Id, happening: Happening) {
-        let lose = self.faults_of(who).lose_request;
-        self.transmit(who, happening, lose);
+        let faults = self.faults_of(who);
+        self.transmit(who, happening, faults, faults.lose_request);
     }
 
     /// An answer leaves.
     pub(super) fn respond(&mut self, who: Id, happening: Happening) {
-        let lose = self.faults_of(who).lose_answer;
-        self.transmit(who, happening, lose);
+        let faults = self.faults_of(who);
+        self.transmit(who, happening, faults, faults.lose_answer);
     }
 
     /// A message may be lost, and arrive twice.
-    fn transmit(&mut self, who: Id, happening: Happening, lose: u64) {
-        let faults = self.faults_of(who);
+    fn transmit(&mut self, who: Id, happening: Happening, faults: Faults, lose: u64) {
         if self.chance.happens(lose) {
             return;
         }
@@ -102,7 +101,7 @@ impl World {
             }
             Happening::AgentWakes { epoch } => {
                 if let Some(agent) = self.agent(who, epoch) {
-                    agent.alarm.set(None);
+                    agent.alarm.rang();
                     self.pump_agent(who);
                 }
             }
@@ -115,7 +114,7 @@ impl World {
             }
             Happening::InformantWakes { epoch } => {
                 if let Some(run) = self.informant(who, epoch) {
-                    run.alarm.set(None);
+                    run.alarm.rang();
                     self.pump_informant(who);
                 }
             }

@@ -137,7 +137,7 @@ impl World {
             return Reply::Event(Event::Resized);
         }
         let done = vm.guest.resize(resize);
-        // What is plugged comes online by itself; what was parked before stays so.
+        // What is plugged may come online by itself; what was parked before stays so.
         if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed)
             && count > plugged
         {

@@ -70,6 +70,7 @@ impl World {
         {
             lies = run.agree_to(now, &request, answer);
             vm.unruly |= lies;
+            vm.lied |= lies;
         }
         self.met.informant_is_asked(state, asked(&request, is_new, &answer));
         let heeded = is_new && answer.is_ok();
@@ -152,6 +153,7 @@ impl World {
         match (request, answer) {
             (Request::Upscale(message), _) => {
                 let size = message.resources;
+                vm.lied = false;
                 let before = vm.allowed;
                 vm.allowed = before.map(|allowed| allowed.max(size.cpu));
                 let grew = before.is_some_and(|before| size.cpu > before);
@@ -167,6 +169,7 @@ impl World {
                 let size = message.resources;
                 // It takes away, and never allows more than before.
                 vm.allow_no_more(size.cpu);
+                vm.lied = false;
                 if size.mem < seen.memory.present() {
                     vm.used_then = vm.guest.in_use();
                 }
@@ -185,11 +188,13 @@ impl World {
         for _ in 0..MOST_PLANS {
             let Some(vm) = self.vms.get_mut(who) else { return };
             let Some(run) = &mut vm.informant else { return };
+            let before = run.newest;
             let registered = run.registered();
             let followed = run.followed(now, vm.informant_process.clock(now));
-            if !registered.is_empty() {
+            if run.newest != before {
                 // What could not be brought online by now waits for the new agent's word.
                 vm.allow_no_more(vm.guest.online());
+                vm.lied = false;
             }
             for (to, reply) in registered.into_iter().chain(followed) {
                 self.reply(who, to, reply);
@@ -200,13 +205,10 @@ impl World {
             let epoch = run.epoch;
             if plan.actions.is_empty() {
                 let soon = now.after(Duration::from_millis(1));
-                let wake_at = plan.wake_at.map(|at| vm.informant_process.when(at).max(soon));
-                let before = run.alarm.at();
-                if let Some(at) = wake_at.filter(|at| before.is_none_or(|set| *at < set)) {
-                    let place = self.queue.arrange(at, who, Happening::InformantWakes { epoch });
-                    if let Some(before) = run.alarm.set(Some(place)) {
-                        self.queue.cancel(before);
-                    }
+                if let Some(at) = plan.wake_at {
+                    let at = vm.informant_process.when(at).max(soon);
+                    let wakes = Happening::InformantWakes { epoch };
+                    self.queue.wake(&mut run.alarm, at, who, wakes);
                 }
                 return;
             }

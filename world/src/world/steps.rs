@@ -277,6 +277,11 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         vm.guest.reboot(now);
+        if !vm.restarted_unheard {
+            vm.outdated.clear();
+        }
+        let known = vm.consents().to_vec();
+        vm.outdated.extend(known);
         vm.informant = None;
         (vm.restarted_unheard, vm.booted_at) = (true, now);
         vm.ended_with_boot = vm.epochs;
