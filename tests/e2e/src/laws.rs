@@ -2,7 +2,9 @@
 //!
 //! Each sample has the books before and after, and between them what QEMU and the guests'
 //! kernels say. A VM may never have more than the larger of the two books says for it; all
-//! together never more than the room; the books not more than the room either, once each VM
+//! together never more than the room, where a VM counts with the less of what it had in this
+//! sample and in the one before: a busy guest may take seconds to answer, and what another gave
+//! back meanwhile may be its by then; the books not more than the room either, once each VM
 //! in them was seen (before that they count the most that it may have); and no guest ever
 //! runs out of memory because some was taken (the tests hold no more than a guest has). Books
 //! bind only where the same host answered before and after: what one promised in its last
@@ -11,7 +13,7 @@
 use crate::host::Eye;
 use crate::view::resources;
 use crate::{Setting, View};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -32,10 +34,15 @@ pub struct Sample {
     /// What the host said before and after; `None` if it was not the same one.
     pub books: Option<(HostStatus, HostStatus)>,
     /// Each guest, by name, as QEMU and itself see it.
-    pub guests: Vec<(String, Option<Outside>, Option<Inside>)>,
+    pub guests: Vec<Look>,
+    /// What each guest had in the last sample before that it answered.
+    pub earlier: BTreeMap<String, Resources>,
     /// VMs that were in the books before.
     pub known: BTreeSet<String>,
 }
+
+/// A guest by name, and what QEMU and itself said of it.
+type Look = (String, Option<Outside>, Option<Inside>);
 
 /// Looks all the time, and keeps what was broken.
 pub struct Watch {
@@ -64,7 +71,8 @@ impl Sample {
         let mut sum = Resources::ZERO;
         for (name, outside, inside) in &self.guests {
             let has = self.has(*outside, inside.as_ref());
-            sum = sum.saturating_add(has);
+            let kept = self.earlier.get(name).map_or(has, |earlier| has.min(*earlier));
+            sum = sum.saturating_add(kept);
             match self.booked(name) {
                 Some(booked) if !booked.covers(has) => {
                     breaches.push(format!("{name} has {has}, the books say {booked}"));
@@ -93,6 +101,18 @@ impl Sample {
             breaches.push(format!("the books promise {promised}, the room is {room}"));
         }
         breaches
+    }
+
+    /// What each guest has that has answered all that counts.
+    fn all(&self) -> BTreeMap<String, Resources> {
+        let answered = |(_, outside, inside): &&Look| {
+            let counted = inside.as_ref().is_some_and(|inside| inside.cpus_online.is_some());
+            outside.is_some() && (counted || !self.setting.trust)
+        };
+        let guests = self.guests.iter().filter(answered);
+        guests
+            .map(|(name, outside, inside)| (name.clone(), self.has(*outside, inside.as_ref())))
+            .collect()
     }
 
     /// What counts as had: see SURFACE's "what a VM has", told by QEMU and the guest.
@@ -156,7 +176,7 @@ impl Watch {
 async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
     let start = Instant::now();
     let mut before = host.look().await;
-    let mut known = BTreeSet::new();
+    let (mut known, mut earlier) = (BTreeSet::new(), BTreeMap::new());
     loop {
         let mut looks = JoinSet::new();
         for guest in &guests {
@@ -170,7 +190,7 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
             }
             (Some(_) | None, _) => None,
         };
-        let answered = |(guest, outside, inside): &Look| {
+        let answered = |(guest, outside, inside): &Looked| {
             guest.resident().is_none() || outside.is_some() && inside.is_some()
         };
         let whole = books.is_some() && looked.iter().all(answered);
@@ -180,7 +200,11 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
             .collect();
         let booked = books.iter().flat_map(|(before, _)| &before.node.vms);
         let names: Vec<String> = booked.map(|booked| booked.name.name.clone()).collect();
-        let breaches = Sample { setting, books, guests, known: known.clone() }.breaches();
+        let sample = Sample { setting, books, guests, earlier, known: known.clone() };
+        let breaches = sample.breaches();
+        let seen_now = sample.all();
+        earlier = sample.earlier;
+        earlier.extend(seen_now);
         known.extend(names);
         {
             let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,9 +221,9 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
 }
 
 /// A guest, and what QEMU and itself said of it.
-type Look = (Arc<Guest>, Option<Outside>, Option<Inside>);
+type Looked = (Arc<Guest>, Option<Outside>, Option<Inside>);
 
-async fn look(guest: Arc<Guest>) -> Look {
+async fn look(guest: Arc<Guest>) -> Looked {
     let view = view(&guest, None).await;
     (guest, view.outside, view.inside)
 }
@@ -268,6 +292,18 @@ mod tests {
     }
 
     #[test]
+    fn what_one_gave_and_another_got_while_both_were_looked_at_is_no_breach() {
+        let mut sample = sample(1, 2, 2);
+        let mut other = sample.guests[0].clone();
+        other.0 = "b".to_owned();
+        sample.guests.push(other);
+        sample.books = None;
+        assert_eq!(sample.breaches().len(), 1, "both had two units all the time");
+        sample.earlier = [("a".to_owned(), resources(1)), ("b".to_owned(), resources(2))].into();
+        assert_eq!(sample.breaches(), Vec::<String>::new(), "b gave, and then a got");
+    }
+
+    #[test]
     fn a_killed_process_is_found() {
         let mut sample = sample(2, 2, 2);
         sample.guests[0].2.as_mut().unwrap().oom_kills = Some(1);
@@ -303,6 +339,7 @@ mod tests {
             setting: Setting { room: 3, trust: true },
             books: Some((state(before), state(after))),
             guests: vec![("a".to_owned(), Some(outside), Some(inside))],
+            earlier: BTreeMap::new(),
             known: BTreeSet::new(),
         }
     }
