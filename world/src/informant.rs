@@ -88,6 +88,11 @@ impl InformantRun {
         Some(hangs_up)
     }
 
+    /// Whether an agent has counted the guest's vCPUs, and added ones wait for its word.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.newest.is_some()
+    }
+
     /// Whether a request is of somebody else than the newest, who is registered still.
     pub(crate) fn is_of_old(&self, request: &Request) -> bool {
         let (Request::Downscale(message) | Request::Upscale(message)) = request else {
@@ -143,7 +148,11 @@ impl InformantRun {
                 }
                 Answer::Upscaled
             }
-            Request::Unregister(desc) => Answer::Unregistered(self.core.unregister(desc)?),
+            Request::Unregister(desc) => {
+                let unregistered = self.core.unregister(desc)?;
+                self.newest = self.newest.filter(|_| self.core.agents() > 0);
+                Answer::Unregistered(unregistered)
+            }
         }))
     }
 

@@ -3,6 +3,7 @@
 use super::World;
 use crate::chance::Faults;
 use crate::guest::Driver;
+use crate::informant::InformantRun;
 use crate::laws::{self, Law};
 use crate::message::{Order, Reply, Request};
 use crate::queue::Happening;
@@ -137,8 +138,10 @@ impl World {
             return Reply::Event(Event::Resized);
         }
         let done = vm.guest.resize(resize);
-        // What is plugged may come online by itself; what was parked before stays so.
-        if let (Resize::Cpu(count), Some(allowed)) = (resize, vm.allowed)
+        // What is plugged may come online by itself, unless an agent has counted; what was parked
+        // before stays so.
+        let counted = vm.informant.as_ref().is_some_and(InformantRun::is_counted);
+        if let (Resize::Cpu(count), Some(allowed), false) = (resize, vm.allowed, counted)
             && count > plugged
         {
             vm.allowed = Some(allowed.max(count));
