@@ -166,16 +166,17 @@ fn a_vcpu_that_was_left_in_is_not_taken_out_without_a_new_word() {
 #[test]
 fn a_guest_that_reports_no_vcpus_is_told_of_each_that_was_added() {
     let mut vm = Vm::with_session(1);
-    let bounds = Bounds { min: cu(2), max: cu(4) };
+    let two = Resources { cpu: cu(2).cpu, ..cu(1) };
+    let bounds = Bounds { min: two, max: cu(4) };
     vm.tell(Event::Told(VmInfo { bounds, ..info() }));
-    vm.answered(Action::AskPlugin(cu(2)), Event::Permitted(cu(2)));
+    vm.answered(Action::AskPlugin(two), Event::Permitted(two));
     assert_eq!(vm.tells(), None);
-    vm.answered(Action::Resize(Resize::Cpu(cu(2).cpu)), Event::Resized);
+    vm.answered(Action::Resize(Resize::Cpu(two.cpu)), Event::Resized);
     assert_eq!(vm.tells(), None, "it was not seen");
-    vm.answered(Action::Look, Event::Seen(seen(2)));
+    vm.answered(Action::Look, Event::Seen(Seen { plugged: two.cpu, ..seen(1) }));
     vm.answered(Action::Upscale(AgentId::default(), Sequence::ZERO, cu(1)), Event::Upscaled);
-    assert_eq!(vm.tells(), Some(cu(2)), "that was of before");
-    vm.answered(Action::Upscale(AgentId::default(), Sequence::ZERO, cu(2)), Event::Upscaled);
+    assert_eq!(vm.tells(), Some(two), "that was of before");
+    vm.answered(Action::Upscale(AgentId::default(), Sequence::ZERO, two), Event::Upscaled);
     assert_eq!(vm.tells(), None);
 }
 

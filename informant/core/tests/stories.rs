@@ -6,6 +6,7 @@
 mod story;
 
 use expect_test::expect;
+use std::time::Duration;
 use story::{Story, id, mib, secs};
 use windlass_informant_core::{Ask, Failure};
 
@@ -78,6 +79,20 @@ fn an_agent_that_a_newer_one_replaces_counts_no_more_while_it_is_told() {
         0.00s   400: Agent ID 00000000-0000-0000-0000-000000000001 is not the active Agent
         0.00s > Suspend to agent 1: #4
         0.00s > agent 2 is registered, v2.0, metrics at 10301
+    "#]]);
+}
+
+#[test]
+fn an_agent_runs_once_the_one_before_it_was_told_to_wait() {
+    let mut story = Story::with_agent(1);
+    story.while_called(Ask::Suspend, |story| story.run(Duration::from_millis(500)));
+    story.register(2);
+    story.run(secs(1));
+    story.check(expect![[r#"
+        0.00s < agent 2 registers
+        0.00s > agent 2 is registered, v2.0, metrics at 10301
+        0.50s > Suspend to agent 1: #3
+        0.50s > Resume to agent 2: #2
     "#]]);
 }
 

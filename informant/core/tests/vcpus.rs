@@ -208,6 +208,21 @@ fn what_is_agreed_to_during_a_look_is_measured_by_the_next() {
 }
 
 #[test]
+fn a_look_that_is_older_than_an_agreement_does_not_fulfil_it() {
+    let mut story = Story::with_agent(1);
+    story.machine(2, &[1], &[]);
+    story.run(secs(1));
+    let size = story.size();
+    // Somebody brings a vCPU online right after the machine was read, and before that is told.
+    story.while_it_looks(|story| {
+        story.machine(2, &[], &[]);
+        story.downscale(1, 1, size);
+    });
+    story.run(secs(1));
+    assert_eq!(story.online(), 1);
+}
+
+#[test]
 fn memory_that_will_not_come_online_keeps_nobody_from_parking() {
     let mut story = Story::with_agent(1);
     story.machine(4, &[], &[]);
