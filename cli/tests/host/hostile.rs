@@ -55,7 +55,8 @@ fn whatever_comes_over_the_socket_the_answer_is_clear_and_nobody_notices() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
     host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
-    until("a is booked", || host.booked("a").is_some());
+    // It is booked before it is seen, and a size is judged by what was seen.
+    until("a is seen", || !host.state()["vms"][0]["seen"].is_null());
     assert!(REQUESTS.len() >= 30);
     for (method, path, body, status, words) in REQUESTS {
         let answer = host.raw(request(method, path, body).as_bytes());
