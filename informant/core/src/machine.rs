@@ -4,8 +4,8 @@
 //! machine is brought online, memory to the movable zone, from which it can be taken again. An
 //! agreed `/downscale` to fewer vCPUs parks the highest of them, never vCPU 0; an `/upscale`
 //! un-parks. A vCPU that turns up once an agent has counted waits for its word: the books may have
-//! been lowered. What is parked is remembered before it is done, if it can be stored, so that a restart
-//! of the informant does not mistake a parked vCPU for an added one.
+//! been lowered. What is parked is remembered before it is done, if it can be stored, so that a
+//! restart of the informant does not mistake a parked vCPU for an added one.
 //!
 //! Parking ends when it is reached: a vCPU that somebody else brings online afterwards stays
 //! online, and is reported with the others.

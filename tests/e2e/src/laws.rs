@@ -3,7 +3,7 @@
 //! Each sample has the books before and after, and between them what QEMU and the guests'
 //! kernels say. A VM may never have more than the larger of the two books says for it; all
 //! together never more than the room, where a VM counts with the less of what it had in this
-//! sample and in the one before: a busy guest may take seconds to answer, and what another gave
+//! sample and in the last before that it answered: a busy guest may take seconds to answer, and what another gave
 //! back meanwhile may be its by then; the books not more than the room either, once each VM
 //! in them was seen (before that they count the most that it may have); and no guest ever
 //! runs out of memory because some was taken (the tests hold no more than a guest has). Books

@@ -104,9 +104,7 @@ impl Scaler {
         let due_now = Moment::default();
         let leaves = match self.order {
             Order::Release(_) => {
-                // Who gets a vCPU last learns of it: nobody else tells it to use it.
-                let told = !matches!(self.sizing(now), Some((at, Sizing::Up(_))) if at <= now);
-                self.is_where_released() && !self.holding.is_moving() && told
+                self.is_where_released() && !self.holding.is_moving() && !self.has_news(now)
             }
             Order::Follow | Order::Freeze => false,
         };
@@ -128,6 +126,11 @@ impl Scaler {
             .into_iter()
             .chain(health)
             .min_by_key(|(at, _)| *at)
+    }
+
+    /// Whether the guest is about to be told what it may use: nobody else tells it.
+    fn has_news(&self, now: Moment) -> bool {
+        matches!(self.sizing(now), Some((at, Sizing::Up(_))) if at <= now)
     }
 
     /// What to say to the guest about its size.
