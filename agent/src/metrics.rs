@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use windlass_agent_core::{Event, Failure};
+use windlass_agent_core::{Event, Failure, Tally};
 use windlass_kit::server::{Counts, Refusal};
 use windlass_protocol::{Clip, Decision, Peer};
 
@@ -15,6 +15,7 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     decisions: Family<SignalLabels, Counter>,
     clips: Family<ClipLabels, Counter>,
+    resizes: Family<ResizeLabels, Counter>,
     calls: Family<CallLabels, Counter>,
     resets: Counter,
     gone: Counter,
@@ -69,6 +70,12 @@ struct ClipLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResizeLabels {
+    aim: &'static str,
+    effect: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
     endpoint: &'static str,
     status: u32,
@@ -95,6 +102,11 @@ impl Metrics {
             "clips",
             "Decisions that something kept from what the signal called for",
             self.clips.clone(),
+        );
+        registry.register(
+            "resizes",
+            "Resizes, by what they were for and whether an effect was seen",
+            self.resizes.clone(),
         );
         registry.register(
             "calls",
@@ -148,6 +160,18 @@ impl Metrics {
         for (axis, clip) in [("cpu", reason.cpu), ("memory", reason.mem)] {
             if let Some(clip) = clip.map(Clip::as_str) {
                 self.clips.get_or_create(&ClipLabels { axis, clip }).inc();
+            }
+        }
+    }
+
+    /// Counts resizes whose effect, or lack of one, was seen.
+    pub(crate) fn judged(&self, tally: Tally) {
+        let Tally { grow, shrink, call_off } = tally;
+        for (aim, judged) in [("grow", grow), ("shrink", shrink), ("call-off", call_off)] {
+            for (effect, count) in [("seen", judged.seen), ("none", judged.none)] {
+                if count > 0 {
+                    self.resizes.get_or_create(&ResizeLabels { aim, effect }).inc_by(count);
+                }
             }
         }
     }
@@ -218,6 +242,7 @@ const fn peer_word(peer: Peer) -> &'static str {
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
+    use windlass_agent_core::Judged;
 
     #[test]
     fn labels_have_the_stable_spellings() {
@@ -225,10 +250,13 @@ mod tests {
         metrics.register(&mut registry);
         metrics.heard(&Event::Failed(Peer::Plugin, Failure::NoAnswer));
         metrics.called(Called::TryUpscale, 200);
+        let call_off = Judged { seen: 2, none: 0 };
+        metrics.judged(Tally { call_off, ..Tally::default() });
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         for line in [
             r#"windlass_agent_requests_total{peer="plugin",answered="no-answer"} 1"#,
+            r#"windlass_agent_resizes_total{aim="call-off",effect="seen"} 2"#,
             r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
         ] {
             assert!(text.contains(line), "{line} not in {text}");

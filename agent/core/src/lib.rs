@@ -19,3 +19,4 @@ pub mod wire;
 
 pub use event::{Action, Call, CallAnswer, Event, Failure, Order};
 pub use scaler::{Plan, Scaler, Settings};
+pub use trials::{Judged, Tally};

@@ -37,7 +37,7 @@ use crate::journal::Journal;
 use crate::line::Lines;
 use crate::rest::Jitter;
 use crate::session::Session;
-use crate::trials::{Aim, Trials};
+use crate::trials::{Aim, Tally, Trials};
 use books::Permit;
 use guest::Guest;
 use std::time::Duration;
@@ -90,6 +90,7 @@ pub struct Scaler {
     guest: Guest,
     lines: Lines,
     trials: Trials,
+    tally: Tally,
     sight: Sight,
     measure_at: Moment,
     jitter: Jitter,
@@ -118,6 +119,7 @@ impl Scaler {
             guest: Guest::default(),
             lines: Lines::new(),
             trials: Trials::new(),
+            tally: Tally::default(),
             sight: Sight::Due,
             measure_at,
             jitter,
@@ -227,6 +229,11 @@ impl Scaler {
         self.journal.drain()
     }
 
+    /// What became of the resizes that were judged since the last call.
+    pub fn drain_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
     /// The decision under way.
     pub fn open_decision(&self) -> Option<&Decision> {
         self.journal.open()
@@ -288,7 +295,7 @@ impl Scaler {
             (Event::Seen(seen), Action::Look) => {
                 self.sight = self.sight.seen();
                 self.holding.see(now, seen);
-                if self.trials.see(now, seen, &mut self.jitter) {
+                if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
                     self.guest.gave_memory();
                 }
                 if !self.session.is_absent() && self.sight == Sight::Fresh {

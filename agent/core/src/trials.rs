@@ -18,6 +18,27 @@ pub(crate) enum Aim {
     CallOff,
 }
 
+/// How many resizes were judged by what was seen after them, by what they were for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Those that asked for more.
+    pub grow: Judged,
+    /// Those that took something.
+    pub shrink: Judged,
+    /// Those that ended a shrink to which nobody agreed any more.
+    pub call_off: Judged,
+}
+
+/// How many resizes had an effect, and how many had none. One that had none when it was looked at
+/// and has one after all counts as both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// What was asked for was seen.
+    pub seen: u64,
+    /// It was accepted or lost, and nothing came of it.
+    pub none: u64,
+}
+
 /// The last resizes of both axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trials {
@@ -73,9 +94,15 @@ impl Trials {
     }
 
     /// Judges by what is there. Says whether memory that was asked back is gone.
-    pub(crate) fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) -> bool {
-        self.cpu.see(now, seen, jitter);
-        self.memory.see(now, seen, jitter) == Some(Aim::Shrink)
+    pub(crate) fn see(
+        &mut self,
+        now: Moment,
+        seen: Seen,
+        jitter: &mut Jitter,
+        tally: &mut Tally,
+    ) -> bool {
+        self.cpu.see(now, seen, jitter, tally);
+        self.memory.see(now, seen, jitter, tally) == Some(Aim::Shrink)
     }
 
     /// The rest before another resize like this.
@@ -125,21 +152,29 @@ impl Trials {
 
 impl Trial {
     /// What worked, if something did.
-    fn see(&mut self, now: Moment, seen: Seen, jitter: &mut Jitter) -> Option<Aim> {
+    fn see(
+        &mut self,
+        now: Moment,
+        seen: Seen,
+        jitter: &mut Jitter,
+        tally: &mut Tally,
+    ) -> Option<Aim> {
         let attempt = self.last?;
-        let rest = match attempt.aim {
-            Aim::Grow => &mut self.grow,
-            Aim::Shrink => &mut self.shrink,
-            Aim::CallOff => &mut self.call_off,
+        let (rest, judged) = match attempt.aim {
+            Aim::Grow => (&mut self.grow, &mut tally.grow),
+            Aim::Shrink => (&mut self.shrink, &mut tally.shrink),
+            Aim::CallOff => (&mut self.call_off, &mut tally.call_off),
         };
         match attempt.verdict(seen) {
             Verdict::Worked => {
                 rest.succeeded();
+                judged.seen = judged.seen.saturating_add(1);
                 self.last = None;
                 return Some(attempt.aim);
             }
             Verdict::NoEffect if !attempt.failed => {
                 rest.failed(now, jitter);
+                judged.none = judged.none.saturating_add(1);
                 self.last = Some(Attempt { failed: true, ..attempt });
             }
             Verdict::Pending | Verdict::NoEffect => {}
@@ -178,29 +213,36 @@ mod tests {
 
     #[test]
     fn memory_that_a_guest_takes_back_is_left_with_it_for_a_while() {
-        let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
+        let (mut trials, mut jitter, mut tally) = rested();
+        let shrinks = |seen, none| Tally { shrink: Judged { seen, none }, ..Tally::default() };
         trials.sent(Aim::Shrink, TAKING);
-        trials.see(START, has(1, 2), &mut jitter);
+        trials.see(START, has(1, 2), &mut jitter, &mut tally);
         assert_eq!(trials.memory_stays(START), None, "the guest is at it");
         assert!(trials.is_taking_memory());
-        trials.see(START, has(2, 2), &mut jitter);
+        trials.see(START, has(2, 2), &mut jitter, &mut tally);
         assert!(trials.memory_stays(START).is_some(), "it took it back");
         assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "it may still grow");
         let until = trials.memory_stays(START);
-        trials.see(START, has(2, 2), &mut jitter);
+        trials.see(START, has(2, 2), &mut jitter, &mut tally);
         assert_eq!(trials.memory_stays(START), until, "seen again, it is the same failure");
-        trials.see(START, has(1, 1), &mut jitter);
+        assert_eq!(tally, shrinks(0, 1));
+        trials.see(START, has(1, 1), &mut jitter, &mut tally);
         assert_eq!(trials.memory_stays(START), None, "late, but there");
+        assert_eq!(tally, shrinks(1, 1));
     }
 
     #[test]
     fn a_resize_without_effect_is_a_failure() {
-        let (mut trials, mut jitter) = (Trials::new(), Jitter::new(7));
+        let (mut trials, mut jitter, mut tally) = rested();
         let plug = Resize::Cpu(MilliCpu::from_cores(2));
         trials.sent(Aim::Grow, plug);
-        trials.see(START, has(1, 1), &mut jitter);
+        trials.see(START, has(1, 1), &mut jitter, &mut tally);
         assert!(!trials.rest(Aim::Grow, plug).is_over(START));
         assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "the other axis goes on");
+    }
+
+    fn rested() -> (Trials, Jitter, Tally) {
+        (Trials::new(), Jitter::new(7), Tally::default())
     }
 
     /// One vCPU and this many GiB requested and present.

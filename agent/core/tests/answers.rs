@@ -181,6 +181,24 @@ fn a_guest_that_reports_no_vcpus_is_told_of_each_that_was_added() {
 }
 
 #[test]
+fn a_guest_that_reports_no_vcpus_is_not_told_of_more_than_it_has_just_agreed_to() {
+    let mut vm = Vm::with_session(2);
+    vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
+    vm.answered(Action::Look, Event::Seen(seen(2)));
+    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(Action::Resize(Resize::Cpu(cu(3).cpu)), Event::Resized);
+    vm.answered(Action::Look, Event::Seen(Seen { plugged: cu(3).cpu, ..seen(2) }));
+    // It is idle again: nobody wants the third any more, nor the memory.
+    vm.answered(Action::Measure, Event::Measured(Sample { online: None, ..vm.report(1) }));
+    vm.answered(vm.downscale(Resources { cpu: cu(2).cpu, ..cu(1) }), agreed());
+    assert_eq!(vm.tells(), None, "it would end the consent, and the shrink begin anew");
+    vm.answered(Action::Resize(Resize::Memory(cu(1).mem)), Event::Resized);
+    let memory = MemorySeen { requested: Bytes::ZERO, ..seen(2).memory };
+    vm.answered(Action::Look, Event::Seen(Seen { plugged: cu(3).cpu, memory }));
+    assert_eq!(vm.tells(), None, "while it gives memory back");
+}
+
+#[test]
 fn an_answer_to_a_session_that_is_over_means_nothing() {
     let mut vm = Vm::with_session(2);
     let less = vm.downscale(cu(1));

@@ -267,6 +267,7 @@ impl Managed {
         for decision in self.scaler.drain_decisions() {
             self.keep(now, decision);
         }
+        self.shared.metrics.judged(self.scaler.drain_tally());
     }
 
     fn keep(&self, now: Moment, decision: Decision) {

@@ -56,13 +56,16 @@ impl Scaler {
         let size = self.to_be_told(goal, can, seen, told)?;
         let online = self.holding.online();
         let follows = online.map_or(!self.guest.awaits_word(), |online| online >= size.cpu);
-        if size.mem > told.mem || size.cpu > told.cpu && !follows {
+        // vCPUs count as usable while no report says otherwise: that is no news by itself, and
+        // takes back what the guest has just agreed to be content with.
+        let wanted = self.permitted(goal, can)?.cpu.min(seen.plugged);
+        if size.mem > told.mem || wanted > told.cpu && !follows {
             return Some((Moment::default(), size));
         }
         // One that cannot is not told for ever, and not while it is giving memory back.
-        let wanted = goal.cpu >= size.cpu && self.holding.unplugging().is_none();
+        let worth = goal.cpu >= size.cpu && self.holding.unplugging().is_none();
         let again = self.guest.told_at().map_or(Moment::default(), |at| at.after(TELL_AGAIN));
-        (!follows && wanted).then_some((again, size))
+        (!follows && worth).then_some((again, size))
     }
 
     fn to_be_told(
