@@ -153,9 +153,12 @@ impl World {
         match (request, answer) {
             (Request::Upscale(message), _) => {
                 let size = message.resources;
-                vm.lied = false;
                 let before = vm.allowed;
-                vm.allowed = before.map(|allowed| allowed.max(size.cpu));
+                // An informant goes by the last word; its agent, by the most that it has said since it
+                // was agreed with. After an agreement that was a lie that is no more than this word.
+                let kept = before.filter(|_| !vm.lied).unwrap_or(size.cpu);
+                vm.allowed = before.and(Some(kept.max(size.cpu)));
+                vm.lied = false;
                 let grew = before.is_some_and(|before| size.cpu > before);
                 let over = size.cpu.min(seen.plugged) > booked.cpu && grew;
                 laws::told(seen.memory.present(), size.mem)
