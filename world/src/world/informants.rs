@@ -71,6 +71,10 @@ impl World {
             lies = run.agree_to(now, &request, answer);
             vm.unruly |= lies;
             vm.lied |= lies;
+            if let (true, Request::Downscale(message)) = (lies, &request) {
+                // It said so: what it uses beyond that is its own doing.
+                vm.allow_no_more(message.resources.cpu);
+            }
         }
         self.met.informant_is_asked(state, asked(&request, is_new, &answer));
         let heeded = is_new && answer.is_ok();
@@ -153,12 +157,9 @@ impl World {
         match (request, answer) {
             (Request::Upscale(message), _) => {
                 let size = message.resources;
-                let before = vm.allowed;
-                // An informant goes by the last word; its agent, by the most that it has said since it
-                // was agreed with. After an agreement that was a lie that is no more than this word.
-                let kept = before.filter(|_| !vm.lied).unwrap_or(size.cpu);
-                vm.allowed = before.and(Some(kept.max(size.cpu)));
                 vm.lied = false;
+                let before = vm.allowed;
+                vm.allowed = before.map(|allowed| allowed.max(size.cpu));
                 let grew = before.is_some_and(|before| size.cpu > before);
                 let over = size.cpu.min(seen.plugged) > booked.cpu && grew;
                 laws::told(seen.memory.present(), size.mem)
