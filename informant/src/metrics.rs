@@ -53,7 +53,12 @@ pub fn text(shared: &Shared) -> String {
 fn read(shared: &Shared) -> Figures {
     let loads = shared.tree.read("proc/loadavg").ok().and_then(|text| proc::loadavg(&text));
     let seconds = shared.load().averages(shared.clock.now());
-    let cpus = hotplug::cpus(&shared.tree).map(|(present, online)| Cpus::of(&present, &online));
+    // Asked first: what was on its way then is there by the time the machine is read.
+    let coming = shared.core().coming_online();
+    let cpus = hotplug::cpus(&shared.tree).map(|(present, mut online)| {
+        online.extend(coming.filter(|cpu| present.contains(cpu)));
+        Cpus::of(&present, &online)
+    });
     let memory = shared.tree.read("proc/meminfo").ok().and_then(|text| proc::meminfo(&text));
     Figures { minutes: loads.map(|loads| loads.minutes), seconds, cpus, memory }
 }

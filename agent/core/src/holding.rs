@@ -8,6 +8,7 @@
 //! CPU has two figures: *plugged*, of the hypervisor, and *online*, of the guest. Which of them
 //! the books must cover is the host's choice (`trust_guest_parking`). Without a report, every
 //! plugged vCPU counts; after a reboot too, until the informant has registered and reported.
+//! What the guest agreed to park counts until a report, asked for after that, says it is parked.
 
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
 
@@ -38,6 +39,9 @@ enum Allowed {
     NextReport { told: MilliCpu },
     /// This many.
     Count(MilliCpu),
+    /// It agreed to use no more than `to`, and does so at its own pace: until it reports what it
+    /// uses, `from` counts.
+    Parking { from: MilliCpu, to: MilliCpu },
 }
 
 // === impl Holding ===
@@ -53,7 +57,7 @@ impl Holding {
     /// vCPUs that the guest uses or may use without hearing from us: parked ones do not count.
     pub(crate) fn usable(&self) -> Option<MilliCpu> {
         let plugged = self.plugged_high()?;
-        let (Some(online), Allowed::Count(allowed)) = (self.online, self.allowed) else {
+        let (Some(online), Some(allowed)) = (self.online, self.allowed.count()) else {
             return Some(plugged);
         };
         Some(online.max(allowed).min(plugged))
@@ -140,9 +144,11 @@ impl Holding {
             return;
         }
         self.online = Some(online);
-        if let Allowed::NextReport { told } = self.allowed {
-            self.allowed = Allowed::Count(online.max(told));
-        }
+        self.allowed = match self.allowed {
+            Allowed::NextReport { told } => Allowed::Count(online.max(told)),
+            Allowed::Parking { to, .. } => Allowed::Count(to),
+            Allowed::Plugged | Allowed::Count(_) => self.allowed,
+        };
     }
 
     /// A session has begun: the guest has read what it had parked, and reports it next.
@@ -161,14 +167,22 @@ impl Holding {
             Allowed::Plugged => Allowed::Plugged,
             Allowed::NextReport { told } => Allowed::NextReport { told: told.max(count) },
             Allowed::Count(allowed) => Allowed::Count(allowed.max(count)),
+            Allowed::Parking { from, to } => {
+                Allowed::Parking { from: from.max(count), to: to.max(count) }
+            }
         };
     }
 
-    /// The guest agreed to use no more than this.
-    pub(crate) fn agreed(&mut self, count: MilliCpu) {
-        if matches!(self.allowed, Allowed::Count(_)) {
-            self.allowed = Allowed::Count(count);
-        }
+    /// The guest agreed to use no more than this. Returns whether it is to report before that
+    /// counts: a report that was asked for earlier says nothing of it.
+    pub(crate) fn agreed(&mut self, count: MilliCpu) -> bool {
+        let Some(from) = self.allowed.count() else { return false };
+        let parks = count < from;
+        self.allowed = match parks {
+            true => Allowed::Parking { from, to: count },
+            false => Allowed::Count(count),
+        };
+        parks
     }
 
     /// The guest restarted: it uses every vCPU again, and its memory comes back by itself.
@@ -187,6 +201,18 @@ impl Holding {
     fn memory_high(&self) -> Option<Bytes> {
         let upper = self.seen()?.memory.upper();
         Some(self.memory.map_or(upper, |sent| upper.max(sent)))
+    }
+}
+
+// === impl Allowed ===
+
+impl Allowed {
+    /// How many vCPUs that is, if it is a number yet.
+    const fn count(self) -> Option<MilliCpu> {
+        match self {
+            Self::Plugged | Self::NextReport { .. } => None,
+            Self::Count(count) | Self::Parking { from: count, .. } => Some(count),
+        }
     }
 }
 
@@ -211,7 +237,9 @@ mod tests {
         assert_eq!(upper(&holding), Some(vcpus(3)));
         holding.see(now, seen(3));
         assert_eq!(upper(&holding), Some(vcpus(3)), "and nobody has said that they are parked");
-        holding.agreed(vcpus(1));
+        assert!(holding.agreed(vcpus(1)));
+        assert_eq!(upper(&holding), Some(vcpus(3)), "to agree is not yet to park");
+        holding.report(Some(vcpus(1)));
         assert_eq!(upper(&holding), Some(vcpus(1)));
     }
 }

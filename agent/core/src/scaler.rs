@@ -318,7 +318,10 @@ impl Scaler {
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
                 let has = self.using().unwrap_or(target);
                 let cpu = self.guest.agreed(now, target, has, &mut self.jitter);
-                self.holding.agreed(cpu);
+                if self.holding.agreed(cpu) {
+                    self.lines.metrics.disregard();
+                    self.measure_at = now;
+                }
                 self.journal.consented(target, true, &status, self.holding.online());
             }
             (Event::Declined { status }, Action::Downscale(_, _, target)) => {

@@ -46,14 +46,11 @@ fn shrinking_waits_for_consent_one_unit_at_a_time() {
         8.0s   the load is 0.1
         8.4s     to the informant: is 2 vCPU / 2GiB enough? yes
         8.4s     to the hypervisor: make it 2GiB yes
-        8.4s     to the plugin: may I have 3 vCPU / 2GiB? yes
-        8.4s     to the informant: is 2 vCPU / 1GiB enough? yes
+        8.4s     to the plugin: may I have 2 vCPU / 3GiB? yes
+        8.4s     to the informant: is 1 vCPU / 1GiB enough? yes
         8.4s     to the hypervisor: make it 1GiB yes
-        8.7s     to the plugin: may I have 3 vCPU / 1GiB? yes
-        9.4s     to the plugin: may I have 2 vCPU / 1GiB? yes
-        9.4s     to the informant: is 1 vCPU / 1GiB enough? yes
-        10.3s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        14.9s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        8.7s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        13.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
         16.0s  it has 3 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -126,16 +123,16 @@ fn memory_that_a_guest_takes_back_is_asked_for_later_each_time() {
         8.0s   the load is 0.1
         8.4s     to the informant: is 1 vCPU / 1GiB enough? yes
         8.4s     to the hypervisor: make it 1GiB yes
-        9.4s     to the plugin: may I have 1 vCPU / 2GiB? yes
-        9.5s     to the hypervisor: make it 1GiB yes
+        8.4s     to the plugin: may I have 1 vCPU / 2GiB? yes
+        9.4s     to the hypervisor: make it 1GiB yes
         11.4s    to the hypervisor: make it 1GiB yes
-        14.0s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        15.8s    to the hypervisor: make it 1GiB yes
-        18.9s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        23.5s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        23.6s    to the informant: is 1 vCPU / 1GiB enough? yes
-        23.6s    to the hypervisor: make it 1GiB yes
-        28.0s  it has 2 vCPU / 2GiB, and waits: [NoEffect { until: Moment(39045) }]
+        13.0s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        15.7s    to the hypervisor: make it 1GiB yes
+        18.4s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        23.4s    to the informant: is 1 vCPU / 1GiB enough? yes
+        23.4s    to the hypervisor: make it 1GiB yes
+        23.8s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        28.0s  it has 2 vCPU / 2GiB, and waits: [NoEffect { until: Moment(38867) }]
     "#]]);
 }
 
@@ -153,12 +150,10 @@ fn a_guest_that_cannot_use_a_vcpu_still_gives_back_what_it_has() {
         10.4s    to the informant: is 2 vCPU / 2GiB enough? yes
         10.4s    to the hypervisor: make it 2GiB yes
         10.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        10.4s    to the informant: is 1 vCPU / 2GiB enough? yes
         10.4s    to the informant: is 1 vCPU / 1GiB enough? yes
         10.4s    to the hypervisor: make it 1GiB yes
-        10.6s    to the plugin: may I have 2 vCPU / 1GiB? yes
-        11.3s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        16.7s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        10.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        15.5s    to the plugin: may I have 1 vCPU / 1GiB? yes
         18.0s  it has 3 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -204,7 +199,7 @@ fn a_vcpu_that_was_parked_long_ago_is_taken_out() {
     story.check(expect![[r#"
         16.0s  vCPUs may be taken out
         16.0s    to the hypervisor: plug 1 yes
-        18.9s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        17.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
         19.0s  it has 1 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -247,7 +242,7 @@ fn who_begins_to_watch_calls_off_what_it_began_to_take() {
         8.0s   the load is 0.1
         8.4s     to the informant: is 1 vCPU / 1GiB enough? yes
         8.4s     to the hypervisor: make it 1GiB yes
-        9.4s     to the plugin: may I have 1 vCPU / 2GiB? yes
+        8.4s     to the plugin: may I have 1 vCPU / 2GiB? yes
         10.0s  a person says: only watch
         10.0s    to the hypervisor: make it 2GiB yes
         10.0s    to the informant: good-bye yes
@@ -368,24 +363,24 @@ fn a_guest_that_takes_its_word_back_is_left_alone_for_longer_each_time() {
         12.0s  a person orders: let go at 2 vCPU / 2GiB
         12.0s    to the informant: is 2 vCPU / 2GiB enough? yes
         12.0s    to the hypervisor: make it 2GiB yes
-        12.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        12.0s    to the plugin: may I have 2 vCPU / 3GiB? yes
         13.0s  the guest calls for memory
         13.0s    to the hypervisor: make it 3GiB yes
+        17.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
         17.5s    to the informant: is 2 vCPU / 2GiB enough? yes
         17.5s    to the hypervisor: make it 2GiB yes
-        17.9s    to the plugin: may I have 2 vCPU / 3GiB? yes
         19.0s  the guest calls for memory
         19.0s    to the hypervisor: make it 3GiB yes
-        22.9s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        27.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        22.2s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        27.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
         28.1s    to the informant: is 2 vCPU / 2GiB enough? yes
         28.1s    to the hypervisor: make it 2GiB yes
         30.0s  the guest calls for memory
         30.0s    to the hypervisor: make it 3GiB yes
-        33.0s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        37.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        42.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        47.3s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        32.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        37.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        42.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        47.1s    to the plugin: may I have 2 vCPU / 3GiB? yes
         49.0s    to the informant: is 2 vCPU / 2GiB enough? yes
         49.0s    to the hypervisor: make it 2GiB yes
         49.0s    to the plugin: may I have 2 vCPU / 2GiB? yes

@@ -207,6 +207,11 @@ impl Informant {
         self.registry.gone()
     }
 
+    /// The vCPU that is being brought online: to those who count vCPUs, it is.
+    pub fn coming_online(&self) -> Option<u32> {
+        self.machine.coming_online()
+    }
+
     /// vCPUs that were parked.
     pub fn parked(&self) -> &BTreeSet<u32> {
         self.machine.parked()

@@ -188,6 +188,14 @@ impl Machine {
         self.awake && self.busy.is_none() && plan.actions.is_empty()
     }
 
+    /// The vCPU that is being brought online.
+    pub(crate) fn coming_online(&self) -> Option<u32> {
+        match self.busy {
+            Some(Action::Do(Change::OnlineCpu(cpu))) => Some(cpu),
+            Some(_) | None => None,
+        }
+    }
+
     /// vCPUs that we took offline.
     pub(crate) fn parked(&self) -> &BTreeSet<u32> {
         &self.parked

@@ -241,7 +241,11 @@ fn what_is_agreed_to_holds_though_a_change_was_under_way() {
     story.upscale(1, 4, story.size());
     story.run(secs(1));
     let size = story.size();
-    story.meanwhile(Change::OnlineCpu(1), |story| story.downscale(1, 3, size));
+    story.meanwhile(Change::OnlineCpu(1), |story| {
+        story.downscale(1, 3, size);
+        assert_eq!(story.coming_online(), Some(1), "it is reported with those that are online");
+    });
+    assert_eq!(story.coming_online(), None);
     story.no_cpu_is_stuck();
     story.run(secs(3));
     assert_eq!(story.online(), 3);

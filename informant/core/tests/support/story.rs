@@ -141,6 +141,10 @@ impl Story {
         self.seen.online.len()
     }
 
+    pub(crate) fn coming_online(&self) -> Option<u32> {
+        self.informant.coming_online()
+    }
+
     pub(crate) fn size(&self) -> Bytes {
         self.size
     }
