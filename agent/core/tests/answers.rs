@@ -51,6 +51,8 @@ fn vcpus_that_are_plugged_while_the_guest_agrees_count() {
     vm.tell(Event::Resized);
     vm.answered(Action::Look, Event::Seen(seen(3)));
     assert_eq!(vm.upper().cpu, cu(3).cpu, "and comes online by itself");
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "whatever is online before that");
 }
 
 #[test]
