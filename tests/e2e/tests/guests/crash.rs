@@ -85,13 +85,16 @@ async fn crash(stage: &mut Stage) -> Result<()> {
 }
 
 /// Both want three units of four. Who is heard first after the crash may have them all, and then the
-/// other is short.
+/// other is short; else both are.
 async fn shares(stage: &Stage) -> Result<()> {
     let short = |view: &View| view.waits(|waiting| matches!(waiting, Waiting::Room { .. }));
-    let served = |view: &View| view.has(3) || short(view);
-    stage.until("a", "three units, or too few of them", served).await?;
-    let all = stage.view("a").await.has(3);
-    stage.until(if all { "b" } else { "a" }, "less than it wants", short).await?;
+    for name in ["a", "b"] {
+        stage
+            .until(name, "three units, or too few of them", |view| view.has(3) || short(view))
+            .await?;
+    }
+    let last = if stage.view("a").await.has(3) { "b" } else { "a" };
+    stage.until(last, "less than it wants", short).await?;
     Ok(())
 }
 
