@@ -108,6 +108,14 @@ impl Holding {
         (!left.is_zero()).then_some((left, self.unplug_progress?.1))
     }
 
+    /// Whether memory is on its way out, or may be.
+    pub(crate) fn is_giving(&self) -> bool {
+        self.seen().is_some_and(|seen| {
+            let asked_back = self.memory.is_some_and(|sent| sent < seen.memory.present());
+            asked_back || !seen.memory.unplugging().is_zero()
+        })
+    }
+
     /// Whether the guest restarted and was not heard since.
     pub(crate) fn is_rebooting(&self) -> bool {
         self.before_reboot.is_some()

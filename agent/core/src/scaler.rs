@@ -26,6 +26,7 @@ mod books;
 mod grow;
 mod guest;
 mod plan;
+mod reading;
 mod shrink;
 mod status;
 
@@ -40,6 +41,7 @@ use crate::session::Session;
 use crate::trials::{Aim, Tally, Trials};
 use books::Permit;
 use guest::Guest;
+use reading::Reading;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
@@ -81,6 +83,7 @@ pub struct Scaler {
     order: Order,
     can: Option<Capabilities>,
     sample: Option<Sample>,
+    reading: Reading,
     /// When a sample was last complete.
     complete_at: Option<Moment>,
     host_available: Option<Bytes>,
@@ -112,6 +115,7 @@ impl Scaler {
             order: Order::Follow,
             can: None,
             sample: None,
+            reading: Reading::default(),
             complete_at: None,
             host_available: None,
             holding: Holding::default(),
@@ -253,6 +257,7 @@ impl Scaler {
                 self.must_look();
             }
             Action::Measure => {
+                self.reading.asked(self.holding.is_giving());
                 self.measure_at = now.after(self.jitter.around(plan::MEASURE_EVERY));
             }
             Action::AskPlugin(ceiling) => self.permit.asked(ceiling),
@@ -339,6 +344,8 @@ impl Scaler {
 
     fn measured(&mut self, sample: Sample) {
         self.holding.report(sample.online);
+        let giving = self.holding.is_giving();
+        let sample = self.reading.counts(sample, self.sample.as_ref(), giving);
         let complete = sample.loads.over(self.info.load_window).is_some()
             && windlass_scaling::memory::used(&sample).is_some();
         if complete {

@@ -9,7 +9,7 @@ use windlass_protocol::{MilliCpu, Moment, Resize, Resources, Seen};
 use windlass_scaling::Urgency;
 
 /// How long a consent may be acted on.
-const CONSENT_LASTS: Duration = Duration::from_secs(10);
+pub(super) const CONSENT_LASTS: Duration = Duration::from_secs(10);
 /// A call for more is heeded for this long; the reference's figure.
 const URGENT_FOR: Duration = Duration::from_secs(10);
 /// The rest after a refusal, which doubles with each in a row.

@@ -1,0 +1,47 @@
+//! Memory figures that are read while memory is on its way out.
+//!
+//! The guest's kernel takes a block out of what is available well before it takes it out of what
+//! there is, so what is read meanwhile looks like use, and would call the shrink off. What was
+//! read before counts in its place, for so long as one consent can be acted on: a guest that is
+//! stuck is believed again.
+
+use super::guest::CONSENT_LASTS;
+use windlass_protocol::Moment;
+use windlass_scaling::Sample;
+
+/// Which memory figures count.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Reading {
+    /// When figures were read that were believed.
+    believed_at: Option<Moment>,
+    /// Whether memory was on its way out when the present reading was asked for.
+    giving: bool,
+}
+
+// === impl Reading ===
+
+impl Reading {
+    /// A reading is asked for.
+    pub(super) fn asked(&mut self, giving: bool) {
+        self.giving = giving;
+    }
+
+    /// The reading as it counts, after the one that counted before it.
+    pub(super) fn counts(
+        &mut self,
+        sample: Sample,
+        before: Option<&Sample>,
+        giving: bool,
+    ) -> Sample {
+        let lasts = |at: &Moment| sample.at.since(*at) < CONSENT_LASTS;
+        match before.filter(|_| self.believed_at.as_ref().is_some_and(lasts)) {
+            Some(before) if giving || self.giving => {
+                Sample { total: before.total, available: before.available, ..sample }
+            }
+            Some(_) | None => {
+                self.believed_at = Some(sample.at);
+                sample
+            }
+        }
+    }
+}
