@@ -11,7 +11,7 @@ use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Said, Unheard};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_kit::client::{Address, Answer, Ask, ask};
-use windlass_protocol::Peer;
+use windlass_protocol::{InformantVersion, Peer};
 
 /// The informant of one guest.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ impl Informant {
                 return None;
             }
         };
-        Some((wire::to_informant(action, &serve_addr)?, deadline))
+        Some((wire::to_informant(action, &serve_addr, InformantVersion::SPOKEN)?, deadline))
     }
 
     async fn send(self, action: Action, said: Said, deadline: Duration) -> Result<Event, Failure> {
@@ -58,7 +58,8 @@ impl Informant {
             debug!(path = endpoint.path, %error, "informant not reached");
             Failure::NoAnswer
         })?;
-        wire::from_informant(action, answer.status, &answer.body).map_err(|unheard| {
+        let offered = InformantVersion::SPOKEN;
+        wire::from_informant(action, offered, answer.status, &answer.body).map_err(|unheard| {
             log(&unheard, endpoint.path, &answer);
             unheard.failure()
         })
@@ -73,8 +74,8 @@ fn log(unheard: &Unheard, path: &str, answer: &Answer) {
         }
         Unheard::Odd(status) => debug!(path, status, "informant's answer is odd"),
         Unheard::Broken(error) => warn!(%error, "informant's answer is broken"),
-        Unheard::NotOffered(version) => {
-            warn!(%version, "informant chose a version that was not offered");
+        Unheard::NotOffered { chosen, .. } => {
+            warn!(%chosen, "informant chose a version that was not offered");
         }
         Unheard::NoMetricsPort => warn!("informant does not say where metrics are read"),
         Unheard::Unasked => debug!(path, "informant was not asked"),

@@ -60,7 +60,7 @@ fn log(unheard: &Unheard, body: &[u8]) {
         }
         Unheard::Broken(_)
         | Unheard::Odd(_)
-        | Unheard::NotOffered(_)
+        | Unheard::NotOffered { .. }
         | Unheard::NoMetricsPort
         | Unheard::Unasked => warn!(error = %unheard, "plugin's answer is broken"),
     }

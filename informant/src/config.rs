@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
+use windlass_protocol::version::{InformantVersion, Versions};
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -20,6 +21,8 @@ Options:
   --listen ADDR       where to serve, as ip:port; port 0 takes a free one and prints it
                       [default: 0.0.0.0:10301]
   --sample-every MS   how often load and memory are read, 10 to 400 ms [default: 100]
+  --versions RANGE    versions of the protocol with agents, as v1.0-v1.2 or v2.0
+                      [default: v1.0-v2.0]
   --root DIR          take DIR/proc, DIR/sys and DIR/run in place of the machine's
   --help              print this
   --version           print the version
@@ -47,6 +50,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// How often load and memory are read.
     pub sample_every: Duration,
+    /// The versions that agents are spoken to in.
+    pub versions: Versions<InformantVersion>,
     /// A tree in place of the machine's own.
     pub root: Option<PathBuf>,
 }
@@ -77,6 +82,7 @@ impl Default for Config {
         Self {
             listen: SocketAddr::from(([0, 0, 0, 0], 10301)),
             sample_every: Duration::from_millis(100),
+            versions: InformantVersion::SPOKEN,
             root: None,
         }
     }
@@ -99,6 +105,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, BadFla
         match flag {
             "--listen" => config.listen = listen(&value("--listen")?)?,
             "--sample-every" => config.sample_every = sample_every(&value("--sample-every")?)?,
+            "--versions" => config.versions = versions(&value("--versions")?)?,
             "--root" => config.root = Some(PathBuf::from(value("--root")?)),
             "--help" | "-h" => return Ok(Command::Help),
             "--version" | "-V" => return Ok(Command::Version),
@@ -123,6 +130,15 @@ fn sample_every(value: &OsString) -> Result<Duration, BadFlag> {
         value: value.into(),
         expected,
     })
+}
+
+fn versions(value: &OsString) -> Result<Versions<InformantVersion>, BadFlag> {
+    let value = value.to_string_lossy();
+    let (min, max) = value.split_once('-').unwrap_or((&value, &value));
+    let ends = InformantVersion::from_name(min).zip(InformantVersion::from_name(max));
+    let range = ends.map(|(min, max)| Versions { min, max }).filter(|range| range.min <= range.max);
+    let expected = "a version or a range, oldest first, of v1.0 to v2.0";
+    range.ok_or_else(|| BadFlag::Value { flag: "--versions", value: value.into(), expected })
 }
 
 #[cfg(test)]
@@ -152,6 +168,21 @@ mod tests {
     }
 
     #[test]
+    fn versions_are_a_range_or_one() {
+        let (v1_0, v1_2) = (InformantVersion::V1_0, InformantVersion::V1_2);
+        for (value, versions) in [
+            ("v1.0-v1.2", Versions { min: v1_0, max: v1_2 }),
+            ("v1.2", Versions::only(v1_2)),
+            ("v1.0-v1.0", Versions::only(v1_0)),
+        ] {
+            let Ok(Command::Run(config)) = parsed(&["--versions", value]) else {
+                panic!("{value} is understood");
+            };
+            assert_eq!(config.versions, versions);
+        }
+    }
+
+    #[test]
     fn a_bad_flag_is_named_with_its_value_and_the_limit() {
         for (args, said) in [
             (
@@ -163,6 +194,14 @@ mod tests {
                 "--sample-every: 401 is not a number of milliseconds from 10 to 400",
             ),
             (&["--listen", "localhost:1"], "--listen: localhost:1 is not an ip:port"),
+            (
+                &["--versions", "v1.3"],
+                "--versions: v1.3 is not a version or a range, oldest first, of v1.0 to v2.0",
+            ),
+            (
+                &["--versions=v2.0-v1.0"],
+                "--versions: v2.0-v1.0 is not a version or a range, oldest first, of v1.0 to v2.0",
+            ),
             (&["--listen"], "--listen: needs a value"),
             (&["--cgroup=x"], "--cgroup: there is no such option; --help lists them"),
         ] {

@@ -51,7 +51,11 @@ async fn serve(config: &Config, tree: Tree) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
 
     let hands = Hands::start(tree.clone()).context("cannot start a thread")?;
-    let core = Informant::new(Settings { metrics_port: address.port(), parked });
+    let core = Informant::new(Settings {
+        versions: config.versions,
+        metrics_port: address.port(),
+        parked,
+    });
     let shared = Arc::new(Shared::new(core, tree));
     notices::listen(Arc::clone(&shared)).context("cannot start a thread")?;
     log::info(format_args!("serving on {address}"));

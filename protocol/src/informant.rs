@@ -1,4 +1,7 @@
-//! What agent and informant say to each other: the latest model, and its bytes in v2.0.
+//! What agent and informant say to each other: the latest model, which is that of v2.0.
+//!
+//! Each older version has a module of its own for what it says otherwise ([`v1_0`], [`v1_1`],
+//! [`v1_2`]) and converts to the next; only the latest model leaves this crate.
 //!
 //! The agent calls the informant ([`REGISTER`], [`HEALTH_CHECK`], [`DOWNSCALE`], [`UPSCALE`],
 //! [`UNREGISTER`]); the informant calls the agent back at the address that it registered
@@ -6,10 +9,13 @@
 //! `decode`, what a client reads with `decode_reply`: see the leniency in the crate's
 //! `go_json`. Which session counts, and what a number means, is decided by the cores.
 
-use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
-use crate::quantity::{CpuQuantity, MemoryQuantity};
+pub mod v1_0;
+pub mod v1_1;
+pub mod v1_2;
+mod v2_0;
+
 use crate::version::{InformantVersion, Versions};
-use crate::{AgentId, BadBody, Resources, Sequence};
+use crate::{AgentId, Resources, Sequence};
 
 /// A method and a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,13 +104,15 @@ pub struct HealthCheck(
 );
 
 /// The agent asks the guest to be content with less, or tells it that it has more.
+///
+/// Below v2.0 it says neither whose it is nor which: id and number are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMessage {
     /// The whole size.
     pub resources: Resources,
-    /// The session.
+    /// The session; zero: not said.
     pub id: AgentId,
-    /// The number of this message within the session.
+    /// The number of this message within the session; zero: not said.
     pub sequence: Sequence,
 }
 
@@ -128,176 +136,11 @@ pub struct Unregistered {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Empty;
 
-keys!(AgentDesc {
-    "agentID": agent_id,
-    "agentServeAddr": serve_addr,
-    "minProtoVersion": versions.min,
-    "maxProtoVersion": versions.max,
-});
-keys!(Identified { "data": { "agentID": id }, "sequenceNumber": sequence });
-keys!(MoreResources { "cpu": cpu, "memory": memory, "expectedID": expected });
-keys!(DownscaleResult { "Ok": ok, "Status": status });
-keys!(Unregistered { "wasActive": was_active });
-keys!(Empty {});
-keys!(Named { "agentID": id });
-keys!(Expecting { "expectedID": id });
-keys!(Port { "port": port });
-keys!(Amounts {
-    "data": { "cpu": cpu, "memory": memory, "id": { "agentID": id } },
-    "sequenceNumber": sequence,
-});
+// === impl ResourceMessage ===
 
-/// Gives a message its bytes: read as itself, or by way of the private form that has its keys.
-macro_rules! message {
-    ($type:ty) => {
-        message!($type, $type);
-    };
-    ($type:ty, $wire:ty) => {
-        impl $type {
-            /// The body, byte for byte as the reference writes it.
-            pub fn encode(&self) -> Vec<u8> {
-                go_json::encode(&<$wire>::from(self.clone()))
-            }
-
-            /// Reads a request: the first value counts, what follows is ignored.
-            ///
-            /// # Errors
-            /// If it is not JSON, or a field holds what it must not.
-            pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
-                Self::try_from(go_json::decode_first::<$wire>(body)?).map_err(BadBody::from)
-            }
-
-            /// Reads a reply: one value and nothing else.
-            ///
-            /// # Errors
-            /// If it is not JSON, or a field holds what it must not.
-            pub fn decode_reply(body: &[u8]) -> Result<Self, BadBody> {
-                Self::try_from(go_json::decode_whole::<$wire>(body)?).map_err(BadBody::from)
-            }
-        }
-    };
-}
-
-message!(AgentDesc);
-message!(InformantDesc);
-message!(Identified);
-message!(Expected, Expecting);
-message!(MoreResources);
-message!(HealthCheck, Named);
-message!(ResourceMessage, Amounts);
-message!(DownscaleResult);
-message!(Unregistered);
-message!(Empty);
-
-/// `{"agentID":…}`.
-#[derive(Clone, Copy, Default)]
-struct Named {
-    id: AgentId,
-}
-
-/// `{"expectedID":…}`.
-#[derive(Clone, Copy, Default)]
-struct Expecting {
-    id: AgentId,
-}
-
-/// `{"port":…}`.
-#[derive(Clone, Copy, Default)]
-struct Port {
-    port: u16,
-}
-
-/// A resource message whose amounts may be missing.
-#[derive(Default)]
-struct Amounts {
-    cpu: Option<CpuQuantity>,
-    memory: Option<MemoryQuantity>,
-    id: AgentId,
-    sequence: Sequence,
-}
-
-// === impl InformantDesc ===
-
-impl Read for InformantDesc {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let mut prometheus = self.metrics_port.map(|port| Port { port });
-        go_json::read_object(
-            at,
-            json,
-            &mut [
-                ("protoVersion", &mut self.version),
-                (
-                    "metricsMethod",
-                    &mut go_json::read::Group(&mut [("prometheus", &mut prometheus)]),
-                ),
-            ],
-        )?;
-        self.metrics_port = prometheus.map(|prometheus| prometheus.port);
-        Ok(())
-    }
-}
-
-impl Write for InformantDesc {
-    fn write(&self, out: &mut Writer) {
-        let port = self.metrics_port.map(|port| Port { port });
-        let method = port.as_ref().map(|port| [("prometheus", port as &dyn Write)]);
-        let method: &[(&str, &dyn Write)] = method.as_ref().map_or(&[], |method| method);
-        out.object(&[
-            ("protoVersion", &self.version),
-            ("metricsMethod", &go_json::write::Group(method)),
-        ]);
-    }
-}
-
-// === conversions between messages and the forms that have their keys ===
-
-impl From<Expected> for Expecting {
-    fn from(message: Expected) -> Self {
-        Self { id: message.0 }
-    }
-}
-
-impl From<Expecting> for Expected {
-    fn from(wire: Expecting) -> Self {
-        Self(wire.id)
-    }
-}
-
-impl From<HealthCheck> for Named {
-    fn from(message: HealthCheck) -> Self {
-        Self { id: message.0 }
-    }
-}
-
-impl From<Named> for HealthCheck {
-    fn from(wire: Named) -> Self {
-        Self(wire.id)
-    }
-}
-
-impl From<ResourceMessage> for Amounts {
-    fn from(message: ResourceMessage) -> Self {
-        Self {
-            cpu: Some(CpuQuantity(message.resources.cpu)),
-            memory: Some(MemoryQuantity(message.resources.mem)),
-            id: message.id,
-            sequence: message.sequence,
-        }
-    }
-}
-
-impl TryFrom<Amounts> for ResourceMessage {
-    type Error = BadBody;
-
-    fn try_from(wire: Amounts) -> Result<Self, BadBody> {
-        let missing = |field: &str| BadBody::Missing { field: field.to_owned() };
-        Ok(Self {
-            resources: Resources {
-                cpu: wire.cpu.ok_or_else(|| missing("data.cpu"))?.0,
-                mem: wire.memory.ok_or_else(|| missing("data.memory"))?.0,
-            },
-            id: wire.id,
-            sequence: wire.sequence,
-        })
+impl ResourceMessage {
+    /// Whether it is one of before v2.0, which says neither whose it is nor which.
+    pub fn is_bare(&self) -> bool {
+        self.id.is_zero() && self.sequence == Sequence::ZERO
     }
 }

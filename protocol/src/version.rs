@@ -4,15 +4,15 @@
 //! from the future has a number and no name, and still prints. Peers state the range they
 //! speak, both ends included; the latest that both speak is used.
 
+mod informant;
+
+pub use informant::InformantVersion;
+
 use std::fmt;
 
 /// A version of the protocol between agent and plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PluginVersion(u32);
-
-/// A version of the protocol between agent and informant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct InformantVersion(u32);
 
 /// A range of versions, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,37 +51,6 @@ impl PluginVersion {
 impl fmt::Display for PluginVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         name(f, self.0, &["v1.0", "v1.1", "v2.0"])
-    }
-}
-
-// === impl InformantVersion ===
-
-impl InformantVersion {
-    /// Numbered messages that carry the agent's id.
-    pub const V2_0: Self = Self(4);
-
-    /// What this release speaks.
-    pub const SPOKEN: Versions<Self> = Versions { min: Self::V2_0, max: Self::V2_0 };
-
-    /// The version of this number.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// As a number, for the wire.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Whether it is a version at all: zero is what a body without one decodes to.
-    pub const fn is_valid(self) -> bool {
-        self.0 != 0
-    }
-}
-
-impl fmt::Display for InformantVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        name(f, self.0, &["v1.0", "v1.1", "v1.2", "v2.0"])
     }
 }
 

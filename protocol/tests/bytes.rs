@@ -154,7 +154,7 @@ const GOLDEN: [&str; 8] = [
 ];
 
 fn read_as_everything(body: &[u8]) {
-    let errors: [Option<BadBody>; 13] = [
+    let errors: [Option<BadBody>; 14] = [
         AgentDesc::decode(body).err(),
         InformantDesc::decode_reply(body).err(),
         Identified::decode_reply(body).err(),
@@ -162,6 +162,7 @@ fn read_as_everything(body: &[u8]) {
         MoreResources::decode(body).err(),
         HealthCheck::decode(body).err(),
         ResourceMessage::decode(body).err(),
+        ResourceMessage::decode_any(body).err(),
         DownscaleResult::decode_reply(body).err(),
         Unregistered::decode_reply(body).err(),
         Empty::decode(body).err(),

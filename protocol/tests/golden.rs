@@ -4,6 +4,9 @@
 //! is what our message encodes to, and decodes to our message again.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "golden/informant_v1.rs"]
+mod informant_v1;
+
 use std::fmt::Debug;
 use std::path::Path;
 use windlass_protocol::informant::{
@@ -127,7 +130,7 @@ fn plugin_v2_0_response() {
 
 #[test]
 fn every_golden_file_is_checked() {
-    let tests = include_str!("golden.rs");
+    let tests = concat!(include_str!("golden.rs"), include_str!("golden/informant_v1.rs"));
     for file in std::fs::read_dir(folder()).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         assert!(tests.contains(&format!("\"{name}\"")), "{name} is checked by no test");

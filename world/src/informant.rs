@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use windlass_informant_core::wire::{Answer, Request, Unanswered};
 use windlass_informant_core::{Informant, Registration, Settings};
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
-use windlass_protocol::{AgentId, Moment, Sequence};
-
-const METRICS_PORT: u16 = 10301;
+use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence, Versions};
 
 /// One run of the informant.
 #[derive(Clone, Debug)]
@@ -55,9 +53,14 @@ pub enum Lie {
 // === impl InformantRun ===
 
 impl InformantRun {
-    pub(crate) fn new(epoch: u64, parked: BTreeSet<u32>, consents: Vec<Consent>) -> Self {
+    pub(crate) fn new(
+        epoch: u64,
+        versions: Versions<InformantVersion>,
+        parked: BTreeSet<u32>,
+        consents: Vec<Consent>,
+    ) -> Self {
         Self {
-            core: Informant::new(Settings { metrics_port: METRICS_PORT, parked }),
+            core: Informant::new(Settings { versions, parked, ..Settings::default() }),
             epoch,
             registering: Vec::new(),
             following: Vec::new(),
@@ -98,13 +101,17 @@ impl InformantRun {
         let (Request::Downscale(message) | Request::Upscale(message)) = request else {
             return false;
         };
-        let newer = self.newest.filter(|newest| *newest != message.id);
+        // Below v2.0 nobody says who it is: it is of the agent that counts.
+        let other = |newest: &AgentId| !message.is_bare() && *newest != message.id;
+        let newer = self.newest.filter(other);
         newer.is_some_and(|newest| self.core.health_check(newest).is_ok())
     }
 
-    /// Whether a request that is answered has an effect: one that came before has none.
+    /// Whether a request that is answered has an effect: one that came before has none, if that
+    /// can be told.
     pub(crate) fn is_new(&self, request: &Request) -> bool {
         match request {
+            Request::Downscale(message) | Request::Upscale(message) if message.is_bare() => true,
             Request::Downscale(message) | Request::Upscale(message) => {
                 self.marks.get(&message.id).is_none_or(|mark| message.sequence > *mark)
             }
@@ -144,7 +151,7 @@ impl InformantRun {
                 self.core.upscale(clock, message)?;
                 if is_new {
                     self.consents.clear();
-                    self.marks.insert(message.id, message.sequence);
+                    self.mark(message);
                 }
                 Answer::Upscaled
             }
@@ -171,12 +178,19 @@ impl InformantRun {
     }
 
     fn numbered(&mut self, now: Moment, message: &ResourceMessage, is_new: bool, agreed: bool) {
-        let ResourceMessage { resources, id, sequence } = *message;
         if is_new {
-            self.marks.insert(id, sequence);
+            self.mark(message);
         }
         if is_new && agreed {
-            self.consents.push(Consent { at: now, mem: resources.mem, to: id });
+            let of = if message.is_bare() { self.core.current() } else { None };
+            let to = of.unwrap_or(message.id);
+            self.consents.push(Consent { at: now, mem: message.resources.mem, to });
+        }
+    }
+
+    fn mark(&mut self, message: &ResourceMessage) {
+        if !message.is_bare() {
+            self.marks.insert(message.id, message.sequence);
         }
     }
 

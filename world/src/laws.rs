@@ -11,7 +11,7 @@ use windlass_protocol::{AgentId, Bytes, Moment, Resources, VmName};
 /// A consent may be acted on for this long after it was given.
 const CONSENT_LASTS: Duration = Duration::from_secs(10);
 /// Figures that are older than this say nothing: what a scaler holds, and the time of a report.
-const FIGURES_LAST: Duration = Duration::from_secs(18);
+pub(crate) const FIGURES_LAST: Duration = Duration::from_secs(18);
 /// A shrink of memory is called off so soon after its consent ended, if nothing is in the way.
 const CALLED_OFF_AFTER: Duration = Duration::from_secs(20);
 

@@ -3,7 +3,9 @@
 //! What goes to a monitor is not encoded: a driver is spoken to in values.
 
 use std::fmt;
-use windlass_agent_core::wire::{Said, from_informant, from_plugin, to_informant, to_plugin};
+use windlass_agent_core::wire::{
+    Offered, Said, from_informant, from_plugin, to_informant, to_plugin,
+};
 use windlass_agent_core::{Action, Event, Failure, metrics_text};
 use windlass_protocol::informant::Endpoint;
 use windlass_protocol::{Moment, Peer, VmInfo};
@@ -52,7 +54,12 @@ pub(crate) enum Reply {
 impl Request {
     /// The request that an action is; `None` if the wire cannot say it. What goes to a monitor is
     /// an [`Order`].
-    pub(crate) fn of(action: Action, info: &VmInfo, sample: Option<&Sample>) -> Option<Self> {
+    pub(crate) fn of(
+        action: Action,
+        info: &VmInfo,
+        sample: Option<&Sample>,
+        offered: Offered,
+    ) -> Option<Self> {
         match action {
             Action::Look | Action::Resize(_) => None,
             Action::Measure => Some(Self::Metrics),
@@ -64,7 +71,7 @@ impl Request {
             | Action::Downscale(..)
             | Action::Upscale(..)
             | Action::Unregister(_) => {
-                let Said { endpoint, body } = to_informant(action, ADDRESS)?;
+                let Said { endpoint, body } = to_informant(action, ADDRESS, offered)?;
                 Some(Self::Informant(endpoint, Body(body)))
             }
         }
@@ -84,7 +91,13 @@ impl Request {
 
 impl Reply {
     /// What it means to the agent that asked for `action`.
-    pub(crate) fn event(self, action: Action, info: &VmInfo, clock: Moment) -> Event {
+    pub(crate) fn event(
+        self,
+        action: Action,
+        info: &VmInfo,
+        offered: Offered,
+        clock: Moment,
+    ) -> Event {
         let peer = action.peer();
         let (status, Body(body)) = match self {
             Self::Event(event) => return event,
@@ -100,7 +113,7 @@ impl Reply {
                 return Event::Failed(peer, Failure::Refused(status));
             }
             Peer::Plugin => from_plugin(info, status, &body),
-            Peer::Informant => from_informant(action, status, &body),
+            Peer::Informant => from_informant(action, offered, status, &body),
         };
         heard.unwrap_or_else(|unheard| Event::Failed(peer, unheard.failure()))
     }

@@ -160,6 +160,7 @@ pub fn be_kind(world: &mut World) {
     }
     let names: Vec<_> = world.names().cloned().collect();
     for name in names {
+        world.speaks_all(&name);
         world.step(Step::Link(name.clone(), None));
         world.step(Step::Deaf(name.clone(), false));
         world.step(Step::Unplug(name.clone(), Unplug::Willing));

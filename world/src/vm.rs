@@ -9,7 +9,19 @@ use crate::message;
 use crate::process::Process;
 use std::collections::BTreeSet;
 use windlass_agent_core::{Action, Event, Order};
-use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Resize, Resources, VmInfo};
+use windlass_protocol::status::SessionState;
+use windlass_protocol::{
+    Bytes, Decision, InformantVersion, MilliCpu, Moment, Resize, Resources, Versions, VmInfo,
+};
+
+/// What agents and informants of a VM speak with each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speaks {
+    /// Its agents.
+    pub agent: Versions<InformantVersion>,
+    /// Its informants, from the next start of one on.
+    pub informant: Versions<InformantVersion>,
+}
 
 /// A VM.
 #[derive(Debug)]
@@ -17,6 +29,7 @@ pub(crate) struct Vm {
     /// The number of its node.
     pub(crate) node: usize,
     pub(crate) info: VmInfo,
+    pub(crate) speaks: Speaks,
     pub(crate) guest: Guest,
     /// By how many milliseconds the guest's wall clock is off.
     pub(crate) wall: i64,
@@ -52,6 +65,9 @@ pub(crate) struct Vm {
     pub(crate) resized: Vec<Moment>,
     /// The boot in which memory is moved step by step.
     pub(crate) moves_in: Option<u64>,
+    /// When a size was last heeded that came late, and could not be told from a new one: what it
+    /// un-parked, nobody knows before the next report.
+    pub(crate) strayed_at: Moment,
     /// Un-parked by itself, or lied about: what it loses then is the guest's matter.
     pub(crate) unruly: bool,
     /// It agreed to what it did not heed: until the next word that it does heed, vCPUs that it
@@ -90,6 +106,14 @@ pub(crate) struct Monitor {
     pub(crate) held: Vec<Event>,
 }
 
+// === impl Speaks ===
+
+impl Default for Speaks {
+    fn default() -> Self {
+        Self { agent: InformantVersion::SPOKEN, informant: InformantVersion::SPOKEN }
+    }
+}
+
 // === impl Vm ===
 
 impl Vm {
@@ -110,6 +134,8 @@ impl Vm {
             booted_at: Moment::default(),
             restarted_unheard: false,
             outdated: Vec::new(),
+            strayed_at: Moment::default(),
+            speaks: Speaks::default(),
             restart_heard_at: Moment::default(),
             allowed: None,
             consents: Vec::new(),
@@ -139,6 +165,19 @@ impl Vm {
             (true, None) | (false, _) => seen.plugged,
         };
         Resources { cpu, mem: seen.memory.upper() }
+    }
+
+    /// The same, as its agent counts it: where sizes have no number, parking is not trusted.
+    pub(crate) fn counts(&self, trust_guest_parking: bool) -> Resources {
+        let trusts = self.agent.as_ref().is_none_or(|agent| agent.scaler.trusts_parking());
+        self.has(trust_guest_parking && trusts)
+    }
+
+    /// Whether its agent and its informant agree that the agent's session counts. Below v1.2 the
+    /// agent may not know for a while that it does not.
+    pub(crate) fn counts_session(&self) -> bool {
+        let (Some(agent), Some(run)) = (&self.agent, &self.informant) else { return false };
+        agent.scaler.session() == SessionState::Active && run.core.current() == agent.session
     }
 
     /// No more vCPUs than these come online without a word.

@@ -19,13 +19,14 @@ use crate::vms::{Id, Vms};
 use std::time::Duration;
 use windlass_agent_core::{Event, Order, Scaler, Settings, metrics_text};
 use windlass_plugin_core::Note;
-use windlass_protocol::status::{HostStatus, NodeStatus, SessionState, VmStatus};
+use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
 use windlass_protocol::{Bytes, ComputeUnit, Decision, Moment, Resources, VmInfo, VmName, Waiting};
 use windlass_scaling::{Inputs, goal};
 
 pub use crate::guest::{Driver, Muted, Unplug};
 pub use crate::informant::Lie;
 pub use crate::process::Part;
+pub use crate::vm::Speaks;
 pub use steps::Step;
 
 /// When worlds begin: 2026-01-01T00:00:00Z.
@@ -117,8 +118,15 @@ impl World {
 
     /// A VM starts on this node; on the last one, if there are not so many.
     pub fn add_on(&mut self, node: usize, info: VmInfo, spec: GuestSpec) {
+        self.add_speaking(node, info, spec, Speaks::default());
+    }
+
+    /// The same, with an informant and agents that speak no more than this.
+    pub fn add_speaking(&mut self, node: usize, info: VmInfo, spec: GuestSpec, speaks: Speaks) {
         let node = node.min(self.nodes.len() - 1);
-        let who = self.vms.insert(Vm::new(node, info, spec, self.now));
+        let mut vm = Vm::new(node, info, spec, self.now);
+        vm.speaks = speaks;
+        let who = self.vms.insert(vm);
         self.start_informant(who);
         self.start_agent(who);
     }
@@ -264,9 +272,9 @@ impl World {
         let uses = self.uses(vm);
         let Some(booked) = self.nodes[there.node].booked(vm) else { return false };
         status.goal == Some(uses)
-            && status.session == SessionState::Active
+            && there.counts_session()
             && status.waiting == [Waiting::AtGoal]
-            && booked == self.has(vm)
+            && booked == there.counts(self.setup.trust_guest_parking)
             && !there.guest.has_idle_vcpus(booked)
             && self.called_for(there, uses) == uses
     }
@@ -279,16 +287,14 @@ impl World {
             let name = &vm.info.name;
             let free = self.nodes[vm.node].free();
             let Some(status) = self.status(name) else { return false };
-            let Some(goal) = status.goal.filter(|_| status.session == SessionState::Active) else {
-                return false;
-            };
+            let Some(goal) = status.goal.filter(|_| vm.counts_session()) else { return false };
             let uses = self.uses(name);
             let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
             // Who wants more vCPUs keeps those that are idle.
             let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;
-            cpu && mem && booked == self.has(name) && !idle
+            cpu && mem && booked == vm.counts(self.setup.trust_guest_parking) && !idle
         })
     }
 
@@ -407,7 +413,8 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         vm.epochs += 1;
         vm.informant_process.starts(vm.wall);
-        vm.informant = Some(InformantRun::new(vm.epochs, vm.stored.clone(), vm.consents.clone()));
+        let (speaks, consents) = (vm.speaks.informant, vm.consents.clone());
+        vm.informant = Some(InformantRun::new(vm.epochs, speaks, vm.stored.clone(), consents));
         let epoch = vm.epochs;
         self.queue.arrange(now, who, Happening::InformantSamples { epoch });
         self.pump_informant(who);

@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{
-    AgentId, Bytes, Capabilities, Peer, Resize, Resources, Seen, Sequence, VmInfo,
+    AgentId, Bytes, Capabilities, InformantVersion, Peer, Resize, Resources, Seen, Sequence, VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -30,9 +30,11 @@ pub enum Event {
     Measured(Sample),
     /// Answer to [`Action::AskPlugin`].
     Permitted(Resources),
-    /// Answer to [`Action::Register`], with the port at which the guest's metrics are read.
+    /// Answer to [`Action::Register`].
     Registered {
-        /// The port that the informant announces.
+        /// What is spoken in this session.
+        version: InformantVersion,
+        /// The port at which the guest's metrics are read.
         metrics_port: u16,
     },
     /// Answer to [`Action::CheckHealth`].
@@ -98,9 +100,10 @@ pub enum Action {
     Register(AgentId),
     /// Ask whether the session stands.
     CheckHealth(AgentId),
-    /// Ask the guest to be content with this.
+    /// Ask the guest to be content with this. The number is zero in a session whose version
+    /// does not number sizes: the message then is that of before v2.0.
     Downscale(AgentId, Sequence, Resources),
-    /// Tell the guest that it has this, and may use it.
+    /// Tell the guest that it has this, and may use it; the number is as above.
     Upscale(AgentId, Sequence, Resources),
     /// Close the session.
     Unregister(AgentId),
@@ -131,10 +134,25 @@ pub enum Call {
 pub enum CallAnswer {
     /// 200, with the session's id and the next sequence number.
     Ours(AgentId, Sequence),
-    /// 404: not this session, or none.
+    /// 404: there is no session.
     Unknown,
-    /// 400: not in this state.
-    NotNow,
+    /// 404: this session is not meant.
+    Other(AgentId),
+    /// 400: not in this state, or not in this version.
+    NotNow(NotNow),
+}
+
+/// Why a session that is meant does not follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// It is told to wait before it has registered.
+    SuspendsUnregistered,
+    /// It is called for more before it has registered, or was never told that it counts.
+    MoreUnconfirmed,
+    /// It is called for more while another one counts.
+    MoreSuspended,
+    /// It is called for more, in a version that cannot.
+    MoreUnknown(InformantVersion),
 }
 
 // === impl Action ===

@@ -17,6 +17,6 @@ pub mod session;
 pub mod trials;
 pub mod wire;
 
-pub use event::{Action, Call, CallAnswer, Event, Failure, Order};
+pub use event::{Action, Call, CallAnswer, Event, Failure, NotNow, Order};
 pub use scaler::{Plan, Scaler, Settings};
 pub use trials::{Judged, Tally};

@@ -166,7 +166,7 @@ impl Scaler {
 
     /// Answers a call of the informant.
     pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
-        let answer = self.session.call(call);
+        let answer = self.session.call(now, call);
         if self.session.is_suspended() {
             self.rest_from_asking();
         }
@@ -196,7 +196,15 @@ impl Scaler {
 
     /// The most that the VM may have: what the books must cover. `None` before it was seen.
     pub fn upper(&self) -> Option<Resources> {
-        self.holding.upper(self.settings.trust_guest_parking)
+        self.holding.upper(self.trusts_parking())
+    }
+
+    /// Whether a vCPU that the guest has parked counts as given back.
+    ///
+    /// A size without a number may come late, and un-park what was parked since: where sizes
+    /// have none (below v2.0), every plugged vCPU counts.
+    pub fn trusts_parking(&self) -> bool {
+        self.settings.trust_guest_parking && self.session.numbers_sizes()
     }
 
     /// The port at which the guest's metrics are read, once its informant has said so.
@@ -264,11 +272,11 @@ impl Scaler {
             Action::Register(_) => self.session.opening(),
             Action::CheckHealth(_) | Action::Unregister(_) => {}
             Action::Downscale(..) => {
-                self.session.numbered();
+                self.session.sized();
                 self.guest.downscale_sent(now, self.holding.plugging());
             }
             Action::Upscale(_, _, size) => {
-                self.session.numbered();
+                self.session.sized();
                 self.holding.allow(size.cpu);
                 self.guest.upscale_sent();
             }
@@ -312,8 +320,8 @@ impl Scaler {
                 self.permit.answered(now, asked, permit, &mut self.jitter);
                 self.journal.permitted(asked, permit);
             }
-            (Event::Registered { metrics_port }, Action::Register(_)) => {
-                self.session.registered(now, &mut self.jitter);
+            (Event::Registered { version, metrics_port }, Action::Register(_)) => {
+                self.session.registered(now, version, &mut self.jitter);
                 self.holding.registered();
                 self.lines.metrics.disregard();
                 self.guest.registered(metrics_port);
@@ -376,7 +384,7 @@ impl Scaler {
         self.end_session();
         self.session.forget_refusals();
         self.trials = Trials::new();
-        self.holding.rebooted(self.settings.trust_guest_parking);
+        self.holding.rebooted(self.trusts_parking());
         self.lines.metrics.disregard();
         self.sample = None;
         self.must_look();

@@ -12,17 +12,24 @@
 //! Law 6, the newest session counts: each attempt to register has an id of its own, so a lost
 //! answer cannot be taken for a later one, and an informant that kept the old id drops it when
 //! it asks. A call that names another id changes nothing. No end of a session is final.
+//!
+//! The version that the informant chose says what the session can do ([`InformantVersion`]).
+//! Where the agent cannot ask whether it stands (below v1.2) it listens: the informant's own
+//! checks keep it, and silence ends it.
 
-use crate::event::{Call, CallAnswer};
+use crate::event::{Call, CallAnswer, NotNow};
 use crate::rest::{Jitter, Rest};
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{AgentId, Generation, Moment, Sequence};
+use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence};
 
 /// How often a session is checked.
 const HEALTH_EVERY: Duration = Duration::from_secs(5);
 /// Checks without an answer that end a session.
 const SILENCES: u32 = 3;
+/// Where a session cannot be checked, the informant's own checks keep it, one in ten seconds:
+/// without a word for this long, three were lost and it is over.
+const UNHEARD: Duration = Duration::from_secs(35);
 /// Registered, and not told that it counts: after this, a new session is tried.
 const UNRESUMED: Duration = Duration::from_secs(30);
 
@@ -32,7 +39,11 @@ pub(crate) struct Session {
     seed: u64,
     generation: Generation,
     state: State,
+    /// What is spoken, or was in the last session.
+    version: InformantVersion,
     sequence: Sequence,
+    /// When the informant last said anything.
+    heard_at: Moment,
     health_at: Moment,
     silences: u32,
     /// After a session that an informant opened and then refused to serve.
@@ -56,6 +67,8 @@ impl Session {
             seed,
             generation: Generation::default(),
             state: State::Absent,
+            version: InformantVersion::V2_0,
+            heard_at: Moment::default(),
             sequence: Sequence::ZERO,
             health_at: Moment::default(),
             silences: 0,
@@ -99,24 +112,36 @@ impl Session {
         self.rest.ends().unwrap_or_default()
     }
 
-    /// The number that the next numbered message will have.
+    /// The number that the next size will have; zero where sizes have none.
     pub(crate) fn next_sequence(&self) -> Sequence {
-        self.sequence.next()
+        if self.numbers_sizes() { self.sequence.next() } else { Sequence::ZERO }
+    }
+
+    /// Whether sizes that are said say whose they are and which, or did in the last session.
+    pub(crate) fn numbers_sizes(&self) -> bool {
+        self.version.numbers_sizes()
     }
 
     /// When the next check is due; `None` where there is nothing to check.
     pub(crate) fn health_due(&self) -> Option<Moment> {
         match self.state {
             State::Absent | State::Opening { .. } => None,
-            State::Registered { .. } | State::Active | State::Suspended => Some(self.health_at),
+            State::Registered { .. } | State::Active | State::Suspended => {
+                self.version.checks_health().then_some(self.health_at)
+            }
         }
     }
 
-    /// When a session that was never resumed is given up.
+    /// When a session is given up: one that was never resumed, or that nothing is heard in.
     pub(crate) fn gives_up_at(&self) -> Option<Moment> {
+        let unheard = (!self.version.checks_health()).then(|| self.heard_at.after(UNHEARD));
         match self.state {
-            State::Registered { since } => Some(since.after(UNRESUMED)),
-            State::Absent | State::Opening { .. } | State::Active | State::Suspended => None,
+            State::Registered { since } => {
+                let unresumed = since.after(UNRESUMED);
+                Some(unheard.map_or(unresumed, |unheard| unheard.min(unresumed)))
+            }
+            State::Active | State::Suspended => unheard,
+            State::Absent | State::Opening { .. } => None,
         }
     }
 
@@ -127,11 +152,20 @@ impl Session {
         self.silences = 0;
     }
 
-    pub(crate) fn numbered(&mut self) {
-        self.sequence = self.sequence.next();
+    /// A size leaves.
+    pub(crate) fn sized(&mut self) {
+        if self.numbers_sizes() {
+            self.sequence = self.sequence.next();
+        }
     }
 
-    pub(crate) fn registered(&mut self, now: Moment, jitter: &mut Jitter) {
+    pub(crate) fn registered(
+        &mut self,
+        now: Moment,
+        version: InformantVersion,
+        jitter: &mut Jitter,
+    ) {
+        self.version = version;
         self.state = match self.state {
             State::Opening { resumed: true } => State::Active,
             State::Opening { resumed: false } => State::Registered { since: now },
@@ -146,6 +180,7 @@ impl Session {
     /// The informant answered something.
     pub(crate) fn heard(&mut self, now: Moment, jitter: &mut Jitter) {
         self.silences = 0;
+        self.heard_at = now;
         self.health_at = now.after(jitter.around(HEALTH_EVERY));
     }
 
@@ -170,7 +205,7 @@ impl Session {
     }
 
     /// Answers the informant. Saying the same twice gets the same answer, with a new number.
-    pub(crate) fn call(&mut self, call: Call) -> CallAnswer {
+    pub(crate) fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
         let Some(id) = self.id() else { return CallAnswer::Unknown };
         let expected = match call {
             Call::Id => id,
@@ -179,20 +214,33 @@ impl Session {
             | Call::MoreResources { expected, .. } => expected,
         };
         if expected != id {
-            return CallAnswer::Unknown;
+            return CallAnswer::Other(expected);
         }
+        let version = self.version;
         match (call, self.state) {
             // The informant may say so before its answer to the registration is read.
             (Call::Resume(_), State::Opening { .. }) => {
                 self.state = State::Opening { resumed: true };
             }
             (Call::Resume(_), _) => self.state = State::Active,
-            (Call::Suspend(_), State::Opening { .. }) => return CallAnswer::NotNow,
+            (Call::Suspend(_), State::Opening { .. }) => {
+                return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
+            }
             (Call::Suspend(_), _) => self.state = State::Suspended,
+            (Call::MoreResources { .. }, State::Active) if !version.asks_for_more() => {
+                return CallAnswer::NotNow(NotNow::MoreUnknown(version));
+            }
             (Call::MoreResources { .. }, State::Active) | (Call::Id, _) => {}
-            (Call::MoreResources { .. }, _) => return CallAnswer::NotNow,
+            (Call::MoreResources { .. }, State::Suspended) => {
+                return CallAnswer::NotNow(NotNow::MoreSuspended);
+            }
+            (Call::MoreResources { .. }, State::Registered { .. } | State::Opening { .. }) => {
+                return CallAnswer::NotNow(NotNow::MoreUnconfirmed);
+            }
+            (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
         }
-        self.numbered();
+        self.heard_at = now;
+        self.sequence = self.sequence.next();
         CallAnswer::Ours(id, self.sequence)
     }
 

@@ -12,13 +12,13 @@ pub mod informant;
 pub mod plugin;
 
 pub use callback::{Uncalled, call_answer, called};
-pub use informant::{Said, from_informant, to_informant};
+pub use informant::{Offered, Said, from_informant, to_informant};
 pub use plugin::{UNSAID, from_plugin, to_plugin};
 
 use crate::event::Failure;
 use thiserror::Error;
 use windlass_protocol::BadBody;
-use windlass_protocol::version::InformantVersion;
+use windlass_protocol::version::{InformantVersion, Versions};
 
 /// An answer that does not say what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -33,8 +33,13 @@ pub enum Unheard {
     #[error(transparent)]
     Broken(#[from] BadBody),
     /// The informant chose a version that nobody offered.
-    #[error("protoVersion: {0} is not {spoken}", spoken = InformantVersion::SPOKEN)]
-    NotOffered(InformantVersion),
+    #[error("protoVersion: {chosen} is not {offered}")]
+    NotOffered {
+        /// What it chose.
+        chosen: InformantVersion,
+        /// What was offered.
+        offered: Versions<InformantVersion>,
+    },
     /// The informant does not say where metrics are read.
     #[error("metricsMethod.prometheus.port: is missing")]
     NoMetricsPort,
@@ -52,7 +57,7 @@ impl Unheard {
             Self::Refused(status) => Failure::Refused(*status),
             Self::Odd(_)
             | Self::Broken(_)
-            | Self::NotOffered(_)
+            | Self::NotOffered { .. }
             | Self::NoMetricsPort
             | Self::Unasked => Failure::NoAnswer,
         }

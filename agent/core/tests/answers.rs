@@ -6,8 +6,9 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Scaler, Settings};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode,
-    Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
+    MilliCpu, Mode, Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target,
+    VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -292,7 +293,7 @@ fn a_call_that_names_another_session_changes_nothing() {
         }
         for call in [Call::Resume(another), Call::Suspend(another), more(another)] {
             let plan = vm.scaler.plan(vm.now);
-            assert_eq!(vm.scaler.call(vm.now, call), CallAnswer::Unknown, "{call:?}");
+            assert_eq!(vm.scaler.call(vm.now, call), CallAnswer::Other(another), "{call:?}");
             assert_eq!(vm.scaler.status(vm.now).session, state, "{call:?}");
             assert_eq!(vm.scaler.plan(vm.now), plan, "{call:?}");
         }
@@ -401,7 +402,8 @@ impl Vm {
         let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
             panic!("it does not register: {actions:?}");
         };
-        self.answered(Action::Register(id), Event::Registered { metrics_port: 9100 });
+        let version = InformantVersion::V2_0;
+        self.answered(Action::Register(id), Event::Registered { version, metrics_port: 9100 });
         id
     }
 

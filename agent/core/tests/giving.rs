@@ -4,8 +4,8 @@
 use std::time::Duration;
 use windlass_agent_core::{Action, Call, Event, Scaler, Settings};
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment,
-    Policy, Resize, Resources, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen, MilliCpu,
+    Mode, Moment, Policy, Resize, Resources, Seen, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -67,7 +67,10 @@ impl Vm {
         vm.answered(Action::Look, Event::Seen(seen(3, 3)));
         let actions = vm.scaler.plan(now).actions;
         let hello = actions.into_iter().find(|action| matches!(action, Action::Register(_)));
-        vm.answered(hello.unwrap(), Event::Registered { metrics_port: 9100 });
+        vm.answered(
+            hello.unwrap(),
+            Event::Registered { version: InformantVersion::V2_0, metrics_port: 9100 },
+        );
         let Some(Action::Register(id)) = hello else { unreachable!("it was found as one") };
         vm.scaler.call(now, Call::Resume(id));
         vm.answered(Action::Look, Event::Seen(seen(3, 3)));

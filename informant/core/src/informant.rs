@@ -1,24 +1,27 @@
 //! The informant as one value: agents, memory and machine, and what is asked of them.
 //!
 //! - **Newest session counts.** Only the agent that registered last changes anything; a
-//!   request said twice has the effect of once, and the same answer; an older one has none.
+//!   request said twice has the effect of once, and the same answer; an older one has none. Before
+//!   v2.0 requests have no number and no sender: each is examined anew.
 //! - **Consent before shrinkage.** Nothing is agreed to that would not fit, with a margin.
 
 use crate::event::{Action, Ask, Event, Plan};
 use crate::machine::Machine;
-use crate::memory::Watch;
+use crate::memory::{Consent, Watch};
 use crate::refusal::{Cause, Refusal};
 use crate::registry::{Given, Registry, Verified};
 use std::collections::BTreeSet;
 use windlass_protocol::informant::{
-    AgentDesc, DownscaleResult, InformantDesc, ResourceMessage, Unregistered,
+    self, AgentDesc, DownscaleResult, InformantDesc, ResourceMessage, Unregistered,
 };
-use windlass_protocol::version::InformantVersion;
-use windlass_protocol::{AgentId, Moment};
+use windlass_protocol::version::{InformantVersion, Versions};
+use windlass_protocol::{AgentId, Moment, Resources};
 
 /// What the informant knows from the start.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
+    /// The versions that agents are spoken to in.
+    pub versions: Versions<InformantVersion>,
     /// The port at which its metrics are read.
     pub metrics_port: u16,
     /// vCPUs that an earlier informant parked since the guest booted.
@@ -37,7 +40,7 @@ pub enum Registration {
 }
 
 /// One guest's informant.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Informant {
     metrics_port: u16,
     registry: Registry,
@@ -48,13 +51,21 @@ pub struct Informant {
 /// The status of a request that is older than one that was answered.
 const STALE: &str = "stale";
 
+impl Default for Settings {
+    fn default() -> Self {
+        let versions = InformantVersion::SPOKEN;
+        Self { versions, metrics_port: informant::PORT, parked: BTreeSet::new() }
+    }
+}
+
 impl Informant {
     /// An informant that nobody has registered with.
     pub fn new(settings: Settings) -> Self {
         Self {
             metrics_port: settings.metrics_port,
+            registry: Registry::new(settings.versions),
+            memory: Watch::default(),
             machine: Machine::new(settings.parked),
-            ..Self::default()
         }
     }
 
@@ -72,10 +83,9 @@ impl Informant {
     pub fn registration(&self, id: AgentId) -> Registration {
         match self.registry.registration(id) {
             None => Registration::Pending,
-            Some(Ok(())) => Registration::Done(InformantDesc {
-                version: InformantVersion::V2_0,
-                metrics_port: Some(self.metrics_port),
-            }),
+            Some(Ok(version)) => {
+                Registration::Done(InformantDesc { version, metrics_port: Some(self.metrics_port) })
+            }
             Some(Err(refusal)) => Registration::Refused(refusal),
         }
     }
@@ -83,7 +93,7 @@ impl Informant {
     /// `PUT /health-check`.
     ///
     /// # Errors
-    /// Nobody is registered under this id.
+    /// Nobody is registered under this id, or its version has no health checks.
     pub fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
         self.registry.health_check(id)
     }
@@ -99,6 +109,11 @@ impl Informant {
     ) -> Result<DownscaleResult, Refusal> {
         let alike = |given: &Given| matches!(given, Given::Downscale { .. });
         let ResourceMessage { resources, id, sequence } = *message;
+        if message.is_bare() {
+            self.registry.verify_bare()?;
+            let Consent { ok, status } = self.consent(now, resources);
+            return Ok(DownscaleResult { ok, status });
+        }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {}
             Verified::Again(Given::Downscale { ok, status }) => {
@@ -108,13 +123,23 @@ impl Informant {
                 return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
             }
         }
-        let consent = self.memory.consent(now, resources.mem);
-        if consent.ok {
-            self.machine.allow_at_most(resources.cpu);
-        }
-        let given = Given::Downscale { ok: consent.ok, status: consent.status.clone() };
+        let Consent { ok, status } = self.consent(now, resources);
+        let given = Given::Downscale { ok, status: status.clone() };
         self.registry.answered_request(id, sequence, given);
-        Ok(DownscaleResult { ok: consent.ok, status: consent.status })
+        Ok(DownscaleResult { ok, status })
+    }
+
+    fn consent(&mut self, now: Moment, asked: Resources) -> Consent {
+        let consent = self.memory.consent(now, asked.mem);
+        if consent.ok {
+            self.machine.allow_at_most(asked.cpu);
+        }
+        consent
+    }
+
+    fn give(&mut self, now: Moment, size: Resources) {
+        self.memory.given(now);
+        self.machine.allow(size.cpu);
     }
 
     /// `PUT /upscale`: the guest has this, and may use it.
@@ -124,10 +149,14 @@ impl Informant {
     pub fn upscale(&mut self, now: Moment, message: &ResourceMessage) -> Result<(), Refusal> {
         let alike = |given: &Given| matches!(given, Given::Upscale);
         let ResourceMessage { resources, id, sequence } = *message;
+        if message.is_bare() {
+            self.registry.verify_bare()?;
+            self.give(now, resources);
+            return Ok(());
+        }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {
-                self.memory.given(now);
-                self.machine.allow(resources.cpu);
+                self.give(now, resources);
                 self.registry.answered_request(id, sequence, Given::Upscale);
             }
             Verified::Again(_) | Verified::Stale => {}
@@ -190,6 +219,11 @@ impl Informant {
     /// The agent that counts.
     pub fn current(&self) -> Option<AgentId> {
         self.registry.current()
+    }
+
+    /// The version that the agent that counts is spoken to in.
+    pub fn version(&self) -> Option<InformantVersion> {
+        self.registry.version()
     }
 
     /// How many agents are registered.

@@ -50,6 +50,9 @@ pub enum Refusal {
     /// The request is of an agent that does not count.
     #[error("Agent ID {0} is not the active Agent")]
     NotActive(AgentId),
+    /// The agent asks whether its session stands, in a version in which that cannot be asked.
+    #[error("health checks are not supported in protocol version {0}")]
+    NoHealthChecks(InformantVersion),
     /// Nobody registered under this id.
     #[error("No Agent with ID {0} registered")]
     Unknown(AgentId),
@@ -91,6 +94,7 @@ impl Refusal {
             | Self::BadAddress { .. }
             | Self::Unchecked { .. }
             | Self::NotActive(_)
+            | Self::NoHealthChecks(_)
             | Self::OtherAddress(_) => 400,
             Self::Unknown(_) | Self::NotRegistered(_) => 404,
             Self::Duplicate(_) => 409,

@@ -19,7 +19,7 @@ use member::{Member, Numbered, Stage, Verdict};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use windlass_protocol::informant::AgentDesc;
-use windlass_protocol::version::InformantVersion;
+use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Moment, Sequence};
 
 /// At most so many agents are registered; beyond, the oldest is forgotten. One counts, one
@@ -31,8 +31,10 @@ pub const AGENTS: usize = 8;
 pub const JOINING: usize = 8;
 
 /// The agents, oldest first; those that are still joining are among them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Registry {
+    /// What we speak.
+    versions: Versions<InformantVersion>,
     members: Vec<Member>,
     /// The latest that were let go of, and why; bounded.
     gone: VecDeque<(AgentId, SocketAddr, Cause)>,
@@ -50,12 +52,15 @@ pub(crate) enum Verified {
 }
 
 impl Registry {
+    /// Nobody, in any of these versions.
+    pub(crate) const fn new(versions: Versions<InformantVersion>) -> Self {
+        Self { versions, members: Vec::new(), gone: VecDeque::new() }
+    }
+
     /// Begins a registration: the agent is asked who it is.
     pub(crate) fn begin(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
-        let ours = InformantVersion::SPOKEN;
-        if ours.latest_shared(desc.versions).is_none() {
-            return Err(Refusal::Versions { ours, theirs: desc.versions });
-        }
+        let (ours, theirs) = (self.versions, desc.versions);
+        let version = ours.latest_shared(theirs).ok_or(Refusal::Versions { ours, theirs })?;
         let id = desc.agent_id;
         if id.is_zero() {
             return Err(Refusal::BadId(id));
@@ -69,14 +74,14 @@ impl Registry {
             return Err(Refusal::Busy { limit: JOINING });
         }
         self.gone.retain(|(gone, ..)| *gone != id);
-        self.members.push(Member::new(id, addr, desc.serve_addr.clone()));
+        self.members.push(Member::new(id, version, addr, desc.serve_addr.clone()));
         Ok(())
     }
 
-    /// How far a registration is: `None` while it is under way.
-    pub(crate) fn registration(&self, id: AgentId) -> Option<Result<(), Refusal>> {
+    /// How far a registration is, and in which version: `None` while it is under way.
+    pub(crate) fn registration(&self, id: AgentId) -> Option<Result<InformantVersion, Refusal>> {
         if let Some(member) = self.member(id) {
-            return member.joined().then_some(Ok(()));
+            return member.joined().then_some(Ok(member.version));
         }
         let known = self.gone.iter().find(|(gone, ..)| *gone == id);
         Some(Err(known.map_or(Refusal::Unknown(id), |(_, addr, cause)| Refusal::Unchecked {
@@ -123,9 +128,20 @@ impl Registry {
     /// Whether an agent is registered under this id.
     pub(crate) fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
         match self.member(id) {
+            Some(member) if member.joined() && !member.version.checks_health() => {
+                Err(Refusal::NoHealthChecks(member.version))
+            }
             Some(member) if member.joined() => Ok(()),
             Some(_) | None => Err(Refusal::Unknown(id)),
         }
+    }
+
+    /// Whether a request counts that says neither whose it is nor which: as of the agent that
+    /// counts, if that one's version says no more.
+    pub(crate) fn verify_bare(&mut self) -> Result<(), Refusal> {
+        let member = self.member_that_counts().filter(|member| !member.version.numbers_sizes());
+        member.ok_or(Refusal::NotActive(AgentId::default()))?.heard_from();
+        Ok(())
     }
 
     /// Whether a numbered request counts. `alike` says whether an earlier answer is to a
@@ -162,6 +178,11 @@ impl Registry {
     pub(crate) fn current(&self) -> Option<AgentId> {
         let newest = self.members.iter().rfind(|member| member.joined());
         newest.filter(|member| member.may_run()).map(|member| member.id)
+    }
+
+    /// The version that the agent that counts is spoken to in.
+    pub(crate) fn version(&self) -> Option<InformantVersion> {
+        self.current().and_then(|id| self.member(id)).map(|member| member.version)
     }
 
     /// How many agents are registered.

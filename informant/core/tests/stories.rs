@@ -248,7 +248,7 @@ fn only_the_agent_that_counts_is_listened_to() {
 fn refused_registrations_say_why() {
     let mut story = Story::with_agent(1);
     story.register(1);
-    story.register_as(2, "10.0.2.2:80", 1, 3);
+    story.register_as(2, "10.0.2.2:80", 5, 9);
     story.register_as(2, "agent.example:80", 4, 4);
     story.register_as(0, "10.0.2.2:80", 4, 9);
     story.dead(5);
@@ -261,7 +261,7 @@ fn refused_registrations_say_why() {
         0.00s < agent 1 registers
         0.00s   409: Agent with ID 00000000-0000-0000-0000-000000000001 is already registered
         0.00s < agent 2 registers
-        0.00s   400: Protocol version mismatch: Need v2.0 but got v1.0 to v1.2
+        0.00s   400: Protocol version mismatch: Need v1.0 to v2.0 but got <unknown = v2.0 + 1> to <unknown = v2.0 + 5>
         0.00s < agent 2 registers
         0.00s   400: agentServeAddr: "agent.example:80" is not an ip:port that can be called
         0.00s < agent 0 registers

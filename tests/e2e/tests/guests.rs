@@ -19,3 +19,5 @@ mod observe;
 mod reboot;
 #[path = "guests/room.rs"]
 mod room;
+#[path = "guests/versions.rs"]
+mod versions;

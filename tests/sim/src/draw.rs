@@ -3,9 +3,9 @@
 use crate::schedule::{Act, Kind, Schedule, Turn};
 use std::time::Duration;
 use windlass_agent_core::Order;
-use windlass_protocol::{Bytes, Mode, VmName};
+use windlass_protocol::{Bytes, InformantVersion, Mode, Versions, VmName};
 use windlass_world::script::{MOST_UNITS, info, units, vm};
-use windlass_world::world::{BEGINNING, Driver, Lie, Muted, Part, Unplug};
+use windlass_world::world::{BEGINNING, Driver, Lie, Muted, Part, Speaks, Unplug};
 use windlass_world::{Chance, Faults, Step};
 
 const FAULTS: [Kind; 22] = [
@@ -32,6 +32,10 @@ const FAULTS: [Kind; 22] = [
     Kind::Arrivals,
     Kind::Moves,
 ];
+/// What agents speak, by the numbers of versions: ours, and the reference's releases.
+const AGENTS: [[u32; 2]; 8] = [[1, 4], [1, 4], [1, 4], [1, 4], [1, 1], [1, 2], [1, 3], [4, 4]];
+/// What informants speak, likewise, and what a person may limit ours to.
+const INFORMANTS: [[u32; 2]; 8] = [[1, 4], [1, 4], [1, 4], [1, 1], [2, 2], [2, 3], [3, 3], [4, 4]];
 /// At least so many kinds of fault in each.
 const LEAST_KINDS: usize = 3;
 /// At least so long; one in ten is longer.
@@ -62,7 +66,37 @@ pub fn draw(seed: u64) -> Schedule {
         now += after;
         turns.push(Turn { after, act: draw.act() });
     }
-    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, turns }
+    let speaks = versions(seed, draw.vms, &mut turns);
+    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, speaks, turns }
+}
+
+/// What everybody speaks at first; and turns in which that changes.
+fn versions(seed: u64, vms: usize, turns: &mut Vec<Turn>) -> Vec<Speaks> {
+    let mut chance = Chance::new(seed ^ 0x7E25_1015);
+    let mut index = |limit: usize| usize::try_from(chance.below(limit as u64)).unwrap_or(0);
+    let mut speaks = || Speaks {
+        agent: range(AGENTS[index(AGENTS.len())]),
+        informant: range(INFORMANTS[index(INFORMANTS.len())]),
+    };
+    let at_first = (0..vms).map(|_| speaks()).collect();
+    let changes: Vec<_> = (0..vms).map(|vm| (vm, speaks())).collect();
+    for (vm_index, speaks) in changes {
+        let place = index_of(seed, vm_index, turns.len());
+        let act = Act::Step(Step::Speaks(vm(vm_index), speaks));
+        turns.insert(place, Turn { after: Duration::ZERO, act });
+    }
+    at_first
+}
+
+/// Somewhere among so many turns.
+fn index_of(seed: u64, vm: usize, turns: usize) -> usize {
+    let mut chance = Chance::new(seed ^ 0x7E25_1016 ^ (vm as u64) << 32);
+    usize::try_from(chance.below(turns as u64 + 1)).unwrap_or(0)
+}
+
+fn range([min, max]: [u32; 2]) -> Versions<InformantVersion> {
+    let [min, max] = [min, max].map(InformantVersion::from_number);
+    Versions { min, max }
 }
 
 struct Draw {
@@ -157,7 +191,7 @@ impl Draw {
         let index = self.index(self.vms);
         let vm = vm(index);
         Act::Step(match kind {
-            Kind::Life | Kind::People => return self.life(),
+            Kind::Life | Kind::People | Kind::Versions => return self.life(),
             Kind::Arrivals if well => return Act::Appears(index),
             Kind::Arrivals => Step::Dies(vm),
             Kind::Online => Step::ShortOfVcpus(vm, !well),

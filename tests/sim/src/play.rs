@@ -191,7 +191,8 @@ fn build(schedule: &Schedule) -> World {
 }
 
 fn add(schedule: &Schedule, world: &mut World, index: usize) {
-    world.add_on(index % schedule.nodes.max(1), info(index), spec(index));
+    let speaks = schedule.speaks.get(index).copied().unwrap_or_default();
+    world.add_speaking(index % schedule.nodes.max(1), info(index), spec(index), speaks);
 }
 
 // === impl Outcome ===

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_world::world::{Driver, Unplug};
+use windlass_world::world::{Driver, Speaks, Unplug};
 use windlass_world::{Faults, Step};
 
 /// A system, and everything that happens to it from outside.
@@ -18,6 +18,8 @@ pub struct Schedule {
     pub vms: usize,
     /// Whether a parked vCPU counts as given back.
     pub trust: bool,
+    /// What the agents and the informant of each VM speak at first.
+    pub speaks: Vec<Speaks>,
     /// What happens, in order.
     pub turns: Vec<Turn>,
 }
@@ -93,11 +95,20 @@ pub enum Kind {
     Arrivals,
     /// VMs move to another node.
     Moves,
+    /// Another version is spoken: no fault.
+    Versions,
 }
 
 // === impl Schedule ===
 
 impl Schedule {
+    /// The same, where everybody speaks everything: so in the latest version.
+    pub fn in_the_latest(mut self) -> Self {
+        self.speaks = vec![Speaks::default(); self.vms];
+        self.turns.retain(|turn| turn.act.kind() != Kind::Versions);
+        self
+    }
+
     /// How long all of it takes.
     pub fn length(&self) -> Duration {
         self.turns.iter().map(|turn| turn.after).sum()
@@ -107,7 +118,7 @@ impl Schedule {
     pub fn faults(&self) -> Vec<Kind> {
         let faults = self.turns.iter().map(|turn| &turn.act).filter(|act| !act.is_well());
         let mut kinds: Vec<Kind> = faults.map(Act::kind).collect();
-        kinds.retain(|kind| !matches!(kind, Kind::Life | Kind::People));
+        kinds.retain(|kind| !matches!(kind, Kind::Life | Kind::People | Kind::Versions));
         kinds.sort_unstable();
         kinds.dedup();
         kinds
@@ -165,6 +176,7 @@ impl Act {
                 | Step::Ordered(..)
                 | Step::Room(..)
                 | Step::Moves(..)
+                | Step::Speaks(..)
                 | Step::Pauses(..)
                 | Step::Crashes(..)
                 | Step::WallClock(..) => false,
@@ -194,6 +206,7 @@ impl Act {
                 Step::Lies(..) => Kind::Lies,
                 Step::HostMemory(..) => Kind::HostMemory,
                 Step::Moves(..) => Kind::Moves,
+                Step::Speaks(..) => Kind::Versions,
                 Step::HostRestarts(_) => Kind::Host,
                 Step::InformantDies(_) | Step::InformantStarts(_) => Kind::Informant,
                 Step::Reboots(_) => Kind::Reboot,

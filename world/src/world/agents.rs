@@ -117,7 +117,7 @@ impl World {
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
         let Some(agent) = vm.agent.as_mut() else { return };
         let (epoch, call) = (agent.epoch, agent.next_call());
-        let request = Request::of(action, &vm.info, agent.sample.as_ref());
+        let request = Request::of(action, &vm.info, agent.sample.as_ref(), vm.speaks.agent);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
         agent.begin(action, call, place);
@@ -196,7 +196,7 @@ impl World {
         let Some((action, hangs_up)) = agent.finish(peer, call) else { return };
         self.queue.cancel(hangs_up);
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let event = reply.event(action, &vm.info, vm.agent_process.clock(now));
+        let event = reply.event(action, &vm.info, vm.speaks.agent, vm.agent_process.clock(now));
         if let (Event::Measured(sample), Some(agent)) = (&event, &mut vm.agent) {
             agent.sample = Some(*sample);
         }

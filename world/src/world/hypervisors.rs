@@ -125,9 +125,10 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return refused };
         let (before, plugged) = (vm.guest.seen().memory, vm.guest.seen().plugged);
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
-        // What a guest un-parked by itself after it agreed, or got back by a restart of which nobody
-        // had heard, it may lose.
-        let its_own = vm.unruly || order.unheard || order.sent <= vm.booted_at;
+        // What a guest un-parked by itself after it agreed, or at a word that came late, or got back
+        // by a restart of which nobody had heard, it may lose.
+        let strayed = order.sent <= vm.strayed_at.after(laws::FIGURES_LAST);
+        let its_own = vm.unruly || order.unheard || order.sent <= vm.booted_at || strayed;
         let lost = if its_own { 0 } else { vm.guest.would_lose(resize) };
         let lost = (lost > 0).then(|| format!("takes out {lost} vCPUs that the guest uses"));
         if let Some(count) = vm.guest.ejects_late(resize) {

@@ -1,6 +1,7 @@
 //! Informants: what agents ask of them, what they do in their guests, whom they call.
 
 use super::{MOST_PLANS, World};
+use crate::agent::Agent;
 use crate::coverage::informant_state;
 use crate::informant::{Lie, To, reply};
 use crate::laws::{self, Law};
@@ -56,13 +57,25 @@ impl World {
             Err(unanswered) => return self.reply(who, to, reply(Err(&unanswered))),
         };
         let is_new = run.is_new(&request);
+        // Without a number, one that its agent waits for no more cannot be told from a new one.
+        let waits =
+            |agent: &Agent| agent.epoch == epoch && agent.waits_for(Peer::Informant) == Some(call);
+        let strays = request.is_bare() && !vm.agent.as_ref().is_some_and(waits);
+        if strays {
+            vm.strayed_at = now;
+        }
         if matches!(request, Request::Downscale(_)) {
             // Memory is read when less of it is asked for.
             run.core.observe(clock, informant::Event::Sampled(vm.guest.memory()));
         }
         let state = informant_state(&run.core);
         let of_old = run.is_of_old(&request);
+        let known = strays.then(|| run.consents.clone());
         let mut answer = run.hear(now, clock, to, &request);
+        if let Some(known) = known {
+            // Its agent goes by what it was answered last.
+            run.consents = known;
+        }
         let mut lies = false;
         if let Ok(Some(answer)) = &mut answer
             && vm.lie == Some(Lie::AgreesToAll)
@@ -80,7 +93,9 @@ impl World {
         let heeded = is_new && answer.is_ok();
         let old = (heeded && of_old).then(|| format!("heeds {request:?} of an older session"));
         let broken = match &answer {
-            Ok(Some(answer)) if is_new && !lies => self.heed(who, &request, answer, booked),
+            Ok(Some(answer)) if is_new && !lies => {
+                self.heed(who, &request, answer, booked).filter(|_| !strays)
+            }
             Ok(_) | Err(_) => None,
         };
         self.broken(Law::NewestSessionCounts, Some(who), old);

@@ -4,7 +4,7 @@ use super::{Driver, Lie, Muted, Part, Unplug, World};
 use crate::chance::Faults;
 use crate::process::Process;
 use crate::queue::Happening;
-use crate::vm::Vm;
+use crate::vm::{Speaks, Vm};
 use crate::vms::Id;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
@@ -67,6 +67,9 @@ pub enum Step {
     HostMemory(usize, Option<Bytes>),
     /// The VM is moved to this node.
     Moves(VmName, usize),
+    /// An agent takes its place that speaks these versions, if they are others; an informant does
+    /// from its next start on.
+    Speaks(VmName, Speaks),
     /// The network treats this VM in its own way, or as the others.
     Link(VmName, Option<Faults>),
     /// This process stops for a while, and then goes on.
@@ -149,6 +152,7 @@ impl World {
             }
             Step::HostMemory(node, available) => self.host_memory(node, available),
             Step::Moves(vm, node) => self.to(&vm, |world, who| world.move_to(who, node)),
+            Step::Speaks(vm, speaks) => self.set_speaks(&vm, speaks),
             Step::Link(vm, faults) => self.with(&vm, |vm| vm.link = faults),
             Step::Pauses(part, time) => {
                 let until = now.after(time);
@@ -157,6 +161,22 @@ impl World {
             Step::Slow(part, time) => self.each_process(&part, |process| process.slow = time),
             Step::Crashes(part, effects) => self.light(&part, effects),
             Step::WallClock(part, millis) => self.set_wall_clock(&part, millis),
+        }
+    }
+
+    fn set_speaks(&mut self, name: &VmName, speaks: Speaks) {
+        let other = self.vms.of(name).is_some_and(|vm| vm.speaks.agent != speaks.agent);
+        self.with(name, |vm| vm.speaks = speaks);
+        if other {
+            self.to(name, Self::start_agent);
+        }
+    }
+
+    /// Its agent becomes one that speaks everything, so that it finds a version with any informant.
+    pub(crate) fn speaks_all(&mut self, name: &VmName) {
+        if let Some(vm) = self.vms.of(name) {
+            let speaks = Speaks { agent: Speaks::default().agent, ..vm.speaks };
+            self.set_speaks(name, speaks);
         }
     }
 

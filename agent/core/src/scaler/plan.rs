@@ -116,7 +116,7 @@ impl Scaler {
             return Some((self.session.opens_at(), Action::Register(self.session.next_id())));
         };
         let health = self.session.health_due().map(|at| (at, Action::CheckHealth(id)));
-        // Registered, and never told that it counts: a new session may be.
+        // Never told that it counts, or nothing heard: a new session may do better.
         let given_up = self.session.gives_up_at().map(|at| (at, Action::Unregister(id)));
         if !self.session.is_active() {
             return health.into_iter().chain(given_up).min_by_key(|(at, _)| *at);
@@ -125,6 +125,7 @@ impl Scaler {
             .map(|(at, sizing)| (at, sizing.action(id, self.session.next_sequence())))
             .into_iter()
             .chain(health)
+            .chain(given_up)
             .min_by_key(|(at, _)| *at)
     }
 

@@ -3,7 +3,8 @@
 //! Order of checks, status codes and texts are the reference's: an unknown path is 404, a
 //! wrong method 405, a body that is not understood 400, and only then does the scaler decide.
 
-use crate::event::{Call, CallAnswer};
+use crate::event::{Call, CallAnswer, NotNow};
+use std::fmt;
 use thiserror::Error;
 use windlass_protocol::BadBody;
 use windlass_protocol::informant::{
@@ -51,14 +52,32 @@ pub fn called(method: &str, path: &str, body: &[u8]) -> Result<Call, Uncalled> {
 pub fn call_answer(answer: CallAnswer) -> (u16, Vec<u8>) {
     match answer {
         CallAnswer::Ours(id, sequence) => (200, Identified { id, sequence }.encode()),
-        CallAnswer::Unknown => (404, b"no session of this agent has that id".to_vec()),
-        CallAnswer::NotNow => (400, b"the session is not in a state for this".to_vec()),
+        CallAnswer::Unknown => (404, b"Server has already exited".to_vec()),
+        CallAnswer::Other(id) => (404, format!("AgentID \"{id}\" not found").into()),
+        CallAnswer::NotNow(why) => (400, why.to_string().into()),
     }
 }
 
 fn more_resources(body: &[u8]) -> Result<Call, BadBody> {
     let MoreResources { expected, cpu, memory } = MoreResources::decode(body)?;
     Ok(Call::MoreResources { expected, cpu, memory })
+}
+
+// === impl NotNow ===
+
+impl fmt::Display for NotNow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SuspendsUnregistered => {
+                f.write_str("Cannot suspend agent that is not yet registered")
+            }
+            Self::MoreUnconfirmed => f.write_str("Cannot process upscale while unconfirmed"),
+            Self::MoreSuspended => f.write_str("Cannot process upscale while suspended"),
+            Self::MoreUnknown(version) => {
+                write!(f, "/try-upscale not supported for protocol version {version}")
+            }
+        }
+    }
 }
 
 // === impl Uncalled ===
@@ -86,7 +105,7 @@ impl Uncalled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::{AgentId, Sequence};
+    use windlass_protocol::{AgentId, InformantVersion, Sequence};
 
     const AGENT: AgentId = AgentId::from_u128(7);
 
@@ -137,7 +156,32 @@ mod tests {
         let (status, body) = call_answer(CallAnswer::Ours(AGENT, sequence));
         assert_eq!(status, 200);
         assert_eq!(Identified::decode_reply(&body), Ok(Identified { id: AGENT, sequence }));
-        assert_eq!(call_answer(CallAnswer::Unknown).0, 404);
-        assert_eq!(call_answer(CallAnswer::NotNow).0, 400);
+        let v1_0 = InformantVersion::V1_0;
+        for (answer, status, text) in [
+            (CallAnswer::Unknown, 404, "Server has already exited".to_owned()),
+            (CallAnswer::Other(AGENT), 404, format!("AgentID \"{AGENT}\" not found")),
+            (
+                CallAnswer::NotNow(NotNow::SuspendsUnregistered),
+                400,
+                "Cannot suspend agent that is not yet registered".to_owned(),
+            ),
+            (
+                CallAnswer::NotNow(NotNow::MoreUnconfirmed),
+                400,
+                "Cannot process upscale while unconfirmed".to_owned(),
+            ),
+            (
+                CallAnswer::NotNow(NotNow::MoreSuspended),
+                400,
+                "Cannot process upscale while suspended".to_owned(),
+            ),
+            (
+                CallAnswer::NotNow(NotNow::MoreUnknown(v1_0)),
+                400,
+                "/try-upscale not supported for protocol version v1.0".to_owned(),
+            ),
+        ] {
+            assert_eq!(call_answer(answer), (status, text.into_bytes()));
+        }
     }
 }

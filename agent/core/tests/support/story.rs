@@ -3,10 +3,11 @@
 use expect_test::Expect;
 use std::fmt::Write;
 use std::time::Duration;
-use windlass_agent_core::{Action, Call, Event, Failure, Order, Scaler, Settings};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Order, Scaler, Settings};
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode,
-    Moment, Peer, Policy, Resize, Resources, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
+    MilliCpu, Mode, Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target,
+    VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -37,6 +38,12 @@ pub(crate) struct Story {
     /// The informant answers every size with an error.
     pub(crate) breaks: bool,
     pub(crate) most_online: MilliCpu,
+    /// What the informant chooses.
+    pub(crate) version: InformantVersion,
+    /// The informant does not ask whether the agent is there, as it else does where it is not
+    /// asked itself.
+    pub(crate) forgets_us: bool,
+    calls_at: Moment,
     info: VmInfo,
     seen: Seen,
     online: MilliCpu,
@@ -75,6 +82,9 @@ impl Story {
             idle: false,
             breaks: false,
             most_online: cu(4).cpu,
+            version: InformantVersion::V2_0,
+            forgets_us: false,
+            calls_at: Moment::default(),
             info,
             seen: Seen { plugged: cu(1).cpu, memory },
             online: cu(1).cpu,
@@ -140,6 +150,12 @@ impl Story {
         self.observe(Event::Ordered(order));
     }
 
+    /// Its session, and what becomes of a call in it.
+    pub(crate) fn calls(&mut self, call: impl FnOnce(AgentId) -> Call) -> CallAnswer {
+        let session = self.session.unwrap();
+        self.scaler.call(self.now, call(session))
+    }
+
     /// What the books must cover, as the scaler has it.
     pub(crate) fn upper(&self) -> Resources {
         self.scaler.upper().unwrap()
@@ -147,21 +163,26 @@ impl Story {
 
     pub(crate) fn calls_for_memory(&mut self) {
         self.tell("the guest calls for memory");
-        let expected = self.session.unwrap();
-        self.scaler.call(self.now, Call::MoreResources { expected, cpu: false, memory: true });
+        self.calls(|expected| Call::MoreResources { expected, cpu: false, memory: true });
     }
 
     /// Lets this many seconds pass.
     pub(crate) fn go(&mut self, seconds: u64) {
         let end = self.now.after(Duration::from_secs(seconds));
         while self.now < end {
+            let calls = !self.version.checks_health() && !self.forgets_us;
+            if calls && self.calls_at <= self.now {
+                self.calls_at = self.now.after(Duration::from_secs(10));
+                self.scaler.call(self.now, Call::Id);
+            }
             let plan = self.scaler.plan(self.now);
             for action in &plan.actions {
                 self.observe(Event::Sent(*action));
                 self.answer(*action);
             }
             if plan.actions.is_empty() {
-                self.now = plan.wake_at.map_or(end, |at| at.min(end));
+                let next = if calls { end.min(self.calls_at) } else { end };
+                self.now = plan.wake_at.map_or(next, |at| at.min(next));
             }
         }
     }
@@ -170,7 +191,10 @@ impl Story {
         match action {
             Action::Look => self.observe(Event::Seen(self.seen)),
             Action::Measure => self.observe(Event::Measured(self.sample())),
-            Action::CheckHealth(_) => self.observe(Event::Healthy),
+            Action::CheckHealth(_) => {
+                assert!(self.version.checks_health(), "it cannot be asked in {}", self.version);
+                self.observe(Event::Healthy);
+            }
             Action::AskPlugin(wanted) => {
                 self.say(action.peer(), &format!("may I have {wanted}?"), self.plugin);
                 self.end(action.peer(), self.plugin, Event::Permitted(wanted));
@@ -179,20 +203,24 @@ impl Story {
             Action::Register(id) => {
                 self.session = Some(id);
                 self.say(action.peer(), "hello", Answer::Yes);
-                self.observe(Event::Registered { metrics_port: 9100 });
+                self.observe(Event::Registered { version: self.version, metrics_port: 9100 });
                 self.scaler.call(self.now, Call::Resume(id));
             }
             Action::Unregister(_) => {
                 self.say(action.peer(), "good-bye", Answer::Yes);
                 self.observe(Event::Unregistered);
             }
-            Action::Upscale(_, _, size) => {
+            Action::Upscale(_, number, size) => {
+                assert_eq!(number == Sequence::ZERO, !self.version.numbers_sizes());
                 self.online = size.cpu.min(self.seen.plugged).min(self.most_online);
                 let answer = if self.breaks { Answer::No } else { Answer::Yes };
                 self.say(action.peer(), &format!("you have {size}"), answer);
                 self.end(action.peer(), answer, Event::Upscaled);
             }
-            Action::Downscale(_, _, size) => self.downscale(size),
+            Action::Downscale(_, number, size) => {
+                assert_eq!(number == Sequence::ZERO, !self.version.numbers_sizes());
+                self.downscale(size);
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use crate::event::{Ask, Failure};
 use crate::refusal::Cause;
 use std::net::SocketAddr;
 use std::time::Duration;
-use windlass_protocol::{AgentId, Moment, Sequence};
+use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence};
 
 /// An agent that fails this many times in a row is let go of.
 const FAILURES: u8 = 3;
@@ -40,6 +40,8 @@ const RESUME_AFTER: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) id: AgentId,
+    /// What is spoken with it.
+    pub(crate) version: InformantVersion,
     pub(crate) addr: SocketAddr,
     /// The address as the agent wrote it, which `/unregister` must repeat.
     pub(crate) announced: String,
@@ -103,9 +105,15 @@ pub(crate) enum Verdict {
 // === impl Member ===
 
 impl Member {
-    pub(crate) fn new(id: AgentId, addr: SocketAddr, announced: String) -> Self {
+    pub(crate) fn new(
+        id: AgentId,
+        version: InformantVersion,
+        addr: SocketAddr,
+        announced: String,
+    ) -> Self {
         Self {
             id,
+            version,
             addr,
             announced,
             stage: Stage::Joining { checked: false },
@@ -159,7 +167,7 @@ impl Member {
             }
             (Stage::Resuming { .. } | Stage::Suspending, true) if free => return Ok(Ask::Resume),
             (Stage::Suspended { from }, true) if free => (Ask::Resume, from),
-            (Stage::Running, true) => match want {
+            (Stage::Running, true) => match want.filter(|_| self.version.asks_for_more()) {
                 Some(from) if from < self.check_at => (Ask::MoreMemory, from),
                 Some(_) | None => (Ask::Id, self.check_at),
             },

@@ -76,8 +76,8 @@ const REQUESTS: [(Endpoint, Decode); 5] = [
     (HEALTH_CHECK, |body| {
         HealthCheck::decode(body).map(|HealthCheck(id)| Request::HealthCheck(id))
     }),
-    (DOWNSCALE, |body| ResourceMessage::decode(body).map(Request::Downscale)),
-    (UPSCALE, |body| ResourceMessage::decode(body).map(Request::Upscale)),
+    (DOWNSCALE, |body| ResourceMessage::decode_any(body).map(Request::Downscale)),
+    (UPSCALE, |body| ResourceMessage::decode_any(body).map(Request::Upscale)),
     (UNREGISTER, |body| AgentDesc::decode(body).map(Request::Unregister)),
 ];
 
@@ -94,6 +94,14 @@ pub fn endpoint(method: &str, path: &str) -> Result<Endpoint, Misdirected> {
 // === impl Request ===
 
 impl Request {
+    /// Whether it is a size of before v2.0, which says neither whose it is nor which.
+    pub fn is_bare(&self) -> bool {
+        match self {
+            Self::Downscale(message) | Self::Upscale(message) => message.is_bare(),
+            Self::Register(_) | Self::HealthCheck(_) | Self::Unregister(_) => false,
+        }
+    }
+
     /// Reads the body of a request for this endpoint.
     ///
     /// # Errors

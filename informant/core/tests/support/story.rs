@@ -69,7 +69,7 @@ impl Story {
     pub(crate) fn new() -> Self {
         let began = Moment::from_millis(1_000_000);
         let mut story = Self {
-            informant: Informant::new(Settings { metrics_port: 10301, parked: BTreeSet::new() }),
+            informant: Informant::new(Settings::default()),
             now: began,
             began,
             said: String::new(),
@@ -177,7 +177,12 @@ impl Story {
     pub(crate) fn restart(&mut self) {
         let parked = self.remembered.clone();
         self.note(format_args!("! the informant restarts, remembering {parked:?}"));
-        self.informant = Informant::new(Settings { metrics_port: 10301, parked });
+        self.informant = Informant::new(Settings { parked, ..Settings::default() });
+    }
+
+    /// An informant that speaks no more than these versions.
+    pub(crate) fn limit(&mut self, versions: Versions<InformantVersion>) {
+        self.informant = Informant::new(Settings { versions, ..Settings::default() });
     }
 
     // --- the agents ---

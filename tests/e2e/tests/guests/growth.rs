@@ -46,34 +46,42 @@ async fn a_guest_with_dimms_grows_by_them_and_gives_them_back() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_burst_of_memory_is_met_because_the_informant_asks() -> Result<()> {
-    // The memory policy aims at full use, and filling memory is no load over a minute: in so
-    // large a guest it is the informant that calls for more, three steps before anything else.
-    let vm =
-        Vm { boot: 3, most: 5, most_cpus: 1, window: "1m", memory_target: 1.0, ..Vm::named("a") };
-    let mut stage = Stage::boot(Setting { room: 6, trust: true }, &[vm]).await?;
+    let mut stage = Stage::boot(Setting { room: 6, trust: true }, &[bursting("a")]).await?;
     stage.host.start().await?;
     stage.until("a", "session", View::has_session).await?;
-    let available = stage.view("a").await.inside.unwrap().mem_available.unwrap();
-    let before = asked(&stage).await?;
+    burst(&stage, "a").await?;
+    stage.close().await?;
+    Ok(())
+}
+
+/// A VM in which it is the informant that calls for more, three steps before anything else: the
+/// memory policy aims at full use, and filling memory is no load over a minute.
+pub(crate) fn bursting(name: &'static str) -> Vm {
+    Vm { boot: 3, most: 5, most_cpus: 1, window: "1m", memory_target: 1.0, ..Vm::named(name) }
+}
+
+/// Memory that is used faster than it is sampled, in such a VM.
+pub(crate) async fn burst(stage: &Stage, name: &str) -> Result<()> {
+    let available = stage.view(name).await.inside.unwrap().mem_available.unwrap();
+    let before = asked(stage, name).await?;
     let base = u32::try_from(available / MIB)? - 200;
-    stage.guest("a").memory(base).await?;
+    stage.guest(name).memory(base).await?;
     let filled = |view: &View| view.held() == u64::from(base) * MIB;
-    let view = stage.until("a", "200 MiB left", filled).await?;
-    assert_eq!((view.memory_mib(), asked(&stage).await?), (768, before), "it grew too early");
+    let view = stage.until(name, "200 MiB left", filled).await?;
+    assert_eq!((view.memory_mib(), asked(stage, name).await?), (768, before), "it grew too early");
 
     // 16 MiB every 250 ms, across the threshold and short of the end.
     let crossed = base + 160;
-    stage.guest("a").ramp(crossed, 16, Duration::from_millis(250)).await?;
-    stage.until("a", "growth", |view| view.memory_mib() >= 1024).await?;
-    assert!(asked(&stage).await? > before, "the informant did not ask");
+    stage.guest(name).ramp(crossed, 16, Duration::from_millis(250)).await?;
+    stage.until(name, "growth", |view| view.memory_mib() >= 1024).await?;
+    assert!(asked(stage, name).await? > before, "the informant did not ask");
 
     let more = crossed + 64;
-    stage.until("a", "end of the burst", |view| view.held() == u64::from(crossed) * MIB).await?;
-    stage.guest("a").memory(more).await?;
+    stage.until(name, "end of the burst", |view| view.held() == u64::from(crossed) * MIB).await?;
+    stage.guest(name).memory(more).await?;
     let holds = |view: &View| view.held() == u64::from(more) * MIB;
-    stage.until("a", "64 MiB that would not have fit at the start", holds).await?;
+    stage.until(name, "64 MiB that would not have fit at the start", holds).await?;
     assert!(u64::from(more) * MIB > available, "{available} bytes were available at the start");
-    stage.close().await?;
     Ok(())
 }
 
@@ -102,9 +110,9 @@ async fn memory_in_use_is_kept_whatever_the_maximum_says() -> Result<()> {
     Ok(())
 }
 
-/// How often the informant of `a` has asked for memory.
-async fn asked(stage: &Stage) -> Result<u64> {
-    let page = get_tcp(stage.guest("a").informant(), "/metrics").await?.body;
+/// How often the informant of this VM has asked for memory.
+async fn asked(stage: &Stage, name: &str) -> Result<u64> {
+    let page = get_tcp(stage.guest(name).informant(), "/metrics").await?.body;
     let name = "windlass_informant_memory_requests_total ";
     let line = page.lines().find_map(|line| line.strip_prefix(name));
     Ok(line.unwrap_or_else(|| panic!("no {name}in {page}")).parse()?)
