@@ -78,6 +78,9 @@ fn log(unheard: &Unheard, path: &str, answer: &Answer) {
             warn!(%chosen, "informant chose a version that was not offered");
         }
         Unheard::NoMetricsPort => warn!("informant does not say where metrics are read"),
-        Unheard::Unasked => debug!(path, "informant was not asked"),
+        // The last two are said of a plugin's answers.
+        Unheard::Unasked | Unheard::Version(_) | Unheard::Moving => {
+            debug!(path, "informant was not asked");
+        }
     }
 }

@@ -133,7 +133,7 @@ impl Metrics {
         let failed = if let Event::Failed(peer, failure) = event {
             let answered = match failure {
                 Failure::NoAnswer => Answered::NoAnswer,
-                Failure::Refused(_) => Answered::Refused,
+                Failure::Refused(_) | Failure::Version | Failure::Moving => Answered::Refused,
             };
             Some((*peer, answered))
         } else {

@@ -9,8 +9,8 @@ use std::future::Future;
 use std::pin::Pin;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Unheard};
-use windlass_agent_core::{Event, Failure};
-use windlass_protocol::{Peer, Resources, VmInfo};
+use windlass_agent_core::{Asking, Event, Failure};
+use windlass_protocol::{Peer, VmInfo};
 use windlass_scaling::Sample;
 
 /// An answer on its way: a status and a body, or the reason why there is none.
@@ -27,10 +27,10 @@ pub trait Permits: Send + Sync + 'static {
 pub(crate) async fn ask(
     permits: &dyn Permits,
     info: &VmInfo,
-    resources: Resources,
+    asking: &Asking,
     sample: Option<&Sample>,
 ) -> Event {
-    let body = match wire::to_plugin(info, resources, sample) {
+    let body = match wire::to_plugin(info, asking, sample) {
         Ok(body) => Bytes::from(body),
         Err(error) => {
             warn!(%error, "permit request does not fit the wire");
@@ -39,7 +39,7 @@ pub(crate) async fn ask(
     };
     match tokio::time::timeout(PERMIT_TIME, permits.ask(body)).await {
         Ok(Ok((status, body))) => {
-            wire::from_plugin(info, status, &body).unwrap_or_else(|unheard| {
+            wire::from_plugin(info, asking, status, &body).unwrap_or_else(|unheard| {
                 log(&unheard, &body);
                 failed(unheard.failure())
             })
@@ -58,6 +58,10 @@ fn log(unheard: &Unheard, body: &[u8]) {
             let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
             debug!(status, words, "plugin refused");
         }
+        Unheard::Version(words) => {
+            debug!(words, "plugin does not take the version that was stated");
+        }
+        Unheard::Moving => debug!("plugin refused: the vm is about to be moved"),
         Unheard::Broken(_)
         | Unheard::Odd(_)
         | Unheard::NotOffered { .. }

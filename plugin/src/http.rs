@@ -13,7 +13,8 @@ use http_body_util::BodyExt;
 use thiserror::Error;
 use tracing::{debug, warn};
 use windlass_plugin_core::wire;
-use windlass_protocol::plugin::{BODY_LIMIT, SlotRequest};
+use windlass_protocol::PluginVersion;
+use windlass_protocol::plugin::{BODY_LIMIT, RawRequest};
 
 /// Answers permit requests on every path.
 pub fn router(shared: Shared) -> Router {
@@ -33,7 +34,7 @@ pub(crate) enum Refusal {
 
 async fn permit(State(shared): State<Shared>, request: Request) -> Response {
     let answer = match read(request).await {
-        Ok(request) => decide(&shared, &request),
+        Ok(request) => decide(&shared, request),
         Err(refusal) => Err(refusal),
     };
     match answer {
@@ -47,11 +48,12 @@ async fn permit(State(shared): State<Shared>, request: Request) -> Response {
 }
 
 /// A request that says who asks for what, in a version that is spoken.
-async fn read(request: Request) -> Result<SlotRequest, Refusal> {
+async fn read(request: Request) -> Result<RawRequest, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::Method);
     }
-    Ok(wire::read(&first_bytes(request.into_body()).await?)?)
+    let body = first_bytes(request.into_body()).await?;
+    Ok(wire::read(&body, PluginVersion::SPOKEN)?)
 }
 
 /// As much of a body as is looked at, and one byte more if there is one.
@@ -66,11 +68,12 @@ async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
     Ok(bytes)
 }
 
-fn decide(shared: &Shared, request: &SlotRequest) -> Result<Vec<u8>, Refusal> {
+fn decide(shared: &Shared, request: RawRequest) -> Result<Vec<u8>, Refusal> {
     let permitted = shared.permit(request)?;
     let (vm, asked, granted) = (&permitted.vm, permitted.asked, &permitted.granted);
     shared.metrics().granted(granted);
-    debug!(%vm, %asked, permit = %granted.permit, "permitted");
+    let version = permitted.version;
+    debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
     Ok(permitted.encode()?)
 }
 

@@ -39,6 +39,8 @@ enum Outcome {
     Version,
     /// Of a VM that is not in the books.
     UnknownVm,
+    /// Of a VM that keeps its size until it is moved.
+    Moving,
     /// An answer that the wire cannot say.
     Unsayable,
 }
@@ -81,13 +83,14 @@ impl Metrics {
         self.count(match refusal {
             Refusal::Method
             | Refusal::BrokeOff
-            | Refusal::Wire(wire::Refusal::Body(_) | wire::Refusal::TooLong(_)) => {
-                Outcome::BadRequest
-            }
+            | Refusal::Wire(
+                wire::Refusal::Body(_) | wire::Refusal::TooLong(_) | wire::Refusal::Unfit(_),
+            ) => Outcome::BadRequest,
             Refusal::Wire(wire::Refusal::NoVersion(_) | wire::Refusal::Version { .. }) => {
                 Outcome::Version
             }
             Refusal::Wire(wire::Refusal::UnknownVm(_)) => Outcome::UnknownVm,
+            Refusal::Wire(wire::Refusal::Moving(_)) => Outcome::Moving,
             Refusal::Wire(wire::Refusal::OverRange(_)) => Outcome::Unsayable,
         });
     }
@@ -107,6 +110,7 @@ impl Outcome {
             Self::BadRequest => "bad-request",
             Self::Version => "version",
             Self::UnknownVm => "unknown-vm",
+            Self::Moving => "moving",
             Self::Unsayable => "unsayable",
         }
     }

@@ -7,9 +7,9 @@ use crate::metrics::Metrics;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_kit::clock::Clock;
 use windlass_plugin_core::Books;
-use windlass_plugin_core::wire::{self, Permitted};
-use windlass_protocol::ComputeUnit;
-use windlass_protocol::plugin::SlotRequest;
+use windlass_plugin_core::wire::{self, Permitted, Terms};
+use windlass_protocol::plugin::RawRequest;
+use windlass_protocol::{ComputeUnit, PluginVersion};
 
 /// The books and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
@@ -59,9 +59,10 @@ impl Shared {
     }
 
     /// Asks the books what a request says.
-    pub(crate) fn permit(&self, request: &SlotRequest) -> Result<Permitted, wire::Refusal> {
+    pub(crate) fn permit(&self, request: RawRequest) -> Result<Permitted, wire::Refusal> {
         let now = self.0.clock.now();
         let unit = *self.0.unit.lock().unwrap_or_else(PoisonError::into_inner);
-        self.with_books(|books| wire::grant(books, now, unit, request))
+        let terms = Terms { unit, versions: PluginVersion::SPOKEN };
+        self.with_books(|books| wire::grant(books, now, &terms, request))
     }
 }

@@ -49,9 +49,11 @@ async fn a_slow_sender_keeps_nobody_waiting() {
 async fn ask(address: SocketAddr) -> PermitResponse {
     let slot = VmInfo::DEFAULT_MEMORY_SLOT;
     let request = PermitRequest {
-        version: PluginVersion::V2_0,
+        version: PluginVersion::V5_0,
         vm: VmName::on_host("a"),
+        unit: Some(cu(1)),
         resources: cu(2),
+        last_permit: None,
         metrics: None,
     };
     let body = request.encode(slot).unwrap();
@@ -66,7 +68,7 @@ async fn ask(address: SocketAddr) -> PermitResponse {
     stream.read_to_string(&mut answer).await.unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-    PermitResponse::decode(body.as_bytes(), slot).unwrap()
+    PermitResponse::decode(PluginVersion::V5_0, body.as_bytes(), slot).unwrap()
 }
 
 fn node() -> Shared {

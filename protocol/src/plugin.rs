@@ -1,15 +1,27 @@
-//! What agent and plugin say to each other: the latest model, and its bytes in v2.0.
+//! What agent and plugin say to each other: the latest model, and its bytes in every version.
 //!
-//! The agent POSTs a [`PermitRequest`] to any path and reads a [`PermitResponse`]. This wire
-//! counts memory in 16-bit slots and does not carry their size: both sides know the VM's
-//! `memory_slot`. What a VM has is rounded up to whole slots; what does not fit is an error
-//! that names it. The plugin learns from the body whose slot counts, so it reads a
-//! [`SlotRequest`] first and completes it.
+//! The agent POSTs a [`PermitRequest`] to any path and reads a [`PermitResponse`]; it states one
+//! version, and is answered in that. Each version is a module of its own; what is read is
+//! converted step by step to the latest, and only that leaves this module.
+//!
+//! Before v4.0 memory counts in 16-bit slots whose size the wire does not carry: both sides know
+//! the VM's `memory_slot`. What a VM has is rounded up to whole slots (before v2.0 to whole CPUs
+//! too), what it may have is rounded down; what does not fit is an error that names it. The
+//! plugin learns from the body whose slot counts, so it reads a [`RawRequest`] first and
+//! completes it.
 
-use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
-use crate::quantity::{self, CpuQuantity};
+mod parts;
+mod v1_0;
+mod v1_1;
+mod v2_0;
+mod v2_1;
+mod v3_0;
+mod v4_0;
+mod v5_0;
+
+use crate::go_json::{self, Read, keys};
 use crate::version::PluginVersion;
-use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
+use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
 use thiserror::Error;
 
 /// The port on which a plugin listens for permits.
@@ -21,45 +33,37 @@ pub const METHOD: &str = "POST";
 /// The longest body of a request that is read, in bytes.
 pub const BODY_LIMIT: usize = 1024;
 
-/// The most CPU that fits, in thousandths.
-const MOST_CPU: u64 = u32::MAX as u64;
-
 /// An agent reports what its VM has, or asks for more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PermitRequest {
-    /// The version that the agent speaks.
+    /// The version that it is said in.
     pub version: PluginVersion,
     /// Which VM.
     pub vm: VmName,
+    /// The agent's compute unit: in versions from v4.0 on, and there always.
+    pub unit: Option<Resources>,
     /// What it is to have: less is a report, more is a question.
     pub resources: Resources,
+    /// What the plugin last permitted, if the agent knows: in versions from v2.1 on.
+    pub last_permit: Option<Resources>,
     /// Its load, if it is known.
-    pub metrics: Option<LoadMetrics>,
+    pub metrics: Option<Metrics>,
 }
 
-/// A request whose memory still counts in slots.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SlotRequest {
-    /// The version that the agent speaks; zero if it does not say.
-    pub version: PluginVersion,
-    /// Which VM.
-    pub vm: VmName,
-    /// CPU that it is to have.
-    pub cpu: MilliCpu,
-    /// Memory that it is to have, in its slots.
-    pub slots: u16,
-    /// Its load, if it is known.
-    pub metrics: Option<LoadMetrics>,
-}
-
-/// The load of a VM, as the guest's kernel averages it.
+/// How busy a VM is; versions say more or less of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LoadMetrics {
-    /// Over one minute.
+pub struct Metrics {
+    /// The load over one minute, as the guest's kernel averages it.
     pub load_1m: f32,
-    /// Over five minutes.
-    pub load_5m: f32,
+    /// The same over five minutes; written before v5.0.
+    pub load_5m: Option<f32>,
+    /// Memory in use, in bytes; written from v2.1 to v4.0.
+    pub memory_usage: Option<f32>,
 }
+
+/// A request whose memory may still count in slots.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RawRequest(Said);
 
 /// What a VM may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +72,6 @@ pub struct PermitResponse {
     pub permit: Resources,
     /// Whether the VM is going to be moved, and must keep its size until then.
     pub migrate: bool,
-    /// The plugin's compute unit.
-    pub unit: Resources,
 }
 
 /// An amount that the wire has no room for.
@@ -93,208 +95,251 @@ pub enum OverRange {
         /// The size of a slot.
         slot: Bytes,
     },
+    /// Too much memory for a quantity.
+    #[error("{field}: {value} is more than 9223372036854775807B")]
+    Bytes {
+        /// Which field.
+        field: &'static str,
+        /// What it would hold.
+        value: Bytes,
+    },
     /// A slot of no size.
     #[error("memory_slot: 0B is not above zero")]
     Slot,
 }
 
+/// A request that does not keep to its version. The texts begin with the reference's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unfit {
+    /// Without metrics in v1.0.
+    #[error("nil metrics not supported for protocol version {0}: metrics is null or missing")]
+    NoMetrics(PluginVersion),
+    /// Without the agent's compute unit from v4.0 on.
+    #[error("computeUnit required for protocol version {0}: computeUnit is null or missing")]
+    NoUnit(PluginVersion),
+    /// With a compute unit of nothing.
+    #[error("computeUnit fields must be non-zero: {0} must be non-zero")]
+    ZeroUnit(&'static str),
+    /// With a compute unit that is no multiple of the VM's slot.
+    #[error(
+        "computeUnit is not divisible by VM memory slot size: computeUnit.mem: {unit} is no \
+         multiple of {slot}"
+    )]
+    UnitOfParts {
+        /// Memory of the unit.
+        unit: Bytes,
+        /// The VM's slot.
+        slot: Bytes,
+    },
+    /// With parts of a vCPU before v2.0.
+    #[error(
+        "agent requested fractional CPU with protocol version that does not support it: \
+         resources.vCPUs: {cpu} is no whole number in {version}"
+    )]
+    FractionalCpu {
+        /// What it asks for.
+        cpu: MilliCpu,
+        /// In which version.
+        version: PluginVersion,
+    },
+}
+
+/// What is left to do depends on how memory counts.
+#[derive(Clone, Debug, PartialEq)]
+enum Said {
+    Slots(v3_0::Request),
+    Bytes(v5_0::Request),
+}
+
+/// The one field that says how the rest is to be read.
+#[derive(Default)]
+struct Stated {
+    version: PluginVersion,
+}
+
+keys!(read Stated { "protoVersion": version });
+
 // === impl PermitRequest ===
 
 impl PermitRequest {
-    /// The body, with memory rounded up to slots of this size.
+    /// The body in its version; `slot` is the VM's.
     ///
     /// # Errors
     /// If an amount does not fit.
     pub fn encode(&self, slot: Bytes) -> Result<Vec<u8>, OverRange> {
-        let resources = Slotted::of("resources", self.resources, slot)?;
-        // JSON has no NaN: a load that is no number is not known.
-        let known = |m: &LoadMetrics| m.load_1m.is_finite() && m.load_5m.is_finite();
-        Ok(go_json::encode(&RequestWire {
-            version: self.version,
-            namespace: self.vm.namespace.clone(),
-            name: self.vm.name.clone(),
-            resources,
-            metrics: self.metrics.filter(known),
-        }))
+        if self.version > PluginVersion::V4_0 {
+            return Ok(go_json::encode(&v5_0::Request::of(self)?));
+        }
+        if self.version == PluginVersion::V4_0 {
+            return Ok(go_json::encode(&v4_0::Request::of(self)?));
+        }
+        let v3_0 = v3_0::Request::of(self, slot)?;
+        if self.version >= PluginVersion::V2_1 {
+            return Ok(go_json::encode(&v3_0));
+        }
+        let v2_0 = v2_0::Request::from(v3_0);
+        if self.version == PluginVersion::V2_0 {
+            return Ok(go_json::encode(&v2_0));
+        }
+        let v1_1 = v1_1::Request::try_from(v2_0)?;
+        if self.version == PluginVersion::V1_1 {
+            return Ok(go_json::encode(&v1_1));
+        }
+        Ok(go_json::encode(&v1_0::Request::from(v1_1)))
+    }
+
+    /// The metrics, if all that its version says of them is known. JSON has no NaN: a figure that
+    /// is no number is not known.
+    fn metrics_said(&self) -> Option<Metrics> {
+        let features = self.version.features();
+        let said =
+            |needed: bool, figure: Option<f32>| !needed || figure.is_some_and(f32::is_finite);
+        self.metrics.filter(|metrics| {
+            metrics.load_1m.is_finite()
+                && said(features.five_minutes, metrics.load_5m)
+                && said(features.memory_usage, metrics.memory_usage)
+        })
     }
 }
 
-// === impl SlotRequest ===
+// === impl RawRequest ===
 
-impl SlotRequest {
-    /// Reads a request: the first value counts, what follows is ignored.
+impl RawRequest {
+    /// Reads a request: the first value counts, what follows is ignored. What states no version,
+    /// or one from the future, is read as the oldest, or the latest, that it could be.
     ///
     /// # Errors
     /// If it is not JSON, or a field holds what it must not.
     pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
-        let wire: RequestWire = go_json::decode_first(body)?;
-        Ok(Self {
-            version: wire.version,
-            vm: VmName { namespace: wire.namespace, name: wire.name },
-            cpu: wire.resources.cpu.0,
-            slots: wire.resources.slots,
-            metrics: wire.metrics,
-        })
+        let Stated { version } = go_json::decode_first(body)?;
+        Ok(Self(match version {
+            PluginVersion::V1_1 => {
+                Said::Slots(v2_0::Request::from(read::<v1_1::Request>(body)?).into())
+            }
+            PluginVersion::V2_0 => Said::Slots(read::<v2_0::Request>(body)?.into()),
+            PluginVersion::V2_1 | PluginVersion::V3_0 => Said::Slots(read(body)?),
+            PluginVersion::V4_0 => Said::Bytes(read::<v4_0::Request>(body)?.into()),
+            older if older < PluginVersion::V1_1 => {
+                let v1_1 = v1_1::Request::from(read::<v1_0::Request>(body)?);
+                Said::Slots(v2_0::Request::from(v1_1).into())
+            }
+            _ => Said::Bytes(read(body)?),
+        }))
     }
 
-    /// What the VM is to have, with slots of this size.
-    pub fn resources(&self, slot: Bytes) -> Resources {
-        Resources { cpu: self.cpu, mem: slot.saturating_mul(u64::from(self.slots)) }
+    /// The version that it states; zero if it states none.
+    pub fn version(&self) -> PluginVersion {
+        match &self.0 {
+            Said::Slots(request) => request.version,
+            Said::Bytes(request) => request.version,
+        }
+    }
+
+    /// Whose it is.
+    pub fn vm(&self) -> VmName {
+        let (namespace, name) = match &self.0 {
+            Said::Slots(request) => (&request.namespace, &request.name),
+            Said::Bytes(request) => (&request.namespace, &request.name),
+        };
+        VmName { namespace: namespace.clone(), name: name.clone() }
+    }
+
+    /// Whether it keeps to its version, as far as that can be told without the VM.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn check(&self) -> Result<(), Unfit> {
+        let (version, features) = (self.version(), self.version().features());
+        let has_metrics = match &self.0 {
+            Said::Slots(request) => request.metrics.is_some(),
+            Said::Bytes(request) => request.metrics.is_some(),
+        };
+        if !has_metrics && !features.metrics_may_be_missing {
+            return Err(Unfit::NoMetrics(version));
+        }
+        let Said::Bytes(request) = &self.0 else { return Ok(()) };
+        let unit = request.unit.ok_or(Unfit::NoUnit(version))?.resources();
+        if unit.cpu.is_zero() {
+            return Err(Unfit::ZeroUnit("vCPUs"));
+        }
+        if unit.mem.is_zero() {
+            return Err(Unfit::ZeroUnit("mem"));
+        }
+        Ok(())
     }
 
     /// The request, with slots of this size.
-    pub fn with_slot(self, slot: Bytes) -> PermitRequest {
-        let resources = self.resources(slot);
-        PermitRequest { version: self.version, vm: self.vm, resources, metrics: self.metrics }
+    ///
+    /// # Errors
+    /// If it does not keep to its version.
+    pub fn with_slot(self, slot: Bytes) -> Result<PermitRequest, Unfit> {
+        let latest = match self.0 {
+            Said::Slots(request) => request.with_slot(slot).into(),
+            Said::Bytes(request) => request,
+        };
+        let request = PermitRequest::from(latest);
+        if let Some(unit) = request.unit.map(|unit| unit.mem)
+            && unit != unit.round_up(slot)
+        {
+            return Err(Unfit::UnitOfParts { unit, slot });
+        }
+        let (cpu, version) = (request.resources.cpu, request.version);
+        if !version.features().fractional_cpu && cpu != cpu.round_up(MilliCpu::from_cores(1)) {
+            return Err(Unfit::FractionalCpu { cpu, version });
+        }
+        Ok(request)
     }
 }
 
 // === impl PermitResponse ===
 
 impl PermitResponse {
-    /// The body, with the permit's memory rounded down to slots of this size, so that no more is
-    /// said than is meant, and the unit's rounded up, so that it is never zero.
+    /// The body in this version, with slots of this size; versions before v3.0 name the plugin's
+    /// compute unit too.
     ///
     /// # Errors
     /// If an amount does not fit.
-    pub fn encode(&self, slot: Bytes) -> Result<Vec<u8>, OverRange> {
-        let whole = Resources { cpu: self.permit.cpu, mem: self.permit.mem.round_down(slot) };
-        Ok(go_json::encode(&ResponseWire {
-            permit: Slotted::of("permit", whole, slot)?,
-            migrate: self.migrate.then_some(Present),
-            unit: Slotted::of("resourceUnit", self.unit, slot)?,
-        }))
+    pub fn encode(
+        &self,
+        version: PluginVersion,
+        slot: Bytes,
+        unit: ComputeUnit,
+    ) -> Result<Vec<u8>, OverRange> {
+        if version >= PluginVersion::V4_0 {
+            return Ok(go_json::encode(&v5_0::Response::of(self)?));
+        }
+        let v3_0 = v3_0::Response::of(self, slot)?;
+        if version == PluginVersion::V3_0 {
+            return Ok(go_json::encode(&v3_0));
+        }
+        let v2_0: v2_1::Response = v3_0.with_unit(unit, slot)?;
+        if version >= PluginVersion::V2_0 {
+            return Ok(go_json::encode(&v2_0));
+        }
+        let v1_1: v1_0::Response = v2_0.into();
+        Ok(go_json::encode(&v1_1))
     }
 
-    /// Reads a reply: one value and nothing else.
+    /// Reads a reply in the version of its request: one value and nothing else.
     ///
     /// # Errors
     /// If it is not JSON, or a field holds what it must not.
-    pub fn decode(body: &[u8], slot: Bytes) -> Result<Self, BadBody> {
-        let wire: ResponseWire = go_json::decode_whole(body)?;
-        Ok(Self {
-            permit: wire.permit.resources(slot),
-            migrate: wire.migrate.is_some(),
-            unit: wire.unit.resources(slot),
-        })
+    pub fn decode(version: PluginVersion, body: &[u8], slot: Bytes) -> Result<Self, BadBody> {
+        let v3_0: v3_0::Response = match version {
+            PluginVersion::V2_0 | PluginVersion::V2_1 => {
+                go_json::decode_whole::<v2_1::Response>(body)?.into()
+            }
+            PluginVersion::V3_0 => go_json::decode_whole(body)?,
+            older if older < PluginVersion::V2_0 => {
+                let v1_1: v1_0::Response = go_json::decode_whole(body)?;
+                v2_0::Response::from(v1_1).into()
+            }
+            _ => return Ok(go_json::decode_whole::<v5_0::Response>(body)?.into()),
+        };
+        Ok(v3_0.with_slot(slot).into())
     }
 }
 
-/// A request with the keys of the wire.
-#[derive(Default)]
-struct RequestWire {
-    version: PluginVersion,
-    namespace: String,
-    name: String,
-    resources: Slotted,
-    metrics: Option<LoadMetrics>,
-}
-
-/// An answer with the keys of the wire.
-#[derive(Default)]
-struct ResponseWire {
-    permit: Slotted,
-    migrate: Option<Present>,
-    unit: Slotted,
-}
-
-/// Resources whose memory counts in slots.
-#[derive(Clone, Copy, Default)]
-struct Slotted {
-    cpu: Cpu,
-    slots: u16,
-}
-
-/// CPU as a bare number if it is whole, as a quoted quantity if not.
-#[derive(Clone, Copy, Default)]
-struct Cpu(MilliCpu);
-
-/// An object that says something by being there.
-#[derive(Clone, Copy, Default)]
-struct Present;
-
-keys!(RequestWire {
-    "protoVersion": version,
-    "pod": { "namespace": namespace, "name": name },
-    "resources": resources,
-    "metrics": metrics,
-});
-keys!(Slotted { "vCPUs": cpu, "mem": slots });
-keys!(LoadMetrics { "loadAvg1M": load_1m, "loadAvg5M": load_5m });
-keys!(Present {});
-
-// === impl ResponseWire ===
-
-impl Read for ResponseWire {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        go_json::read_object(
-            at,
-            json,
-            &mut [
-                ("permit", &mut self.permit),
-                ("migrate", &mut self.migrate),
-                ("resourceUnit", &mut self.unit),
-            ],
-        )
-    }
-}
-
-/// Without `migrate` where there is none.
-impl Write for ResponseWire {
-    fn write(&self, out: &mut Writer) {
-        let mut fields: Vec<(&str, &dyn Write)> = vec![("permit", &self.permit)];
-        if let Some(present) = &self.migrate {
-            fields.push(("migrate", present));
-        }
-        fields.push(("resourceUnit", &self.unit));
-        out.object(&fields);
-    }
-}
-
-// === impl Slotted ===
-
-impl Slotted {
-    fn of(field: &'static str, resources: Resources, slot: Bytes) -> Result<Self, OverRange> {
-        if slot.is_zero() {
-            return Err(OverRange::Slot);
-        }
-        if resources.cpu.milli() > MOST_CPU {
-            return Err(OverRange::Cpu { field, value: resources.cpu });
-        }
-        let slots = resources.mem.bytes().div_ceil(slot.bytes());
-        let slots = u16::try_from(slots).map_err(|_| OverRange::Memory {
-            field,
-            value: resources.mem,
-            slot,
-        })?;
-        Ok(Self { cpu: Cpu(resources.cpu), slots })
-    }
-
-    fn resources(self, slot: Bytes) -> Resources {
-        Resources { cpu: self.cpu.0, mem: slot.saturating_mul(u64::from(self.slots)) }
-    }
-}
-
-// === impl Cpu ===
-
-impl Read for Cpu {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let cpu = go_json::read::quantity(at, json, quantity::cpu)?;
-        if cpu.milli() > MOST_CPU {
-            return Err(go_json::read::wrong(at, json, "at most 4294967.295 vCPU"));
-        }
-        self.0 = cpu;
-        Ok(())
-    }
-}
-
-impl Write for Cpu {
-    fn write(&self, out: &mut Writer) {
-        let milli = self.0.milli();
-        if milli.is_multiple_of(1000) {
-            out.plain(&(milli / 1000).to_string());
-        } else {
-            out.text(&CpuQuantity(self.0).to_string());
-        }
-    }
+fn read<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
+    go_json::decode_first(body)
 }

@@ -137,6 +137,8 @@ pub enum Waiting {
     Guest,
     /// The host is frozen.
     Frozen,
+    /// The plugin has said that the VM is about to be moved to another node.
+    Move,
     /// The VM is paused.
     Paused {
         /// Until when.

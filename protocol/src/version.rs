@@ -5,14 +5,12 @@
 //! speak, both ends included; the latest that both speak is used.
 
 mod informant;
+mod plugin;
 
 pub use informant::InformantVersion;
+pub use plugin::{PluginFeatures, PluginVersion};
 
 use std::fmt;
-
-/// A version of the protocol between agent and plugin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PluginVersion(u32);
 
 /// A range of versions, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,37 +19,6 @@ pub struct Versions<V> {
     pub min: V,
     /// The latest that is spoken.
     pub max: V,
-}
-
-// === impl PluginVersion ===
-
-impl PluginVersion {
-    /// Fractional CPUs, memory in 16-bit slots.
-    pub const V2_0: Self = Self(3);
-
-    /// What this release speaks.
-    pub const SPOKEN: Versions<Self> = Versions { min: Self::V2_0, max: Self::V2_0 };
-
-    /// The version of this number.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// As a number, for the wire.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Whether it is a version at all: zero is what a body without one decodes to.
-    pub const fn is_valid(self) -> bool {
-        self.0 != 0
-    }
-}
-
-impl fmt::Display for PluginVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        name(f, self.0, &["v1.0", "v1.1", "v2.0"])
-    }
 }
 
 // === impl Versions ===

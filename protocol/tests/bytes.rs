@@ -8,10 +8,10 @@ use windlass_protocol::informant::{
     AgentDesc, DownscaleResult, Empty, Expected, HealthCheck, Identified, InformantDesc,
     MoreResources, ResourceMessage, Unregistered,
 };
-use windlass_protocol::plugin::{LoadMetrics, PermitRequest, PermitResponse, SlotRequest};
+use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest};
 use windlass_protocol::{
-    AgentId, BadBody, Bytes, InformantVersion, MilliCpu, PluginVersion, Resources, Sequence,
-    Versions, VmName, quantity,
+    AgentId, BadBody, Bytes, ComputeUnit, InformantVersion, MilliCpu, PluginVersion, Resources,
+    Sequence, Versions, VmName, quantity,
 };
 
 const SLOT: Bytes = Bytes::from_mib(128);
@@ -98,38 +98,95 @@ proptest! {
         prop_assert_eq!(Empty::decode_reply(&Empty.encode()), Ok(Empty));
     }
 
-    /// Memory is rounded up to slots in a request and down in a permit: more is never promised
-    /// than is meant, less never reported than there is.
+    /// What a VM has is rounded up in a request, and a permit down, in every version: more is
+    /// never promised than is meant, less never reported than there is.
     #[test]
     fn slots_round_to_the_safe_side(
-        namespace in any::<String>(), name in any::<String>(),
+        version in version(), namespace in any::<String>(), name in any::<String>(),
         cpu in cpu(), mem in any::<u64>(), slot in slot(),
-        load in any::<Option<(f32, f32)>>(),
+        load in any::<Option<(f32, f32, f32)>>(), last in any::<Option<(u32, u64)>>(),
     ) {
         let slot = Bytes::from_bytes(slot);
-        let resources = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
+        let resources = size(cpu, mem);
+        let last = last.map(|(cpu, mem)| size(u64::from(cpu), mem));
+        let metrics = load.map(|(load_1m, load_5m, memory)| Metrics {
+            load_1m,
+            load_5m: Some(load_5m),
+            memory_usage: Some(memory),
+        });
+        let unit = Some(Resources { mem: slot.max(Bytes::from_bytes(1)), ..size(1000, 0) });
         let vm = VmName { namespace, name };
-        let metrics = load.map(|(load_1m, load_5m)| LoadMetrics { load_1m, load_5m });
         let request =
-            PermitRequest { version: PluginVersion::V2_0, vm: vm.clone(), resources, metrics };
+            PermitRequest { version, vm: vm.clone(), unit, resources, last_permit: last, metrics };
         match request.encode(slot) {
             Ok(body) => {
-                let read = SlotRequest::decode(&body).unwrap();
-                prop_assert_eq!(&read.vm, &vm);
-                prop_assert_eq!(read.cpu, resources.cpu);
-                let finite = |m: &LoadMetrics| m.load_1m.is_finite() && m.load_5m.is_finite();
-                prop_assert_eq!(read.metrics, metrics.filter(finite));
-                prop_assert!(read.resources(slot).mem >= resources.mem);
+                let raw = RawRequest::decode(&body).unwrap();
+                prop_assert_eq!((raw.version(), raw.vm()), (version, vm));
+                prop_assert_eq!(raw.check(), Ok(()));
+                let read = raw.with_slot(slot).unwrap();
+                prop_assert!(read.resources.covers(resources));
+                prop_assert!(read.resources.cpu.saturating_sub(resources.cpu) < CORE);
+                prop_assert!(version.features().memory_in_bytes == (read.unit == unit));
+                match (read.last_permit, last) {
+                    (Some(read), Some(last)) => prop_assert!(last.covers(read)),
+                    (None, last) => {
+                        prop_assert!(last.is_none() || !version.features().last_permit);
+                    }
+                    (Some(_), None) => prop_assert!(false, "made up"),
+                }
             }
             Err(error) => prop_assert!(!error.to_string().is_empty()),
         }
-        let response = PermitResponse { permit: resources, migrate: false, unit: Resources::ZERO };
-        if let Ok(body) = response.encode(slot) {
-            let read = PermitResponse::decode(&body, slot).unwrap();
-            prop_assert!(read.permit.mem <= resources.mem);
+        let response = PermitResponse { permit: resources, migrate: false };
+        if let Ok(body) = response.encode(version, slot, UNIT) {
+            let read = PermitResponse::decode(version, &body, slot).unwrap();
+            prop_assert!(resources.covers(read.permit));
             prop_assert!(read.permit.mem.saturating_add(slot) >= resources.mem);
+            prop_assert!(resources.cpu.saturating_sub(read.permit.cpu) < CORE);
         }
     }
+
+    /// The metrics are said if all that the version says of them is known.
+    #[test]
+    fn what_is_not_known_of_the_load_is_not_made_up(
+        version in version(), load_1m in any::<f32>(),
+        load_5m in any::<Option<f32>>(), memory_usage in any::<Option<f32>>(),
+    ) {
+        let metrics = Some(Metrics { load_1m, load_5m, memory_usage });
+        let (vm, unit) = (VmName::on_host("a"), Some(size(1000, 1 << 30)));
+        let resources = size(3000, 1 << 30);
+        let request = PermitRequest { version, vm, unit, resources, last_permit: None, metrics };
+        let body = request.encode(SLOT).unwrap();
+        let read = RawRequest::decode(&body).unwrap().with_slot(SLOT).unwrap();
+        let known = |figure: Option<f32>| figure.is_some_and(f32::is_finite);
+        let features = version.features();
+        let all = load_1m.is_finite()
+            && (known(load_5m) || !features.five_minutes)
+            && (known(memory_usage) || !features.memory_usage);
+        match read.metrics {
+            Some(read) if all => prop_assert_eq!(read.load_1m, load_1m),
+            None => prop_assert!(!all && features.metrics_may_be_missing),
+            // v1.0 has no word for "not known": as busy as it has vCPUs.
+            Some(read) => {
+                prop_assert!(!features.metrics_may_be_missing);
+                prop_assert_eq!(read.load_1m, 3.0);
+            }
+        }
+    }
+}
+
+const CORE: MilliCpu = MilliCpu::from_cores(1);
+const UNIT: ComputeUnit = match ComputeUnit::new(CORE, Bytes::from_gib(1)) {
+    Some(unit) => unit,
+    None => panic!("it has both axes"),
+};
+
+fn size(milli: u64, bytes: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_bytes(bytes) }
+}
+
+fn version() -> impl Strategy<Value = PluginVersion> {
+    prop::sample::select(PluginVersion::known().collect::<Vec<_>>())
 }
 
 /// CPU that the wire has room for, and now and then more.
@@ -142,7 +199,7 @@ fn slot() -> impl Strategy<Value = u64> {
     prop_oneof![any::<u64>(), 0_u64..1 << 48]
 }
 
-const GOLDEN: [&str; 8] = [
+const GOLDEN: [&str; 13] = [
     include_str!("../golden/informant-v2.0-agent-desc.json"),
     include_str!("../golden/informant-v2.0-informant-desc.json"),
     include_str!("../golden/informant-v2.0-resource-message.json"),
@@ -151,10 +208,21 @@ const GOLDEN: [&str; 8] = [
     include_str!("../golden/plugin-v2.0-request.json"),
     include_str!("../golden/plugin-v2.0-request-extremes.json"),
     include_str!("../golden/plugin-v2.0-response-migrate.json"),
+    include_str!("../golden/plugin-v1.0-request.json"),
+    include_str!("../golden/plugin-v2.1-request.json"),
+    include_str!("../golden/plugin-v4.0-request.json"),
+    include_str!("../golden/plugin-v4.0-response.json"),
+    include_str!("../golden/plugin-v5.0-request.json"),
 ];
 
 fn read_as_everything(body: &[u8]) {
-    let errors: [Option<BadBody>; 14] = [
+    let slots = [SLOT, Bytes::ZERO];
+    let answers = PluginVersion::known()
+        .flat_map(|version| slots.map(|slot| PermitResponse::decode(version, body, slot).err()));
+    let requests = RawRequest::decode(body).map(|raw| {
+        let _ = (raw.check(), raw.clone().with_slot(Bytes::ZERO), raw.with_slot(SLOT));
+    });
+    let errors: [Option<BadBody>; 12] = [
         AgentDesc::decode(body).err(),
         InformantDesc::decode_reply(body).err(),
         Identified::decode_reply(body).err(),
@@ -166,11 +234,9 @@ fn read_as_everything(body: &[u8]) {
         DownscaleResult::decode_reply(body).err(),
         Unregistered::decode_reply(body).err(),
         Empty::decode(body).err(),
-        SlotRequest::decode(body).err(),
-        PermitResponse::decode(body, SLOT).err(),
-        PermitResponse::decode(body, Bytes::ZERO).err(),
+        requests.err(),
     ];
-    for error in errors.into_iter().flatten() {
+    for error in errors.into_iter().chain(answers).flatten() {
         let text = error.to_string();
         assert!(text.chars().count() < 250, "an error is short: {text}");
         assert!(!text.contains(char::is_control), "an error is harmless: {text:?}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use windlass_protocol::annotations::{Annotations, Defaults, MODE, POLICY};
 use windlass_protocol::informant::{DownscaleResult, InformantDesc, ResourceMessage};
-use windlass_protocol::plugin::{PermitResponse, SlotRequest};
+use windlass_protocol::plugin::{PermitResponse, RawRequest};
 use windlass_protocol::{
     Bounds, Bytes, InformantVersion, MilliCpu, Mode, PluginVersion, Policy, Resources, Versions,
     VmInfo, VmName,
@@ -11,9 +11,9 @@ use windlass_protocol::{
 
 #[test]
 fn a_version_without_a_name_prints() {
-    for number in [4, 5, 6, 7, 1000, u32::MAX] {
+    for number in [8, 9, 1000, u32::MAX] {
         let text = PluginVersion::from_number(number).to_string();
-        assert_eq!(text, format!("<unknown = v2.0 + {}>", number - 3));
+        assert_eq!(text, format!("<unknown = v5.0 + {}>", number - 7));
     }
     for number in [5, 6, u32::MAX] {
         let version = InformantVersion::from_number(number);
@@ -33,28 +33,25 @@ fn a_peer_from_the_future_shares_what_we_speak() {
 }
 
 #[test]
-fn what_later_plugin_requests_say_is_read_as_far_as_it_is_known() {
-    let v2_1 = r#"{"protoVersion":4,"pod":{"namespace":"default","name":"a"},
-        "resources":{"vCPUs":1,"mem":4},"lastPermit":{"vCPUs":"500m","mem":2},
-        "metrics":{"loadAvg1M":0.2,"loadAvg5M":0.1,"memoryUsageBytes":520000000}}"#;
-    let request = SlotRequest::decode(v2_1.as_bytes()).unwrap();
-    assert_eq!(request.version, PluginVersion::from_number(4));
-    assert_eq!((request.cpu, request.slots), (MilliCpu::from_cores(1), 4));
-    // From v4.0 on memory counts in bytes, which no slot can hold.
-    let v4_0 = r#"{"protoVersion":6,"pod":{"namespace":"default","name":"a"},
-        "computeUnit":{"vCPUs":"250m","mem":"1Gi"},"resources":{"vCPUs":1,"mem":"4Gi"},
-        "lastPermit":null,"metrics":null}"#;
-    let error = SlotRequest::decode(v4_0.as_bytes()).unwrap_err().to_string();
-    assert!(error.starts_with("resources.mem: \"4Gi\" is not a whole number"), "{error}");
+fn what_a_later_plugin_request_says_is_read_as_far_as_it_is_known() {
+    let later = r#"{"protoVersion":9,"pod":{"namespace":"default","name":"a","uid":"1"},
+        "computeUnit":{"vCPUs":"250m","mem":"1Gi","gpus":1},
+        "resources":{"vCPUs":1,"mem":"4Gi"},"lastPermit":null,"metrics":{"psi":0.2},"x":[]}"#;
+    let request = RawRequest::decode(later.as_bytes()).unwrap();
+    assert_eq!(request.version(), PluginVersion::from_number(9));
+    let request = request.with_slot(Bytes::from_gib(1)).unwrap();
+    assert_eq!(request.resources.mem, Bytes::from_gib(4));
 }
 
 #[test]
 fn fields_that_are_not_known_yet_are_ignored() {
     let slot = Bytes::from_gib(1);
     let response = r#"{"permit":{"vCPUs":1,"mem":4,"gpus":[1]},"migrate":{"to":"n2"},"until":{}}"#;
-    let response = PermitResponse::decode(response.as_bytes(), slot).unwrap();
-    assert!(response.migrate);
-    assert_eq!(response.unit, Resources::ZERO, "v3.0 does not say the unit");
+    for version in PluginVersion::known() {
+        let response = PermitResponse::decode(version, response.as_bytes(), slot).unwrap();
+        assert!(response.migrate);
+        assert_eq!(response.permit.cpu, MilliCpu::from_cores(1));
+    }
 
     let desc = r#"{"protoVersion":9,"metricsMethod":{"otlp":{"port":4317}},"features":["x"]}"#;
     let desc = InformantDesc::decode_reply(desc.as_bytes()).unwrap();

@@ -13,14 +13,11 @@ use windlass_protocol::informant::{
     AgentDesc, DownscaleResult, Empty, Expected, HealthCheck, Identified, InformantDesc,
     MoreResources, ResourceMessage, Unregistered,
 };
-use windlass_protocol::plugin::{LoadMetrics, PermitRequest, PermitResponse, SlotRequest};
 use windlass_protocol::{
-    AgentId, BadBody, Bytes, InformantVersion, MilliCpu, PluginVersion, Resources, Sequence,
-    Versions, VmName,
+    AgentId, BadBody, Bytes, InformantVersion, MilliCpu, Resources, Sequence, Versions,
 };
 
 const ID: AgentId = AgentId::from_u128(0x9f0f6c1e_2f0b_4f3b_9c55_0a4f7c2f6a10);
-const SLOT: Bytes = Bytes::from_gib(1);
 
 #[test]
 fn informant_v2_0_registration() {
@@ -90,47 +87,12 @@ fn informant_v2_0_sizes() {
 }
 
 #[test]
-fn plugin_v2_0_request() {
-    let request = |vm: (&str, &str), resources, metrics| PermitRequest {
-        version: PluginVersion::V2_0,
-        vm: VmName { namespace: vm.0.into(), name: vm.1.into() },
-        resources,
-        metrics,
-    };
-    let pod = ("default", "vm-a-x7k2p");
-    let load = |load_1m, load_5m| Some(LoadMetrics { load_1m, load_5m });
-    for (file, request) in [
-        ("plugin-v2.0-request.json", request(pod, size(250, 1), load(0.21, 0.4))),
-        ("plugin-v2.0-request-without-metrics.json", request(pod, size(2000, 8), None)),
-        (
-            "plugin-v2.0-request-extremes.json",
-            request(
-                ("a<b>&c", "\"\\\u{2028}\n\u{1}é"),
-                size(u64::from(u32::MAX), 65535),
-                load(1e-7, 3e21),
-            ),
-        ),
-    ] {
-        let decode = |body: &[u8]| Ok(SlotRequest::decode(body)?.with_slot(SLOT));
-        check(file, &request, |request| request.encode(SLOT).unwrap(), decode);
-    }
-}
-
-#[test]
-fn plugin_v2_0_response() {
-    for (file, migrate, unit) in [
-        ("plugin-v2.0-response.json", false, size(250, 1)),
-        ("plugin-v2.0-response-migrate.json", true, size(1000, 4)),
-    ] {
-        let response = PermitResponse { permit: size(1500, 6), migrate, unit };
-        let decode = |body: &[u8]| PermitResponse::decode(body, SLOT);
-        check(file, &response, |response| response.encode(SLOT).unwrap(), decode);
-    }
-}
-
-#[test]
 fn every_golden_file_is_checked() {
-    let tests = concat!(include_str!("golden.rs"), include_str!("golden/informant_v1.rs"));
+    let tests = concat!(
+        include_str!("golden.rs"),
+        include_str!("golden/informant_v1.rs"),
+        include_str!("golden_plugin.rs"),
+    );
     for file in std::fs::read_dir(folder()).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         assert!(tests.contains(&format!("\"{name}\"")), "{name} is checked by no test");
@@ -150,8 +112,4 @@ fn check<T: Debug + PartialEq>(
 
 fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))
-}
-
-fn size(milli: u64, slots: u64) -> Resources {
-    Resources { cpu: MilliCpu::from_milli(milli), mem: SLOT.saturating_mul(slots) }
 }

@@ -7,7 +7,7 @@ use windlass_plugin_core::Books;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{Peer, Resources};
 
-const AGENT_EVENTS: [&str; 26] = [
+const AGENT_EVENTS: [&str; 29] = [
     "told",
     "ordered",
     "attached",
@@ -16,6 +16,7 @@ const AGENT_EVENTS: [&str; 26] = [
     "resized",
     "measured",
     "permitted",
+    "must stay",
     "registered",
     "healthy",
     "agreed",
@@ -23,6 +24,8 @@ const AGENT_EVENTS: [&str; 26] = [
     "upscaled",
     "unregistered",
     "refused",
+    "version refused",
+    "moving refused",
     "plugin silent",
     "informant silent",
     "hypervisor silent",
@@ -77,7 +80,7 @@ const BOOKS_STATES: [&str; 3] = ["room left", "full", "over"];
 /// registered and whether one of them counts; that of books, whether there is room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
-    agent: Table<26, 8>,
+    agent: Table<29, 8>,
     informant: Table<18, 6>,
     books: Table<7, 3>,
 }
@@ -196,6 +199,7 @@ const fn heard_by_agent(event: &Event) -> &'static str {
         Event::Resized => "resized",
         Event::Measured(_) => "measured",
         Event::Permitted(_) => "permitted",
+        Event::MustStay(_) => "must stay",
         Event::Registered { .. } => "registered",
         Event::Healthy => "healthy",
         Event::Agreed { .. } => "agreed",
@@ -203,6 +207,8 @@ const fn heard_by_agent(event: &Event) -> &'static str {
         Event::Upscaled => "upscaled",
         Event::Unregistered => "unregistered",
         Event::Failed(_, Failure::Refused(_)) => "refused",
+        Event::Failed(_, Failure::Version) => "version refused",
+        Event::Failed(_, Failure::Moving) => "moving refused",
         Event::Failed(Peer::Plugin, Failure::NoAnswer) => "plugin silent",
         Event::Failed(Peer::Informant, Failure::NoAnswer) => "informant silent",
         Event::Failed(Peer::Hypervisor, Failure::NoAnswer) => "hypervisor silent",

@@ -63,8 +63,8 @@ impl Request {
         match action {
             Action::Look | Action::Resize(_) => None,
             Action::Measure => Some(Self::Metrics),
-            Action::AskPlugin(wanted) => {
-                to_plugin(info, wanted, sample).ok().map(|body| Self::Permit(Body(body)))
+            Action::AskPlugin(asking) => {
+                to_plugin(info, &asking, sample).ok().map(|body| Self::Permit(Body(body)))
             }
             Action::Register(_)
             | Action::CheckHealth(_)
@@ -104,16 +104,16 @@ impl Reply {
             Self::Failed(failure) => return Event::Failed(peer, failure),
             Self::Http(status, body) => (status, body),
         };
-        let heard = match peer {
-            Peer::Metrics if status == 200 => {
+        let heard = match (peer, action) {
+            (Peer::Metrics, _) if status == 200 => {
                 let text = String::from_utf8_lossy(&body);
                 return Event::Measured(metrics_text::parse(&text, clock));
             }
-            Peer::Metrics | Peer::Hypervisor => {
+            (Peer::Plugin, Action::AskPlugin(asking)) => from_plugin(info, &asking, status, &body),
+            (Peer::Informant, _) => from_informant(action, offered, status, &body),
+            (Peer::Metrics | Peer::Hypervisor | Peer::Plugin, _) => {
                 return Event::Failed(peer, Failure::Refused(status));
             }
-            Peer::Plugin => from_plugin(info, status, &body),
-            Peer::Informant => from_informant(action, offered, status, &body),
         };
         heard.unwrap_or_else(|unheard| Event::Failed(peer, unheard.failure()))
     }

@@ -4,15 +4,22 @@ use crate::coverage::Coverage;
 use crate::laws;
 use crate::process::Process;
 use std::collections::BTreeSet;
-use windlass_plugin_core::{Books, Note, VmRecord, wire};
+use windlass_plugin_core::wire::{self, Terms};
+use windlass_plugin_core::{Books, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources, VmInfo, VmName};
+use windlass_protocol::{
+    Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, Versions, VmInfo, VmName,
+};
 
 /// One node of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     books: Books,
     entered: BTreeSet<VmName>,
+    /// VMs that are about to be moved.
+    moving: BTreeSet<VmName>,
+    /// The versions in which its books are asked.
+    pub(crate) versions: Versions<PluginVersion>,
     pub(crate) process: Process,
     /// It is down before this moment.
     pub(crate) up_at: Moment,
@@ -37,6 +44,8 @@ impl Node {
         Self {
             books: Books::new(room),
             entered: BTreeSet::new(),
+            moving: BTreeSet::new(),
+            versions: PluginVersion::SPOKEN,
             process: Process::default(),
             up_at: Moment::default(),
             wall: 0,
@@ -59,6 +68,7 @@ impl Node {
     pub(crate) fn presume(&mut self, info: &VmInfo, most: Resources) {
         if self.entered.insert(info.name.clone()) {
             self.books.enter(info.name.clone(), record(info), most);
+            self.books.set_moving(&info.name, self.moving.contains(&info.name));
         }
     }
 
@@ -84,7 +94,18 @@ impl Node {
     pub(crate) fn leave(&mut self, met: &mut Coverage, vm: &VmName) {
         met.books_hear(&self.books, "leave");
         self.entered.remove(vm);
+        self.moving.remove(vm);
         self.books.leave(vm);
+    }
+
+    /// A VM is about to be moved, or stays after all.
+    pub(crate) fn set_moving(&mut self, vm: &VmName, moving: bool) {
+        if moving {
+            self.moving.insert(vm.clone());
+        } else {
+            self.moving.remove(vm);
+        }
+        self.books.set_moving(vm, moving);
     }
 
     /// A request arrives; VMs that are here and not in the books have `uncounted`.
@@ -99,7 +120,8 @@ impl Node {
     ) -> Requested {
         let (before, had) = (self.books.reserved(), self.books.reserved_for(vm));
         let was = (self.books.room(), before);
-        let permitted = wire::permit(&mut self.books, self.process.clock(now), unit, body);
+        let terms = Terms { unit, versions: self.versions };
+        let permitted = wire::permit(&mut self.books, self.process.clock(now), &terms, body);
         met.books_heard(
             was,
             match (&permitted, had) {

@@ -162,6 +162,7 @@ pub fn be_kind(world: &mut World) {
     for name in names {
         world.speaks_all(&name);
         world.step(Step::Link(name.clone(), None));
+        world.step(Step::MoveIsDue(name.clone(), false));
         world.step(Step::Deaf(name.clone(), false));
         world.step(Step::Unplug(name.clone(), Unplug::Willing));
         world.step(Step::SlowMemory(name.clone(), false));

@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Decision, InformantVersion, MilliCpu, Moment, Resize, Resources, Versions, VmInfo,
+    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources,
+    Versions, VmInfo,
 };
 
 /// What agents and informants of a VM speak with each other.
@@ -34,6 +35,8 @@ pub(crate) struct Vm {
     /// By how many milliseconds the guest's wall clock is off.
     pub(crate) wall: i64,
     pub(crate) agent: Option<Agent>,
+    /// The versions in which its agents speak to the plugin.
+    pub(crate) plugin_versions: Versions<PluginVersion>,
     pub(crate) agent_process: Process,
     pub(crate) informant: Option<InformantRun>,
     pub(crate) informant_process: Process,
@@ -124,6 +127,7 @@ impl Vm {
             guest: Guest::new(spec, now),
             wall: 0,
             agent: None,
+            plugin_versions: PluginVersion::SPOKEN,
             agent_process: Process::default(),
             informant: None,
             informant_process: Process::default(),

@@ -381,13 +381,11 @@ impl World {
 
     pub(crate) fn start_agent(&mut self, who: Id) {
         let seed = self.chance.draw();
-        let settings = Settings {
-            unit: self.setup.unit,
-            trust_guest_parking: self.setup.trust_guest_parking,
-            seed,
-        };
+        let Setup { unit, trust_guest_parking, .. } = self.setup;
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
+        let plugin_versions = vm.plugin_versions;
+        let settings = Settings { unit, trust_guest_parking, seed, plugin_versions };
         let host = &mut self.nodes[vm.node];
         if now < host.up_at {
             self.queue.arrange(host.up_at, who, Happening::AgentStarts);

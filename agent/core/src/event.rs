@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{
-    AgentId, Bytes, Capabilities, InformantVersion, Peer, Resize, Resources, Seen, Sequence, VmInfo,
+    AgentId, Bytes, Capabilities, ComputeUnit, InformantVersion, Peer, PluginVersion, Resize,
+    Resources, Seen, Sequence, VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -30,6 +31,8 @@ pub enum Event {
     Measured(Sample),
     /// Answer to [`Action::AskPlugin`].
     Permitted(Resources),
+    /// The same, and the VM is about to be moved: until then it keeps its size.
+    MustStay(Resources),
     /// Answer to [`Action::Register`].
     Registered {
         /// What is spoken in this session.
@@ -70,6 +73,10 @@ pub enum Failure {
     NoAnswer,
     /// A refusal by status (HTTP) or error (QMP): it did not happen.
     Refused(u16),
+    /// The same, by a plugin that does not speak the version that was stated.
+    Version,
+    /// The same, by a plugin that has said that the VM is about to be moved.
+    Moving,
 }
 
 /// What a person ordered.
@@ -85,6 +92,19 @@ pub enum Order {
     Release(Option<Resources>),
 }
 
+/// What the plugin is asked, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// The version that is stated.
+    pub version: PluginVersion,
+    /// What the VM has or should get.
+    pub resources: Resources,
+    /// What was last permitted, as far as it is relied on.
+    pub last_permit: Option<Resources>,
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+}
+
 /// What a scaler asks its shell to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -95,7 +115,7 @@ pub enum Action {
     /// Read the guest's metrics.
     Measure,
     /// Tell the plugin what the VM has or should get, and ask for a permit.
-    AskPlugin(Resources),
+    AskPlugin(Asking),
     /// Open a session with the informant under this id.
     Register(AgentId),
     /// Ask whether the session stands.
@@ -181,7 +201,7 @@ impl Event {
         match self {
             Self::Seen(_) | Self::Resized => Some(Peer::Hypervisor),
             Self::Measured(_) => Some(Peer::Metrics),
-            Self::Permitted(_) => Some(Peer::Plugin),
+            Self::Permitted(_) | Self::MustStay(_) => Some(Peer::Plugin),
             Self::Registered { .. }
             | Self::Healthy
             | Self::Agreed { .. }

@@ -38,6 +38,7 @@ use crate::journal::Journal;
 use crate::line::Lines;
 use crate::rest::Jitter;
 use crate::session::Session;
+use crate::spoken::Spoken;
 use crate::trials::{Aim, Tally, Trials};
 use books::Permit;
 use guest::Guest;
@@ -45,8 +46,8 @@ use reading::Reading;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Capabilities, ComputeUnit, Decision, Mode, Moment, Peer, Reason, Resize, Resources,
-    Signal, VmInfo, VmName,
+    Bytes, Capabilities, ComputeUnit, Decision, Mode, Moment, Peer, PluginVersion, Reason, Resize,
+    Resources, Signal, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Goal, Inputs, Sample, goal};
 
@@ -62,6 +63,8 @@ pub struct Settings {
     pub trust_guest_parking: bool,
     /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
     pub seed: u64,
+    /// The versions that the plugin is spoken to in.
+    pub plugin_versions: Versions<PluginVersion>,
 }
 
 /// How old what was seen of the hypervisor is.
@@ -89,6 +92,7 @@ pub struct Scaler {
     host_available: Option<Bytes>,
     holding: Holding,
     permit: Permit,
+    spoken: Spoken,
     session: Session,
     guest: Guest,
     lines: Lines,
@@ -120,6 +124,7 @@ impl Scaler {
             host_available: None,
             holding: Holding::default(),
             permit: Permit::default(),
+            spoken: Spoken::new(settings.plugin_versions),
             guest: Guest::default(),
             lines: Lines::new(),
             trials: Trials::new(),
@@ -154,6 +159,7 @@ impl Scaler {
             | Event::Resized
             | Event::Measured(_)
             | Event::Permitted(_)
+            | Event::MustStay(_)
             | Event::Registered { .. }
             | Event::Healthy
             | Event::Agreed { .. }
@@ -268,7 +274,10 @@ impl Scaler {
                 self.reading.asked(self.holding.is_giving());
                 self.measure_at = now.after(self.jitter.around(plan::MEASURE_EVERY));
             }
-            Action::AskPlugin(ceiling) => self.permit.asked(ceiling),
+            Action::AskPlugin(asking) => {
+                self.spoken.sent(now, asking.version);
+                self.permit.asked(asking.resources);
+            }
             Action::Register(_) => self.session.opening(),
             Action::CheckHealth(_) | Action::Unregister(_) => {}
             Action::Downscale(..) => {
@@ -317,8 +326,11 @@ impl Scaler {
             }
             (Event::Measured(sample), Action::Measure) => self.measured(sample),
             (Event::Permitted(permit), Action::AskPlugin(asked)) => {
-                self.permit.answered(now, asked, permit, &mut self.jitter);
-                self.journal.permitted(asked, permit);
+                self.plugin_permits(now, asked, permit);
+            }
+            (Event::MustStay(permit), Action::AskPlugin(asked)) => {
+                self.plugin_permits(now, asked, permit);
+                self.permit.stays(now);
             }
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.session.registered(now, version, &mut self.jitter);
@@ -363,6 +375,9 @@ impl Scaler {
     }
 
     fn failed(&mut self, now: Moment, peer: Peer, failure: Failure) {
+        if self.tries_another_version(peer, failure) {
+            return;
+        }
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
@@ -376,7 +391,8 @@ impl Scaler {
             (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
                 self.end_session();
             }
-            (_, Failure::NoAnswer | Failure::Refused(_)) => {}
+            (Action::AskPlugin(_), Failure::Moving) => self.permit.stays(now),
+            (_, Failure::NoAnswer | Failure::Refused(_) | Failure::Version | Failure::Moving) => {}
         }
     }
 
@@ -415,9 +431,11 @@ impl Scaler {
         Some(Resources { cpu: self.holding.usable()?, mem: upper.mem })
     }
 
-    /// Whether nothing is to move, by a person's word.
+    /// Whether nothing is to move, by a person's word or for a move to another node.
     fn is_held(&self, now: Moment) -> bool {
-        self.order == Order::Freeze || self.info.paused_until.is_some_and(|until| now < until)
+        self.order == Order::Freeze
+            || self.info.paused_until.is_some_and(|until| now < until)
+            || self.permit.stays_until(now).is_some()
     }
 
     /// What the signals call for. `None` before the VM was seen.
@@ -446,23 +464,6 @@ impl Scaler {
             Order::Release(Some(size)) => Some(self.release_size(size, can)),
             Order::Release(None) | Order::Freeze => Some(has),
             Order::Follow => None,
-        }
-    }
-
-    fn release_size(&self, size: Resources, can: &Capabilities) -> Resources {
-        let size = size.max(can.min).min(can.max);
-        goal::in_grain(size, can, self.info.memory_slot, can.max)
-    }
-
-    fn is_where_released(&self) -> bool {
-        match (self.order, &self.can, self.using()) {
-            (Order::Release(None), ..) => true,
-            // It is not touched, so it will not get there.
-            (Order::Release(Some(_)), ..) if self.info.mode == Mode::Observe => true,
-            (Order::Release(Some(size)), Some(can), Some(has)) => {
-                self.release_size(size, can) == has
-            }
-            (Order::Release(Some(_)) | Order::Follow | Order::Freeze, ..) => false,
         }
     }
 

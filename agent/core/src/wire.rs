@@ -26,6 +26,12 @@ pub enum Unheard {
     /// A refusal by status.
     #[error("status: {0} is a refusal")]
     Refused(u16),
+    /// A refusal of the version that was stated, and its words, shortened.
+    #[error("protoVersion: the plugin does not take it: {0}")]
+    Version(String),
+    /// A refusal because the VM is about to be moved.
+    #[error("resources: the plugin says that the VM is about to be moved")]
+    Moving,
     /// A status that is neither an answer nor a refusal.
     #[error("status: {0} is neither 200 nor a refusal")]
     Odd(u16),
@@ -55,6 +61,8 @@ impl Unheard {
     pub const fn failure(&self) -> Failure {
         match self {
             Self::Refused(status) => Failure::Refused(*status),
+            Self::Version(_) => Failure::Version,
+            Self::Moving => Failure::Moving,
             Self::Odd(_)
             | Self::Broken(_)
             | Self::NotOffered { .. }

@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Scaler, Settings};
+use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, Scaler, Settings};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target,
-    VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
+    ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -116,23 +116,23 @@ fn a_call_for_more_takes_back_a_consent_that_is_on_its_way() {
 #[test]
 fn a_permit_of_before_is_not_relied_on_after_watching() {
     let mut vm = Vm::with_session(1);
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
     let permit = |vm: &Vm| vm.scaler.status(vm.now).permit;
     assert_eq!(permit(&vm), Some(cu(3)));
-    vm.tell(Event::Sent(Action::AskPlugin(cu(3))));
+    vm.tell(Event::Sent(asks(cu(3))));
     vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
     assert_eq!(permit(&vm), None);
     vm.tell(Event::Told(info()));
     vm.tell(Event::Permitted(cu(3)));
     assert_eq!(permit(&vm), None, "that was asked before");
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(2)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(2)));
     assert_eq!(permit(&vm), Some(cu(2)));
 }
 
 #[test]
 fn no_vcpu_is_taken_out_that_one_in_use_is_above() {
     let mut vm = Vm::with_idle_vcpus();
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
     // One is in use: the highest.
     let third = Sample { reach: Some(cu(3).cpu), ..vm.report(1) };
     vm.answered(Action::Measure, Event::Measured(third));
@@ -146,10 +146,10 @@ fn no_vcpu_is_taken_out_that_one_in_use_is_above() {
 fn vcpus_are_taken_out_to_no_more_than_is_permitted() {
     let mut vm = Vm::with_idle_vcpus();
     let second = Sample { reach: Some(cu(2).cpu), ..vm.report(1) };
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(Resources { cpu: cu(1).cpu, ..cu(3) }));
+    vm.answered(asks(cu(3)), Event::Permitted(Resources { cpu: cu(1).cpu, ..cu(3) }));
     vm.answered(Action::Measure, Event::Measured(second));
     assert_eq!(vm.takes_out(), None, "if an earlier removal comes first, this would put one in");
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(2)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(2)));
     assert_eq!(vm.takes_out(), Some(cu(2).cpu));
 }
 
@@ -158,7 +158,7 @@ fn a_report_that_is_older_than_the_guests_word_takes_none_out() {
     let mut vm = Vm::with_session(3);
     vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
     vm.answered(Action::Look, Event::Seen(seen(3)));
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));
     vm.wait(1_500);
     vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
@@ -173,7 +173,7 @@ fn a_report_that_is_older_than_the_guests_word_takes_none_out() {
 #[test]
 fn a_vcpu_that_was_left_in_is_not_taken_out_without_a_new_word() {
     let mut vm = Vm::with_idle_vcpus();
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));
     vm.answered(Action::Resize(Resize::Cpu(cu(2).cpu)), Event::Resized);
     vm.answered(Action::Look, Event::Seen(seen(2)));
@@ -191,7 +191,7 @@ fn a_guest_that_reports_no_vcpus_is_told_of_each_that_was_added() {
     let two = Resources { cpu: cu(2).cpu, ..cu(1) };
     let bounds = Bounds { min: two, max: cu(4) };
     vm.tell(Event::Told(VmInfo { bounds, ..info() }));
-    vm.answered(Action::AskPlugin(two), Event::Permitted(two));
+    vm.answered(asks(two), Event::Permitted(two));
     assert_eq!(vm.tells(), None);
     vm.answered(Action::Resize(Resize::Cpu(two.cpu)), Event::Resized);
     assert_eq!(vm.tells(), None, "it was not seen");
@@ -207,7 +207,7 @@ fn a_guest_that_reports_no_vcpus_is_not_told_of_more_than_it_has_just_agreed_to(
     let mut vm = Vm::with_session(2);
     vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
     vm.answered(Action::Look, Event::Seen(seen(2)));
-    vm.answered(Action::AskPlugin(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
     vm.answered(Action::Resize(Resize::Cpu(cu(3).cpu)), Event::Resized);
     vm.answered(Action::Look, Event::Seen(Seen { plugged: cu(3).cpu, ..seen(2) }));
     // It is idle again: nobody wants the third any more, nor the memory.
@@ -335,6 +335,12 @@ fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
     assert!(asks(&vm), "and it does again");
 }
 
+fn asks(resources: Resources) -> Action {
+    let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+    let version = PluginVersion::V5_0;
+    Action::AskPlugin(Asking { version, resources, last_permit: None, unit })
+}
+
 /// One scaler, whose peers say what a test has them say.
 struct Vm {
     scaler: Scaler,
@@ -346,7 +352,8 @@ impl Vm {
     fn seen_with(units: u64) -> Self {
         let now = Moment::from_millis(1_000_000);
         let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let settings = Settings { unit, trust_guest_parking: true, seed: 7 };
+        let plugin_versions = PluginVersion::SPOKEN;
+        let settings = Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions };
         let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
         vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
         vm.answered(Action::Look, Event::Seen(seen(units)));

@@ -5,7 +5,8 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Call, Event, Scaler, Settings};
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen, MilliCpu,
-    Mode, Moment, Policy, Resize, Resources, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Mode, Moment, PluginVersion, Policy, Resize, Resources, Seen, ShrinkCpu, Target, VmInfo,
+    VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -61,7 +62,8 @@ impl Vm {
     fn that_agreed_to_less() -> Self {
         let now = Moment::from_millis(1_000_000);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), gib(1)).unwrap();
-        let settings = Settings { unit, trust_guest_parking: true, seed: 7 };
+        let plugin_versions = PluginVersion::SPOKEN;
+        let settings = Settings { unit, trust_guest_parking: true, plugin_versions, seed: 7 };
         let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
         vm.tell(Event::Attached(capabilities()));
         vm.answered(Action::Look, Event::Seen(seen(3, 3)));

@@ -18,7 +18,8 @@ use windlass_drivers::{Attach, Notice};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Capabilities, Decision, Mode, Moment, Outcome, Resources, Signals, VmInfo, Waiting,
+    Capabilities, Decision, Mode, Moment, Outcome, PluginVersion, Resources, Signals, VmInfo,
+    Waiting,
 };
 use windlass_scaling::Sample;
 
@@ -63,7 +64,8 @@ impl Managed {
     ) -> Self {
         let config = &shared.config;
         let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
-        let settings = Settings { unit, trust_guest_parking, seed };
+        let plugin_versions = PluginVersion::SPOKEN;
+        let settings = Settings { unit, trust_guest_parking, seed, plugin_versions };
         Self {
             scaler: Scaler::new(file.info.clone(), settings, now),
             shared,
@@ -224,12 +226,12 @@ impl Managed {
                 let from = address::metrics(&self.file, self.scaler.metrics_port());
                 lines.start(peer, scrape::read(from, self.shared.clock));
             }
-            Action::AskPlugin(wanted) => {
+            Action::AskPlugin(asking) => {
                 let (shared, info) = (self.shared.clone(), self.file.info.clone());
                 // The guest's load of long ago is not its load.
                 let sample = self.sample.filter(|s| self.shared.clock.now().since(s.at) < STALE);
                 lines.start(peer, async move {
-                    plugin::ask(shared.permits.as_ref(), &info, wanted, sample.as_ref()).await
+                    plugin::ask(shared.permits.as_ref(), &info, &asking, sample.as_ref()).await
                 });
             }
             Action::Register(_)

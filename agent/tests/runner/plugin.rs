@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use std::sync::{Arc, Mutex};
 use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
-use windlass_protocol::plugin::{PermitResponse, SlotRequest};
-use windlass_protocol::{Resources, VmInfo, VmName};
+use windlass_protocol::plugin::{PermitResponse, RawRequest};
+use windlass_protocol::{ComputeUnit, Resources, VmInfo, VmName};
 
 /// A plugin of a node with room for everybody, and what was told to whoever keeps the books.
 #[derive(Clone, Default)]
@@ -72,17 +72,18 @@ impl Plugin {
 
 impl Permits for Plugin {
     fn ask(&self, body: Bytes) -> Asked<'_> {
-        let request = SlotRequest::decode(&body).unwrap();
-        let vm = request.vm.clone();
-        let wanted = request.resources(VmInfo::DEFAULT_MEMORY_SLOT);
+        let slot = VmInfo::DEFAULT_MEMORY_SLOT;
+        let request = RawRequest::decode(&body).unwrap().with_slot(slot).unwrap();
+        let (version, vm, wanted) = (request.version, request.vm, request.resources);
+        let unit = ComputeUnit::try_from(request.unit.unwrap_or(wanted)).unwrap();
         let answers = {
             let mut state = self.0.lock().unwrap();
             state.record.push(Record::Asked(vm, wanted));
             state.answers
         };
         let permit = move |permit| {
-            let response = PermitResponse { permit, migrate: false, unit: wanted };
-            Ok((200, Bytes::from(response.encode(VmInfo::DEFAULT_MEMORY_SLOT).unwrap())))
+            let response = PermitResponse { permit, migrate: false };
+            Ok((200, Bytes::from(response.encode(version, slot, unit).unwrap())))
         };
         Box::pin(async move {
             match answers {

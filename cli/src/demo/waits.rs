@@ -23,6 +23,7 @@ pub(crate) fn waits(waiting: &Waiting) -> String {
         Waiting::StuckUnplug { left } => format!("{left}, stuck"),
         Waiting::Guest => "its guest".to_owned(),
         Waiting::Frozen => "a thaw".to_owned(),
+        Waiting::Move => "a move".to_owned(),
         Waiting::Paused { .. } => "the end of a pause".to_owned(),
         Waiting::Observing => "nothing: only watched".to_owned(),
         Waiting::Reboot => "its informant, after a reboot".to_owned(),

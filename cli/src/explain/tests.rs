@@ -153,6 +153,7 @@ fn every_wait_has_a_sentence() {
         Waiting::StuckUnplug { left },
         Waiting::Guest,
         Waiting::Frozen,
+        Waiting::Move,
         Waiting::Paused { until: START },
         Waiting::Observing,
         Waiting::Reboot,
@@ -178,6 +179,7 @@ fn every_wait_has_a_sentence() {
         unplug stuck, 64MiB left: The guest agreed to give memory back and does not: 64MiB are left, and stay in the books.
         guest's vCPUs: It waits for the guest, which was told to use more vCPUs and does not yet.
         frozen: Nothing moves: the host is frozen, until `windlass thaw`.
+        a move: Nothing moves: the plugin has said that the VM is about to be moved to another node.
         paused to 10:00:05Z: Nothing moves: the VM is paused until 2026-11-21T10:00:05Z, or until `windlass resume`.
         observing: Nothing is touched: its mode is `observe`, which only decides and records.
         rebooted: The guest restarted: nothing is given back until its informant has registered.

@@ -59,6 +59,10 @@ pub fn waiting(waiting: &Waiting) -> String {
             "It waits for the guest, which was told to use more vCPUs and does not yet.".to_owned()
         }
         Waiting::Frozen => "Nothing moves: the host is frozen, until `windlass thaw`.".to_owned(),
+        Waiting::Move => {
+            "Nothing moves: the plugin has said that the VM is about to be moved to another node."
+                .to_owned()
+        }
         Waiting::Paused { until } => format!(
             "Nothing moves: the VM is paused until {}, or until `windlass resume`.",
             instant(*until)
@@ -97,6 +101,7 @@ pub fn brief(waiting: &Waiting) -> String {
         Waiting::StuckUnplug { left } => format!("unplug stuck, {left} left"),
         Waiting::Guest => "guest's vCPUs".to_owned(),
         Waiting::Frozen => "frozen".to_owned(),
+        Waiting::Move => "a move".to_owned(),
         Waiting::Paused { until } => format!("paused to {}", clock(*until)),
         Waiting::Observing => "observing".to_owned(),
         Waiting::Reboot => "rebooted".to_owned(),

@@ -14,9 +14,13 @@
 //! is seen to be gone. Memory counts in whole slots, rounded up, as it does on the wire.
 //!
 //! Law 9, rebuild equals live: nothing is stored. A VM enters with the most that it may have
-//! been promised, and its agent's next request sets it right. `tests/laws.rs` looks for
-//! counterexamples of both.
+//! been promised, and its agent's next request sets it right: where that names the last permit,
+//! what of it is still free is promised again before anything else is granted. `tests/laws.rs`
+//! looks for counterexamples of both.
+//!
+//! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
 
+use crate::ask::Ask;
 use crate::journal::{Journal, Note};
 use crate::shortage::{Axis, MOST_NAMED, Shortage};
 use serde::{Deserialize, Serialize};
@@ -58,6 +62,8 @@ pub struct Granted {
     pub permit: Resources,
     /// Why that is less than it asked for; empty if it is not.
     pub short: Vec<Shortage>,
+    /// It is about to be moved, and keeps its size until then.
+    pub moving: bool,
 }
 
 /// Why a request could not be answered.
@@ -66,6 +72,16 @@ pub enum BooksError {
     /// Nobody told the books of this VM.
     #[error("pod not found: no vm {0} in the books of this node")]
     UnknownVm(VmName),
+    /// Its agent was told that it is about to be moved.
+    #[error("cannot change resources: vm {vm} is about to be moved: {wanted} is not its {permit}")]
+    Moving {
+        /// The VM.
+        vm: VmName,
+        /// What its agent wants.
+        wanted: Resources,
+        /// What it has to stay with.
+        permit: Resources,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +89,19 @@ struct Entry {
     record: VmRecord,
     standing: Standing,
     claim: Option<Claim>,
+    moving: Moving,
     journal: Journal,
+}
+
+/// Whether a VM is about to be moved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Moving {
+    /// It stays.
+    No,
+    /// Its agent is to be told.
+    Due,
+    /// Its agent was told, while it was permitted this.
+    Told(Resources),
 }
 
 /// On whose word a VM is counted.
@@ -95,6 +123,8 @@ enum Standing {
 struct Claim {
     wanted: Resources,
     until: Moment,
+    /// It is granted in multiples of this; zero means any amount.
+    grain: Resources,
 }
 
 // === impl Books ===
@@ -158,32 +188,58 @@ impl Books {
         }
     }
 
+    /// A VM is about to be moved to another node, or stays after all. Unknown VMs are passed
+    /// over.
+    pub fn set_moving(&mut self, vm: &VmName, moving: bool) {
+        if let Some(entry) = self.vms.get_mut(vm) {
+            entry.moving = match (entry.moving, moving) {
+                (_, false) => Moving::No,
+                (Moving::No, true) => Moving::Due,
+                (told @ (Moving::Due | Moving::Told(_)), true) => told,
+            };
+        }
+    }
+
     /// An agent says what its VM has or should get.
     ///
     /// # Errors
-    /// [`BooksError::UnknownVm`] if the VM never entered.
+    /// [`BooksError::UnknownVm`] if the VM never entered, [`BooksError::Moving`] if its agent was
+    /// told that it keeps its size.
     pub fn request(
         &mut self,
         now: Moment,
         vm: &VmName,
-        wanted: Resources,
+        ask: impl Into<Ask>,
     ) -> Result<Granted, BooksError> {
+        let ask: Ask = ask.into();
+        let wanted = ask.wanted;
         self.forget_old_claims(now);
+        let free = self.free();
         let entry = self.vms.get_mut(vm).ok_or_else(|| BooksError::UnknownVm(vm.clone()))?;
-        entry.speak(now, wanted);
+        if let Moving::Told(permit) = entry.moving {
+            if wanted == permit {
+                return Ok(Granted { permit, short: Vec::new(), moving: true });
+            }
+            return Err(BooksError::Moving { vm: vm.clone(), wanted, permit });
+        }
+        let moving = entry.moving == Moving::Due;
+        entry.speak(now, &ask, free);
 
-        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, wanted);
-        let (mem, mem_short) = self.grant(Axis::Memory, vm, wanted);
+        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask);
+        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
         if let Some(entry) = self.vms.get_mut(vm) {
             entry.permit(permit);
             entry.claim = entry.claim.filter(|_| !short.is_empty());
+            if moving {
+                entry.moving = Moving::Told(permit);
+            }
             if !short.is_empty() {
                 entry.journal.write(now, wanted, permit, &short);
             }
         }
-        Ok(Granted { permit, short })
+        Ok(Granted { permit, short, moving })
     }
 
     /// What is known of a VM, if it entered.
@@ -230,13 +286,18 @@ impl Books {
         }
     }
 
+    /// What is promised to nobody.
+    fn free(&self) -> Resources {
+        self.room.saturating_sub(self.reserved())
+    }
+
     /// What `vm` may have on one axis, and why it is short, if it is.
-    fn grant(&self, axis: Axis, vm: &VmName, wanted: Resources) -> (u64, Option<Shortage>) {
-        let asked = axis.of(wanted);
+    fn grant(&self, axis: Axis, vm: &VmName, ask: &Ask) -> (u64, Option<Shortage>) {
+        let asked = axis.of(ask.wanted);
         let has = self.vms.get(vm).map_or(0, |entry| axis.of(entry.reserved()));
         let room = axis.of(self.room);
         let reserved = axis.of(self.reserved());
-        let free = room.saturating_sub(reserved);
+        let free = axis.of(self.free());
         if asked <= has {
             return (asked, None);
         }
@@ -251,7 +312,7 @@ impl Books {
                 ahead.insert(claim.key, share);
             }
         }
-        let permitted = has.saturating_add(mine);
+        let permitted = ask.sayable(axis, has.saturating_add(mine));
         let short = (permitted < asked).then(|| Shortage {
             axis,
             asked,
@@ -306,7 +367,7 @@ impl Default for VmRecord {
 impl Entry {
     fn new(record: VmRecord) -> Self {
         let standing = Standing::Silent(Resources::ZERO);
-        Self { record, standing, claim: None, journal: Journal::default() }
+        Self { record, standing, claim: None, moving: Moving::No, journal: Journal::default() }
     }
 
     /// What is promised to it.
@@ -316,18 +377,34 @@ impl Entry {
     }
 
     /// Its agent speaks: what it no longer wants is given back, what it wants beyond is claimed.
-    fn speak(&mut self, now: Moment, wanted: Resources) {
+    fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
         self.standing = match self.standing {
             // The ceiling was there for want of an agent's word.
             Standing::Silent(most) => {
-                Standing::Spoken { permit: most.min(wanted), has: Resources::ZERO }
+                let promised = self.promised_again(most, ask, free);
+                Standing::Spoken { permit: promised.min(ask.wanted), has: Resources::ZERO }
             }
             Standing::Spoken { permit, has } => {
-                Standing::Spoken { permit: permit.min(wanted), has }
+                Standing::Spoken { permit: permit.min(ask.wanted), has }
             }
         };
-        let enough = self.reserved().covers(wanted);
-        self.claim = (!enough).then(|| Claim { wanted, until: now.after(CLAIM_LASTS) });
+        let enough = self.reserved().covers(ask.wanted);
+        let stays = self.moving != Moving::No;
+        self.claim = (!enough && !stays).then(|| Claim {
+            wanted: ask.wanted,
+            until: now.after(CLAIM_LASTS),
+            grain: ask.grain(&self.record),
+        });
+    }
+
+    /// What earlier books had promised beyond what these know, as far as it is still free.
+    fn promised_again(&self, most: Resources, ask: &Ask, free: Resources) -> Resources {
+        let Some(last) = ask.last_permit else { return most };
+        let known = self.reserved();
+        let most_now = known.saturating_add(free);
+        let slot = self.record.memory_slot;
+        let last = last.min(Resources { mem: most_now.mem.round_down(slot), ..most_now });
+        most.max(last)
     }
 
     fn permit(&mut self, granted: Resources) {
@@ -348,8 +425,9 @@ impl Entry {
     }
 
     fn claim_on<'a>(&self, axis: Axis, name: &'a VmName) -> Option<arbitrate::Claim<&'a VmName>> {
-        let missing = axis.of(self.claim?.wanted).saturating_sub(axis.of(self.reserved()));
-        let VmRecord { priority, grain, memory_slot, .. } = self.record;
+        let Claim { wanted, grain, .. } = self.claim?;
+        let missing = axis.of(wanted).saturating_sub(axis.of(self.reserved()));
+        let VmRecord { priority, memory_slot, .. } = self.record;
         // A permit is written in whole slots.
         let grain = match axis {
             Axis::Cpu => grain.cpu.milli(),

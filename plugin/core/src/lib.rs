@@ -4,11 +4,13 @@
 //! [`wire`] reads a request's bytes and writes the answer's. The shell in `windlass-plugin`
 //! puts it behind HTTP, a program tells it which VMs there are.
 
+pub mod ask;
 pub mod books;
 pub mod journal;
 pub mod shortage;
 pub mod wire;
 
+pub use ask::Ask;
 pub use books::{Books, BooksError, Granted, VmRecord};
 pub use journal::Note;
 pub use shortage::{Axis, Shortage};

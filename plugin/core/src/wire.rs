@@ -1,30 +1,40 @@
 //! Between the bytes of a request for a permit, the books, and the bytes of the answer.
 //!
 //! Pure, so that a simulation carries the same bytes as a shell does. The order of the checks
-//! is the reference's: body, version, VM. Refusals are plain text that begins with the
+//! is the reference's: body, version, what the version asks of a request, VM, what that asks of
+//! it. Refusals are plain text that begins with the
 //! reference's words and goes on to name the field. Bodies are read up to [`BODY_LIMIT`] bytes
 //! and no further.
 
+use crate::ask::Ask;
 use crate::books::{Books, BooksError, Granted};
 use thiserror::Error;
-use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, SlotRequest};
+use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, RawRequest, Unfit};
 use windlass_protocol::{
     BadBody, Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmName,
 };
 
-/// The most slots that the wire counts.
-const MOST_SLOTS: u64 = u16::MAX as u64;
+/// How a plugin speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What agents are told that do not have a compute unit of their own.
+    pub unit: ComputeUnit,
+    /// The versions that it understands.
+    pub versions: Versions<PluginVersion>,
+}
 
 /// A request that was granted, in part or in full. The books have changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permitted {
     /// Which VM.
     pub vm: VmName,
+    /// In which version.
+    pub version: PluginVersion,
     /// What it asked for.
     pub asked: Resources,
     /// What it got.
     pub granted: Granted,
-    unit: Resources,
+    unit: ComputeUnit,
     slot: Bytes,
 }
 
@@ -41,81 +51,97 @@ pub enum Refusal {
     #[error("Invalid protocol version {0}: protoVersion is 0 or missing")]
     NoVersion(PluginVersion),
     /// The agent speaks a version that is not spoken here.
-    #[error("Protocol version mismatch: Need {} but got {got}", PluginVersion::SPOKEN)]
+    #[error("Protocol version mismatch: Need {need} but got {got}")]
     Version {
+        /// What is spoken here.
+        need: Versions<PluginVersion>,
         /// What it speaks.
-        got: Versions<PluginVersion>,
+        got: PluginVersion,
     },
+    /// The request does not keep to its version.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// The VM is not in the books.
     #[error("pod not found: {0}")]
     UnknownVm(BadBody),
+    /// The VM keeps its size until it is moved.
+    #[error("cannot change resources: agent has already been informed that pod is migrating: {0}")]
+    Moving(BadBody),
     /// The answer does not fit the wire.
     #[error("cannot say it in this version: {0}")]
     OverRange(#[from] OverRange),
 }
 
-/// Asks the books what a body says; the agent is told of this compute unit.
+/// Asks the books what a body says.
 ///
 /// # Errors
-/// If the body is not a request in a version that is spoken, or its VM is unknown.
+/// If the body is not a request in a version that is spoken, does not keep to it, or its VM is
+/// unknown or about to be moved.
 pub fn permit(
     books: &mut Books,
     now: Moment,
-    unit: ComputeUnit,
+    terms: &Terms,
     body: &[u8],
 ) -> Result<Permitted, Refusal> {
-    grant(books, now, unit, &read(body)?)
+    grant(books, now, terms, read(body, terms.versions)?)
 }
 
 /// The first half of [`permit`], for a shell that locks the books: who asks for what.
 ///
 /// # Errors
-/// If the body is not a request in a version that is spoken.
-pub fn read(body: &[u8]) -> Result<SlotRequest, Refusal> {
-    let read = SlotRequest::decode(&body[..body.len().min(BODY_LIMIT)]);
+/// If the body is not a request in one of these versions, or does not keep to it.
+pub fn read(body: &[u8], versions: Versions<PluginVersion>) -> Result<RawRequest, Refusal> {
+    let read = RawRequest::decode(&body[..body.len().min(BODY_LIMIT)]);
     let request = read.map_err(|bad| {
         if body.len() > BODY_LIMIT { Refusal::TooLong(bad) } else { Refusal::Body(bad) }
     })?;
-    if !request.version.is_valid() {
-        return Err(Refusal::NoVersion(request.version));
+    let got = request.version();
+    if !got.is_valid() {
+        return Err(Refusal::NoVersion(got));
     }
-    let version = Versions::only(request.version);
-    match PluginVersion::SPOKEN.latest_shared(version) {
-        Some(_) => Ok(request),
-        None => Err(Refusal::Version { got: version }),
+    if versions.latest_shared(Versions::only(got)).is_none() {
+        return Err(Refusal::Version { need: versions, got });
     }
+    request.check()?;
+    Ok(request)
 }
 
 /// The second half of [`permit`]: what the books say to it.
 ///
 /// # Errors
-/// If the VM is unknown.
+/// If the VM is unknown or about to be moved, or the request does not fit it.
 pub fn grant(
     books: &mut Books,
     now: Moment,
-    unit: ComputeUnit,
-    request: &SlotRequest,
+    terms: &Terms,
+    request: RawRequest,
 ) -> Result<Permitted, Refusal> {
-    let record = books.record(&request.vm);
-    let slot = record.ok_or_else(|| BooksError::UnknownVm(request.vm.clone()))?.memory_slot;
-    let asked = request.resources(slot);
-    let granted = books.request(now, &request.vm, asked)?;
-    Ok(Permitted { vm: request.vm.clone(), asked, granted, unit: unit.into(), slot })
+    let vm = request.vm();
+    let record = books.record(&vm);
+    let slot = record.ok_or_else(|| BooksError::UnknownVm(vm.clone()))?.memory_slot;
+    let request = request.with_slot(slot)?;
+    let ask = Ask {
+        wanted: request.resources,
+        last_permit: request.last_permit,
+        unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
+        whole_cpus: !request.version.features().fractional_cpu,
+    };
+    let granted = books.request(now, &vm, ask)?;
+    let (version, asked) = (request.version, request.resources);
+    Ok(Permitted { vm, version, asked, granted, unit: terms.unit, slot })
 }
 
 // === impl Permitted ===
 
 impl Permitted {
-    /// The body of the answer; its status is 200.
+    /// The body of the answer, in the version of the request; its status is 200.
     ///
     /// # Errors
     /// If an amount does not fit the wire.
     pub fn encode(&self) -> Result<Vec<u8>, Refusal> {
-        let Self { granted, unit, slot, .. } = self;
-        // Only told, not meant: a unit that this wire cannot say is no reason to refuse.
-        let unit = Resources { mem: unit.mem.min(slot.saturating_mul(MOST_SLOTS)), ..*unit };
-        let response = PermitResponse { permit: granted.permit, migrate: false, unit };
-        Ok(response.encode(*slot)?)
+        let Self { granted, unit, slot, version, .. } = self;
+        let response = PermitResponse { permit: granted.permit, migrate: granted.moving };
+        Ok(response.encode(*version, *slot, *unit)?)
     }
 }
 
@@ -125,7 +151,12 @@ impl Refusal {
     /// The HTTP status that goes with it.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Body(_) | Self::TooLong(_) | Self::NoVersion(_) | Self::Version { .. } => 400,
+            Self::Body(_)
+            | Self::TooLong(_)
+            | Self::NoVersion(_)
+            | Self::Version { .. }
+            | Self::Unfit(_)
+            | Self::Moving(_) => 400,
             Self::UnknownVm(_) => 404,
             Self::OverRange(_) => 500,
         }
@@ -138,6 +169,9 @@ impl From<BooksError> for Refusal {
             BooksError::UnknownVm(vm) => {
                 Self::UnknownVm(BadBody::field("pod", vm, "a VM in the books of this node"))
             }
+            BooksError::Moving { vm: _, wanted, permit } => {
+                Self::Moving(BadBody::field("resources", wanted, permit))
+            }
         }
     }
 }
@@ -147,71 +181,157 @@ mod tests {
     use super::*;
     use crate::books::VmRecord;
     use windlass_protocol::MilliCpu;
-    use windlass_protocol::plugin::PermitRequest;
+    use windlass_protocol::plugin::{Metrics, PermitRequest};
 
     const NOW: Moment = Moment::from_millis(1_000_000);
     const SLOT: Bytes = Bytes::from_mib(128);
 
     #[test]
-    fn an_agent_reads_what_it_may_have() {
-        for (asked, permit) in [(cu(2), cu(2)), (cu(4), cu(3)), (cu(1), cu(1))] {
-            let mut books = node(SLOT);
-            let permitted = super::permit(&mut books, NOW, unit(), &body(asked)).unwrap();
-            assert_eq!((&permitted.vm, permitted.asked), (&VmName::on_host("a"), asked));
-            assert_eq!(permitted.granted.permit, permit);
-            assert_eq!(permitted.granted.short.is_empty(), asked == permit);
-            let answer = PermitResponse::decode(&permitted.encode().unwrap(), SLOT);
-            assert_eq!(answer, Ok(PermitResponse { permit, migrate: false, unit: cu(1) }));
+    fn an_agent_reads_what_it_may_have_in_every_version() {
+        for version in PluginVersion::known() {
+            for (asked, permit) in [(cu(2), cu(2)), (cu(4), cu(3)), (cu(1), cu(1))] {
+                let mut books = node(SLOT);
+                let body = body(version, asked);
+                let permitted = super::permit(&mut books, NOW, &terms(), &body).unwrap();
+                assert_eq!((&permitted.vm, permitted.asked), (&VmName::on_host("a"), asked));
+                assert_eq!(permitted.granted.permit, permit, "{version}");
+                assert_eq!(permitted.granted.short.is_empty(), asked == permit);
+                let answer = PermitResponse::decode(version, &permitted.encode().unwrap(), SLOT);
+                assert_eq!(answer, Ok(PermitResponse { permit, migrate: false }), "{version}");
+            }
         }
     }
 
     #[test]
     fn a_body_is_read_no_further_than_its_limit() {
-        let padded = [body(cu(2)), vec![b' '; 10_000]].concat();
-        assert!(permit(&mut node(SLOT), NOW, unit(), &padded).is_ok());
-        let late = [vec![b' '; BODY_LIMIT], body(cu(2))].concat();
-        let refusal = permit(&mut node(SLOT), NOW, unit(), &late).unwrap_err();
+        let body = body(PluginVersion::V5_0, cu(2));
+        let padded = [body.clone(), vec![b' '; 10_000]].concat();
+        assert!(permit(&mut node(SLOT), NOW, &terms(), &padded).is_ok());
+        let late = [vec![b' '; BODY_LIMIT], body].concat();
+        let refusal = permit(&mut node(SLOT), NOW, &terms(), &late).unwrap_err();
         assert!(matches!(refusal, Refusal::TooLong(_)), "{refusal}");
         assert_eq!(refusal.status(), 400);
     }
 
     #[test]
     fn a_refusal_has_its_status_and_words_and_leaves_the_books_alone() {
-        let good = String::from_utf8(body(cu(2))).unwrap();
-        let with = |what: &str, other: &str| {
-            assert!(good.contains(what), "{what} in {good}");
-            good.replace(what, other)
-        };
         let mut books = node(SLOT);
         let before = books.clone();
         for (body, status, words) in [
             (String::new(), 400, "bad JSON: byte 0: the body ends"),
             ("[]".into(), 400, "bad JSON: body: a list is not an object"),
             ("{}".into(), 400, "Invalid protocol version <invalid: zero>: protoVersion is 0"),
-            (with("n\":3", "n\":2"), 400, "Protocol version mismatch: Need v2.0 but got v1.1"),
-            (with("\"mem\":16", "\"mem\":-1"), 400, "bad JSON: resources.mem: -1 is not a"),
-            (with("\"a\"", "\"b\""), 404, "pod not found: pod: default/b is not a VM in the"),
+            (with(3, ":3", ":8"), 400, "Protocol version mismatch: Need v1.0 to v5.0 but got <un"),
+            (with(3, "\"mem\":16", "\"mem\":-1"), 400, "bad JSON: resources.mem: -1 is not a"),
+            (with(3, "\"a\"", "\"b\""), 404, "pod not found: pod: default/b is not a VM in the"),
             ("[".repeat(2000), 400, "bad JSON: body: longer than 1024 bytes, of which no more"),
         ] {
-            let refusal = permit(&mut books, NOW, unit(), body.as_bytes()).unwrap_err();
+            let refusal = permit(&mut books, NOW, &terms(), body.as_bytes()).unwrap_err();
             assert_eq!(refusal.status(), status, "{body}: {refusal}");
             assert!(refusal.to_string().starts_with(words), "{body}: {refusal}");
         }
         assert_eq!(books, before);
     }
 
+    /// A body that breaks one rule more than the one before it is refused for that: the order is
+    /// the reference's.
+    #[test]
+    fn the_first_check_that_fails_has_the_word() {
+        let nobody = |text: String| text.replace("\"a\"", "\"b\"");
+        let half = |text: String| text.replace("\"vCPUs\":2", "\"vCPUs\":\"1500m\"");
+        let null = |text: String| text.replace(METRICS, "null");
+        let odd = |text: String| text.replace("\"1Gi\"", "\"1000Mi\"");
+        let none = |text: String| text.replace("{\"vCPUs\":1,\"mem\":\"1Gi\"}", "null");
+        let zero = |text: String| text.replace("{\"vCPUs\":1,\"mem\":\"1Gi\"}", "{}");
+        let (v1_0, v1_1, v4_0) = (text(1), text(2), text(6));
+        let narrow = Versions { min: PluginVersion::V1_1, max: PluginVersion::V4_0 };
+        for (body, versions, words) in [
+            (half(v1_1.clone()), narrow, "agent requested fractional CPU with protocol version t"),
+            (nobody(half(v1_1.clone())), narrow, "pod not found: pod: default/b"),
+            (null(half(v1_1)), narrow, "agent requested fractional CPU"),
+            (half(v1_0.clone()), SPOKEN, "agent requested fractional CPU with protocol version t"),
+            (nobody(v1_0.clone()), SPOKEN, "pod not found: pod: default/b"),
+            (null(nobody(v1_0.clone())), SPOKEN, "nil metrics not supported for protocol version"),
+            (null(nobody(v1_0)), narrow, "Protocol version mismatch: Need v1.1 to v4.0 but got v1"),
+            (odd(v4_0.clone()), narrow, "computeUnit is not divisible by VM memory slot size: com"),
+            (nobody(odd(v4_0.clone())), narrow, "pod not found"),
+            (nobody(none(v4_0.clone())), narrow, "computeUnit required for protocol version v4.0"),
+            (nobody(zero(v4_0)), narrow, "computeUnit fields must be non-zero: vCPUs must be non-"),
+            (nobody(none(text(7))), narrow, "Protocol version mismatch: Need v1.1 to v4.0 but got"),
+        ] {
+            let terms = Terms { versions, ..terms() };
+            let refusal = permit(&mut node(SLOT), NOW, &terms, body.as_bytes()).unwrap_err();
+            assert!(refusal.to_string().starts_with(words), "{body}: {refusal}");
+            let status = if words.starts_with("pod") { 404 } else { 400 };
+            assert_eq!(refusal.status(), status, "{body}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn an_old_agent_is_told_of_whole_cpus_only() {
+        let quarter = ComputeUnit::new(MilliCpu::from_milli(250), Bytes::from_mib(256)).unwrap();
+        let terms = Terms { unit: quarter, ..terms() };
+        let mut books = node(SLOT);
+        let half = MilliCpu::from_milli(500);
+        books.set_room(Resources { cpu: cu(3).cpu.saturating_add(half), ..cu(4) });
+        for (version, permit, unit) in [
+            (1, "\"vCPUs\":2,", "\"vCPUs\":1,\"mem\":8"),
+            (2, "\"vCPUs\":2,", "\"vCPUs\":1,\"mem\":8"),
+            (3, "\"vCPUs\":\"2500m\",", "\"vCPUs\":\"250m\",\"mem\":2"),
+        ] {
+            let version = PluginVersion::from_number(version);
+            let mut books = books.clone();
+            let record = VmRecord { grain: Resources::ZERO, ..*books.record(&a()).unwrap() };
+            books.update(&a(), record);
+            let body = body(version, cu(4));
+            let permitted = super::permit(&mut books, NOW, &terms, &body).unwrap();
+            let answer = String::from_utf8(permitted.encode().unwrap()).unwrap();
+            assert!(answer.starts_with(&format!("{{\"permit\":{{{permit}")), "{answer}");
+            assert!(answer.ends_with(&format!("\"resourceUnit\":{{{unit}}}}}")), "{answer}");
+            let said = PermitResponse::decode(version, answer.as_bytes(), SLOT).unwrap();
+            assert_eq!(books.reserved_for(&a()), Some(said.permit), "no more is kept than said");
+        }
+    }
+
+    #[test]
+    fn who_was_told_of_a_move_keeps_its_size() {
+        let mut books = node(SLOT);
+        for version in PluginVersion::known() {
+            books.set_moving(&a(), true);
+            let mut ask = |wanted| permit(&mut books, NOW, &terms(), &body(version, wanted));
+            // It asks for more, and is told.
+            let told = ask(cu(3)).unwrap();
+            let answer = PermitResponse::decode(version, &told.encode().unwrap(), SLOT).unwrap();
+            assert_eq!(answer, PermitResponse { permit: cu(1), migrate: true }, "{version}");
+            let refusal = ask(cu(2)).unwrap_err();
+            let words = "cannot change resources: agent has already been informed that pod is mi";
+            assert!(refusal.to_string().starts_with(words), "{refusal}");
+            assert_eq!(refusal.status(), 400);
+            assert!(ask(cu(1)).unwrap().granted.moving, "its answer may have been lost");
+            books.set_moving(&a(), false);
+            let mut ask = |wanted| permit(&mut books, NOW, &terms(), &body(version, wanted));
+            assert_eq!(ask(cu(2)).unwrap().granted.permit, cu(2));
+            assert!(!ask(cu(1)).unwrap().granted.moving);
+        }
+    }
+
     #[test]
     fn an_answer_that_does_not_fit_is_not_said() {
-        let permitted = permit(&mut node(Bytes::ZERO), NOW, unit(), &body(cu(1))).unwrap();
+        let v2_0 = PluginVersion::V2_0;
+        let mut books = node(Bytes::ZERO);
+        let permitted = permit(&mut books, NOW, &terms(), &body(v2_0, cu(1))).unwrap();
         let refusal = permitted.encode().unwrap_err();
         assert_eq!(refusal, Refusal::OverRange(OverRange::Slot));
         assert_eq!(refusal.status(), 500);
         // What is only told is told as far as it goes.
-        let mut books = node(Bytes::from_kib(16));
-        let permitted = permit(&mut books, NOW, unit(), &body(cu(1))).unwrap();
-        let answer = PermitResponse::decode(&permitted.encode().unwrap(), Bytes::from_kib(16));
-        assert_eq!(answer.unwrap().unit.mem, Bytes::from_kib(16 * MOST_SLOTS));
+        let mut books = node(Bytes::from_kib(8));
+        let permitted = permit(&mut books, NOW, &terms(), &body(v2_0, cu(1))).unwrap();
+        let answer = String::from_utf8(permitted.encode().unwrap()).unwrap();
+        assert!(answer.ends_with("\"resourceUnit\":{\"vCPUs\":1,\"mem\":65535}}"), "{answer}");
     }
+
+    const SPOKEN: Versions<PluginVersion> = PluginVersion::SPOKEN;
+    const METRICS: &str = "{\"loadAvg1M\":0.5,\"loadAvg5M\":0.25}";
 
     /// A node with room for 4 CUs, where `a` has 1 and somebody else 1.
     fn node(memory_slot: Bytes) -> Books {
@@ -223,13 +343,29 @@ mod tests {
         books
     }
 
-    fn body(resources: Resources) -> Vec<u8> {
-        let (version, vm) = (PluginVersion::V2_0, VmName::on_host("a"));
-        PermitRequest { version, vm, resources, metrics: None }.encode(SLOT).unwrap()
+    fn with(version: u32, what: &str, other: &str) -> String {
+        let good = text(version);
+        assert!(good.contains(what), "{what} in {good}");
+        good.replace(what, other)
     }
 
-    fn unit() -> ComputeUnit {
-        ComputeUnit::try_from(cu(1)).unwrap()
+    fn text(version: u32) -> String {
+        String::from_utf8(body(PluginVersion::from_number(version), cu(2))).unwrap()
+    }
+
+    fn body(version: PluginVersion, resources: Resources) -> Vec<u8> {
+        let metrics = Metrics { load_1m: 0.5, load_5m: Some(0.25), memory_usage: Some(1e9) };
+        let (vm, unit, metrics) = (a(), Some(cu(1)), Some(metrics));
+        let request = PermitRequest { version, vm, unit, resources, last_permit: None, metrics };
+        request.encode(SLOT).unwrap()
+    }
+
+    fn a() -> VmName {
+        VmName::on_host("a")
+    }
+
+    fn terms() -> Terms {
+        Terms { unit: ComputeUnit::try_from(cu(1)).unwrap(), versions: SPOKEN }
     }
 
     fn cu(count: u64) -> Resources {

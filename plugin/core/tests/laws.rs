@@ -4,10 +4,11 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use windlass_plugin_core::{Books, VmRecord};
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
+use windlass_plugin_core::{Ask, Books, VmRecord};
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources, VmInfo, VmName};
 
 const VMS: usize = 5;
+const CORE: MilliCpu = MilliCpu::from_cores(1);
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -17,7 +18,7 @@ enum Step {
     Leave(usize),
     Count(usize, Resources),
     Witness(usize, Resources),
-    Request(usize, Resources),
+    Request(usize, Ask),
     Wait(u64),
 }
 
@@ -46,9 +47,15 @@ proptest! {
         for step in steps {
             let before = model.reserved();
             let granted = model.step(&step);
-            let (Step::Request(vm, asked), Some(granted)) = (&step, granted) else { continue };
+            let (Step::Request(vm, ask), Some(granted)) = (&step, granted) else { continue };
+            let asked = ask.wanted;
             let name = name(*vm);
-            let had = before[&name];
+            let mut had = before[&name];
+            if ask.whole_cpus {
+                // That is what its agent can be told.
+                had.cpu = had.cpu.round_down(CORE);
+                prop_assert_eq!(granted.permit.cpu.round_down(CORE), granted.permit.cpu);
+            }
             let axes = [
                 (had.cpu.milli(), asked.cpu.milli(), granted.permit.cpu.milli()),
                 (had.mem.bytes(), asked.mem.bytes(), granted.permit.mem.bytes()),
@@ -56,7 +63,7 @@ proptest! {
             for (had, asked, permit) in axes {
                 prop_assert!(permit >= had.min(asked) && permit <= asked, "{had}, {asked}: {permit}");
             }
-            prop_assert_eq!(granted.short.is_empty(), granted.permit == *asked);
+            prop_assert_eq!(granted.short.is_empty(), granted.permit == asked);
             let slot = model.books.record(&name).unwrap().memory_slot;
             prop_assert_eq!(granted.permit.mem.round_down(slot), granted.permit.mem);
             let after = model.reserved();
@@ -290,7 +297,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..VMS).prop_map(Step::Leave),
         1 => (0..VMS, seen()).prop_map(|(vm, size)| Step::Count(vm, size)),
         4 => (0..VMS, seen()).prop_map(|(vm, size)| Step::Witness(vm, size)),
-        8 => (0..VMS, size()).prop_map(|(vm, size)| Step::Request(vm, size)),
+        8 => (0..VMS, ask()).prop_map(|(vm, ask)| Step::Request(vm, ask)),
         2 => (0u64..12_000).prop_map(Step::Wait),
     ]
 }
@@ -310,9 +317,31 @@ fn wild_step() -> impl Strategy<Value = Step> {
         wild().prop_map(Step::Room),
         (0..VMS, record, wild()).prop_map(|(vm, record, size)| Step::Enter(vm, record, size)),
         (0..VMS, wild()).prop_map(|(vm, size)| Step::Witness(vm, size)),
-        (0..VMS, wild()).prop_map(|(vm, size)| Step::Request(vm, size)),
+        (0..VMS, wild(), wild(), any::<bool>()).prop_map(|(vm, wanted, last, whole_cpus)| {
+            let unit = ComputeUnit::try_from(last).ok();
+            Step::Request(vm, Ask { wanted, last_permit: Some(last), unit, whole_cpus })
+        }),
         any::<u64>().prop_map(Step::Wait),
     ]
+}
+
+/// What an agent can say, in one version or another.
+fn ask() -> impl Strategy<Value = Ask> {
+    let last = prop::option::of(size());
+    (size(), last, prop::option::of(1u64..4), 0u32..4).prop_map(|(wanted, last, unit, version)| {
+        let ask = Ask { wanted, ..Ask::default() };
+        let unit = unit.and_then(|count| ComputeUnit::new(cu(count).cpu, cu(count).mem));
+        match version {
+            0 => Ask {
+                wanted: Resources { cpu: wanted.cpu.round_up(CORE), ..wanted },
+                whole_cpus: true,
+                ..ask
+            },
+            1 => ask,
+            2 => Ask { last_permit: last, ..ask },
+            _ => Ask { last_permit: last, unit, ..ask },
+        }
+    })
 }
 
 fn record() -> impl Strategy<Value = VmRecord> {

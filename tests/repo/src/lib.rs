@@ -1,8 +1,8 @@
 //! The repository, as the tests beside this crate read it.
 //!
 //! Rules about the repository are ordinary tests in `tests/`; here is only what they share:
-//! which files there are, what is in them, and what git and cargo say. A rule reads files, it
-//! never writes any.
+//! which files there are, what is in them, and what git and cargo say. A rule reads files; only
+//! `skew` writes tables, when it is told to.
 
 pub mod cargo;
 pub mod markdown;

@@ -1,5 +1,6 @@
 //! Schedules from seeds.
 
+use crate::releases;
 use crate::schedule::{Act, Kind, Schedule, Turn};
 use std::time::Duration;
 use windlass_agent_core::Order;
@@ -66,6 +67,7 @@ pub fn draw(seed: u64) -> Schedule {
         now += after;
         turns.push(Turn { after, act: draw.act() });
     }
+    releases::mix(seed, draw.nodes, draw.vms, &mut turns);
     let speaks = versions(seed, draw.vms, &mut turns);
     Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, speaks, turns }
 }
@@ -191,7 +193,7 @@ impl Draw {
         let index = self.index(self.vms);
         let vm = vm(index);
         Act::Step(match kind {
-            Kind::Life | Kind::People | Kind::Versions => return self.life(),
+            Kind::Life | Kind::People | Kind::Releases => return self.life(),
             Kind::Arrivals if well => return Act::Appears(index),
             Kind::Arrivals => Step::Dies(vm),
             Kind::Online => Step::ShortOfVcpus(vm, !well),

@@ -11,6 +11,7 @@ pub mod draw;
 pub mod gaps;
 pub mod minimise;
 pub mod play;
+mod releases;
 pub mod run;
 pub mod schedule;
 pub mod tally;

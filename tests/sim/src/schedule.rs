@@ -93,10 +93,10 @@ pub enum Kind {
     HostMemory,
     /// VMs end and start.
     Arrivals,
-    /// VMs move to another node.
+    /// VMs move to another node, or are about to.
     Moves,
-    /// Another version is spoken: no fault.
-    Versions,
+    /// Releases differ in the versions that they speak: no fault.
+    Releases,
 }
 
 // === impl Schedule ===
@@ -105,7 +105,7 @@ impl Schedule {
     /// The same, where everybody speaks everything: so in the latest version.
     pub fn in_the_latest(mut self) -> Self {
         self.speaks = vec![Speaks::default(); self.vms];
-        self.turns.retain(|turn| turn.act.kind() != Kind::Versions);
+        self.turns.retain(|turn| turn.act.kind() != Kind::Releases);
         self
     }
 
@@ -118,7 +118,7 @@ impl Schedule {
     pub fn faults(&self) -> Vec<Kind> {
         let faults = self.turns.iter().map(|turn| &turn.act).filter(|act| !act.is_well());
         let mut kinds: Vec<Kind> = faults.map(Act::kind).collect();
-        kinds.retain(|kind| !matches!(kind, Kind::Life | Kind::People | Kind::Versions));
+        kinds.retain(|kind| !matches!(kind, Kind::Life | Kind::People | Kind::Releases));
         kinds.sort_unstable();
         kinds.dedup();
         kinds
@@ -154,6 +154,7 @@ impl Act {
                 Step::Deaf(_, bad)
                 | Step::SlowMemory(_, bad)
                 | Step::Rises(_, bad)
+                | Step::MoveIsDue(_, bad)
                 | Step::ShortOfVcpus(_, bad) => !bad,
                 Step::Unplug(_, unplug) => *unplug == Unplug::Willing,
                 Step::Lies(_, lie) => lie.is_none(),
@@ -177,6 +178,8 @@ impl Act {
                 | Step::Room(..)
                 | Step::Moves(..)
                 | Step::Speaks(..)
+                | Step::AgentSpeaks(..)
+                | Step::BooksSpeak(..)
                 | Step::Pauses(..)
                 | Step::Crashes(..)
                 | Step::WallClock(..) => false,
@@ -205,8 +208,8 @@ impl Act {
                 Step::Rises(..) => Kind::Rises,
                 Step::Lies(..) => Kind::Lies,
                 Step::HostMemory(..) => Kind::HostMemory,
-                Step::Moves(..) => Kind::Moves,
-                Step::Speaks(..) => Kind::Versions,
+                Step::Moves(..) | Step::MoveIsDue(..) => Kind::Moves,
+                Step::Speaks(..) | Step::AgentSpeaks(..) | Step::BooksSpeak(..) => Kind::Releases,
                 Step::HostRestarts(_) => Kind::Host,
                 Step::InformantDies(_) | Step::InformantStarts(_) => Kind::Informant,
                 Step::Reboots(_) => Kind::Reboot,

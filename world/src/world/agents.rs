@@ -141,7 +141,7 @@ impl World {
         if peer == Peer::Hypervisor && !self.is_connected(who, epoch) {
             return;
         }
-        // A permit's wire (v2.0) has no number to know an old request by: on one host, where it is
+        // A permit's wire has no number to know an old request by: on one host, where it is
         // made in memory, it ends when its agent gives it up, or ends itself.
         let waits = |agent: &mut Agent| agent.waits_for(peer) == Some(call);
         if peer == Peer::Plugin && !self.agent(who, epoch).is_some_and(waits) {

@@ -66,7 +66,7 @@ impl World {
         if self.chance.happens(lose) {
             return;
         }
-        // A request to the plugin has a connection to itself, and its wire (v2.0) has no number to
+        // A request to the plugin has a connection to itself, and its wire has no number to
         // know it by.
         let once = matches!(&happening, Happening::Arrives { request: Request::Permit(_), .. });
         if !once && self.chance.happens(faults.repeat) {

@@ -8,7 +8,7 @@ use crate::vm::{Speaks, Vm};
 use crate::vms::Id;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
-use windlass_protocol::{Bytes, Resources, VmInfo, VmName};
+use windlass_protocol::{Bytes, PluginVersion, Resources, Versions, VmInfo, VmName};
 
 /// A guest's kernel and user space take this long to come up.
 const BOOT: Duration = Duration::from_secs(4);
@@ -70,6 +70,12 @@ pub enum Step {
     /// An agent takes its place that speaks these versions, if they are others; an informant does
     /// from its next start on.
     Speaks(VmName, Speaks),
+    /// The books of its node hear that the VM is about to be moved, or stays after all.
+    MoveIsDue(VmName, bool),
+    /// An agent of another release takes over, and speaks to the plugin in these versions.
+    AgentSpeaks(VmName, Versions<PluginVersion>),
+    /// The books of this node are asked in these versions from here on.
+    BooksSpeak(usize, Versions<PluginVersion>),
     /// The network treats this VM in its own way, or as the others.
     Link(VmName, Option<Faults>),
     /// This process stops for a while, and then goes on.
@@ -153,6 +159,20 @@ impl World {
             Step::HostMemory(node, available) => self.host_memory(node, available),
             Step::Moves(vm, node) => self.to(&vm, |world, who| world.move_to(who, node)),
             Step::Speaks(vm, speaks) => self.set_speaks(&vm, speaks),
+            Step::MoveIsDue(vm, due) => {
+                if let Some(node) = self.node_of(&vm) {
+                    self.nodes[node].set_moving(&vm, due);
+                }
+            }
+            Step::AgentSpeaks(vm, versions) => {
+                self.with(&vm, |vm| vm.plugin_versions = versions);
+                self.to(&vm, Self::start_agent);
+            }
+            Step::BooksSpeak(node, versions) => {
+                if let Some(node) = self.nodes.get_mut(node) {
+                    node.versions = versions;
+                }
+            }
             Step::Link(vm, faults) => self.with(&vm, |vm| vm.link = faults),
             Step::Pauses(part, time) => {
                 let until = now.after(time);

@@ -5,15 +5,18 @@
 //! rely on is no more than what it names.
 
 use super::Scaler;
-use crate::event::Action;
+use crate::event::{Action, Asking, Failure};
 use crate::rest::Jitter;
 use std::time::Duration;
-use windlass_protocol::{Mode, Moment, Resources};
+use windlass_protocol::{Mode, Moment, Peer, Resources};
 
 /// An agent speaks to the plugin at least this often; a claim lives for two of these.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 /// After less than was asked for, it is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// What the plugin says of a move holds for this long, and is then looked into: a plugin of the
+/// reference says it once, and not when the move came to nothing.
+const STAYS_FOR: Duration = Duration::from_secs(30);
 /// The least time between an answer and the next request.
 const GAP: Duration = Duration::from_millis(250);
 
@@ -26,6 +29,8 @@ pub(crate) struct Permit {
     settled: Option<Resources>,
     answered_at: Option<Moment>,
     next_at: Moment,
+    /// The VM is about to be moved, and keeps its size until then.
+    stays_until: Option<Moment>,
 }
 
 // === impl Permit ===
@@ -37,7 +42,17 @@ impl Permit {
 
     /// Nobody asks any more, so the books may hold less by the time somebody does.
     pub(super) fn forget(&mut self) {
-        (self.known, self.settled) = (None, None);
+        (self.known, self.settled, self.stays_until) = (None, None, None);
+    }
+
+    /// The plugin has said that the VM is about to be moved.
+    pub(super) fn stays(&mut self, now: Moment) {
+        self.stays_until = Some(now.after(STAYS_FOR));
+    }
+
+    /// Until when the VM keeps its size, if it does.
+    pub(super) fn stays_until(&self, now: Moment) -> Option<Moment> {
+        self.stays_until.filter(|until| now < *until)
     }
 
     pub(super) fn asked(&mut self, ceiling: Resources) {
@@ -79,11 +94,44 @@ impl Scaler {
             return None;
         }
         let ceiling = self.ceiling(now)?;
-        Some((self.permit.due(ceiling), Action::AskPlugin(ceiling)))
+        let asking = Asking {
+            version: self.spoken.stated(now),
+            resources: ceiling,
+            last_permit: self.permit.known(),
+            unit: self.settings.unit,
+        };
+        Some((self.permit.due(ceiling), Action::AskPlugin(asking)))
+    }
+
+    pub(super) fn plugin_permits(&mut self, now: Moment, asked: Asking, permit: Resources) {
+        self.spoken.took(asked.version);
+        self.permit.answered(now, asked.resources, permit, &mut self.jitter);
+        self.journal.permitted(asked.resources, permit);
+    }
+
+    /// What a failed request says of the plugin's versions; and whether another is tried at once.
+    pub(super) fn tries_another_version(&mut self, peer: Peer, failure: Failure) -> bool {
+        let Some(Action::AskPlugin(asked)) = self.lines.to(peer).busy() else { return false };
+        match failure {
+            Failure::Version => {
+                let another = self.spoken.refused(asked.version);
+                if another {
+                    self.lines.plugin.answered();
+                }
+                return another;
+            }
+            Failure::NoAnswer => self.spoken.silent(),
+            Failure::Refused(_) | Failure::Moving => self.spoken.took(asked.version),
+        }
+        false
     }
 
     /// What the books should cover: what the VM may have, and what it should get.
     pub(super) fn ceiling(&self, now: Moment) -> Option<Resources> {
+        if let Some(permit) = self.permit.stays_until(now).and(self.permit.known()) {
+            // Anything else is refused.
+            return Some(permit);
+        }
         let mut ceiling = self.upper()?;
         if let Some(goal) = self.goal(now) {
             ceiling = ceiling.max(goal.size);

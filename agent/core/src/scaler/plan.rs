@@ -5,6 +5,7 @@ use crate::event::{Action, Order};
 use crate::trials::Aim;
 use std::time::Duration;
 use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources};
+use windlass_scaling::goal;
 
 /// How often the guest's metrics are read.
 pub(super) const MEASURE_EVERY: Duration = Duration::from_secs(1);
@@ -45,7 +46,8 @@ impl Scaler {
         let paused = self.info.paused_until;
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
-        for deadline in deadlines.chain(paused).chain(stale) {
+        let moved = self.permit.stays_until(now);
+        for deadline in deadlines.chain(paused).chain(stale).chain(moved) {
             plan.wake(now, deadline);
         }
         plan
@@ -127,6 +129,23 @@ impl Scaler {
             .chain(health)
             .chain(given_up)
             .min_by_key(|(at, _)| *at)
+    }
+
+    pub(super) fn release_size(&self, size: Resources, can: &Capabilities) -> Resources {
+        let size = size.max(can.min).min(can.max);
+        goal::in_grain(size, can, self.info.memory_slot, can.max)
+    }
+
+    pub(super) fn is_where_released(&self) -> bool {
+        match (self.order, &self.can, self.using()) {
+            (Order::Release(None), ..) => true,
+            // It is not touched, so it will not get there.
+            (Order::Release(Some(_)), ..) if self.info.mode == Mode::Observe => true,
+            (Order::Release(Some(size)), Some(can), Some(has)) => {
+                self.release_size(size, can) == has
+            }
+            (Order::Release(Some(_)) | Order::Follow | Order::Freeze, ..) => false,
+        }
     }
 
     /// Whether the guest is about to be told what it may use: nobody else tells it.

@@ -79,6 +79,8 @@ impl Scaler {
             waiting.push(Waiting::Frozen);
         } else if let Some(until) = self.info.paused_until.filter(|until| now < *until) {
             waiting.push(Waiting::Paused { until });
+        } else if self.permit.stays_until(now).is_some() {
+            waiting.push(Waiting::Move);
         }
         if self.holding.is_rebooting() {
             waiting.push(Waiting::Reboot);

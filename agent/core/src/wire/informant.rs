@@ -124,7 +124,7 @@ mod tests {
         let message = ResourceMessage { resources: SIZE, id: ID, sequence: NUMBER };
         assert_eq!(ResourceMessage::decode(&downscale), Ok(message));
         assert_eq!(ResourceMessage::decode(&upscale), Ok(message));
-        for action in [Action::Look, Action::Measure, Action::AskPlugin(SIZE)] {
+        for action in [Action::Look, Action::Measure] {
             assert_eq!(to_informant(action, "", OURS), None);
             assert_eq!(from_informant(action, OURS, 200, b"{}"), Err(Unheard::Unasked));
         }

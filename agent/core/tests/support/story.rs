@@ -3,11 +3,13 @@
 use expect_test::Expect;
 use std::fmt::Write;
 use std::time::Duration;
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Order, Scaler, Settings};
+use windlass_agent_core::{
+    Action, Asking, Call, CallAnswer, Event, Failure, Order, Scaler, Settings,
+};
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target,
-    VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
+    ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -195,7 +197,7 @@ impl Story {
                 assert!(self.version.checks_health(), "it cannot be asked in {}", self.version);
                 self.observe(Event::Healthy);
             }
-            Action::AskPlugin(wanted) => {
+            Action::AskPlugin(Asking { resources: wanted, .. }) => {
                 self.say(action.peer(), &format!("may I have {wanted}?"), self.plugin);
                 self.end(action.peer(), self.plugin, Event::Permitted(wanted));
             }
@@ -316,5 +318,5 @@ pub(crate) fn cu(count: u64) -> Resources {
 
 fn settings() -> Settings {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-    Settings { unit, trust_guest_parking: true, seed: 7 }
+    Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions: PluginVersion::SPOKEN }
 }

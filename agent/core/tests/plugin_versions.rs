@@ -1,0 +1,210 @@
+//! One agent and plugins that speak other versions: what it states, and what it makes of what
+//! they say.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::time::Duration;
+use windlass_agent_core::{Action, Asking, Event, Failure, Scaler, Settings};
+use windlass_protocol::{
+    Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Peer,
+    PluginVersion, Policy, Resources, Seen, ShrinkCpu, Target, Versions, VmInfo, VmName, Waiting,
+};
+
+#[test]
+fn a_request_that_is_refused_by_version_is_said_in_the_next_lower_one() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    for version in [PluginVersion::V5_0, PluginVersion::V4_0, PluginVersion::V3_0] {
+        assert_eq!(vm.asks().unwrap().version, version);
+        vm.fails(Failure::Version);
+    }
+    // At once, and what is taken is remembered.
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V2_1);
+    vm.permitted(cu(1));
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V2_1);
+    vm.fails(Failure::Refused(404));
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V2_1);
+}
+
+#[test]
+fn the_highest_version_is_tried_again_now_and_then() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut stated = Vec::new();
+    for _ in 0..30 {
+        let Some(asking) = vm.asks() else {
+            vm.wait(1_000);
+            continue;
+        };
+        stated.push((vm.now.since(vm.began).as_secs(), asking.version.to_string()));
+        // It speaks v4.0 at most, and all from the 70th second on.
+        if asking.version > PluginVersion::V4_0 && vm.now.since(vm.began).as_secs() < 70 {
+            vm.fails(Failure::Version);
+        } else {
+            vm.permitted(asking.resources);
+            vm.wait(10_000);
+        }
+    }
+    let tried = stated.iter().filter(|(_, version)| version == "v5.0").map(|(at, _)| *at);
+    let tried: Vec<_> = tried.take(4).collect();
+    assert_eq!(tried[0], 0);
+    assert!((60..70).contains(&tried[1]), "{stated:?}");
+    assert!((120..130).contains(&tried[2]), "{stated:?}");
+    assert!(tried[3] < 145, "it was taken: {stated:?}");
+}
+
+#[test]
+fn the_highest_version_is_tried_soon_after_a_silence() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    vm.asks().unwrap();
+    vm.fails(Failure::Version);
+    vm.asks().unwrap();
+    vm.permitted(cu(1));
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V4_0);
+    vm.fails(Failure::NoAnswer);
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V5_0, "it may be another by now");
+    vm.fails(Failure::Version);
+    let asking = vm.asks().unwrap();
+    assert_eq!(asking.version, PluginVersion::V4_0, "it is not, and a trial costs one request");
+    assert_eq!(asking.last_permit, Some(cu(1)), "and no permit");
+}
+
+#[test]
+fn a_plugin_that_speaks_none_of_them_is_left_alone_for_a_while() {
+    let ours = Versions { min: PluginVersion::V2_1, max: PluginVersion::V3_0 };
+    let mut vm = Vm::new(ours);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V3_0);
+    vm.fails(Failure::Version);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V2_1);
+    vm.fails(Failure::Version);
+    assert_eq!(vm.asks(), None);
+    vm.wait(1_500);
+    assert_eq!(vm.asks().unwrap().version, PluginVersion::V3_0);
+}
+
+#[test]
+fn a_request_names_what_was_last_permitted() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    assert_eq!(vm.asks().unwrap().last_permit, None);
+    vm.permitted(cu(1));
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().last_permit, Some(cu(1)));
+    vm.fails(Failure::NoAnswer);
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().last_permit, Some(cu(1)));
+    vm.fails(Failure::NoAnswer);
+    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
+    vm.tell(Event::Told(info()));
+    vm.wait(6_000);
+    assert_eq!(vm.asks().unwrap().last_permit, None, "nobody asked meanwhile");
+}
+
+#[test]
+fn a_vm_that_is_about_to_be_moved_keeps_its_size() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+    assert_eq!(vm.asks().unwrap().resources, cu(3));
+    vm.tell(Event::MustStay(cu(3)));
+    assert_eq!(vm.resizes(), 0, "though it was permitted");
+    assert!(vm.scaler.status(vm.now).waiting.contains(&Waiting::Move));
+    // It says the same size again and again, for anything else is refused.
+    for _ in 0..10 {
+        vm.wait(6_000);
+        assert_eq!(vm.asks().unwrap().resources, cu(3));
+        vm.fails(Failure::Moving);
+        assert_eq!(vm.resizes(), 0);
+    }
+    // The move comes to nothing.
+    vm.wait(6_000);
+    vm.asks().unwrap();
+    vm.permitted(cu(3));
+    vm.wait(31_000);
+    assert!(vm.resizes() > 0);
+}
+
+/// One scaler that was seen to have one unit.
+struct Vm {
+    scaler: Scaler,
+    began: Moment,
+    now: Moment,
+}
+
+// === impl Vm ===
+
+impl Vm {
+    fn new(plugin_versions: Versions<PluginVersion>) -> Self {
+        let now = Moment::from_millis(1_000_000);
+        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+        let settings = Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions };
+        let mut vm = Self { scaler: Scaler::new(info(), settings, now), began: now, now };
+        vm.tell(Event::Attached(Capabilities {
+            cpu_step: cu(1).cpu,
+            memory_step: Bytes::from_mib(2),
+            shrink_cpu: ShrinkCpu::Parking,
+            shrink_memory: true,
+            min: cu(1),
+            max: cu(4),
+        }));
+        vm.look();
+        vm
+    }
+
+    fn look(&mut self) {
+        let memory = MemorySeen { boot: cu(1).mem, requested: Bytes::ZERO, size: Bytes::ZERO };
+        self.tell(Event::Sent(Action::Look));
+        self.tell(Event::Seen(Seen { plugged: cu(1).cpu, memory }));
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.scaler.observe(self.now, event);
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+    }
+
+    /// What the plugin is asked, and how, if it is asked now; it is under way then.
+    fn asks(&mut self) -> Option<Asking> {
+        let actions = self.scaler.plan(self.now).actions;
+        let asking = actions.into_iter().find_map(|action| {
+            let Action::AskPlugin(asking) = action else { return None };
+            Some(asking)
+        })?;
+        self.tell(Event::Sent(Action::AskPlugin(asking)));
+        Some(asking)
+    }
+
+    fn permitted(&mut self, permit: Resources) {
+        self.tell(Event::Permitted(permit));
+    }
+
+    fn fails(&mut self, failure: Failure) {
+        self.tell(Event::Failed(Peer::Plugin, failure));
+    }
+
+    /// How much of the hypervisor is asked for now.
+    fn resizes(&mut self) -> usize {
+        self.look();
+        let actions = self.scaler.plan(self.now).actions;
+        actions.iter().filter(|action| matches!(action, Action::Resize(_))).count()
+    }
+}
+
+fn info() -> VmInfo {
+    VmInfo {
+        name: VmName::on_host("a"),
+        bounds: Bounds { min: cu(1), max: cu(4) },
+        target: Target::default(),
+        policy: Policy::LoadAverage,
+        load_window: LoadWindow::OneMinute,
+        priority: 0,
+        mode: Mode::Act,
+        memory_slot: Bytes::from_mib(128),
+        paused_until: None,
+    }
+}
+
+fn cu(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}

@@ -1,0 +1,165 @@
+//! The versions of the protocol between agent and plugin, and what each is like, as data.
+//!
+//! The agent states one version per request and the plugin refuses what it does not speak. What
+//! differs between versions stands in this one table: codecs, checks, `VERSIONING.md` and the
+//! tests follow it.
+
+use super::{Versions, name};
+use std::fmt;
+
+/// A version of the protocol between agent and plugin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PluginVersion(u32);
+
+/// What a version is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PluginFeatures {
+    /// As people read it.
+    pub name: &'static str,
+    /// A request may come without the load.
+    pub metrics_may_be_missing: bool,
+    /// CPU may be parts of a vCPU.
+    pub fractional_cpu: bool,
+    /// A request names the permit that was last given.
+    pub last_permit: bool,
+    /// A request's metrics have the memory that is in use.
+    pub memory_usage: bool,
+    /// A request's metrics have the load over five minutes.
+    pub five_minutes: bool,
+    /// An answer names the plugin's compute unit.
+    pub plugin_sends_unit: bool,
+    /// A request names the agent's compute unit.
+    pub agent_sends_unit: bool,
+    /// Memory counts in bytes, not in slots.
+    pub memory_in_bytes: bool,
+}
+
+const V1_0: PluginFeatures = PluginFeatures {
+    name: "v1.0",
+    metrics_may_be_missing: false,
+    fractional_cpu: false,
+    last_permit: false,
+    memory_usage: false,
+    five_minutes: true,
+    plugin_sends_unit: true,
+    agent_sends_unit: false,
+    memory_in_bytes: false,
+};
+const V1_1: PluginFeatures = PluginFeatures { name: "v1.1", metrics_may_be_missing: true, ..V1_0 };
+const V2_0: PluginFeatures = PluginFeatures { name: "v2.0", fractional_cpu: true, ..V1_1 };
+const V2_1: PluginFeatures =
+    PluginFeatures { name: "v2.1", last_permit: true, memory_usage: true, ..V2_0 };
+const V3_0: PluginFeatures = PluginFeatures { name: "v3.0", plugin_sends_unit: false, ..V2_1 };
+const V4_0: PluginFeatures =
+    PluginFeatures { name: "v4.0", agent_sends_unit: true, memory_in_bytes: true, ..V3_0 };
+const V5_0: PluginFeatures =
+    PluginFeatures { name: "v5.0", memory_usage: false, five_minutes: false, ..V4_0 };
+
+/// Version number `n` is entry `n - 1`.
+const TABLE: [PluginFeatures; 7] = [V1_0, V1_1, V2_0, V2_1, V3_0, V4_0, V5_0];
+
+const NAMES: [&str; TABLE.len()] = {
+    let mut names = [""; TABLE.len()];
+    let mut index = 0;
+    while index < TABLE.len() {
+        names[index] = TABLE[index].name;
+        index += 1;
+    }
+    names
+};
+
+// === impl PluginVersion ===
+
+impl PluginVersion {
+    /// Whole CPUs, memory in 16-bit slots, metrics in every request.
+    pub const V1_0: Self = Self(1);
+    /// Metrics may be missing.
+    pub const V1_1: Self = Self(2);
+    /// Fractional CPUs.
+    pub const V2_0: Self = Self(3);
+    /// A request names the last permit.
+    pub const V2_1: Self = Self(4);
+    /// The plugin's compute unit is gone.
+    pub const V3_0: Self = Self(5);
+    /// Memory in bytes; the agent's compute unit.
+    pub const V4_0: Self = Self(6);
+    /// Of the load, only that over one minute.
+    pub const V5_0: Self = Self(7);
+
+    /// What this release speaks.
+    pub const SPOKEN: Versions<Self> = Versions { min: Self::V1_0, max: Self::V5_0 };
+
+    /// The version of this number.
+    pub const fn from_number(number: u32) -> Self {
+        Self(number)
+    }
+
+    /// As a number, for the wire.
+    pub const fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Whether it is a version at all: zero is what a body without one decodes to.
+    pub const fn is_valid(self) -> bool {
+        self.0 != 0
+    }
+
+    /// All that are known, the oldest first.
+    pub fn known() -> impl Iterator<Item = Self> {
+        (1..).map(Self).take(TABLE.len())
+    }
+
+    /// The one before it, if there is one.
+    pub fn before(self) -> Option<Self> {
+        self.0.checked_sub(1).map(Self).filter(|version| version.is_valid())
+    }
+
+    /// What it is like; one from the future is taken for the latest, none for the oldest.
+    pub fn features(self) -> &'static PluginFeatures {
+        let index = usize::try_from(self.0.saturating_sub(1)).unwrap_or(usize::MAX);
+        &TABLE[index.min(TABLE.len() - 1)]
+    }
+}
+
+impl fmt::Display for PluginVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        name(f, self.0, &NAMES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_with_a_version_stays_changed() {
+        let all: Vec<_> = PluginVersion::known().map(PluginVersion::features).collect();
+        assert_eq!(all.len(), TABLE.len());
+        for (older, newer) in all.iter().zip(&all[1..]) {
+            assert!(newer.metrics_may_be_missing >= older.metrics_may_be_missing);
+            assert!(newer.fractional_cpu >= older.fractional_cpu);
+            assert!(newer.last_permit >= older.last_permit);
+            assert!(newer.plugin_sends_unit <= older.plugin_sends_unit);
+            assert!(newer.agent_sends_unit >= older.agent_sends_unit);
+            assert_eq!(newer.agent_sends_unit, newer.memory_in_bytes);
+        }
+    }
+
+    #[test]
+    fn every_number_has_a_name_and_features() {
+        for (number, name, features) in [
+            (0, "<invalid: zero>", &V1_0),
+            (1, "v1.0", &V1_0),
+            (4, "v2.1", &V2_1),
+            (7, "v5.0", &V5_0),
+            (8, "<unknown = v5.0 + 1>", &V5_0),
+            (u32::MAX, "<unknown = v5.0 + 4294967288>", &V5_0),
+        ] {
+            let version = PluginVersion::from_number(number);
+            assert_eq!(version.to_string(), name);
+            assert_eq!(version.features(), features);
+        }
+        assert_eq!(PluginVersion::V1_0.before(), None);
+        assert_eq!(PluginVersion::V5_0.before(), Some(PluginVersion::V4_0));
+    }
+}
