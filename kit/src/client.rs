@@ -6,7 +6,7 @@
 //! is gone. When the deadline passes the connection is closed, so a late answer is not heard.
 
 use bytes::Bytes;
-use http::{Method, Request, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Body;
 use hyper::client::conn::http1;
@@ -39,6 +39,8 @@ pub struct Ask {
     pub method: Method,
     /// Its path, and query if there is one.
     pub path: String,
+    /// Headers beside the usual ones; one of the same name stands in for the usual one.
+    pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
     /// How long all of it may take.
@@ -115,7 +117,7 @@ pub async fn ask(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
 async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
     let failed = |source| ClientError::Connect { to: to.clone(), source };
     let path = ask.path.clone();
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(ask.method)
         .uri(ask.path)
         .header(header::HOST, to.host())
@@ -123,6 +125,7 @@ async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
         .header(header::CONNECTION, "close")
         .body(Full::new(ask.body))
         .map_err(|_| ClientError::Path { path })?;
+    request.headers_mut().extend(ask.headers);
     match to {
         Address::Tcp(address) => {
             let stream = TcpStream::connect(address).await.map_err(failed)?;
@@ -206,10 +209,18 @@ impl Ask {
         Self {
             method,
             path: path.into(),
+            headers: HeaderMap::new(),
             body: body.into(),
             deadline: Duration::from_secs(2),
             max_answer: 64 * 1024,
         }
+    }
+
+    /// The same, with this header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
     }
 
     /// The same, with this deadline.
