@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use windlass_repo::{assert_none, cargo};
 
 /// What decides, and therefore has no runtime, network, clock or randomness.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "windlass-protocol",
     "windlass-scaling",
     "windlass-agent-core",
+    "windlass-agent-billing-core",
     "windlass-informant-core",
     "windlass-plugin-core",
     "windlass-world",
@@ -44,7 +45,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 19] = [
+const MAY_LINK: [(&str, &[&str]); 21] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -55,6 +56,8 @@ const MAY_LINK: [(&str, &[&str]); 19] = [
     ("drivers", &["protocol"]),
     ("drivers-qemu", &["protocol", "drivers"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
+    ("agent-billing-core", &["protocol"]),
+    ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("informant", &["protocol", "informant-core"]),
     ("lab", &[]),

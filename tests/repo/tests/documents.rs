@@ -39,8 +39,9 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 11] = [
+const TALKERS: [&str; 12] = [
     "agent",
+    "agent/billing",
     "agent/core",
     "cli",
     "drivers",

@@ -87,7 +87,15 @@ fn every_core_forbids_clocks_environment_and_hash_order() {
         "std::collections::HashSet",
     ];
     let mut missing = Vec::new();
-    for folder in ["protocol", "scaling", "world", "agent/core", "informant/core", "plugin/core"] {
+    for folder in [
+        "protocol",
+        "scaling",
+        "world",
+        "agent/core",
+        "agent/billing/core",
+        "informant/core",
+        "plugin/core",
+    ] {
         let text = read(&format!("{folder}/clippy.toml"));
         missing.extend(
             forbidden

@@ -1,0 +1,44 @@
+//! What happened, in the form in which it is written down.
+
+use crate::Endpoint;
+use serde::{Deserialize, Serialize};
+use windlass_protocol::{MilliCpu, Moment, Sequence, VmName};
+
+/// What one VM has, and who is billed for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Allocation {
+    /// The VM. One that was made anew under an old name is the same to this crate.
+    pub vm: VmName,
+    /// Who is billed.
+    pub endpoint: Endpoint,
+    /// vCPUs that it has.
+    pub cpu: MilliCpu,
+}
+
+/// One thing that happened. Everything that was decided is in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", deny_unknown_fields)]
+pub enum Record {
+    /// VMs were looked at.
+    Seen {
+        /// When.
+        at: Moment,
+        /// The milliseconds before `at` for which VMs that were seen before too are billed.
+        span: u64,
+        /// Every VM that is there, each once.
+        vms: Vec<Allocation>,
+        /// Endpoints that are gone, and of which nothing whole is left.
+        forget: Vec<Endpoint>,
+    },
+    /// The windows of these endpoints end; what is whole goes into the queue.
+    Ended {
+        /// In the order of their events.
+        endpoints: Vec<Endpoint>,
+    },
+    /// The receiver has every event up to this one.
+    Delivered {
+        /// The number of the last one.
+        through: Sequence,
+    },
+}

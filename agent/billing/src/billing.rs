@@ -1,0 +1,129 @@
+//! Billing of one node, from the first look to the last request.
+
+use crate::config::Config;
+use crate::journal::OpenError;
+use crate::metrics::Metrics;
+use crate::sender::Sender;
+use crate::usage_log::UsageLog;
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio_util::sync::CancellationToken;
+use windlass_agent_billing_core::{Allocation, Source};
+use windlass_kit::clock::Clock;
+use windlass_kit::tasks::Tasks;
+use windlass_protocol::Moment;
+
+/// What VMs have, whoever knows it.
+pub trait Sizes: Send + Sync + 'static {
+    /// Every VM that is billed, with what it has now. A VM whose size is not known is left out: it
+    /// is not billed for the time around this look. `None` if nothing is known of any: then this
+    /// look has not taken place. Must not wait.
+    fn look(&self) -> Option<Vec<Allocation>>;
+}
+
+/// Billing of one node. Clones are one.
+#[derive(Clone, Debug)]
+pub struct Billing {
+    config: Arc<Config>,
+    log: Arc<Mutex<UsageLog>>,
+    metrics: Metrics,
+}
+
+// === impl Billing ===
+
+impl Billing {
+    /// Takes the usage log of a folder, or begins a new one. Waits for the disk.
+    ///
+    /// `source` is the node's name; a usage log keeps the one that it was begun with.
+    ///
+    /// # Errors
+    /// Another process has the usage log, a later release wrote it, or the disk refuses.
+    pub fn open(
+        config: Config,
+        folder: &Path,
+        source: Source,
+        now: Moment,
+        metrics: Metrics,
+    ) -> Result<Self, OpenError> {
+        let log = UsageLog::open(folder, source, now, &config, metrics.clone())?;
+        Ok(Self { config: Arc::new(config), log: Arc::new(Mutex::new(log)), metrics })
+    }
+
+    /// Looks and sends until the tasks are asked to end. Then what is whole becomes events, and there
+    /// is one more attempt to send, of at most 5 s; what is left is sent after the next start.
+    pub fn start(self, sizes: Arc<dyn Sizes>, clock: Clock, tasks: &Tasks) {
+        let (stop, closed) = (tasks.stopping(), CancellationToken::new());
+        self.send(tasks, closed.clone());
+        tasks.kept("billing: look", move || {
+            let (billing, sizes) = (self.clone(), sizes.clone());
+            let (stop, closed) = (stop.clone(), closed.clone());
+            async move {
+                let looks = billing.look_again_and_again(sizes.as_ref(), clock);
+                stop.run_until_cancelled(looks).await;
+                billing.close(clock.now()).await;
+                closed.cancel();
+                Ok::<(), Infallible>(())
+            }
+        });
+    }
+
+    /// Sends what waits until `closed`, and once more then: for whoever calls [`Billing::look`].
+    pub fn send(&self, tasks: &Tasks, closed: CancellationToken) {
+        let billing = self.clone();
+        tasks.kept("billing: send", move || {
+            let sender =
+                Sender::new(billing.clone(), billing.config.clone(), billing.metrics.clone());
+            let closed = closed.clone();
+            async move {
+                sender.run(&closed).await;
+                Ok::<(), Infallible>(())
+            }
+        });
+    }
+
+    /// This is what VMs have at `at`. It is on disk when this returns, if the disk takes it.
+    pub async fn look(&self, at: Moment, vms: Vec<Allocation>) {
+        self.with_log(move |log| log.look(at, vms)).await;
+    }
+
+    /// Ends every window, also those that are not long enough.
+    pub async fn close(&self, at: Moment) {
+        self.with_log(move |log| log.close(at)).await;
+    }
+
+    /// Events that wait for the receiver.
+    pub async fn waiting(&self) -> usize {
+        self.with_log(|log| log.waiting()).await
+    }
+
+    /// Does something to the usage log where waiting for the disk holds up nobody else.
+    pub(crate) async fn with_log<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut UsageLog) -> T + Send + 'static,
+    ) -> T {
+        let log = self.log.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            what(&mut log.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime is going away, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    async fn look_again_and_again(&self, sizes: &dyn Sizes, clock: Clock) {
+        loop {
+            let at = clock.now();
+            if let Some(vms) = sizes.look() {
+                self.look(at, vms).await;
+            }
+            clock.sleep_until(at.after(self.config.collect_every)).await;
+        }
+    }
+}

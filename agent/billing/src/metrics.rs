@@ -1,0 +1,148 @@
+//! What billing counts, under our names and, where it means the same, the reference's.
+
+use crate::receiver::Undelivered;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use windlass_kit::client::ClientError;
+use windlass_protocol::Moment;
+
+/// What [`cause`] says.
+const CAUSES: [&str; 9] =
+    ["name", "path", "connect", "no-answer", "too-large", "broken", "4xx", "5xx", "status"];
+
+/// All of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    vms: Gauge,
+    not_billed: Gauge,
+    queue: Gauge,
+    held: Gauge,
+    oldest: Gauge<f64, AtomicU64>,
+    disk: Gauge,
+    unwritten: Counter,
+    damaged: Counter,
+    sent: Counter,
+    errors: Family<CauseLabels, Counter>,
+    all_errors: Counter,
+    last_send: Gauge<f64, AtomicU64>,
+}
+
+/// The words are those of [`cause`], so there are only so many.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Makes everything readable, under names that begin with `windlass_agent_billing_`, and
+    /// the reference's.
+    pub fn register(&self, registry: &mut Registry) {
+        let ours = registry.sub_registry_with_prefix("windlass_agent_billing");
+        ours.register("vms", "VMs that are billed", self.vms.clone());
+        ours.register(
+            "vms_not_billed",
+            "VMs that are not billed for want of room",
+            self.not_billed.clone(),
+        );
+        ours.register("queue_events", "Events that wait for the receiver", self.queue.clone());
+        ours.register(
+            "windows_held",
+            "Windows that stay open because the queue is full",
+            self.held.clone(),
+        );
+        ours.register(
+            "oldest_event_timestamp_seconds",
+            "Until when the oldest event that waits counts; 0 if none waits",
+            self.oldest.clone(),
+        );
+        ours.register("journal_bytes", "Bytes of the usage log on disk", self.disk.clone());
+        ours.register(
+            "journal_errors",
+            "Attempts to write down that the disk refused",
+            self.unwritten.clone(),
+        );
+        ours.register(
+            "journals_damaged",
+            "Usage logs that were damaged and put aside",
+            self.damaged.clone(),
+        );
+        ours.register("events_sent", "Events that the receiver has answered", self.sent.clone());
+        for cause in CAUSES {
+            // There from the start, so that the first one is an increase.
+            drop(self.errors.get_or_create(&CauseLabels { cause }));
+        }
+        ours.register("send_errors", "Requests that failed, by cause", self.errors.clone());
+        let theirs = registry.sub_registry_with_prefix("autoscaling_agent_billing");
+        theirs.register("queue_size", "Events that wait for the receiver", self.queue.clone());
+        theirs.register("send_errors", "Requests that failed", self.all_errors.clone());
+        theirs.register(
+            "last_send_duration_seconds",
+            "How long it took to send what waited; 0 if that failed",
+            self.last_send.clone(),
+        );
+    }
+
+    pub(crate) fn log(&self, vms: usize, queue: usize, oldest: Option<Moment>, bytes: u64) {
+        set(&self.vms, vms);
+        set(&self.queue, queue);
+        let oldest = oldest.map_or(Duration::ZERO, |oldest| oldest.since(Moment::default()));
+        self.oldest.set(oldest.as_secs_f64());
+        self.disk.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn not_billed(&self, vms: usize) {
+        set(&self.not_billed, vms);
+    }
+
+    pub(crate) fn held(&self, windows: usize) {
+        set(&self.held, windows);
+    }
+
+    pub(crate) fn unwritten(&self) {
+        self.unwritten.inc();
+    }
+
+    pub(crate) fn damaged(&self) {
+        self.damaged.inc();
+    }
+
+    pub(crate) fn sent(&self, events: usize) {
+        self.sent.inc_by(events as u64);
+    }
+
+    /// All that waited was sent, in so long.
+    pub(crate) fn all_sent(&self, took: Duration) {
+        self.last_send.set(took.as_secs_f64());
+    }
+
+    pub(crate) fn failed(&self, why: &Undelivered) {
+        self.errors.get_or_create(&CauseLabels { cause: cause(why) }).inc();
+        self.all_errors.inc();
+        self.last_send.set(0.0);
+    }
+}
+
+fn set(gauge: &Gauge, count: usize) {
+    gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+}
+
+const fn cause(why: &Undelivered) -> &'static str {
+    match why {
+        Undelivered::Name { .. } => "name",
+        Undelivered::Client(ClientError::Path { .. }) => "path",
+        Undelivered::Client(ClientError::Connect { .. }) => "connect",
+        Undelivered::Client(ClientError::NoAnswer { .. }) => "no-answer",
+        Undelivered::Client(ClientError::TooLarge { .. }) => "too-large",
+        Undelivered::Client(ClientError::Broken { .. }) => "broken",
+        Undelivered::Status { status: 400..=499, .. } => "4xx",
+        Undelivered::Status { status: 500..=599, .. } => "5xx",
+        Undelivered::Status { .. } => "status",
+    }
+}

@@ -1,0 +1,110 @@
+//! Sends what waits, in order, one request at a time, until the receiver has answered each.
+//!
+//! A request without an answer may have arrived, so it is made again, with the same keys. Nothing
+//! is passed over: what a receiver refuses waits until it does not, and windows become longer
+//! meanwhile.
+
+use crate::billing::Billing;
+use crate::config::Config;
+use crate::metrics::Metrics;
+use crate::receiver::Undelivered;
+use crate::usage_log::Batch;
+use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use windlass_kit::backoff::Backoff;
+
+/// How long the last attempt of a process may take.
+const LAST_PUSH: Duration = Duration::from_secs(5);
+
+/// After the first failure; doubled with each one.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+
+/// What the receiver says of a body that is too large for it.
+const TOO_LARGE: u16 = 413;
+
+pub(crate) struct Sender {
+    billing: Billing,
+    config: Arc<Config>,
+    metrics: Metrics,
+    /// Attempts that failed in a row.
+    failed: u32,
+    /// Events in the next request.
+    most: usize,
+    /// Two nodes never try again in step.
+    seed: u64,
+}
+
+// === impl Sender ===
+
+impl Sender {
+    pub(crate) fn new(billing: Billing, config: Arc<Config>, metrics: Metrics) -> Self {
+        let (most, seed) = (config.max_batch, RandomState::new().hash_one(0));
+        Self { billing, config, metrics, failed: 0, most, seed }
+    }
+
+    pub(crate) async fn run(mut self, closed: &CancellationToken) {
+        let regular = async {
+            loop {
+                self.push().await;
+                sleep(self.wait()).await;
+            }
+        };
+        // A request that is under way then is made again.
+        let _cut: Option<()> = closed.run_until_cancelled(regular).await;
+        if timeout(LAST_PUSH, self.push()).await.is_err() {
+            let waiting = self.billing.waiting().await;
+            warn!(waiting, "events are left for the next start");
+        }
+    }
+
+    /// Sends until nothing waits or something fails.
+    async fn push(&mut self) {
+        let started = Instant::now();
+        loop {
+            let most = self.most;
+            let Some(batch) = self.billing.with_log(move |log| log.batch(most)).await else {
+                self.metrics.all_sent(started.elapsed());
+                self.most = self.config.max_batch;
+                return;
+            };
+            if let Err(why) = self.post(&batch).await {
+                self.failed(&batch, &why);
+                return;
+            }
+            self.failed = 0;
+            self.metrics.sent(batch.count);
+            debug!(events = batch.count, trace = batch.trace, "events sent");
+            self.billing.with_log(move |log| log.delivered(batch.through)).await;
+        }
+    }
+
+    async fn post(&self, batch: &Batch) -> Result<(), Undelivered> {
+        let trace = format!("{}-{}", batch.trace, self.failed);
+        self.config.receiver.post(batch.body.clone(), &trace, self.config.request_timeout).await
+    }
+
+    fn failed(&mut self, batch: &Batch, why: &Undelivered) {
+        self.metrics.failed(why);
+        self.failed = self.failed.saturating_add(1);
+        let (events, trace, attempt) = (batch.count, &batch.trace, self.failed);
+        let cause = why.source().map(ToString::to_string).unwrap_or_default();
+        warn!(%why, cause, events, trace, attempt, "events were not received; they are sent again");
+        if let Undelivered::Status { status: TOO_LARGE, .. } = why {
+            self.most = (batch.count / 2).max(1);
+            info!(events = self.most, "fewer events in one request");
+        }
+    }
+
+    fn wait(&self) -> Duration {
+        let longest = self.config.push_every;
+        match self.failed {
+            0 => longest,
+            failed => Backoff { first: FIRST_WAIT.min(longest), longest }.wait(failed, self.seed),
+        }
+    }
+}

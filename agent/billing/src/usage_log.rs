@@ -1,0 +1,193 @@
+//! The meter and its journal, as one thing that is always told both.
+//!
+//! Where the disk refuses, the meter goes on in memory and nothing that is not on disk is sent; as
+//! soon as the disk takes the whole meter again, all is well. Calls wait for the disk: they are
+//! made where that is allowed.
+
+use crate::config::Config;
+use crate::journal::{Found, Journal, OpenError};
+use crate::metrics::Metrics;
+use bytes::Bytes;
+use std::path::Path;
+use tracing::{error, info, warn};
+use windlass_agent_billing_core::{Allocation, Meter, Names, Origin, Record, Rule, Source, Usages};
+use windlass_protocol::{Moment, Sequence};
+
+/// The meter and its journal.
+#[derive(Debug)]
+pub(crate) struct UsageLog {
+    meter: Meter,
+    journal: Journal,
+    rule: Rule,
+    names: Names,
+    /// The number of the last event that is on disk.
+    safe: Sequence,
+    /// Whether the file lacks something.
+    behind: bool,
+    metrics: Metrics,
+}
+
+/// Events that are to be sent together.
+#[derive(Clone, Debug)]
+pub(crate) struct Batch {
+    pub(crate) body: Bytes,
+    /// The number of the last event.
+    pub(crate) through: Sequence,
+    pub(crate) count: usize,
+    /// What is said of it in logs, here and at the receiver.
+    pub(crate) trace: String,
+}
+
+// === impl UsageLog ===
+
+impl UsageLog {
+    /// Takes the usage log of a folder, or begins a new one at `now`.
+    ///
+    /// # Errors
+    /// Another process has it, a later release wrote it, or the disk refuses.
+    pub(crate) fn open(
+        folder: &Path,
+        source: Source,
+        now: Moment,
+        config: &Config,
+        metrics: Metrics,
+    ) -> Result<Self, OpenError> {
+        let (journal, meter, found) = Journal::open(folder, Origin { source, since: now })?;
+        match found {
+            Found::Nothing => info!(folder = %folder.display(), "a new usage log"),
+            Found::Whole { torn: 0 } => {}
+            Found::Whole { torn } => info!(torn, "passed over a line that was not finished"),
+            Found::Damaged => {
+                error!(folder = %folder.display(), "the usage log was damaged and is put aside");
+                metrics.damaged();
+            }
+        }
+        let (rule, names) = (config.rule(), config.names.clone());
+        let safe = meter.last();
+        let log = Self { meter, journal, rule, names, safe, behind: false, metrics };
+        log.show();
+        Ok(log)
+    }
+
+    /// VMs were looked at.
+    pub(crate) fn look(&mut self, at: Moment, vms: Vec<Allocation>) {
+        let sight = self.meter.see(at, vms, &self.rule);
+        if let Some(first) = sight.too_many.first() {
+            let count = sight.too_many.len();
+            warn!(%first, count, limit = self.rule.endpoints, "VMs that are not billed: too many");
+        }
+        self.metrics.not_billed(sight.too_many.len());
+        self.meter.apply(&sight.record);
+        let ended = self.end(at, false);
+        self.keep(std::iter::once(sight.record).chain(ended).collect());
+        self.metrics.held(self.meter.held(at, &self.rule));
+    }
+
+    /// The process is about to end: what is whole becomes events.
+    pub(crate) fn close(&mut self, at: Moment) {
+        let ended = self.end(at, true);
+        if self.behind || ended.is_some() {
+            self.keep(ended.into_iter().collect());
+        }
+    }
+
+    /// Events that wait for the receiver.
+    pub(crate) fn waiting(&self) -> usize {
+        self.meter.waiting()
+    }
+
+    /// What is to be sent next, if something is: events that are on disk.
+    pub(crate) fn batch(&self, most: usize) -> Option<Batch> {
+        let events = self.meter.batch(most, self.safe);
+        let (first, last) = (events.first()?.sequence, events.last()?.sequence);
+        let origin = self.meter.origin();
+        let usages = Usages::of(&events, origin, &self.names);
+        let body = serde_json::to_vec(&usages).expect("texts and numbers are JSON").into();
+        let trace = format!("{:x}-{first}", origin.since.millis());
+        Some(Batch { body, through: last, count: events.len(), trace })
+    }
+
+    /// The receiver has answered that it has everything up to this event.
+    pub(crate) fn delivered(&mut self, through: Sequence) {
+        let record = Record::Delivered { through };
+        self.meter.apply(&record);
+        self.keep(vec![record]);
+    }
+
+    fn end(&mut self, at: Moment, all: bool) -> Option<Record> {
+        let record = self.meter.end(at, all, &self.rule)?;
+        self.meter.apply(&record);
+        Some(record)
+    }
+
+    /// Writes down what was applied.
+    fn keep(&mut self, records: Vec<Record>) {
+        let written = if self.behind || self.journal.is_long() {
+            self.journal.rewrite(&self.meter)
+        } else {
+            self.journal.append(&records)
+        };
+        match written {
+            Ok(()) => {
+                if self.behind {
+                    info!("usage is on disk again");
+                }
+                (self.behind, self.safe) = (false, self.meter.last());
+            }
+            Err(error) => {
+                if !self.behind {
+                    error!(%error, "usage cannot be written down; nothing new is sent");
+                }
+                self.behind = true;
+                self.metrics.unwritten();
+            }
+        }
+        self.show();
+    }
+
+    fn show(&self) {
+        let Self { meter, journal, metrics, .. } = self;
+        metrics.log(meter.present(), meter.waiting(), meter.oldest(), journal.length());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Spelling;
+    use windlass_agent_billing_core::Endpoint;
+    use windlass_protocol::{MilliCpu, VmName};
+
+    #[test]
+    fn a_line_that_the_disk_refused_is_made_good_by_the_next_one() {
+        let name = format!("windlass-billing-lib-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let mut log = open(&folder);
+        log.look(at(0), vms());
+        log.journal.fill();
+        log.look(at(30), vms());
+        assert_eq!((log.waiting(), log.batch(9).is_none()), (2, true), "nothing new is sent");
+        log.look(at(31), vms());
+        assert_eq!(log.batch(9).map(|batch| batch.count), Some(2));
+        let known = log.meter.clone();
+        drop(log);
+        assert_eq!(open(&folder).meter, known);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn open(folder: &Path) -> UsageLog {
+        let table = serde_json::from_str(r#"{ "url": "http://a" }"#).unwrap();
+        let config = Config::from_table(table, Spelling::Camel).unwrap();
+        let source = Source::try_from("node-1".to_owned()).unwrap();
+        UsageLog::open(folder, source, at(0), &config, Metrics::default()).unwrap()
+    }
+
+    fn vms() -> Vec<Allocation> {
+        let endpoint = Endpoint::try_from("ep-1".to_owned()).unwrap();
+        vec![Allocation { vm: VmName::on_host("a"), endpoint, cpu: MilliCpu::from_cores(1) }]
+    }
+
+    fn at(seconds: u64) -> Moment {
+        Moment::from_millis(seconds * 1_000)
+    }
+}

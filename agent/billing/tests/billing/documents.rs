@@ -1,0 +1,43 @@
+//! docs/billing.md is what the code does.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeSet;
+use std::path::Path;
+use windlass_agent_billing::Metrics;
+use windlass_agent_billing::config::KEYS;
+
+#[test]
+fn the_page_has_the_keys_of_the_code() {
+    let coded = KEYS.iter().map(|key| {
+        let (snake, camel) = (key.snake, key.camel);
+        format!("| `{snake}` | `{camel}` | {} | {} | {} |", key.default, key.range, key.meaning)
+    });
+    let page = page();
+    let table =
+        page.lines().filter(|line| line.starts_with("| `") && line.matches('|').count() == 6);
+    assert_eq!(coded.collect::<Vec<_>>(), table.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_page_has_the_metrics_of_the_code() {
+    let mut registry = Registry::default();
+    Metrics::default().register(&mut registry);
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    let coded: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, kind)| (name, if kind == "counter" { "_total" } else { "" }))
+        .map(|(name, total)| format!("{name}{total}"))
+        .collect();
+    let page = page();
+    let written = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let written = written.filter(|name| name.contains("_agent_billing_"));
+    assert_eq!(coded, written.map(str::to_owned).collect());
+}
+
+fn page() -> String {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(top.join("docs/billing.md")).unwrap()
+}

@@ -1,0 +1,9 @@
+//! Billing with a real disk, a real receiver, and a process that is killed.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod disk;
+mod documents;
+mod folder;
+mod receiver;
+mod service;
+mod sigkill;
