@@ -19,8 +19,15 @@ use windlass_protocol::Moment;
 pub trait Sizes: Send + Sync + 'static {
     /// Every VM that is billed, with what it has now. A VM whose size is not known is left out: it
     /// is not billed for the time around this look. `None` if nothing is known of any: then this
-    /// look has not taken place. Must not wait.
+    /// look has not taken place. Right after a start, while VMs are still being found, `None` is
+    /// right too: then the time since the last look of the process before is billed. Must not wait.
     fn look(&self) -> Option<Vec<Allocation>>;
+}
+
+impl<F: Fn() -> Option<Vec<Allocation>> + Send + Sync + 'static> Sizes for F {
+    fn look(&self) -> Option<Vec<Allocation>> {
+        self()
+    }
 }
 
 /// Billing of one node. Clones are one.

@@ -262,3 +262,47 @@ fn checked(line: &[u8]) -> Option<&[u8]> {
     let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
     (sum == crc32fast::hash(json)).then_some(json)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_agent_billing_core::Source;
+    use windlass_protocol::{Moment, Sequence};
+
+    #[test]
+    fn whatever_byte_is_wrong_nothing_is_read_that_was_not_written() {
+        let (bytes, states) = written();
+        for at in 0..bytes.len() {
+            for wrong in [bytes[at] ^ 1, b'\n', 0] {
+                let mut damaged = bytes.clone();
+                damaged[at] = wrong;
+                if let Content::Meter { meter, .. } = content(&damaged) {
+                    assert!(states.contains(&meter), "byte {at} is {wrong}");
+                }
+            }
+            match content(&bytes[..at]) {
+                Content::Meter { meter, .. } => assert!(states.contains(&meter), "{at} bytes"),
+                Content::Damaged => assert!(at <= bytes.iter().position(|b| *b == b'\n').unwrap()),
+                Content::Later(version) => panic!("form {version} of {at} bytes"),
+            }
+        }
+    }
+
+    /// A usage log of three lines, and what it comes to after each.
+    fn written() -> (Vec<u8>, Vec<Meter>) {
+        let source = Source::try_from("node-1".to_owned()).unwrap();
+        let mut meter = Meter::new(Origin { source, since: Moment::from_millis(1) });
+        let mut bytes = line(&Head { version: VERSION, meter: &meter }).unwrap();
+        let mut states = vec![meter.clone()];
+        for at in [2, 3] {
+            let records = [
+                Record::Seen { at: Moment::from_millis(at), span: 0, vms: vec![], forget: vec![] },
+                Record::Delivered { through: Sequence::ZERO },
+            ];
+            records.iter().for_each(|record| meter.apply(record));
+            bytes.extend(line(&records).unwrap());
+            states.push(meter.clone());
+        }
+        (bytes, states)
+    }
+}

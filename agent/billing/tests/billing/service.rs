@@ -64,8 +64,8 @@ async fn a_look_at_which_nothing_is_known_has_not_taken_place() {
     let (folder, receiver) = (Folder::new(), Receiver::start(Box::new(|| Fate::Answered)));
     let billing = open(&folder, &receiver, Duration::from_secs(3600), Metrics::default());
     let known = Arc::new(Known { known: false.into(), looks: 0.into() });
-    let tasks = Tasks::default();
-    billing.start(known.clone(), Clock::system(), &tasks);
+    let (tasks, of) = (Tasks::default(), known.clone());
+    billing.start(Arc::new(move || of.look()), Clock::system(), &tasks);
     while known.looks.load(Ordering::SeqCst) < 3 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
