@@ -237,7 +237,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1_000))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1_000)))]
 
     /// Billed is what was used, each window once, and no queue is larger than it may be.
     #[test]

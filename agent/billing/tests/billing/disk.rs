@@ -5,7 +5,7 @@ use crate::receiver::{Fate, Receiver};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use windlass_agent_billing::config::Spelling;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, OpenError, Source};
@@ -22,10 +22,10 @@ async fn what_was_looked_at_survives_the_process_that_looked() {
     let (folder, receiver) = (Folder::new(), receiver());
     for seconds in [0, 4, 8] {
         // Each in a process of its own, that ends without a word.
-        let billing = open(&folder, &receiver).unwrap();
+        let billing = open(&folder, &receiver);
         billing.look(at(seconds), vms(&["a"])).await;
     }
-    let billing = open(&folder, &receiver).unwrap();
+    let billing = open(&folder, &receiver);
     billing.close(at(9)).await;
     sent(billing).await;
     assert_eq!(active(&receiver), [("ep-a".to_owned(), 8)].into());
@@ -34,7 +34,7 @@ async fn what_was_looked_at_survives_the_process_that_looked() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_was_not_finished_is_passed_over() {
     let (folder, receiver) = (Folder::new(), receiver());
-    let billing = open(&folder, &receiver).unwrap();
+    let billing = open(&folder, &receiver);
     billing.look(at(0), vms(&["a"])).await;
     billing.look(at(10), vms(&["a"])).await;
     drop(billing);
@@ -48,7 +48,7 @@ async fn a_line_that_was_not_finished_is_passed_over() {
     torn.push([&whole[..before], b"\n".as_slice()].concat());
     for bytes in torn {
         fs::write(log(&folder), &bytes).unwrap();
-        let billing = open(&folder, &receiver).unwrap();
+        let billing = open(&folder, &receiver);
         assert!(!folder.path().join("usage.log.damaged").exists(), "{} bytes", bytes.len());
         drop(billing);
         // As if nothing had been looked at since, and readable.
@@ -61,7 +61,7 @@ async fn a_line_that_was_not_finished_is_passed_over() {
 async fn a_damaged_log_is_put_aside_once_and_nothing_has_an_old_key() {
     let (folder, receiver) = (Folder::new(), receiver());
     for turn in [0, 1] {
-        let billing = open_at(&folder, &receiver, turn).unwrap();
+        let billing = opened(|| try_open(&folder, &receiver, turn)).unwrap();
         for seconds in [0, 10, 20, 30] {
             billing.look(at(seconds), vms(&["a"])).await;
         }
@@ -72,21 +72,21 @@ async fn a_damaged_log_is_put_aside_once_and_nothing_has_an_old_key() {
         bytes[middle] ^= 1;
         fs::write(log(&folder), bytes).unwrap();
     }
-    let why = open_at(&folder, &receiver, 2).unwrap_err().to_string();
+    let why = opened(|| try_open(&folder, &receiver, 2)).unwrap_err().to_string();
     assert!(why.contains("usage.log: damaged, and") && why.contains("move both away"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_of_a_later_release_and_of_another_process_is_left_alone() {
     let (folder, receiver) = (Folder::new(), receiver());
-    let billing = open(&folder, &receiver).unwrap();
-    let why = open(&folder, &receiver).unwrap_err();
+    let billing = open(&folder, &receiver);
+    let why = try_open(&folder, &receiver, 0).unwrap_err();
     assert!(matches!(why, OpenError::Taken { .. }), "{why}");
     drop(billing);
     let json = br#"{"version":2,"ledger":[]}"#;
     let line = format!("{:08x} {}\n", crc32(json), String::from_utf8_lossy(json));
     fs::write(log(&folder), &line).unwrap();
-    let why = open(&folder, &receiver).unwrap_err().to_string();
+    let why = try_open(&folder, &receiver, 0).unwrap_err().to_string();
     assert!(
         why.ends_with("written by a later release, in form 2; this one reads up to 1"),
         "{why}"
@@ -97,7 +97,7 @@ async fn the_log_of_a_later_release_and_of_another_process_is_left_alone() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_disk_did_not_take_is_not_sent_and_is_not_lost() {
     let (folder, receiver) = (Folder::new(), receiver());
-    let billing = open(&folder, &receiver).unwrap();
+    let billing = open(&folder, &receiver);
     billing.look(at(0), vms(&["a"])).await;
     // The next whole writing meets a full disk; it is due after a megabyte of lines.
     let beside = folder.path().join("usage.log.new");
@@ -121,7 +121,7 @@ async fn what_the_disk_did_not_take_is_not_sent_and_is_not_lost() {
     tasks.drain(GRACE).await.unwrap();
     assert_eq!(active(&receiver), [("ep-a".to_owned(), 30)].into());
     drop(billing);
-    let billing = open(&folder, &receiver).unwrap();
+    let billing = open(&folder, &receiver);
     billing.close(at(33)).await;
     sent(billing).await;
     assert_eq!(active(&receiver), [("ep-a".to_owned(), 31)].into(), "all is on disk again");
@@ -130,7 +130,7 @@ async fn what_the_disk_did_not_take_is_not_sent_and_is_not_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_file_is_bounded_whatever_happens_in_it() {
     let (folder, receiver) = (Folder::new(), receiver());
-    let billing = open(&folder, &receiver).unwrap();
+    let billing = open(&folder, &receiver);
     let names: Vec<String> = (0..300).map(|vm| format!("vm-{vm}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut longest = 0;
@@ -156,11 +156,24 @@ fn receiver() -> Receiver {
     Receiver::start(Box::new(|| Fate::Answered))
 }
 
-fn open(folder: &Folder, receiver: &Receiver) -> Result<Billing, OpenError> {
-    open_at(folder, receiver, 0)
+/// Opens what this process may still be letting go of: work on the disk is not cut off.
+fn open(folder: &Folder, receiver: &Receiver) -> Billing {
+    opened(|| try_open(folder, receiver, 0)).unwrap()
 }
 
-fn open_at(folder: &Folder, receiver: &Receiver, since: u64) -> Result<Billing, OpenError> {
+fn opened(open: impl Fn() -> Result<Billing, OpenError>) -> Result<Billing, OpenError> {
+    let until = Instant::now() + GRACE;
+    loop {
+        match open() {
+            Err(OpenError::Taken { .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn try_open(folder: &Folder, receiver: &Receiver, since: u64) -> Result<Billing, OpenError> {
     let table = serde_json::from_value(serde_json::json!({ "url": receiver.url() })).unwrap();
     let usual = Config::from_table(table, Spelling::Camel).unwrap();
     let config = Config { max_queue: 600, push_every: Duration::from_millis(5), ..usual };
