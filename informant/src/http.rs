@@ -7,6 +7,7 @@
 
 pub mod endpoints;
 
+use crate::beside::Beside;
 use crate::log;
 use crate::shared::Shared;
 use hyper::server::conn::http1;
@@ -42,7 +43,7 @@ const HEAD_BUFFER: usize = 16 * 1024;
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves until the end of the program.
-pub async fn serve(shared: Arc<Shared>, listener: TcpListener) {
+pub async fn serve<B: Beside>(shared: Arc<Shared<B>>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -69,7 +70,7 @@ pub async fn serve(shared: Arc<Shared>, listener: TcpListener) {
     }
 }
 
-async fn connection(shared: Arc<Shared>, stream: TcpStream) {
+async fn connection<B: Beside>(shared: Arc<Shared<B>>, stream: TcpStream) {
     let service = service_fn(|request| endpoints::answer(&shared, request));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -6,8 +6,9 @@
 //!
 //! What it decides is in `windlass-informant-core`; here is how it acts: [`run`] wires the
 //! parts, [`runner`] carries out the plan, [`http`] answers, [`call`] calls agents, [`proc`]
-//! and [`hotplug`] read and change the machine.
+//! and [`hotplug`] read and change the machine, and [`beside`] is for who else has a say.
 
+pub mod beside;
 pub mod call;
 pub mod clock;
 pub mod config;

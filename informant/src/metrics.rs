@@ -3,6 +3,7 @@
 //! The lines that an agent reads are the core's [`Figures`]; the rest is for people. A figure
 //! that is missing has no line.
 
+use crate::beside::Beside;
 use crate::hotplug;
 use crate::proc::{self, Stall};
 use crate::shared::Shared;
@@ -37,20 +38,22 @@ impl Count {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    /// How many there were.
+    pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 /// The text of `/metrics`.
-pub fn text(shared: &Shared) -> String {
+pub fn text<B: Beside>(shared: &Shared<B>) -> String {
     let mut page = read(shared).page();
     pressure(shared, &mut page);
     own(shared, &mut page);
+    shared.beside.metrics(shared.clock.now(), &mut page);
     page.text()
 }
 
-fn read(shared: &Shared) -> Figures {
+fn read<B: Beside>(shared: &Shared<B>) -> Figures {
     let loads = shared.tree.read("proc/loadavg").ok().and_then(|text| proc::loadavg(&text));
     let seconds = shared.load().averages(shared.clock.now());
     // Asked first: what was on its way then is there by the time the machine is read.
@@ -60,10 +63,11 @@ fn read(shared: &Shared) -> Figures {
         Cpus::of(&present, &online)
     });
     let memory = shared.tree.read("proc/meminfo").ok().and_then(|text| proc::meminfo(&text));
+    let memory = memory.map(|memory| shared.beside.shown(shared.clock.now(), memory));
     Figures { minutes: loads.map(|loads| loads.minutes), seconds, cpus, memory }
 }
 
-fn pressure(shared: &Shared, page: &mut Page) {
+fn pressure<B: Beside>(shared: &Shared<B>, page: &mut Page) {
     let (mut percents, mut seconds) = (Vec::new(), Vec::new());
     for resource in ["cpu", "memory", "io"] {
         let file = shared.tree.read(&format!("proc/pressure/{resource}"));
@@ -82,7 +86,7 @@ fn pressure(shared: &Shared, page: &mut Page) {
     page.counter("windlass_pressure_seconds_total", about, seconds);
 }
 
-fn own(shared: &Shared, page: &mut Page) {
+fn own<B: Beside>(shared: &Shared<B>, page: &mut Page) {
     let (agents, parked, urgent) = {
         let core = shared.core();
         (core.agents(), core.parked().len(), core.urgent(shared.clock.now()))

@@ -4,6 +4,7 @@
 //! the next look. A tree in place of the machine sends none. A thread waits for them, in
 //! `poll`, because a pressure trigger is an exceptional condition of its file and nothing else.
 
+use crate::beside::Beside;
 use crate::log;
 use crate::shared::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -41,7 +42,7 @@ enum Kind {
 ///
 /// # Errors
 /// No thread can be started.
-pub fn listen(shared: Arc<Shared>) -> io::Result<()> {
+pub fn listen<B: Beside>(shared: Arc<Shared<B>>) -> io::Result<()> {
     if !shared.tree.is_the_machine() {
         return Ok(());
     }
@@ -70,7 +71,7 @@ fn uevents() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn trigger(shared: &Shared) -> io::Result<OwnedFd> {
+fn trigger<B: Beside>(shared: &Shared<B>) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(shared.tree.path("proc/pressure/memory"), flags, Mode::empty())?;
     rustix::io::write(&file, TRIGGER)?;
@@ -78,7 +79,7 @@ fn trigger(shared: &Shared) -> io::Result<OwnedFd> {
 }
 
 /// Waits for notices and passes them on; a source that is broken is left out from then on.
-fn wait(shared: &Shared, sources: &mut Vec<Source>) {
+fn wait<B: Beside>(shared: &Shared<B>, sources: &mut Vec<Source>) {
     let mut files: Vec<PollFd<'_>> =
         sources.iter().map(|source| PollFd::new(&source.file, source.kind.condition())).collect();
     match poll(&mut files, None) {
@@ -96,7 +97,7 @@ fn wait(shared: &Shared, sources: &mut Vec<Source>) {
 
 impl Source {
     /// Passes on what was found; whether there may be more.
-    fn pass_on(&self, shared: &Shared, found: PollFlags) -> bool {
+    fn pass_on<B: Beside>(&self, shared: &Shared<B>, found: PollFlags) -> bool {
         let broken = match self.kind {
             // An error of this socket is a notice too: some were missed.
             Kind::Hardware => PollFlags::NVAL,

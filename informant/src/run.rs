@@ -1,5 +1,6 @@
 //! Builds the parts and runs them until a signal ends the program.
 
+use crate::beside::Beside;
 use crate::config::Config;
 use crate::hands::Hands;
 use crate::hotplug;
@@ -25,6 +26,14 @@ const NICE: i32 = -10;
 /// # Errors
 /// It cannot begin to serve.
 pub fn run(config: &Config) -> anyhow::Result<()> {
+    run_beside(config, ())
+}
+
+/// Runs the program where something else has a say.
+///
+/// # Errors
+/// It cannot begin to serve.
+pub fn run_beside<B: Beside>(config: &Config, beside: B) -> anyhow::Result<()> {
     let tree = Tree::new(config.root.as_deref());
     if tree.is_the_machine()
         && let Err(error) = rustix::process::setpriority_process(None, NICE)
@@ -35,10 +44,10 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?
-        .block_on(serve(config, tree))
+        .block_on(serve(config, tree, beside))
 }
 
-async fn serve(config: &Config, tree: Tree) -> anyhow::Result<()> {
+async fn serve<B: Beside>(config: &Config, tree: Tree, beside: B) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {}", config.listen))?;
@@ -56,8 +65,9 @@ async fn serve(config: &Config, tree: Tree) -> anyhow::Result<()> {
         metrics_port: address.port(),
         parked,
     });
-    let shared = Arc::new(Shared::new(core, tree));
+    let shared = Arc::new(Shared::new(core, tree, beside));
     notices::listen(Arc::clone(&shared)).context("cannot start a thread")?;
+    B::start(&shared)?;
     log::info(format_args!("serving on {address}"));
     tokio::select! {
         () = runner::run(Arc::clone(&shared), hands, config.sample_every) => {}

@@ -1,5 +1,6 @@
 //! The loop: sample, plan, act, wait. The only one who carries out the core's plans.
 
+use crate::beside::Beside;
 use crate::call;
 use crate::hands::Hands;
 use crate::log;
@@ -23,7 +24,7 @@ struct Said {
 }
 
 /// Carries out the plan until the end of the program.
-pub async fn run(shared: Arc<Shared>, mut hands: Hands, sample_every: Duration) {
+pub async fn run<B: Beside>(shared: Arc<Shared<B>>, mut hands: Hands, sample_every: Duration) {
     let mut calls = JoinSet::new();
     let mut said = Said::default();
     let mut ticks = interval(sample_every);
@@ -48,7 +49,7 @@ pub async fn run(shared: Arc<Shared>, mut hands: Hands, sample_every: Duration) 
 }
 
 /// Begins everything that the plan has; when to look again.
-fn act(shared: &Shared, hands: &Hands, calls: &mut JoinSet<Event>) -> Option<Moment> {
+fn act<B: Beside>(shared: &Shared<B>, hands: &Hands, calls: &mut JoinSet<Event>) -> Option<Moment> {
     let now = shared.clock.now();
     let mut core = shared.core();
     let plan = core.plan(now);
@@ -68,7 +69,7 @@ fn act(shared: &Shared, hands: &Hands, calls: &mut JoinSet<Event>) -> Option<Mom
 }
 
 impl Said {
-    fn say(&mut self, shared: &Shared) {
+    fn say<B: Beside>(&mut self, shared: &Shared<B>) {
         let core = shared.core();
         let current = core.current();
         if current != self.current {

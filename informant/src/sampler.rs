@@ -4,10 +4,11 @@
 //! `/proc/stat`, without the kernel adding up every interrupt of every vCPU for it. Tasks that
 //! wait for I/O are only in `/proc/stat`, which is read once a second; so is the overhead.
 
+use crate::beside::Beside;
 use crate::proc;
 use crate::shared::Shared;
 use std::time::Duration;
-use windlass_informant_core::{Event, Memory, RunQueue};
+use windlass_informant_core::{Memory, RunQueue};
 use windlass_protocol::{Bytes, Moment};
 
 /// How often the larger files are read.
@@ -32,7 +33,7 @@ impl Default for Sampler {
 impl Sampler {
     /// Takes one sample: load goes to the averages, memory is returned for the core. What
     /// cannot be read is left out.
-    pub fn sample(&mut self, shared: &Shared) -> Option<Event> {
+    pub fn sample<B: Beside>(&mut self, shared: &Shared<B>) -> Option<Memory> {
         let now = shared.clock.now();
         if self.seldom_at.is_none_or(|at| at <= now) {
             self.seldom_at = Some(now.after(SELDOM));
@@ -49,6 +50,6 @@ impl Sampler {
         }
         let memory = shared.tree.read("proc/meminfo").ok()?;
         let memory = proc::meminfo(&memory)?;
-        Some(Event::Sampled(Memory { overhead: self.overhead, ..memory }))
+        Some(Memory { overhead: self.overhead, ..memory })
     }
 }

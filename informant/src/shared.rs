@@ -4,6 +4,7 @@
 //! wakes the runner, which carries out the plan; whoever waits for the core to get somewhere
 //! is woken when the runner has told it something.
 
+use crate::beside::Beside;
 use crate::clock::Clock;
 use crate::metrics::Counts;
 use crate::sampler::Sampler;
@@ -14,9 +15,13 @@ use tokio::sync::Notify;
 use windlass_informant_core::{Event, Informant, Load};
 use windlass_protocol::Moment;
 
-/// One informant at work.
+/// vCPUs are parked and un-parked before an answer, but not for longer than this: the agent
+/// waits 2 s.
+const FOLLOWING: Duration = Duration::from_secs(1);
+
+/// One informant at work, with what else has a say in the guest: nothing, if not said.
 #[derive(Debug)]
-pub struct Shared {
+pub struct Shared<B = ()> {
     core: Mutex<Informant>,
     load: Mutex<Load>,
     sampler: Mutex<Sampler>,
@@ -30,11 +35,13 @@ pub struct Shared {
     pub tree: Tree,
     /// The time.
     pub clock: Clock,
+    /// What else has a say.
+    pub beside: B,
 }
 
-impl Shared {
+impl<B: Beside> Shared<B> {
     /// An informant on this tree.
-    pub fn new(core: Informant, tree: Tree) -> Self {
+    pub fn new(core: Informant, tree: Tree, beside: B) -> Self {
         Self {
             core: Mutex::new(core),
             load: Mutex::default(),
@@ -44,6 +51,7 @@ impl Shared {
             counts: Counts::default(),
             tree,
             clock: Clock::start(),
+            beside,
         }
     }
 
@@ -59,10 +67,11 @@ impl Shared {
 
     /// Reads load and memory, and tells the core.
     pub fn sample(&self) {
-        let event = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).sample(self);
-        if let Some(event) = event {
+        let memory = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).sample(self);
+        if let Some(memory) = memory {
             self.counts.samples.add();
-            self.observe(event);
+            let memory = self.beside.sampled(self.clock.now(), memory);
+            self.observe(Event::Sampled(memory));
         }
     }
 
@@ -92,5 +101,10 @@ impl Shared {
             }
         };
         tokio::time::timeout(limit, wait).await.ok()
+    }
+
+    /// Waits until the guest has followed, or cannot.
+    pub async fn follow(&self) {
+        self.until(FOLLOWING, |core, now| core.settled(now).then_some(())).await;
     }
 }

@@ -107,12 +107,26 @@ impl Informant {
         now: Moment,
         message: &ResourceMessage,
     ) -> Result<DownscaleResult, Refusal> {
+        self.downscale_judged(now, message, |result| result)
+    }
+
+    /// As [`Informant::downscale`], where somebody else has the last word: `judge` hears what
+    /// would be answered, and says what is. It hears of new requests only: to others it makes
+    /// no difference.
+    ///
+    /// # Errors
+    /// As [`Informant::downscale`].
+    pub fn downscale_judged(
+        &mut self,
+        now: Moment,
+        message: &ResourceMessage,
+        judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
+    ) -> Result<DownscaleResult, Refusal> {
         let alike = |given: &Given| matches!(given, Given::Downscale { .. });
         let ResourceMessage { resources, id, sequence } = *message;
         if message.is_bare() {
             self.registry.verify_bare()?;
-            let Consent { ok, status } = self.consent(now, resources);
-            return Ok(DownscaleResult { ok, status });
+            return Ok(self.consent(now, resources, judge));
         }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {}
@@ -123,18 +137,24 @@ impl Informant {
                 return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
             }
         }
-        let Consent { ok, status } = self.consent(now, resources);
+        let DownscaleResult { ok, status } = self.consent(now, resources, judge);
         let given = Given::Downscale { ok, status: status.clone() };
         self.registry.answered_request(id, sequence, given);
         Ok(DownscaleResult { ok, status })
     }
 
-    fn consent(&mut self, now: Moment, asked: Resources) -> Consent {
-        let consent = self.memory.consent(now, asked.mem);
-        if consent.ok {
+    fn consent(
+        &mut self,
+        now: Moment,
+        asked: Resources,
+        judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
+    ) -> DownscaleResult {
+        let Consent { ok, status } = self.memory.consent(now, asked.mem);
+        let result = judge(DownscaleResult { ok, status });
+        if result.ok {
             self.machine.allow_at_most(asked.cpu);
         }
-        consent
+        result
     }
 
     fn give(&mut self, now: Moment, size: Resources) {
@@ -147,17 +167,33 @@ impl Informant {
     /// # Errors
     /// The agent is not the one that counts.
     pub fn upscale(&mut self, now: Moment, message: &ResourceMessage) -> Result<(), Refusal> {
+        self.upscale_then(now, message, || {})
+    }
+
+    /// As [`Informant::upscale`], where somebody else follows: `then` is called if the request
+    /// is new.
+    ///
+    /// # Errors
+    /// As [`Informant::upscale`].
+    pub fn upscale_then(
+        &mut self,
+        now: Moment,
+        message: &ResourceMessage,
+        then: impl FnOnce(),
+    ) -> Result<(), Refusal> {
         let alike = |given: &Given| matches!(given, Given::Upscale);
         let ResourceMessage { resources, id, sequence } = *message;
         if message.is_bare() {
             self.registry.verify_bare()?;
             self.give(now, resources);
+            then();
             return Ok(());
         }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {
                 self.give(now, resources);
                 self.registry.answered_request(id, sequence, Given::Upscale);
+                then();
             }
             Verified::Again(_) | Verified::Stale => {}
         }

@@ -4,6 +4,7 @@
 //! checks. A handler calls one function of the core, and waits for what it has to.
 
 use super::{BODY, LARGEST};
+use crate::beside::Beside;
 use crate::metrics;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -20,10 +21,6 @@ use windlass_protocol::informant::{AgentDesc, Endpoint, ResourceMessage};
 
 /// A registration is over after this long; a call to the agent has 1.5 s of it.
 const REGISTERING: Duration = Duration::from_secs(8);
-
-/// vCPUs are parked and un-parked before the answer, but not for longer than this: the agent
-/// waits 2 s.
-const FOLLOWING: Duration = Duration::from_secs(1);
 
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -47,8 +44,8 @@ enum Problem {
 ///
 /// # Errors
 /// Never.
-pub async fn answer(
-    shared: &Shared,
+pub async fn answer<B: Beside>(
+    shared: &Shared<B>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (status, kind, body) = route(shared, request).await;
@@ -61,7 +58,7 @@ pub async fn answer(
     Ok(response)
 }
 
-async fn route(shared: &Shared, request: Request<Incoming>) -> Answer {
+async fn route<B: Beside>(shared: &Shared<B>, request: Request<Incoming>) -> Answer {
     let answer = match wire::endpoint(request.method().as_str(), request.uri().path()) {
         Ok(endpoint) => message(shared, endpoint, request.into_body()).await,
         Err(Misdirected::Path) => return page(shared, &request),
@@ -74,7 +71,7 @@ async fn route(shared: &Shared, request: Request<Incoming>) -> Answer {
 }
 
 /// One of ours.
-fn page(shared: &Shared, request: &Request<Incoming>) -> Answer {
+fn page<B: Beside>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
     let page = match request.uri().path() {
         "/metrics" => metrics_page,
         "/livez" => livez,
@@ -89,8 +86,8 @@ fn page(shared: &Shared, request: &Request<Incoming>) -> Answer {
 }
 
 /// One of the reference's.
-async fn message(
-    shared: &Shared,
+async fn message<B: Beside>(
+    shared: &Shared<B>,
     endpoint: Endpoint,
     body: Incoming,
 ) -> Result<wire::Answer, Problem> {
@@ -100,13 +97,18 @@ async fn message(
             shared.core().health_check(id)?;
             Ok(wire::Answer::Healthy)
         }
-        wire::Request::Downscale(message) => downscale(shared, &message).await,
+        wire::Request::Downscale(message) => {
+            Ok(wire::Answer::Downscaled(B::downscale(shared, &message).await?))
+        }
         wire::Request::Upscale(message) => upscale(shared, &message).await,
         wire::Request::Unregister(desc) => unregister(shared, &desc),
     }
 }
 
-async fn register(shared: &Shared, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
+async fn register<B: Beside>(
+    shared: &Shared<B>,
+    desc: &AgentDesc,
+) -> Result<wire::Answer, Problem> {
     shared.core().register(desc)?;
     let done = shared.until(REGISTERING, |core, _| match core.registration(desc.agent_id) {
         Registration::Pending => None,
@@ -116,41 +118,31 @@ async fn register(shared: &Shared, desc: &AgentDesc) -> Result<wire::Answer, Pro
     done.await.unwrap_or(Err(Problem::Unready))
 }
 
-async fn downscale(shared: &Shared, message: &ResourceMessage) -> Result<wire::Answer, Problem> {
-    // Memory may have been added since the last sample: what the VM has is read now.
-    shared.sample();
-    let result = shared.core().downscale(shared.clock.now(), message)?;
-    follow(shared).await;
-    Ok(wire::Answer::Downscaled(result))
-}
-
-async fn upscale(shared: &Shared, message: &ResourceMessage) -> Result<wire::Answer, Problem> {
-    shared.core().upscale(shared.clock.now(), message)?;
-    follow(shared).await;
+async fn upscale<B: Beside>(
+    shared: &Shared<B>,
+    message: &ResourceMessage,
+) -> Result<wire::Answer, Problem> {
+    B::upscale(shared, message)?;
+    shared.follow().await;
     Ok(wire::Answer::Upscaled)
 }
 
-fn unregister(shared: &Shared, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
+fn unregister<B: Beside>(shared: &Shared<B>, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
     let unregistered = shared.core().unregister(desc)?;
     shared.woken.notify_one();
     Ok(wire::Answer::Unregistered(unregistered))
 }
 
-/// Waits until the guest has followed, or cannot.
-async fn follow(shared: &Shared) {
-    shared.until(FOLLOWING, |core, now| core.settled(now).then_some(())).await;
-}
-
-fn metrics_page(shared: &Shared) -> Answer {
+fn metrics_page<B: Beside>(shared: &Shared<B>) -> Answer {
     (200, PROMETHEUS, metrics::text(shared).into_bytes())
 }
 
-fn livez(_: &Shared) -> Answer {
+fn livez<B>(_: &Shared<B>) -> Answer {
     plain(200, "ok")
 }
 
 /// Ready: load is being read.
-fn readyz(shared: &Shared) -> Answer {
+fn readyz<B: Beside>(shared: &Shared<B>) -> Answer {
     if shared.load().averages(shared.clock.now()).is_some() {
         plain(200, "ok")
     } else {
