@@ -10,6 +10,7 @@ const PURE: [&str; 7] = [
     "windlass-agent-core",
     "windlass-agent-billing-core",
     "windlass-informant-core",
+    "windlass-informant-postgres-core",
     "windlass-plugin-core",
     "windlass-world",
 ];
@@ -60,6 +61,8 @@ const MAY_LINK: [(&str, &[&str]); 21] = [
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("informant", &["protocol", "informant-core"]),
+    ("informant-postgres-core", &["protocol", "informant-core"]),
+    ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
     ("lab", &[]),
     ("lab-load", &[]),
     (
@@ -121,7 +124,13 @@ fn dependencies_point_one_way() {
 #[test]
 fn a_host_links_no_kubernetes_client() {
     let mut found = Vec::new();
-    for package in ["windlass", "windlass-informant", "windlass-agent", "windlass-plugin"] {
+    for package in [
+        "windlass",
+        "windlass-informant",
+        "windlass-informant-postgres",
+        "windlass-agent",
+        "windlass-plugin",
+    ] {
         let linked = cargo::tree(package);
         found.extend(
             linked
@@ -146,6 +155,8 @@ fn the_informant_links_only_what_it_needs() {
         "tracing-subscriber",
         "clap",
         "toml",
+        "tokio-postgres",
+        "windlass-informant-postgres-core",
     ];
     let found: Vec<String> = heavy
         .iter()

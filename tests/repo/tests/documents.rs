@@ -39,7 +39,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 12] = [
+const TALKERS: [&str; 14] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -48,6 +48,8 @@ const TALKERS: [&str; 12] = [
     "drivers/qemu",
     "informant",
     "informant/core",
+    "informant/postgres",
+    "informant/postgres/core",
     "kit",
     "plugin",
     "plugin/core",
@@ -86,6 +88,21 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     assert_none("docs/metrics.md is silent about:", &missing);
     let stale: Vec<String> = documented.difference(&measured).cloned().collect();
     assert_none("nobody measures:", &stale);
+}
+
+/// The cache's metrics stand with the rest of what an operator of it needs.
+#[test]
+fn every_metric_of_the_file_cache_is_documented() {
+    let text = read("docs/postgres.md");
+    let section = markdown::section(&text, "Metrics").expect("docs/postgres.md has its metrics");
+    let rows = markdown::rows(section);
+    let documented: BTreeSet<&str> =
+        rows.iter().filter_map(|row| markdown::code(&row[0])).collect();
+    let code = read("informant/postgres/src/metrics.rs");
+    let measured: BTreeSet<&str> =
+        code.split('"').filter(|word| word.starts_with("windlass_file_cache_")).collect();
+    assert!(measured.len() >= 6, "the metrics were not found");
+    assert_eq!(documented, measured, "docs/postgres.md");
 }
 
 /// Names in `register("name", …, counter or gauge)`, behind the prefix that the file gives.

@@ -94,6 +94,7 @@ fn every_core_forbids_clocks_environment_and_hash_order() {
         "agent/core",
         "agent/billing/core",
         "informant/core",
+        "informant/postgres/core",
         "plugin/core",
     ] {
         let text = read(&format!("{folder}/clippy.toml"));

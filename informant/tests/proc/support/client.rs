@@ -37,6 +37,7 @@ pub(crate) fn answer(mut stream: TcpStream) -> Option<Answer> {
             Ok(0) => break,
             Ok(length) => bytes.extend_from_slice(&buffer[..length]),
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => panic!("{error}"),
         }
     }

@@ -16,7 +16,10 @@ pub(crate) struct Program {
 impl Program {
     /// Starts the one that was built with the tests.
     pub(crate) fn start(root: &Path, more: &[&str]) -> Self {
-        Self::start_at(Path::new(env!("CARGO_BIN_EXE_windlass-informant")), root, more)
+        let Some(program) = option_env!("CARGO_BIN_EXE_windlass-informant") else {
+            panic!("these are the tests of another program");
+        };
+        Self::start_at(Path::new(program), root, more)
     }
 
     /// Starts this one, and waits until it serves.
