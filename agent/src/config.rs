@@ -10,18 +10,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use windlass_protocol::{ComputeUnit, VmName};
 
-/// To register with an informant; it calls back meanwhile.
-pub const REGISTER_TIME: Duration = Duration::from_secs(2);
-/// To take leave of an informant.
-pub const UNREGISTER_TIME: Duration = Duration::from_secs(2);
-/// To hear from an informant whether a session stands.
-pub const HEALTH_TIME: Duration = Duration::from_secs(1);
-/// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
-pub const SIZE_TIME: Duration = Duration::from_secs(2);
-/// To read a guest's metrics.
-pub const METRICS_TIME: Duration = Duration::from_secs(2);
-/// To hear from the plugin.
-pub const PERMIT_TIME: Duration = Duration::from_secs(2);
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
 pub const SUSPEND_TIME: Duration = Duration::from_secs(4);
 /// What a VM that is let go, or an agent that stops, waits for its last requests.
@@ -31,6 +19,29 @@ pub const LEAVE_TIME: Duration = Duration::from_secs(3);
 pub const METRICS_SIZE: usize = 1024 * 1024;
 /// Bytes of an informant's answer that are read.
 pub const ANSWER_SIZE: usize = 64 * 1024;
+
+/// The longest time that an informant may take for its word on a size. Hand-over counts on it: what
+/// an agent sent in the last moment in which it counted has had its effect, or has none, before
+/// another agent counts.
+pub const LONGEST_SIZE: Duration = Duration::from_secs(2);
+
+/// How long requests may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// To register with an informant; it calls back meanwhile.
+    pub register: Duration,
+    /// To take leave of an informant.
+    pub unregister: Duration,
+    /// To hear from an informant whether a session stands.
+    pub health: Duration,
+    /// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
+    /// At most [`LONGEST_SIZE`].
+    pub size: Duration,
+    /// To read a guest's metrics.
+    pub metrics: Duration,
+    /// To hear from the plugin.
+    pub permit: Duration,
+}
 
 /// What an agent is told once.
 #[derive(Clone, Debug)]
@@ -45,6 +56,8 @@ pub struct Config {
     pub callback_ports: RangeInclusive<u16>,
     /// Which VM had which port before a restart ([`crate::Agent::ports`]).
     pub kept_ports: BTreeMap<VmName, u16>,
+    /// How long requests may take.
+    pub times: Times,
     /// Where the host says how much memory it has.
     pub meminfo: PathBuf,
 }
@@ -60,7 +73,26 @@ impl Config {
             callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callback_ports: 10310..=10399,
             kept_ports: BTreeMap::new(),
+            times: Times::default(),
             meminfo: PathBuf::from("/proc/meminfo"),
+        }
+    }
+}
+
+// === impl Times ===
+
+impl Default for Times {
+    fn default() -> Self {
+        const fn seconds(seconds: u64) -> Duration {
+            Duration::from_secs(seconds)
+        }
+        Self {
+            register: seconds(2),
+            unregister: seconds(2),
+            health: seconds(1),
+            size: LONGEST_SIZE,
+            metrics: seconds(2),
+            permit: seconds(2),
         }
     }
 }

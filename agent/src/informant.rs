@@ -3,7 +3,8 @@
 //! An answer by status is a refusal: it did not happen. Everything else that is no whole
 //! answer, in time and in bounds, leaves that open.
 
-use crate::config::{ANSWER_SIZE, HEALTH_TIME, REGISTER_TIME, SIZE_TIME, UNREGISTER_TIME};
+use crate::config::{ANSWER_SIZE, Times};
+use crate::metrics::reference::Reference;
 use http::Method;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,15 +21,17 @@ pub(crate) struct Informant {
     pub(crate) at: SocketAddr,
     /// Where it calls back.
     pub(crate) callback: Option<SocketAddr>,
+    /// How long it may take.
+    pub(crate) times: Times,
 }
 
 // === impl Informant ===
 
 impl Informant {
     /// Asks what this action says. Always ends in time, with exactly one event for the scaler.
-    pub(crate) async fn ask(self, action: Action) -> Event {
+    pub(crate) async fn ask(self, action: Action, counts: &Reference) -> Event {
         let answered = match self.request(action) {
-            Some((said, deadline)) => self.send(action, said, deadline).await,
+            Some((said, deadline)) => self.send(action, said, deadline, counts).await,
             None => Err(Failure::NoAnswer),
         };
         answered.unwrap_or_else(|failure| Event::Failed(Peer::Informant, failure))
@@ -37,11 +40,12 @@ impl Informant {
     /// `None` where there is nothing to send, or no address to be called back at, so that no
     /// session can be.
     fn request(self, action: Action) -> Option<(Said, Duration)> {
+        let times = self.times;
         let (serve_addr, deadline) = match action {
-            Action::Register(_) => (self.callback?.to_string(), REGISTER_TIME),
-            Action::CheckHealth(_) => (String::new(), HEALTH_TIME),
-            Action::Downscale(..) | Action::Upscale(..) => (String::new(), SIZE_TIME),
-            Action::Unregister(_) => (self.callback?.to_string(), UNREGISTER_TIME),
+            Action::Register(_) => (self.callback?.to_string(), times.register),
+            Action::CheckHealth(_) => (String::new(), times.health),
+            Action::Downscale(..) | Action::Upscale(..) => (String::new(), times.size),
+            Action::Unregister(_) => (self.callback?.to_string(), times.unregister),
             Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
                 return None;
             }
@@ -49,12 +53,20 @@ impl Informant {
         Some((wire::to_informant(action, &serve_addr, InformantVersion::SPOKEN)?, deadline))
     }
 
-    async fn send(self, action: Action, said: Said, deadline: Duration) -> Result<Event, Failure> {
+    async fn send(
+        self,
+        action: Action,
+        said: Said,
+        deadline: Duration,
+        counts: &Reference,
+    ) -> Result<Event, Failure> {
         let Said { endpoint, body } = said;
         // The methods of the protocol are constants, and valid.
         let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or(Method::POST);
         let request = Ask::new(method, endpoint.path, body).within(deadline).at_most(ANSWER_SIZE);
-        let answer = ask(&Address::Tcp(self.at), request).await.map_err(|error| {
+        let answered = ask(&Address::Tcp(self.at), request).await;
+        counts.asked_informant(endpoint.path, answered.as_ref().ok().map(|answer| answer.status));
+        let answer = answered.map_err(|error| {
             debug!(path = endpoint.path, %error, "informant not reached");
             Failure::NoAnswer
         })?;

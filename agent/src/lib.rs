@@ -20,7 +20,9 @@
 mod address;
 mod callback;
 pub mod config;
+mod counted;
 mod dump;
+pub mod folder;
 mod history;
 mod host_memory;
 mod informant;
@@ -29,12 +31,15 @@ pub mod metrics;
 mod node;
 mod plugin;
 mod ports;
+mod remote;
 mod runner;
 mod scrape;
+pub mod vm_text;
 
-pub use config::Config;
+pub use config::{Config, Times};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, Unheard};
 pub use metrics::Metrics;
 pub use node::{Agent, Standing, UnknownVm};
 pub use plugin::{Asked, Permits};
+pub use remote::{PluginAt, Remote};

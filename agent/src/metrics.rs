@@ -1,12 +1,16 @@
 //! What an agent counts. Labels are enums: a series per VM would grow without bound.
 
+pub(crate) mod reference;
+
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use reference::Reference;
 use windlass_agent_core::{Event, Failure, Tally};
 use windlass_kit::server::{Counts, Refusal};
+use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
 use windlass_protocol::{Clip, Decision, Peer};
 
 /// All of them. Clones count together.
@@ -22,6 +26,7 @@ pub struct Metrics {
     lost: Counter,
     vms: Gauge,
     pub(crate) refusals: Counts,
+    pub(crate) reference: Reference,
 }
 
 /// A VM that is there, for as long as this is kept.
@@ -123,6 +128,16 @@ impl Metrics {
         self.refusals.register(registry);
     }
 
+    /// Makes what the reference counts too readable, under its names.
+    pub fn register_reference(&self, registry: &mut Registry) {
+        self.reference.register(registry);
+    }
+
+    /// Where a program's own listeners count what they refuse.
+    pub fn refusals(&self) -> Counts {
+        self.refusals.clone()
+    }
+
     /// How many calls of informants were refused for this reason before they were understood.
     pub fn refused(&self, reason: Refusal) -> u64 {
         self.refusals.of(reason)
@@ -179,6 +194,9 @@ impl Metrics {
     pub(crate) fn called(&self, endpoint: Called, status: u16) {
         let labels = CallLabels { endpoint: endpoint.as_str(), status: status.into() };
         self.calls.get_or_create(&labels).inc();
+        if let Some(path) = endpoint.path() {
+            self.reference.called(path, status);
+        }
     }
 
     pub(crate) fn reset(&self) {
@@ -212,6 +230,19 @@ impl Called {
             Self::Suspend => "suspend",
             Self::TryUpscale => "try-upscale",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Called {
+    /// The path, if it is one of the protocol.
+    const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Id => Some(ID.path),
+            Self::Resume => Some(RESUME.path),
+            Self::Suspend => Some(SUSPEND.path),
+            Self::TryUpscale => Some(TRY_UPSCALE.path),
+            Self::Unknown => None,
         }
     }
 }

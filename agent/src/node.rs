@@ -11,7 +11,8 @@ pub(crate) use entry::Told;
 
 use crate::callback::Calls;
 use crate::config::Config;
-use crate::dump;
+use crate::counted::Counted;
+use crate::dump::{self, Pod};
 use crate::history::{Explained, History};
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
@@ -85,6 +86,8 @@ impl<A: Attach> Agent<A> {
         tasks: &Tasks,
         clock: Clock,
     ) -> Self {
+        let metrics = Metrics::default();
+        let permits = Arc::new(Counted { permits, counts: metrics.reference.clone() });
         let shared = Shared {
             host_memory: HostMemory::new(config.meminfo.clone()),
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
@@ -92,7 +95,7 @@ impl<A: Attach> Agent<A> {
             permits,
             ledger,
             clock,
-            metrics: Metrics::default(),
+            metrics,
             history: Mutex::default(),
             frozen: AtomicBool::new(false),
         };
@@ -244,6 +247,22 @@ impl<A: Attach> Agent<A> {
         dump::agent(self.is_frozen(), dumps.collect())
     }
 
+    /// The state in the shape of the reference's agent; `plugin` is where permits are asked for.
+    pub fn reference_dump(&self, stopped: bool, plugin: &str) -> serde_json::Value {
+        let pod = |(vm, entry): (&VmName, &Entry<A>)| Pod {
+            name: vm.clone(),
+            since: entry.since,
+            standing: entry.standing,
+            port: *entry.port.borrow(),
+            file: entry.file.clone(),
+            view: lock(&entry.view).clone(),
+        };
+        let pods: Vec<Pod> = lock(&self.vms).iter().map(pod).collect();
+        let unit = self.shared.config.unit;
+        let pods = pods.iter().map(|pod| pod.reference(unit, plugin)).collect();
+        dump::reference(stopped, pods)
+    }
+
     fn change(&self, vm: &VmName, change: impl FnOnce(&mut Entry<A>)) -> Result<(), UnknownVm> {
         let mut vms = lock(&self.vms);
         let entry = vms.get_mut(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
@@ -301,10 +320,15 @@ impl<A: Attach> Agent<A> {
         let told_ear = start.told.clone();
         tasks
             .kept("call-back server", move || ear.clone().serve(told_ear.clone(), listener.take()));
-        let vms = self.vms.clone();
-        tasks.kept("vm runner", move || keep_running(start.clone(), vms.clone()));
+        let (vms, metrics, mut again) = (self.vms.clone(), self.shared.metrics.clone(), false);
+        tasks.kept("vm runner", move || {
+            metrics.reference.started(std::mem::replace(&mut again, true));
+            keep_running(start.clone(), vms.clone())
+        });
         info!(%vm, ?standing, "vm known");
-        Entry { told, view, port: heard, file, paused_until: None, release: None, standing, tasks }
+        let (since, port) = (self.shared.clock.now(), heard);
+        let (paused_until, release) = (None, None);
+        Entry { told, since, view, port, file, paused_until, release, standing, tasks }
     }
 }
 

@@ -3,10 +3,10 @@
 //! On a host the plugin is in the same process and is called in memory; the bytes are the
 //! same as over a socket, so there is one code path.
 
-use crate::config::PERMIT_TIME;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Unheard};
 use windlass_agent_core::{Asking, Event, Failure};
@@ -23,12 +23,13 @@ pub trait Permits: Send + Sync + 'static {
     fn ask(&self, body: Bytes) -> Asked<'_>;
 }
 
-/// Asks for a permit. Always ends in time, with exactly one event for the scaler.
+/// Asks for a permit. Always ends within `limit`, with exactly one event for the scaler.
 pub(crate) async fn ask(
     permits: &dyn Permits,
     info: &VmInfo,
     asking: &Asking,
     sample: Option<&Sample>,
+    limit: Duration,
 ) -> Event {
     let body = match wire::to_plugin(info, asking, sample) {
         Ok(body) => Bytes::from(body),
@@ -37,7 +38,7 @@ pub(crate) async fn ask(
             return failed(wire::UNSAID);
         }
     };
-    match tokio::time::timeout(PERMIT_TIME, permits.ask(body)).await {
+    match tokio::time::timeout(limit, permits.ask(body)).await {
         Ok(Ok((status, body))) => {
             wire::from_plugin(info, asking, status, &body).unwrap_or_else(|unheard| {
                 log(&unheard, &body);

@@ -25,6 +25,7 @@ use crate::node::{Shared, Standing, Told};
 use account::Account;
 use managed::{Managed, Progress};
 use monitor::{Happening, Monitor, Wanted};
+use start::Errors;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -347,7 +348,11 @@ impl<A: Attach> Runner<A> {
             Phase::Absent | Phase::Counted { .. } => (None, None),
         };
         let status = status.or_else(|| self.unseen_status());
-        *lock(&self.view) = View { status, open, upper: self.account.upper() };
+        let errors = match &self.phase {
+            Phase::Managed(managed) => managed.errors(),
+            Phase::Absent | Phase::Counted { .. } => Errors::default(),
+        };
+        *lock(&self.view) = View { status, open, upper: self.account.upper(), errors };
     }
 
     /// What is known of a VM that is there, is to be managed, and cannot be reached.

@@ -1,17 +1,18 @@
 //! Reads a guest's metrics: one bounded GET.
 
-use crate::config::{METRICS_SIZE, METRICS_TIME};
+use crate::config::METRICS_SIZE;
 use http::Method;
 use std::net::SocketAddr;
+use std::time::Duration;
 use tracing::debug;
 use windlass_agent_core::{Event, Failure, metrics_text};
 use windlass_kit::client::{Address, Ask, ask};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Peer;
 
-/// Reads them. Always ends in time, with exactly one event for the scaler.
-pub(crate) async fn read(from: SocketAddr, clock: Clock) -> Event {
-    let request = Ask::new(Method::GET, "/metrics", "").within(METRICS_TIME).at_most(METRICS_SIZE);
+/// Reads them. Always ends within `limit`, with exactly one event for the scaler.
+pub(crate) async fn read(from: SocketAddr, clock: Clock, limit: Duration) -> Event {
+    let request = Ask::new(Method::GET, "/metrics", "").within(limit).at_most(METRICS_SIZE);
     let failure = match ask(&Address::Tcp(from), request).await {
         Ok(answer) if answer.status == 200 => {
             let text = String::from_utf8_lossy(&answer.body);

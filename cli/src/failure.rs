@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use thiserror::Error;
+use windlass_kit::program;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, Error)]
@@ -55,5 +56,18 @@ impl Failure {
             Self::CannotCreate(_) => 73,
             Self::Forbidden(_) => 77,
         })
+    }
+}
+
+/// How every program of ours ends.
+impl From<program::Failure> for Failure {
+    fn from(failure: program::Failure) -> Self {
+        match failure {
+            program::Failure::Usage(why) => Self::Usage(why),
+            program::Failure::Invalid(why) => Self::Invalid(why),
+            program::Failure::Missing(why) => Self::Missing(why),
+            program::Failure::CannotCreate(why) => Self::CannotCreate(why),
+            program::Failure::Failed(why) => Self::Failed(why),
+        }
     }
 }

@@ -3,13 +3,12 @@
 //! [`run`] composes them: permits go through the plugin's router, called in memory; what the
 //! agent sees goes into the books; the steward owns VM files, state and history; the socket
 //! lets the command line look and order. The modules below it are parts of that, most of them
-//! plain values: [`config`] and [`folder`] judge files, [`state`] and [`history`] keep what
+//! plain values: [`config`] and the agent's [`folder`] judge files, [`state`] and [`history`] keep what
 //! survives a restart.
 
 pub mod amount;
 pub mod config;
 mod desk;
-pub mod folder;
 pub mod history;
 mod http;
 pub mod keys;
@@ -24,13 +23,15 @@ mod serve;
 pub mod socket;
 pub mod state;
 mod steward;
-pub mod vm_text;
+
+pub use windlass_agent::{folder, vm_text};
 
 use crate::failure::Failure;
 use crate::problem::Report;
 use config::HostConfig;
 use std::path::PathBuf;
 use windlass_kit::config::{Unread, read_text};
+use windlass_kit::program;
 use windlass_kit::telemetry::Format;
 
 /// Options of `windlass host`.
@@ -73,12 +74,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let config = read(args)?;
     let log_level = windlass_kit::telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?
-        .block_on(serve::serve(config, args.config.clone(), log_level))
+    program::block_on(serve::serve(config, args.config.clone(), log_level))
 }
 
 fn read(args: &Args) -> Result<HostConfig, Failure> {

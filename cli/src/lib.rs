@@ -13,6 +13,7 @@ pub mod explain;
 pub mod failure;
 pub mod host;
 pub mod out;
-pub mod problem;
 pub mod report;
 pub mod run;
+
+pub use windlass_kit::problem;

@@ -5,10 +5,13 @@
 //! Ranges and combinations are checked by the type that the text is turned into.
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use thiserror::Error;
+use windlass_protocol::vm_file::Node;
 
 /// A configuration that is longer is not read: a person did not write it.
 const MAX_FILE: u64 = 256 * 1024;
@@ -83,6 +86,44 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
         let path = error.path().to_string();
         let field = if path == "." { String::new() } else { path };
         Problem { field, ..whole(error.inner()) }
+    })
+}
+
+/// Reads a JSON text that must be one object. What is `null` is not there.
+///
+/// # Errors
+/// Names the line and what is wrong.
+pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let at = format!(" at line {} column {}", error.line(), error.column());
+        let message = error.to_string().replace(&at, "");
+        Problem { line: Some(error.line()), field: String::new(), message }
+    })?;
+    match node(value) {
+        Some(Node::Table(table)) => Ok(table),
+        Some(Node::Bool(_) | Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_))
+        | None => {
+            let message = "is not a JSON object".to_owned();
+            Err(Problem { line: None, field: String::new(), message })
+        }
+    }
+}
+
+fn node(value: Value) -> Option<Node> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(truth) => Node::Bool(truth),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Node::Whole(whole),
+            (None, Some(float)) => Node::Float(float),
+            // What does not fit keeps its digits, and is refused where a number is expected.
+            (None, None) => Node::Text(number.to_string()),
+        },
+        Value::String(text) => Node::Text(text),
+        Value::Array(list) => Node::List(list.into_iter().filter_map(node).collect()),
+        Value::Object(table) => {
+            Node::Table(table.into_iter().filter_map(|(key, v)| Some((key, node(v)?))).collect())
+        }
     })
 }
 

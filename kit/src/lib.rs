@@ -5,16 +5,24 @@
 //! - [`clock`]: the one place that turns the machine's clocks into a `Moment`
 //! - [`backoff`]: how long to wait before trying again
 //! - [`config`]: files that people write, with errors that name the field and the line
+//! - [`check`], [`problem`]: keys of such files looked at one by one, and all that is wrong with them
+//! - [`keep`]: files and folders that outlive the process
+//! - [`program`]: how a program ends, listens and says that it is ready
 //! - [`telemetry`]: logs, with a filter that can be changed while the process runs
 //! - `server` (feature): HTTP with every limit set; `admin` on top of it: health, metrics, log level
+//! - `dump_state` (feature `server`): the state of a process as JSON, off the hot path
 //! - `client` (feature): one bounded request over TCP or a unix socket
 //!
 //! Both features are off by default, so that a crate which needs the clock does not link HTTP.
 
 pub mod backoff;
 mod caught;
+pub mod check;
 pub mod clock;
 pub mod config;
+pub mod keep;
+pub mod problem;
+pub mod program;
 pub mod signal;
 pub mod tasks;
 pub mod telemetry;
@@ -23,5 +31,7 @@ pub mod telemetry;
 pub mod admin;
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "server")]
+pub mod dump_state;
 #[cfg(feature = "server")]
 pub mod server;

@@ -48,11 +48,17 @@ enum Outcome {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Adds them to what a process exports.
-    pub fn register(&self, registry: &mut Registry) {
+    /// Adds what is counted of requests to what a process exports, without the figures of a node.
+    pub fn register_requests(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let requests = "Permit requests by what came of them";
         registry.register("permit_requests", requests, self.requests.clone());
+    }
+
+    /// Adds all of them to what a process exports.
+    pub fn register(&self, registry: &mut Registry) {
+        self.register_requests(registry);
+        let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let room = "Thousandths of a vCPU that may be promised to VMs";
         registry.register("room_milli_cpu", room, self.room_milli_cpu.clone());
         let room = "Bytes of memory that may be promised to VMs";

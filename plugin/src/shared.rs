@@ -28,7 +28,12 @@ struct Inner {
 impl Shared {
     /// Shares these books; `unit` is told to agents that ask.
     pub fn new(books: Books, unit: ComputeUnit, clock: Clock) -> Self {
-        let metrics = Metrics::default();
+        Self::counting(books, unit, clock, Metrics::default())
+    }
+
+    /// The same, of one node among several: its requests are counted in `metrics` with those of
+    /// the others. The figures of each node are read from its books.
+    pub fn counting(books: Books, unit: ComputeUnit, clock: Clock, metrics: Metrics) -> Self {
         metrics.observe(&books);
         let (books, unit) = (Mutex::new(books), Mutex::new(unit));
         Self(Arc::new(Inner { books, unit, clock, metrics }))

@@ -16,7 +16,7 @@ pub mod decision;
 mod go_json;
 pub mod ids;
 pub mod informant;
-mod limits;
+pub mod limits;
 pub mod moment;
 pub mod plugin;
 pub mod quantity;

@@ -12,18 +12,18 @@ const MOST_CPU: MilliCpu = MilliCpu::from_cores(512);
 const MOST_SLOTS: u64 = u16::MAX as u64;
 
 /// Whether a bound is one that a VM can have.
-pub(crate) fn cpu(cpu: MilliCpu) -> bool {
+pub fn cpu(cpu: MilliCpu) -> bool {
     (LEAST_CPU..=MOST_CPU).contains(&cpu)
 }
 
 /// Whether memory is a whole number of slots that the wire can count.
-pub(crate) fn memory(memory: Bytes, slot: Bytes) -> bool {
+pub fn memory(memory: Bytes, slot: Bytes) -> bool {
     let slots = memory.whole(slot);
     (1..=MOST_SLOTS).contains(&slots) && slot.saturating_mul(slots) == memory
 }
 
 /// Whether slots may have this size.
-pub(crate) fn slot(slot: Bytes) -> bool {
+pub fn slot(slot: Bytes) -> bool {
     let mib = Bytes::from_mib(1);
     slot >= mib && slot <= Bytes::from_gib(64) && slot.round_down(mib) == slot
 }
@@ -57,8 +57,11 @@ fn named<T: Copy + fmt::Display>(word: &str, all: &[T]) -> Option<T> {
     all.iter().copied().find(|one| one.to_string() == word)
 }
 
-/// Bounds whose maximum covers their minimum; `names` are those of the maximum's fields.
-pub(crate) fn bounds(
+/// Bounds whose maximum covers their minimum; the names are those of the maximum's fields.
+///
+/// # Errors
+/// On each axis, if it does not.
+pub fn bounds(
     min: Resources,
     max: Resources,
     [cpu, mem]: [&str; 2],

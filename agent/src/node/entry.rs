@@ -31,6 +31,8 @@ pub(super) type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
 /// One VM, as the agent has it.
 pub(super) struct Entry<A> {
     pub(super) told: watch::Sender<Told<A>>,
+    /// When it became known.
+    pub(super) since: Moment,
     pub(super) view: Arc<Mutex<View>>,
     pub(super) port: watch::Receiver<Option<u16>>,
     /// What the file says, without the pause that a person asked for.

@@ -2,6 +2,7 @@
 
 use super::lines::Lines;
 use super::monitor::{Monitor, Wanted};
+use super::start::Errors;
 use crate::address;
 use crate::callback::Waiting as Calling;
 use crate::config::LEAVE_TIME;
@@ -36,6 +37,9 @@ pub(super) struct Managed {
     pub(super) lines: Lines,
     /// For the plugin's wire, which carries the two kernel averages.
     sample: Option<Sample>,
+    errors: Errors,
+    /// What the VM had when the plugin was last asked.
+    asked: Option<Resources>,
     /// Answers to `/suspend` that wait until nothing is under way.
     held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
     /// No local address leads to its informant, and that was said.
@@ -74,6 +78,8 @@ impl Managed {
             order: Order::Follow,
             lines: Lines::default(),
             sample: None,
+            errors: Errors::default(),
+            asked: None,
             held: Vec::new(),
             unreachable: false,
             leave_by: None,
@@ -137,8 +143,12 @@ impl Managed {
     /// Something happened. Whatever is due because of it is done in the next turn.
     pub(super) fn hear(&mut self, now: Moment, event: Event) {
         self.shared.metrics.heard(&event);
+        self.errors.heard(&event);
         if let Event::Measured(sample) = &event {
             self.sample = Some(*sample);
+        }
+        if let (Event::Permitted(permit), Some(had)) = (&event, self.asked) {
+            self.shared.metrics.reference.accepted(had, *permit);
         }
         debug!(?event, "heard");
         self.scaler.observe(now, event);
@@ -195,6 +205,10 @@ impl Managed {
         self.scaler.upper()
     }
 
+    pub(super) fn errors(&self) -> Errors {
+        self.errors.clone()
+    }
+
     pub(super) fn info(&self) -> &VmInfo {
         &self.file.info
     }
@@ -218,27 +232,36 @@ impl Managed {
             | Action::Downscale(..)
             | Action::Upscale(..) => None,
         };
-        let informant = Informant { at: self.file.informant, callback };
+        let times = self.shared.config.times;
+        let informant = Informant { at: self.file.informant, callback, times };
         let (peer, lines) = (action.peer(), &mut self.lines);
         match action {
             Action::Look | Action::Resize(_) => {}
             Action::Measure => {
                 let from = address::metrics(&self.file, self.scaler.metrics_port());
-                lines.start(peer, scrape::read(from, self.shared.clock));
+                lines.start(peer, scrape::read(from, self.shared.clock, times.metrics));
             }
             Action::AskPlugin(asking) => {
+                self.asked = self.scaler.upper();
+                if let Some(had) = self.asked {
+                    self.shared.metrics.reference.asked(had, asking.resources);
+                }
                 let (shared, info) = (self.shared.clone(), self.file.info.clone());
                 // The guest's load of long ago is not its load.
                 let sample = self.sample.filter(|s| self.shared.clock.now().since(s.at) < STALE);
                 lines.start(peer, async move {
-                    plugin::ask(shared.permits.as_ref(), &info, &asking, sample.as_ref()).await
+                    let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
+                    plugin::ask(permits, &info, &asking, sample, times.permit).await
                 });
             }
             Action::Register(_)
             | Action::CheckHealth(_)
             | Action::Downscale(..)
             | Action::Upscale(..)
-            | Action::Unregister(_) => lines.start(peer, informant.ask(action)),
+            | Action::Unregister(_) => {
+                let counts = self.shared.metrics.reference.clone();
+                lines.start(peer, async move { informant.ask(action, &counts).await });
+            }
         }
     }
 

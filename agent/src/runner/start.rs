@@ -5,8 +5,9 @@ use crate::node::{Shared, Told};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use windlass_agent_core::{Event, Failure};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Decision, Resources, VmName};
+use windlass_protocol::{Decision, Peer, Resources, VmName};
 
 /// What a runner starts with.
 pub(crate) struct Start<A> {
@@ -23,7 +24,7 @@ pub(crate) struct Start<A> {
 }
 
 /// What people can read of a runner without waiting for it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     /// `None` while the VM is not there, or is not managed.
     pub(crate) status: Option<VmStatus>,
@@ -31,6 +32,14 @@ pub(crate) struct View {
     pub(crate) open: Option<Decision>,
     /// The last size that is known, also of a VM that is only counted.
     pub(crate) upper: Option<Resources>,
+    pub(crate) errors: Errors,
+}
+
+/// What became of the last request to a peer, if it failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Errors {
+    pub(crate) plugin: Option<String>,
+    pub(crate) informant: Option<String>,
 }
 
 /// Why a runner ends.
@@ -40,6 +49,34 @@ pub(crate) enum End {
     Stopped,
     /// The VM is gone and its file too.
     Removed,
+}
+
+// === impl Errors ===
+
+impl Errors {
+    /// Takes in an answer, or that there was none.
+    pub(super) fn heard(&mut self, event: &Event) {
+        let failed = if let Event::Failed(peer, failure) = event {
+            Some((*peer, Some(words(failure))))
+        } else {
+            None
+        };
+        let heard = failed.or(event.peer().map(|peer| (peer, None)));
+        match heard {
+            Some((Peer::Plugin, error)) => self.plugin = error,
+            Some((Peer::Informant, error)) => self.informant = error,
+            Some((Peer::Hypervisor | Peer::Metrics, _)) | None => {}
+        }
+    }
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::NoAnswer => "no answer, or none that is understood".to_owned(),
+        Failure::Refused(status) => format!("refused with status {status}"),
+        Failure::Version => "refused by version".to_owned(),
+        Failure::Moving => "refused: the VM is about to be moved".to_owned(),
+    }
 }
 
 // === impl Start ===

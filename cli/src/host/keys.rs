@@ -98,9 +98,3 @@ pub const HOST_KEYS: &[Key] = &[
         meaning: "Memory of the step that sizes move in.",
     },
 ];
-
-/// What may stand at a key of host.toml.
-pub(super) fn range(name: &str) -> &'static str {
-    let key = HOST_KEYS.iter().find(|key| key.name == name);
-    key.expect("every key that is read stands in the list of keys").range
-}

@@ -20,15 +20,14 @@ use crate::problem::{Problem, Report};
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tracing::{info, warn};
 use windlass_agent::{Agent, Config};
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
+use windlass_kit::program;
 use windlass_kit::server::{Counts, Limits, serve as serve_http};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
@@ -63,7 +62,7 @@ pub(super) async fn serve(
         .map_err(|problem| Failure::Invalid(format!("{}: {problem}", config_path.display())))?;
     // First what only one process can have: a second host ends here and has touched nothing.
     let listener = socket::listen(&config.socket).await?;
-    let (admin_listener, admin_address) = listen(config.admin).await?;
+    let (admin_listener, admin_address) = program::listen("admin", config.admin).await?;
     let (kept, recalled) = open(&config.state_dir, clock)?;
 
     let books = Shared::new(Books::new(room), config.unit, clock);
@@ -130,26 +129,9 @@ pub(super) async fn serve(
 
 /// Takes leave of everything, and removes the socket.
 async fn end(tasks: &Tasks, socket: &Path) -> Result<(), Failure> {
-    let drained = tasks.drain(GRACE).await;
+    let drained = program::drain(tasks, GRACE).await;
     let _ = std::fs::remove_file(socket);
-    if let Err(stuck) = drained {
-        warn!(%stuck, "ended without them");
-    }
-    match tasks.failure() {
-        Some(failed) => Err(Failure::Failed(failed.to_string())),
-        None => Ok(()),
-    }
-}
-
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
-    let listened = async {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        io::Result::Ok((listener, address))
-    };
-    listened
-        .await
-        .map_err(|error| Failure::CannotCreate(format!("cannot serve admin at {address}: {error}")))
+    Ok(drained?)
 }
 
 /// What was kept over the restart, and the decisions of the last hour.

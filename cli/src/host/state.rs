@@ -5,17 +5,16 @@
 //! host starts frozen: it may have been, and VMs that it must count may be unknown to it.
 
 use crate::problem::Problem;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use windlass_kit::keep::{have_folder, replace};
 use windlass_plugin_core::VmRecord;
 use windlass_protocol::{Moment, Resources};
 
 const FILE: &str = "state.json";
-const LOCK: &str = "lock";
 const ASIDE: &str = "state.json.broken";
 const VERSION: u32 = 1;
 
@@ -96,11 +95,7 @@ impl State {
     /// # Errors
     /// The folder cannot be made or written to. A broken file is no error but a [`Problem`].
     pub fn open(folder: &Path, now: Moment) -> io::Result<(Self, Option<Problem>)> {
-        fs::create_dir_all(folder)?;
-        let lock = File::create(folder.join(LOCK))?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
-            io::Error::new(ErrorKind::ResourceBusy, "another `windlass host` has this state_dir")
-        })?;
+        let lock = have_folder(folder, "another `windlass host`")?;
         let path = folder.join(FILE);
         let (kept, problem) = match fs::read(&path) {
             Ok(text) => match understand(&text) {
@@ -167,16 +162,6 @@ fn broken(folder: &Path, why: &str) -> Problem {
             folder.join(ASIDE).display()
         ),
     )
-}
-
-/// Replaces a file as a whole: after a crash the old one is there, or the new one.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = File::create(&beside)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 #[cfg(test)]

@@ -247,6 +247,13 @@ impl Books {
         self.vms.get(vm).map(|entry| &entry.record)
     }
 
+    /// Whether an agent speaks for this VM. One that none speaks for counts with the most that it
+    /// may have been promised, or with what it was seen to have.
+    pub fn is_spoken_for(&self, vm: &VmName) -> bool {
+        let spoken = |entry: &Entry| matches!(entry.standing, Standing::Spoken { .. });
+        self.vms.get(vm).is_some_and(spoken)
+    }
+
     /// When and why a VM lately got less than it asked for, the oldest first.
     pub fn notes(&self, vm: &VmName) -> Vec<Note> {
         self.vms.get(vm).map(|entry| entry.journal.notes()).unwrap_or_default()

@@ -240,7 +240,7 @@ async fn state(socket: &Path) -> Result<HostStatus> {
 }
 
 /// A range of ports that nobody has, different for tests that run at the same time.
-fn free_ports() -> Result<RangeInclusive<u16>> {
+pub(crate) fn free_ports() -> Result<RangeInclusive<u16>> {
     let start = u16::try_from(std::process::id() % 1500)? * PORTS;
     (0..1500)
         .map(|turn| 20_000 + (start + turn * PORTS) % (1500 * PORTS))

@@ -2,6 +2,7 @@
 //! that is under test.
 
 use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +24,7 @@ pub struct Answer {
 
 /// `GET path` over a unix socket.
 pub(crate) async fn get_unix(socket: &Path, path: &str) -> Result<Answer> {
-    let talk = async { talk(UnixStream::connect(socket).await?, path).await };
+    let talk = async { talk(UnixStream::connect(socket).await?, path, "").await };
     timeout(LIMIT, talk).await.with_context(|| format!("no answer to GET {path}"))?
 }
 
@@ -32,12 +33,28 @@ pub(crate) async fn get_unix(socket: &Path, path: &str) -> Result<Answer> {
 /// # Errors
 /// If there is no whole answer in time.
 pub async fn get_tcp(at: SocketAddr, path: &str) -> Result<Answer> {
-    let talk = async { talk(TcpStream::connect(at).await?, path).await };
+    let talk = async { talk(TcpStream::connect(at).await?, path, "").await };
     timeout(LIMIT, talk).await.with_context(|| format!("no answer to GET {path} at {at}"))?
 }
 
-async fn talk(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> Result<Answer> {
-    let request = format!("GET {path} HTTP/1.1\r\nhost: e2e\r\nconnection: close\r\n\r\n");
+/// The state that a program dumps, which wants a body that says nothing.
+pub(crate) async fn dump(at: SocketAddr) -> Result<Value> {
+    let talk = async { talk(TcpStream::connect(at).await?, "/", "{}").await };
+    let answer = timeout(LIMIT, talk).await.with_context(|| format!("no state of {at}"))??;
+    ensure!(answer.status == 200, "the state of {at}: {} {}", answer.status, answer.body);
+    serde_json::from_str(&answer.body).with_context(|| answer.body.clone())
+}
+
+async fn talk(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+    body: &str,
+) -> Result<Answer> {
+    let length = body.len();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nhost: e2e\r\nconnection: close\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
     stream.write_all(request.as_bytes()).await?;
     let mut bytes = Vec::new();
     stream.take(MOST).read_to_end(&mut bytes).await?;

@@ -1,7 +1,8 @@
 //! The programs under test: `windlass` and what the lab needs.
 //!
 //! `WINDLASS_BIN` and `WINDLASS_INFORMANT` name them; without these, cargo builds `windlass`
-//! into the folder that this test was built into, and `dev/static` the informant.
+//! into the folder that this test was built into, and `dev/static` the informant. `windlass-agent`
+//! and `windlass-plugin` lie beside `windlass`, and are built there if it is.
 
 use anyhow::{Context, Result, ensure};
 use std::env;
@@ -19,6 +20,9 @@ pub(crate) struct Programs {
     pub(crate) lab: Lab,
 }
 
+/// What the programs for the host are built from.
+const PACKAGES: [&str; 3] = ["windlass", "windlass-agent-program", "windlass-plugin-program"];
+
 static FOUND: OnceLock<Result<Programs, String>> = OnceLock::new();
 
 // === impl Programs ===
@@ -34,6 +38,13 @@ impl Programs {
     }
 }
 
+/// A program that lies beside `windlass`.
+pub(crate) fn beside(name: &str) -> Result<PathBuf> {
+    let path = Programs::find()?.windlass.with_file_name(name);
+    ensure!(path.is_file(), "{} is no file", path.display());
+    Ok(path)
+}
+
 fn windlass() -> Result<PathBuf> {
     if let Some(named) = env::var_os("WINDLASS_BIN") {
         let path = PathBuf::from(named);
@@ -46,11 +57,13 @@ fn windlass() -> Result<PathBuf> {
     let target = profile.parent().context("a profile lies in target")?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no root")?;
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--package", "windlass", "--manifest-path"])
+        .args(["build", "--quiet"])
+        .args(PACKAGES.iter().flat_map(|package| ["--package", *package]))
+        .arg("--manifest-path")
         .arg(root.join("Cargo.toml"))
         .env("CARGO_TARGET_DIR", target)
         .status()?;
-    ensure!(status.success(), "cargo build --package windlass: {status}");
+    ensure!(status.success(), "cargo build of {PACKAGES:?}: {status}");
     let path = target.join("debug/windlass");
     ensure!(path.is_file(), "{} was not built", path.display());
     Ok(path)

@@ -225,7 +225,7 @@ impl Drop for Stage {
 }
 
 /// Waits for this test's turn: two guests under load are what two cores carry.
-fn turn() -> Result<File> {
+pub(crate) fn turn() -> Result<File> {
     let path = std::env::temp_dir().join("windlass-e2e.lock");
     let file = File::options().create(true).append(true).open(&path)?;
     file.lock()?;

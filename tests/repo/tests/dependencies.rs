@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 21] = [
+const MAY_LINK: [(&str, &[&str]); 25] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -60,6 +60,8 @@ const MAY_LINK: [(&str, &[&str]); 21] = [
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
+    ("agent-program", &["protocol", "kit", "agent", "drivers-qemu"]),
+    ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
@@ -129,7 +131,9 @@ fn a_host_links_no_kubernetes_client() {
         "windlass-informant",
         "windlass-informant-postgres",
         "windlass-agent",
+        "windlass-agent-program",
         "windlass-plugin",
+        "windlass-plugin-program",
     ] {
         let linked = cargo::tree(package);
         found.extend(

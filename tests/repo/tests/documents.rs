@@ -39,10 +39,11 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 14] = [
+const TALKERS: [&str; 16] = [
     "agent",
     "agent/billing",
     "agent/core",
+    "agent/program",
     "cli",
     "drivers",
     "drivers/qemu",
@@ -53,6 +54,7 @@ const TALKERS: [&str; 14] = [
     "kit",
     "plugin",
     "plugin/core",
+    "plugin/program",
     "protocol",
 ];
 

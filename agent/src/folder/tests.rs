@@ -1,7 +1,6 @@
 //! What a host makes of its VM files, look by look.
 
 use super::*;
-use crate::host::scratch::Scratch;
 use std::fs;
 
 const A: (&str, &str) = ("a", "127.0.0.2:10301");
@@ -89,8 +88,9 @@ fn minima_are_summed_over_what_is_in_force() {
 
 #[test]
 fn only_files_of_vms_are_looked_at_and_each_for_itself() {
-    let dir = Scratch::new();
-    let put = |name: &str, text: &[u8]| fs::write(dir.path().join(name), text).unwrap();
+    let dir = std::env::temp_dir().join(format!("windlass-folder-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let put = |name: &str, text: &[u8]| fs::write(dir.join(name), text).unwrap();
     put("a.toml", b"x = 1");
     put(".a.toml.swp", b"");
     put("a.toml~", b"");
@@ -99,10 +99,10 @@ fn only_files_of_vms_are_looked_at_and_each_for_itself() {
     put(".toml", b"");
     put("latin.toml", b"\xff");
     put("long.toml", &vec![b'#'; 300 * 1024]);
-    fs::create_dir(dir.path().join("folder.toml")).unwrap();
-    std::os::unix::fs::symlink("/nonexistent", dir.path().join("dangling.toml")).unwrap();
-    std::os::unix::fs::symlink("/dev/zero", dir.path().join("endless.toml")).unwrap();
-    let found = look(dir.path()).unwrap();
+    fs::create_dir(dir.join("folder.toml")).unwrap();
+    std::os::unix::fs::symlink("/nonexistent", dir.join("dangling.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.join("endless.toml")).unwrap();
+    let found = look(&dir).unwrap();
     let said: Vec<String> = found
         .iter()
         .map(|(stem, text)| match text {
@@ -120,7 +120,8 @@ fn only_files_of_vms_are_looked_at_and_each_for_itself() {
             "long has 307200 bytes and is longer than 256 KiB, the limit for a configuration",
         ]
     );
-    assert!(look(&dir.path().join("none")).is_err());
+    assert!(look(&dir.join("none")).is_err());
+    fs::remove_dir_all(&dir).unwrap();
 }
 
 fn observe_twice(folder: &mut Folder, files: &[(&str, &str)]) -> Vec<Step> {

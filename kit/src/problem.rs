@@ -2,9 +2,10 @@
 //!
 //! A file's problems are all reported together; they never disturb another file.
 
+use crate::config::Unread;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use windlass_kit::config::Unread;
+use windlass_protocol::FieldError;
 use windlass_protocol::words::defused;
 
 /// One problem of one field.
@@ -41,6 +42,16 @@ impl Problem {
         Self { field: field.into(), value: defused(&value.to_string(), 80), limit: limit.into() }
     }
 
+    /// The same problem, of a part of something: its field behind `place`.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        let field = match self.field.as_str() {
+            "" => place.to_owned(),
+            field => format!("{place}.{field}"),
+        };
+        Self { field, ..self }
+    }
+
     /// A problem of a field that is not there, or of the file as a whole.
     pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
         Self { field: field.into(), value: String::new(), limit: limit.into() }
@@ -51,6 +62,20 @@ impl Problem {
 impl From<Unread> for Problem {
     fn from(unread: Unread) -> Self {
         Self::without_value("", unread.to_string())
+    }
+}
+
+impl From<FieldError> for Problem {
+    fn from(error: FieldError) -> Self {
+        Self { field: error.field, value: error.value, limit: error.limit }
+    }
+}
+
+/// Of a text that cannot be read as what it should be.
+impl From<crate::config::Problem> for Problem {
+    fn from(problem: crate::config::Problem) -> Self {
+        let line = problem.line.map_or(String::new(), |line| format!("line {line}: "));
+        Self::without_value(problem.field, format!("{line}{}", problem.message))
     }
 }
 

@@ -5,14 +5,13 @@
 //! last valid one in force and is reported; no file ever disturbs another. A folder that
 //! cannot be read keeps everything as it is: absence of evidence removes no VM.
 
-use crate::problem::{Problem, Report};
+use crate::vm_text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
+use windlass_kit::problem::{Problem, Report};
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
-
-use super::vm_text;
 
 /// More files than this are not looked at.
 pub const MOST_FILES: usize = 1_000;
@@ -131,6 +130,9 @@ impl Folder {
     }
 
     /// What would be wrong with this text as the file of this VM, others being as they are.
+    ///
+    /// # Errors
+    /// All of it.
     pub fn check(&self, stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
         let file = vm_text::parse(stem, text)?;
         let problems = self.clashes(stem, &file);
@@ -206,6 +208,9 @@ impl Folder {
 }
 
 /// Looks at the folder.
+///
+/// # Errors
+/// It cannot be read, or holds too many files.
 pub fn look(path: &Path) -> Look {
     let failed =
         |error: std::io::Error| Problem::without_value("", format!("cannot be read: {error}"));

@@ -1,0 +1,91 @@
+//! The command line of `windlass-agent`.
+
+use crate::config::{AgentConfig, Given};
+use clap::Parser;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use windlass_agent::PluginAt;
+use windlass_kit::problem::{Problem, Report};
+use windlass_kit::program::{Failure, config_text};
+use windlass_kit::telemetry::Format;
+
+/// Sizes the VMs of this host by their load, as far as a plugin permits.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "windlass-agent",
+    version,
+    max_term_width = 100,
+    after_help = "\
+It attaches to the VMs that files in vms_dir describe, and follows changes of those files within
+a second or two. SIGTERM ends it, and every VM keeps its size. Logs go to standard error, the
+addresses that it serves to standard output.
+
+Exit codes: 64 for the command line, 65 for a broken file, 66 for one that is not there, 73 if an
+address or the state_dir cannot be had, 1 if a part of it failed.
+
+Examples:
+  windlass-agent --config /etc/windlass/agent.toml
+  windlass-agent --config config.json --plugin http://10.0.0.5:10299"
+)]
+pub struct Args {
+    /// agent.toml, or the reference's JSON.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "CONFIG_PATH",
+        default_value = "/etc/windlass/agent.toml"
+    )]
+    pub config: PathBuf,
+    /// Where permits are asked for, as http://IP:PORT; wins over the file.
+    #[arg(long, value_name = "URL", env = "WINDLASS_PLUGIN")]
+    pub plugin: Option<PluginAt>,
+    /// Where VM files are looked for; wins over the file.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_VMS_DIR")]
+    pub vms_dir: Option<PathBuf>,
+    /// Where it keeps what survives a restart; wins over the file.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+    /// The name of this node, for the log.
+    #[arg(long, value_name = "NAME", env = "K8S_NODE_NAME")]
+    pub node_name: Option<String>,
+    /// Where informants call back, unless the file says.
+    #[arg(long, value_name = "IP", env = "K8S_POD_IP")]
+    pub pod_ip: Option<IpAddr>,
+    /// What is logged: a level, or `target=level` parts.
+    #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
+    pub log: String,
+    /// How: `plain` or `json`.
+    #[arg(long, value_name = "FORMAT", env = "WINDLASS_LOG_FORMAT", default_value = "plain")]
+    pub log_format: Format,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// It is not there, is neither .toml nor .json, or everything that is wrong with it.
+    pub fn read(&self) -> Result<AgentConfig, Failure> {
+        let path = self.config.display();
+        let ending = self.config.extension().and_then(|ending| ending.to_str());
+        let read: fn(&str, &Given) -> Result<AgentConfig, Vec<Problem>> =
+            match ending.map(str::to_lowercase).as_deref() {
+                Some("toml") => AgentConfig::from_toml,
+                Some("json") => AgentConfig::from_json,
+                _ => {
+                    return Err(Failure::Usage(format!("{path}: must end in .toml or .json")));
+                }
+            };
+        let given = Given {
+            plugin: self.plugin.clone(),
+            vms_dir: self.vms_dir.clone(),
+            state_dir: self.state_dir.clone(),
+            pod_ip: self.pod_ip,
+        };
+        read(&config_text(&self.config)?, &given).map_err(|problems| {
+            let subject = path.to_string();
+            Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! What an agent is told about itself: our agent.toml, or the reference's JSON.
+//!
+//! All problems of a file are reported together, each with the field, what stands there and what
+//! may. An unknown key is a problem. What the command line says wins.
+
+use crate::keys::{AGENT_KEYS, JSON_KEYS};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::time::Duration;
+use windlass_agent::config::LONGEST_SIZE;
+use windlass_agent::{PluginAt, Times};
+use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
+use windlass_kit::config::{parse_json, parse_toml};
+use windlass_kit::problem::Problem;
+use windlass_protocol::vm_file::Node;
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu};
+
+/// The shortest time that anything may take.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// The most of a count of seconds that is only checked.
+const MOST_SECONDS: u64 = 86_400;
+
+/// What an agent is told about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentConfig {
+    /// Where permits are asked for.
+    pub plugin: PluginAt,
+    /// Where it keeps what survives a restart.
+    pub state_dir: PathBuf,
+    /// Where it looks for VM files.
+    pub vms_dir: PathBuf,
+    /// Where health and metrics are served.
+    pub admin: SocketAddr,
+    /// Where the state is shown, and how long gathering it may take.
+    pub dump_state: Option<(SocketAddr, Duration)>,
+    /// Where informants call back.
+    pub callback_listen: IpAddr,
+    /// One port per VM.
+    pub callback_ports: RangeInclusive<u16>,
+    /// Whether a parked vCPU is given back.
+    pub trust_guest_parking: bool,
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+    /// How long requests may take.
+    pub times: Times,
+}
+
+/// What the command line and the environment say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// In place of `plugin`.
+    pub plugin: Option<PluginAt>,
+    /// In place of `vms_dir`.
+    pub vms_dir: Option<PathBuf>,
+    /// In place of `state_dir`.
+    pub state_dir: Option<PathBuf>,
+    /// Where informants call back, unless the file says.
+    pub pod_ip: Option<IpAddr>,
+}
+
+// === impl AgentConfig ===
+
+impl AgentConfig {
+    /// Reads agent.toml.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_toml(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
+        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
+        let mut check = Check::of(AGENT_KEYS, table, Form::Toml);
+        let read = |node: &Node| node.text()?.parse().ok();
+        let plugin = match given.plugin.clone() {
+            Some(plugin) => {
+                check.get("plugin", read);
+                Some(plugin)
+            }
+            None => check.required("plugin", read),
+        };
+        let dump = check.get("dump_state", address).unwrap_or(here(10300));
+        let limits = SHORTEST..=Duration::from_secs(60);
+        let limit = check.get("dump_state_timeout", |node| time(node, &limits));
+        let usual = given.usual();
+        let config = Self {
+            plugin: plugin.unwrap_or(usual.plugin),
+            state_dir: check.get("state_dir", path).unwrap_or(usual.state_dir),
+            vms_dir: check.get("vms_dir", path).unwrap_or(usual.vms_dir),
+            admin: check.get("admin", address).unwrap_or(usual.admin),
+            dump_state: Some((dump, limit.unwrap_or(Duration::from_secs(5)))),
+            callback_listen: check
+                .get("callback_listen", |node| node.text()?.parse().ok())
+                .unwrap_or(usual.callback_listen),
+            callback_ports: check.get("callback_ports", ports).unwrap_or(usual.callback_ports),
+            trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
+            unit: unit(&mut check),
+            times: times(&mut check),
+        };
+        let config = Self {
+            state_dir: given.state_dir.clone().unwrap_or(config.state_dir),
+            vms_dir: given.vms_dir.clone().unwrap_or(config.vms_dir),
+            ..config
+        };
+        check.unknown();
+        config.combinations(&mut check);
+        check.finish(config)
+    }
+
+    /// Reads the reference's JSON, as its v0.12.2 does.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn from_json(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
+        let table = parse_json(text).map_err(|problem| vec![problem.into()])?;
+        let mut check = Check::of(JSON_KEYS, table, Form::Json);
+        if given.plugin.is_none() {
+            let limit = "is needed: this file does not say where the plugin is";
+            check.add([Problem::without_value("--plugin", limit)]);
+        }
+        let usual = given.usual();
+        let mut seconds =
+            |name, most| check.get(name, |node| whole(node, most)).map(Duration::from_secs);
+        let times = Times {
+            register: seconds("informant.registerTimeoutSeconds", 30)
+                .unwrap_or(usual.times.register),
+            health: seconds("informant.requestTimeoutSeconds", 5).unwrap_or(usual.times.health),
+            size: seconds("informant.downscaleTimeoutSeconds", LONGEST_SIZE.as_secs())
+                .unwrap_or(usual.times.size),
+            metrics: seconds("metrics.requestTimeoutSeconds", 10).unwrap_or(usual.times.metrics),
+            permit: seconds("scheduler.requestTimeoutSeconds", 10).unwrap_or(usual.times.permit),
+            unregister: usual.times.unregister,
+        };
+        let dump_state = check.has_table("dumpState").then(|| {
+            let port = check.get("dumpState.port", |node| whole(node, 65_535));
+            let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
+            let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(10_300);
+            (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
+        });
+        unused(&mut check);
+        let config = Self { times, dump_state, ..usual };
+        check.unknown();
+        config.combinations(&mut check);
+        check.finish(config)
+    }
+
+    /// What differs from `other`; all of it is only read at the start.
+    pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+        [
+            ("plugin", self.plugin != other.plugin),
+            ("state_dir", self.state_dir != other.state_dir),
+            ("vms_dir", self.vms_dir != other.vms_dir),
+            ("admin", self.admin != other.admin),
+            ("dump_state", self.dump_state != other.dump_state),
+            ("callback_listen", self.callback_listen != other.callback_listen),
+            ("callback_ports", self.callback_ports != other.callback_ports),
+            ("trust_guest_parking", self.trust_guest_parking != other.trust_guest_parking),
+            ("compute_unit", self.unit != other.unit),
+            ("times", self.times != other.times),
+        ]
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+    }
+
+    /// What is right by itself and wrong together.
+    fn combinations(&self, check: &mut Check) {
+        if self.state_dir == self.vms_dir {
+            let dir = self.vms_dir.display().to_string();
+            check.wrong("vms_dir", &dir, "must not be the same folder as state_dir");
+        }
+        let dump = self.dump_state.map(|(at, _)| ("dump_state", at));
+        for (name, at) in [Some(("admin", self.admin)), dump].into_iter().flatten() {
+            let (ports, ip) = (&self.callback_ports, self.callback_listen);
+            if overlap(at.ip(), ip) && ports.contains(&at.port()) {
+                let ports = format!("{}-{}", ports.start(), ports.end());
+                let limit = format!("must not contain {}, the port of {name}", at.port());
+                check.wrong("callback_ports", &ports, &limit);
+            }
+        }
+        if let Some((_, at)) = dump
+            && overlap(at.ip(), self.admin.ip())
+            && at.port() == self.admin.port()
+            && at.port() != 0
+        {
+            check.wrong("admin", &self.admin, "must not be the address of dump_state");
+        }
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    /// What holds where a file says nothing.
+    fn usual(&self) -> AgentConfig {
+        // Replaced, or a problem.
+        let nowhere = "http://127.0.0.1:10299".parse().expect("this is an address");
+        AgentConfig {
+            plugin: self.plugin.clone().unwrap_or(nowhere),
+            state_dir: self.state_dir.clone().unwrap_or("/var/lib/windlass-agent".into()),
+            vms_dir: self.vms_dir.clone().unwrap_or("/etc/windlass/vms.d".into()),
+            admin: here(10304),
+            dump_state: None,
+            callback_listen: self.pod_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            callback_ports: 10310..=10399,
+            trust_guest_parking: false,
+            unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
+                .expect("neither axis is zero"),
+            times: Times::default(),
+        }
+    }
+}
+
+fn unit(check: &mut Check) -> ComputeUnit {
+    let cpu = check.get("compute_unit.cpu", |node| cpu(node, 64));
+    let memory = check
+        .get("compute_unit.memory", |node| memory(node, Bytes::from_mib(1), Bytes::from_gib(1024)));
+    let (cpu, memory) =
+        (cpu.unwrap_or(MilliCpu::from_cores(1)), memory.unwrap_or(Bytes::from_gib(1)));
+    ComputeUnit::new(cpu, memory).expect("neither axis may be zero by its range")
+}
+
+fn times(check: &mut Check) -> Times {
+    let usual = Times::default();
+    let mut within =
+        |name, most, usual| check.get(name, |node| time(node, &(SHORTEST..=most))).unwrap_or(usual);
+    let seconds = Duration::from_secs;
+    Times {
+        register: within("times.register", seconds(30), usual.register),
+        unregister: within("times.unregister", seconds(10), usual.unregister),
+        health: within("times.health", seconds(5), usual.health),
+        size: within("times.size", LONGEST_SIZE, usual.size),
+        metrics: within("times.metrics", seconds(10), usual.metrics),
+        permit: within("times.permit", seconds(10), usual.permit),
+    }
+}
+
+/// What the reference uses and this agent does not: it is still to be what it should.
+fn unused(check: &mut Check) {
+    for name in [
+        "scaling.requestTimeoutSeconds",
+        "informant.retryServerMinWaitSeconds",
+        "informant.retryServerNormalWaitSeconds",
+        "informant.registerRetrySeconds",
+        "informant.unhealthyAfterSilenceDurationSeconds",
+        "informant.unhealthyStartupGracePeriodSeconds",
+        "metrics.secondsBetweenRequests",
+        "billing.collectEverySeconds",
+        "billing.accumulateEverySeconds",
+        "billing.pushEverySeconds",
+        "billing.pushRequestTimeoutSeconds",
+        "billing.maxBatchSize",
+    ] {
+        check.get(name, |node| whole(node, MOST_SECONDS));
+    }
+    for name in ["informant.serverPort", "scheduler.requestPort"] {
+        check.get(name, |node| whole(node, 65_535));
+    }
+    for name in [
+        "scheduler.schedulerName",
+        "billing.url",
+        "billing.cpuMetricName",
+        "billing.activeTimeMetricName",
+    ] {
+        check.get(name, |node| node.text().filter(|text| !text.is_empty()).map(drop));
+    }
+    check.get("metrics.loadMetricPrefix", |node| {
+        node.text().filter(|prefix| ["host_", "node_"].contains(prefix)).map(drop)
+    });
+    check.get("scaling.defaultConfig.loadAverageFractionTarget", |node| {
+        node.number().filter(|target| *target > 0.0 && *target < 2.0)
+    });
+}
+
+/// A whole number from 1 to `most`.
+fn whole(node: &Node, most: u64) -> Option<u64> {
+    u64::try_from(node.whole()?).ok().filter(|number| (1..=most).contains(number))
+}
+
+fn overlap(a: IpAddr, b: IpAddr) -> bool {
+    a == b || a.is_unspecified() || b.is_unspecified()
+}
+
+const fn here(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}

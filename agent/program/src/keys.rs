@@ -1,0 +1,246 @@
+//! Every key of the agent's files: how it is written, default, range, meaning.
+//!
+//! Errors quote the range, and the operator's page is compared with these lists. VM files have
+//! keys of their own, in the protocol crate.
+
+use windlass_protocol::vm_file::Key;
+
+/// How amounts of CPU are written.
+const CPU: &str = "vCPUs, as 6, 0.25 or \"250m\"";
+/// How amounts of memory are written.
+const MEMORY: &str = "bytes, or a text as \"24GiB\"";
+/// How addresses are written.
+const ADDRESS: &str = "an IP address and a port";
+/// What an address may be.
+const SOCKET: &str = "an IP address and a port; port 0 takes a free one";
+/// How times are written.
+const TIME: &str = "seconds, or a text as \"250ms\"";
+
+/// The keys of agent.toml.
+pub const AGENT_KEYS: &[Key] = &[
+    Key {
+        name: "plugin",
+        kind: "a text",
+        default: "required, unless --plugin says it",
+        range: "http://IP:PORT, perhaps with a path; names are not looked up",
+        meaning: "Where permits are asked for.",
+    },
+    Key {
+        name: "state_dir",
+        kind: "a path",
+        default: "/var/lib/windlass-agent",
+        range: "an absolute path, other than vms_dir",
+        meaning: "Where it is kept over a restart at which port each informant calls back.",
+    },
+    Key {
+        name: "vms_dir",
+        kind: "a path",
+        default: "/etc/windlass/vms.d",
+        range: "an absolute path, other than state_dir",
+        meaning: "Where VM files are looked for.",
+    },
+    Key {
+        name: "admin",
+        kind: ADDRESS,
+        default: "127.0.0.1:10304",
+        range: SOCKET,
+        meaning: "Where /livez, /readyz, /metrics and /log-level are served.",
+    },
+    Key {
+        name: "dump_state",
+        kind: ADDRESS,
+        default: "127.0.0.1:10300",
+        range: SOCKET,
+        meaning: "Where the state is shown, in the reference's shape.",
+    },
+    Key {
+        name: "dump_state_timeout",
+        kind: TIME,
+        default: "5s",
+        range: "100ms to 60s",
+        meaning: "How long gathering the state may take.",
+    },
+    Key {
+        name: "callback_listen",
+        kind: "an IP address",
+        default: "K8S_POD_IP; without it 127.0.0.1",
+        range: "an IP address, without a port",
+        meaning: "Where informants call back.",
+    },
+    Key {
+        name: "callback_ports",
+        kind: "a text",
+        default: "10310-10399",
+        range: "FIRST-LAST, from 1 to 65535, without the ports of admin and dump_state",
+        meaning: "One port per VM, the same after a restart.",
+    },
+    Key {
+        name: "trust_guest_parking",
+        kind: "true or false",
+        default: "false",
+        range: "true or false",
+        meaning: "Whether a vCPU that the guest has parked is given back to the plugin.",
+    },
+    Key {
+        name: "compute_unit.cpu",
+        kind: CPU,
+        default: "1",
+        range: "0.05 to 64 vCPUs",
+        meaning: "vCPUs of the step that sizes move in; the plugin's should say the same.",
+    },
+    Key {
+        name: "compute_unit.memory",
+        kind: MEMORY,
+        default: "1GiB",
+        range: "1MiB to 1TiB",
+        meaning: "Memory of the step that sizes move in; the plugin's should say the same.",
+    },
+    Key {
+        name: "times.register",
+        kind: TIME,
+        default: "2s",
+        range: "100ms to 30s",
+        meaning: "How long an informant may take to register this agent; it calls back meanwhile.",
+    },
+    Key {
+        name: "times.unregister",
+        kind: TIME,
+        default: "2s",
+        range: "100ms to 10s",
+        meaning: "How long taking leave of an informant may take.",
+    },
+    Key {
+        name: "times.health",
+        kind: TIME,
+        default: "1s",
+        range: "100ms to 5s",
+        meaning: "How long an informant may take to say that a session stands.",
+    },
+    Key {
+        name: "times.size",
+        kind: TIME,
+        default: "2s",
+        range: "100ms to 2s; hand-over between agents counts on no more",
+        meaning: "How long an informant may take for its word on a size.",
+    },
+    Key {
+        name: "times.metrics",
+        kind: TIME,
+        default: "2s",
+        range: "100ms to 10s",
+        meaning: "How long reading a guest's metrics may take.",
+    },
+    Key {
+        name: "times.permit",
+        kind: TIME,
+        default: "2s",
+        range: "100ms to 10s",
+        meaning: "How long the plugin may take to answer.",
+    },
+];
+
+/// The keys of the reference's configuration file, a JSON object.
+pub const JSON_KEYS: &[Key] = &[
+    json("scaling.requestTimeoutSeconds", "10", COUNT, "Not used: there is no Kubernetes to ask."),
+    json(
+        "scaling.defaultConfig.loadAverageFractionTarget",
+        "0.9",
+        "above 0, below 2",
+        "Not used: a VM file says its own, or has 0.9.",
+    ),
+    json("informant.serverPort", "10301", PORT, "Not used: a VM file says where its informant is."),
+    json("informant.retryServerMinWaitSeconds", "5", COUNT, OWN_PACE),
+    json("informant.retryServerNormalWaitSeconds", "5", COUNT, OWN_PACE),
+    json("informant.registerRetrySeconds", "5", COUNT, OWN_PACE),
+    json(
+        "informant.requestTimeoutSeconds",
+        "1",
+        "a whole number from 1 to 5",
+        "How long an informant may take to say that a session stands.",
+    ),
+    json(
+        "informant.registerTimeoutSeconds",
+        "2",
+        "a whole number from 1 to 30",
+        "How long an informant may take to register this agent.",
+    ),
+    json(
+        "informant.downscaleTimeoutSeconds",
+        "2",
+        "1 or 2; hand-over between agents counts on no more",
+        "How long an informant may take for its word on a size, either way.",
+    ),
+    json(
+        "informant.unhealthyAfterSilenceDurationSeconds",
+        "20",
+        COUNT,
+        "Not used: metrics say who is silent.",
+    ),
+    json(
+        "informant.unhealthyStartupGracePeriodSeconds",
+        "20",
+        COUNT,
+        "Not used: metrics say who is silent.",
+    ),
+    json(
+        "metrics.loadMetricPrefix",
+        "host_",
+        "host_ or node_",
+        "Not used: both are read, whichever the guest has.",
+    ),
+    json(
+        "metrics.requestTimeoutSeconds",
+        "2",
+        "a whole number from 1 to 10",
+        "How long reading a guest's metrics may take.",
+    ),
+    json("metrics.secondsBetweenRequests", "5", COUNT, "Not used: metrics are read every second."),
+    json(
+        "scheduler.schedulerName",
+        "none",
+        "a text that is not empty",
+        "Not used: --plugin says where the plugin is.",
+    ),
+    json(
+        "scheduler.requestTimeoutSeconds",
+        "2",
+        "a whole number from 1 to 10",
+        "How long the plugin may take to answer.",
+    ),
+    json("scheduler.requestPort", "10299", PORT, "Not used: --plugin says where the plugin is."),
+    json("billing.url", "none", FILLED, BILLING),
+    json("billing.cpuMetricName", "none", FILLED, BILLING),
+    json("billing.activeTimeMetricName", "none", FILLED, BILLING),
+    json("billing.collectEverySeconds", "none", COUNT, BILLING),
+    json("billing.accumulateEverySeconds", "none", COUNT, BILLING),
+    json("billing.pushEverySeconds", "none", COUNT, BILLING),
+    json("billing.pushRequestTimeoutSeconds", "none", COUNT, BILLING),
+    json("billing.maxBatchSize", "none", COUNT, BILLING),
+    json(
+        "dumpState.port",
+        "10300; without dumpState none is shown",
+        PORT,
+        "Where the state is shown, on every address.",
+    ),
+    json(
+        "dumpState.timeoutSeconds",
+        "5",
+        "a whole number from 1 to 60",
+        "How long gathering the state may take.",
+    ),
+];
+
+const COUNT: &str = "a whole number from 1 to 86400";
+const PORT: &str = "a port from 1 to 65535";
+const FILLED: &str = "a text that is not empty";
+const OWN_PACE: &str = "Not used: Windlass waits longer with each failure, 1 s to 60 s.";
+const BILLING: &str = "Checked, and not used: this agent sends no billing events.";
+
+const fn json(
+    name: &'static str,
+    default: &'static str,
+    range: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { name, kind: "JSON", default, range, meaning }
+}

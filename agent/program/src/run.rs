@@ -1,0 +1,115 @@
+//! Puts the parts of the agent together, runs them, and ends them in order.
+
+use crate::args::Args;
+use crate::config::AgentConfig;
+use crate::keeper::Keeper;
+use crate::metrics::{self, Files};
+use crate::state::State;
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_agent::folder::Folder;
+use windlass_agent::{Agent, Config, Remote, Unheard};
+use windlass_kit::admin::{self, Admin, Readiness};
+use windlass_kit::clock::Clock;
+use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::program::{self, Failure, listen};
+use windlass_kit::server::{Limits, serve};
+use windlass_kit::signal::{Hangups, stop_on_signal};
+use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::{self, LogLevel};
+
+/// What everything together may take to end; the agent takes leave of its guests meanwhile.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// Parses the command line, runs until told to end, and gives the exit code.
+pub fn main() -> ExitCode {
+    match Args::try_parse() {
+        Ok(args) => program::end("windlass-agent", start(args)),
+        Err(error) => {
+            // Nothing is left to tell to whom, if the terminal is gone.
+            let _ = error.print();
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                ExitCode::SUCCESS
+            } else {
+                Failure::Usage(String::new()).code()
+            }
+        }
+    }
+}
+
+fn start(args: Args) -> Result<(), Failure> {
+    let config = args.read()?;
+    let log_level = telemetry::init(args.log_format, &args.log)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    program::block_on(run(args, config, log_level))
+}
+
+async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(), Failure> {
+    let (clock, tasks) = (Clock::system(), Tasks::default());
+    let hangups = stop_on_signal(&tasks)
+        .and_then(|()| Hangups::listen())
+        .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
+    // First what only one process can have: a second agent ends here and has touched nothing.
+    let (admin_listener, admin_at) = listen("admin", config.admin).await?;
+    let dump = match config.dump_state {
+        Some((at, limit)) => Some((listen("dump_state", at).await?, limit)),
+        None => None,
+    };
+    let state = State::open(&config.state_dir).map_err(|error| {
+        let folder = config.state_dir.display();
+        Failure::CannotCreate(format!("cannot use the state_dir {folder}: {error}"))
+    })?;
+
+    let permits = Arc::new(Remote::new(config.plugin.clone(), config.times.permit));
+    let agent = Agent::new(told(&config, &state), permits, Arc::new(Unheard), &tasks, clock);
+    let (files, stop) = (Files::default(), tasks.stopping());
+    let refusals = agent.metrics().refusals();
+    let mut said = String::new();
+    if let Some(((listener, at), limit)) = dump {
+        said.push_str(&format!("dump-state http://{at}\n"));
+        let (of, stopping) = (agent.clone(), stop.clone());
+        let plugin = config.plugin.to_string();
+        let state =
+            DumpState::new(limit, move || of.reference_dump(stopping.is_cancelled(), &plugin));
+        let limits = Limits {
+            connections: 8,
+            request_time: limit + Duration::from_secs(5),
+            ..Limits::small(refusals.clone())
+        };
+        let served = serve(listener, dump_state::router(state), limits, CancellationToken::new());
+        // Of no group that is drained: the state can be looked at until the very end.
+        Tasks::default().minor("dump-state", served);
+    }
+    let registry = Arc::new(metrics::registry(agent.metrics(), &files));
+    let admin = Admin { readiness: Readiness::default(), registry, log_level };
+    let limits = Limits::small(refusals);
+    tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
+    let folder = Folder::new(&config.vms_dir);
+    let node = args.node_name.clone().unwrap_or_default();
+    info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
+    let mut keeper = Keeper { agent, args, config, folder, state, files, unwritten: false };
+    keeper.begin();
+    tasks.vital("keeper", keeper.run(hangups, stop.clone()));
+    info!("ready");
+    program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
+
+    stop.cancelled().await;
+    program::drain(&tasks, GRACE).await
+}
+
+/// What the agent is told once.
+fn told(config: &AgentConfig, state: &State) -> Config {
+    Config {
+        trust_guest_parking: config.trust_guest_parking,
+        callback_listen: config.callback_listen,
+        callback_ports: config.callback_ports.clone(),
+        kept_ports: state.ports().clone(),
+        times: config.times,
+        ..Config::new(config.unit)
+    }
+}

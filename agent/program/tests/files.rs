@@ -1,0 +1,231 @@
+//! Broken files: each is refused in words that name field, value and limit, all at once.
+
+use std::time::Duration;
+use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_agent_program::keys::{AGENT_KEYS, JSON_KEYS};
+use windlass_kit::problem::Problem;
+
+const PLUGIN: &str = "plugin = \"http://10.0.0.5:10299\"\n";
+
+/// What stands behind [`PLUGIN`], and what must be said about it.
+const TOML: &[(&str, &[&str])] = &[
+    ("state_dir = \"x\"", &["state_dir = \"x\": must be an absolute path, other than vms_dir"]),
+    ("vms_dir = 1", &["vms_dir = 1: must be an absolute path, other than state_dir"]),
+    ("vms_dir = \"/var/lib/windlass-agent\"", &["vms_dir = /var/lib/windlass-agent: must not be"]),
+    ("admin = \"here:1\"", &["admin = \"here:1\": must be an IP address and a port"]),
+    ("admin = \"127.0.0.1:10300\"", &["admin = 127.0.0.1:10300: must not be the address of dump"]),
+    ("admin = \"127.0.0.1:10310\"", &["callback_ports = 10310-10399: must not contain 10310, the"]),
+    ("dump_state = \"0.0.0.0:10399\"", &["callback_ports = 10310-10399: must not contain 10399"]),
+    ("dump_state_timeout = \"0s\"", &["dump_state_timeout = \"0s\": must be 100ms to 60s"]),
+    ("callback_listen = \"all\"", &["callback_listen = \"all\": must be an IP address, without"]),
+    ("callback_ports = \"9-8\"", &["callback_ports = \"9-8\": must be FIRST-LAST, from 1 to"]),
+    ("trust_guest_parking = 1", &["trust_guest_parking = 1: must be true or false"]),
+    ("compute_unit.cpu = 0", &["compute_unit.cpu = 0: must be 0.05 to 64 vCPUs"]),
+    ("compute_unit.memory = 1", &["compute_unit.memory = 1: must be 1MiB to 1TiB"]),
+    ("times = 1", &["times = 1: must be a table, as [times]"]),
+    ("times.size = 2.001", &["times.size = 2.001: must be 100ms to 2s; hand-over between agents"]),
+    ("times.size = \"2500ms\"", &["times.size = \"2500ms\": must be 100ms to 2s; hand-over"]),
+    ("times.size = 0", &["times.size = 0: must be 100ms to 2s"]),
+    ("times.register = 31", &["times.register = 31: must be 100ms to 30s"]),
+    ("times.unregister = \"x\"", &["times.unregister = \"x\": must be 100ms to 10s"]),
+    ("times.health = 6", &["times.health = 6: must be 100ms to 5s"]),
+    ("times.metrics = -1", &["times.metrics = -1: must be 100ms to 10s"]),
+    ("times.permit = true", &["times.permit = true: must be 100ms to 10s"]),
+    ("times.resume = 1", &["times.resume = 1: is not a key; the keys are plugin, state_dir"]),
+    ("socket = \"/x\"", &["socket = \"/x\": is not a key"]),
+    ("node = { cpu = 1 }", &["node = a table: is not a key"]),
+    ("plugin = \"http://1.1.1.1:1\"", &["line 2: "]),
+    (
+        "admin = 1\nvms_dir = 2\nodd = 3\ntimes.size = 4",
+        &["admin = 1", "vms_dir = 2", "odd = 3", "times.size = 4"],
+    ),
+];
+
+/// What `plugin` is, and what must be said about it.
+const PLUGINS: &[(&str, &str)] = &[
+    ("", "plugin: is missing: http://IP:PORT"),
+    ("plugin = 1", "plugin = 1: must be http://IP:PORT"),
+    ("plugin = \"10.0.0.5:10299\"", "plugin = \"10.0.0.5:10299\": must be http://IP:PORT"),
+    (
+        "plugin = \"http://plugin:10299\"",
+        "plugin = \"http://plugin:10299\": must be http://IP:PORT",
+    ),
+    ("plugin = \"https://10.0.0.5:1\"", "plugin = \"https://10.0.0.5:1\": must be http://IP:PORT"),
+];
+
+const JSON: &str = r#"{
+  "scaling":   { "requestTimeoutSeconds": 10, "defaultConfig": { "loadAverageFractionTarget": 0.9 } },
+  "informant": { "serverPort": 10301,
+                 "retryServerMinWaitSeconds": 5, "retryServerNormalWaitSeconds": 5,
+                 "registerRetrySeconds": 5, "requestTimeoutSeconds": 3, "registerTimeoutSeconds": 4,
+                 "downscaleTimeoutSeconds": 1,
+                 "unhealthyAfterSilenceDurationSeconds": 20, "unhealthyStartupGracePeriodSeconds": 20 },
+  "metrics":   { "loadMetricPrefix": "host_", "requestTimeoutSeconds": 6, "secondsBetweenRequests": 5 },
+  "scheduler": { "schedulerName": "autoscale-scheduler", "requestTimeoutSeconds": 7, "requestPort": 10299 },
+  "billing":   { "url": "http://billing.example", "cpuMetricName": "effective_compute_seconds",
+                 "activeTimeMetricName": "active_time_seconds", "collectEverySeconds": 4,
+                 "accumulateEverySeconds": 24, "pushEverySeconds": 30,
+                 "pushRequestTimeoutSeconds": 30, "maxBatchSize": 200 },
+  "dumpState": { "port": 10300, "timeoutSeconds": 8 }
+}"#;
+
+/// What in [`JSON`] is replaced by what, and what must be said about it.
+const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "\"requestTimeoutSeconds\": 10",
+        "\"requestTimeoutSeconds\": 0",
+        "scaling.requestTimeoutSeconds = 0: ",
+    ),
+    ("0.9", "2", "scaling.defaultConfig.loadAverageFractionTarget = 2: must be above 0, below 2"),
+    (
+        "\"serverPort\": 10301",
+        "\"serverPort\": 70000",
+        "informant.serverPort = 70000: must be a port",
+    ),
+    (
+        "\"downscaleTimeoutSeconds\": 1",
+        "\"downscaleTimeoutSeconds\": 3",
+        "informant.downscaleTimeoutSeconds = 3: must be 1 or 2; hand-over",
+    ),
+    (
+        "\"registerTimeoutSeconds\": 4",
+        "\"registerTimeoutSeconds\": \"4\"",
+        "informant.registerTimeoutSeconds = \"4\": ",
+    ),
+    ("\"host_\"", "\"\"", "metrics.loadMetricPrefix = \"\": must be host_ or node_"),
+    (
+        "\"autoscale-scheduler\"",
+        "\"\"",
+        "scheduler.schedulerName = \"\": must be a text that is not",
+    ),
+    ("\"url\": \"http://billing.example\"", "\"url\": \"\"", "billing.url = \"\": must be a text"),
+    (
+        "\"maxBatchSize\": 200",
+        "\"maxBatchSize\": 0",
+        "billing.maxBatchSize = 0: must be a whole number",
+    ),
+    (
+        "\"port\": 10300",
+        "\"port\": 10304",
+        "admin = 127.0.0.1:10304: must not be the address of dump",
+    ),
+    (
+        "\"timeoutSeconds\": 8",
+        "\"timeoutSecond\": 8",
+        "dumpState.timeoutSecond = 8: is not a key; the keys",
+    ),
+    ("\"metrics\":   {", "\"metrics\":   7, \"x\": {", "metrics = 7: must be an object"),
+];
+
+#[test]
+fn a_broken_agent_toml_is_refused_by_field_value_and_limit() {
+    let given = Given::default();
+    for (text, expected) in TOML {
+        let text = format!("{PLUGIN}{text}\n");
+        judged(&text, AgentConfig::from_toml(&text, &given), expected);
+    }
+    for (text, expected) in PLUGINS {
+        judged(text, AgentConfig::from_toml(text, &given), &[expected]);
+    }
+}
+
+#[test]
+fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
+    for (what, other, expected) in BROKEN {
+        assert!(JSON.contains(what), "{what}");
+        let text = JSON.replacen(what, other, 1);
+        let said = said(&text, AgentConfig::from_json(&text, &given()));
+        assert!(said.iter().any(|line| line.starts_with(expected)), "{what}\nsaid {said:#?}");
+    }
+    let all = BROKEN[..9]
+        .iter()
+        .fold(JSON.to_owned(), |text, (what, other, _)| text.replacen(what, other, 1));
+    assert_eq!(said(&all, AgentConfig::from_json(&all, &given())).len(), 9, "all at once");
+    let nowhere = said(JSON, AgentConfig::from_json(JSON, &Given::default()));
+    assert_eq!(nowhere, ["--plugin: is needed: this file does not say where the plugin is"]);
+}
+
+#[test]
+fn files_mean_what_they_say() {
+    let config = AgentConfig::from_toml(PLUGIN, &Given::default()).expect("a smallest file");
+    assert_eq!(config.plugin.to_string(), "http://10.0.0.5:10299/");
+    assert_eq!((config.admin.port(), config.callback_ports), (10304, 10310..=10399));
+    assert_eq!(config.dump_state.map(|(at, _)| at.to_string()), Some("127.0.0.1:10300".into()));
+    assert!(config.callback_listen.is_loopback());
+    let seconds = |seconds| Duration::from_secs(seconds);
+    let usual = config.times;
+    assert_eq!(
+        (usual.register, usual.unregister, usual.health),
+        (seconds(2), seconds(2), seconds(1))
+    );
+    assert_eq!((usual.size, usual.metrics, usual.permit), (seconds(2), seconds(2), seconds(2)));
+
+    let config = AgentConfig::from_json(JSON, &given()).expect("the reference's example");
+    assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
+    assert_eq!(config.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(8))));
+    let times = config.times;
+    assert_eq!(
+        (times.register, times.unregister, times.health),
+        (seconds(4), seconds(2), seconds(3))
+    );
+    assert_eq!((times.size, times.metrics, times.permit), (seconds(1), seconds(6), seconds(7)));
+    let least = AgentConfig::from_json("{}", &given()).expect("what is missing has a default");
+    assert_eq!((least.dump_state, least.times), (None, usual));
+}
+
+#[test]
+fn what_the_command_line_says_wins() {
+    let pod_ip = Some("192.0.2.7".parse().expect("an address"));
+    let given =
+        Given { state_dir: Some("/s".into()), vms_dir: Some("/v".into()), pod_ip, ..given() };
+    let text = format!("{PLUGIN}state_dir = \"/a\"\nvms_dir = \"/b\"\n");
+    for text in [text.as_str(), ""] {
+        let config = AgentConfig::from_toml(text, &given).expect(text);
+        assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
+        assert_eq!(config.state_dir.to_str(), Some("/s"));
+        assert_eq!(config.vms_dir.to_str(), Some("/v"));
+        assert_eq!(Some(config.callback_listen), pod_ip);
+    }
+    let said = said("", AgentConfig::from_toml("plugin = 1", &given));
+    assert_eq!(said.len(), 1, "what is overruled has to be right all the same");
+}
+
+#[test]
+fn every_key_is_read() {
+    for key in AGENT_KEYS {
+        let text = format!("{} = [[]]\n", key.name);
+        let problems = AgentConfig::from_toml(&text, &given()).expect_err(&text);
+        has(&problems, key.name, key.range);
+    }
+    for key in JSON_KEYS {
+        let text = key
+            .name
+            .rsplit('.')
+            .fold("{\"x\":1}".to_owned(), |inner, name| format!("{{\"{name}\":{inner}}}"));
+        let problems = AgentConfig::from_json(&text, &given()).expect_err(&text);
+        has(&problems, key.name, key.range);
+    }
+}
+
+fn given() -> Given {
+    let plugin = Some("http://10.0.0.6:1".parse().expect("an address"));
+    Given { plugin, ..Given::default() }
+}
+
+fn has(problems: &[Problem], field: &str, range: &str) {
+    let limit = format!("must be {range}");
+    let found = problems.iter().any(|problem| problem.field == field && problem.limit == limit);
+    assert!(found, "{field} is not read; said {problems:#?}");
+}
+
+fn said(text: &str, read: Result<AgentConfig, Vec<Problem>>) -> Vec<String> {
+    read.expect_err(text).iter().map(ToString::to_string).collect()
+}
+
+fn judged(text: &str, read: Result<AgentConfig, Vec<Problem>>, expected: &[&str]) {
+    let said = said(text, read);
+    for words in expected {
+        assert!(said.iter().any(|line| line.starts_with(words)), "{text}\nsaid {said:#?}");
+    }
+    assert_eq!(said.len(), expected.len(), "{text}\nsaid {said:#?}");
+}

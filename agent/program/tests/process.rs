@@ -1,0 +1,172 @@
+//! The whole programs `windlass-agent` and `windlass-plugin`, with hypervisors and guests that
+//! only talk.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "process/guest.rs"]
+mod guest;
+#[path = "../../../cli/tests/host/machine.rs"]
+mod machine;
+#[path = "process/support.rs"]
+mod support;
+
+use guest::Guest;
+use machine::Machine;
+use support::{Agent, Folder, Plugin, fail, until, vm_file};
+
+/// A node with room for three units; the VM `a` may have four.
+const LIST: &str = "\
+[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"768MiB\"\n\
+[[vm]]\nname = \"a\"\nnode = \"n\"\nmin = { cpu = 1, memory = \"256MiB\" }\n\
+max = { cpu = 2, memory = \"1GiB\" }\n";
+
+#[test]
+fn a_vm_gets_what_the_plugin_permits_and_gives_back_what_it_does_not_need() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let guest = Guest::start();
+    let agent = Agent::start(&folder, &plugin);
+    folder.put("a", &vm_file(machine.path(), guest.address));
+    until("the agent has spoken", || plugin.booked("a").is_some_and(|(_, slots)| slots == 2));
+    until("it is registered", || agent.pod("a")["runner"]["server"]["mode"] == "running");
+
+    guest.load(3.4);
+    until("it has all that the node has", || agent.slots("a") == Some(6));
+    assert_eq!(plugin.booked("a"), Some((2, 6)));
+    assert_eq!(agent.pod("a")["runner"]["lastApproved"]["mem"], 6);
+    until("the guest was told", || guest.told() == Some(6 * 128));
+
+    plugin.write(&LIST.replace("768MiB", "1GiB"));
+    plugin.signal("HUP");
+    until("it has its maximum", || {
+        agent.slots("a") == Some(8) && plugin.booked("a") == Some((2, 8))
+    });
+
+    guest.load(0.1);
+    until("it is back where it was", || agent.slots("a") == Some(2));
+    until("the books know", || plugin.booked("a").is_some_and(|(_, slots)| slots == 2));
+    assert!(guest.agreed() > 0, "memory was taken from a guest that was not asked");
+    let text = agent.metrics();
+    for name in [
+        "autoscaling_agent_scheduler_plugin_requests_total{code=\"200\"}",
+        "autoscaling_agent_scheduler_plugin_requested_mem_change_total{direction=\"inc\"}",
+        "autoscaling_agent_scheduler_plugin_accepted_mem_change_total{direction=\"inc\"}",
+        "autoscaling_agent_informant_outbound_requests_total{endpoint=\"/downscale\",code=\"200\"}",
+        "autoscaling_agent_informant_inbound_requests_total{endpoint=\"/resume\",code=\"200\"}",
+        "autoscaling_agent_tracked_vms_current 1",
+        "windlass_agent_vm_files 1",
+        "windlass_agent_file_problems 0",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name} in\n{text}");
+    }
+}
+
+#[test]
+fn neither_growth_nor_books_are_lost_over_restarts_of_both() {
+    // Its maximum is what the node has.
+    let mut plugin = Plugin::start(&LIST.replace("\"1GiB\"", "\"768MiB\""));
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let guest = Guest::start();
+    guest.load(3.4);
+    let file = vm_file(machine.path(), guest.address).replace("\"1GiB\"", "\"768MiB\"");
+    folder.put("a", &file);
+    let mut agent = Agent::start(&folder, &plugin);
+    until("it has all that the node has", || agent.slots("a") == Some(6));
+
+    plugin.kill();
+    let silent = || agent.pod("a")["runner"]["lastSchedulerError"].is_string();
+    until("the agent says that nobody answers", silent);
+    assert_eq!(agent.slots("a"), Some(6), "it keeps what it has");
+    plugin.restart();
+    until("the books are right again", || plugin.booked("a") == Some((2, 6)));
+    assert_eq!(agent.slots("a"), Some(6));
+
+    let port = guest.callback();
+    agent.kill();
+    assert_eq!(plugin.booked("a"), Some((2, 6)), "who is silent keeps what it was given");
+    agent.restart();
+    until("it is registered", || agent.pod("a")["runner"]["server"]["mode"] == "running");
+    assert_eq!(guest.callback(), port, "informants find it where it was");
+    until("it is seen", || agent.slots("a") == Some(6));
+    assert_eq!(plugin.booked("a"), Some((2, 6)));
+}
+
+#[test]
+fn a_vm_that_the_plugin_does_not_know_stays_as_it_is() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("b.sock"), 256);
+    let guest = Guest::start();
+    guest.load(3.4);
+    let agent = Agent::start(&folder, &plugin);
+    folder.put("b", &vm_file(machine.path(), guest.address));
+    let refused = "autoscaling_agent_scheduler_plugin_requests_total{code=\"404\"}";
+    until("it is refused", || agent.metrics().lines().any(|line| line.starts_with(refused)));
+    assert_eq!(agent.slots("b"), Some(4));
+    assert_eq!(agent.pod("b")["runner"]["lastApproved"], serde_json::Value::Null);
+
+    folder.put("broken", "qmp = 1\ninformant = 2\n");
+    let problems = "windlass_agent_file_problems 1";
+    until("a broken file is counted", || agent.metrics().lines().any(|line| line == problems));
+    let log = agent.log();
+    for words in ["qmp = 1: must be", "informant = 2: must be", "min.cpu: is missing"] {
+        assert!(log.contains(words), "{words} in {log}");
+    }
+    folder.remove("b");
+    let tracked = "autoscaling_agent_tracked_vms_current 1";
+    assert!(agent.metrics().lines().any(|line| line == tracked));
+    drop(machine);
+    let none = "autoscaling_agent_tracked_vms_current 0";
+    until("it is forgotten with its hypervisor", || {
+        agent.metrics().lines().any(|line| line == none)
+    });
+}
+
+#[test]
+fn the_agent_ends_in_good_order_and_takes_its_leave() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let guest = Guest::start();
+    folder.put("a", &vm_file(machine.path(), guest.address));
+    let mut agent = Agent::start(&folder, &plugin);
+    until("it is registered", || agent.pod("a")["runner"]["server"]["mode"] == "running");
+    folder.write("agent.toml", "plugin = \"http://127.0.0.1:1\"\ntimes.size = 3\n");
+    agent.signal("HUP");
+    until("a bad file is said", || agent.log().contains("times.size = 3: must be 100ms to 2s"));
+    assert_eq!(agent.stop(), Some(0), "{}", agent.log());
+    assert!(guest.left() > 0, "it did not take leave of the guest");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let agent = Agent::start(&folder, &plugin);
+    let config = folder.path("agent.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let taken = folder.path("taken.toml");
+    let admin = format!("admin = \"{}\"", agent.admin);
+    std::fs::write(&taken, text.replace("admin = \"127.0.0.1:0\"", &admin)).unwrap();
+    folder.write("odd.json", "{\"informant\":{\"downscaleTimeoutSeconds\":5}}");
+    let odd = folder.path("odd.json");
+    for (args, code, words) in [
+        (&["--config", "/nonexistent.toml"][..], 66, "there is no such file"),
+        (&["--config", "/nonexistent.yaml"], 64, "must end in .toml or .json"),
+        (&["--plugin", "plugin:10299"], 64, "does not begin with http://"),
+        (&["--pod-ip", "here"], 64, "invalid value 'here'"),
+        (
+            &["--config", odd.to_str().unwrap()],
+            65,
+            "informant.downscaleTimeoutSeconds = 5: must be",
+        ),
+        (&["--config", odd.to_str().unwrap()], 65, "--plugin: is needed"),
+        (&["--config", config.to_str().unwrap()], 73, "another agent has this state_dir"),
+        (&["--config", taken.to_str().unwrap()], 73, "cannot serve admin at 127.0.0.1:"),
+    ] {
+        let (got, said) = fail(args);
+        assert!(got == code && said.contains(words), "{args:?} ended with {got}: {said}");
+    }
+}

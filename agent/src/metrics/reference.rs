@@ -1,0 +1,179 @@
+//! What is counted under the names of the reference's agent, where it means the same.
+//!
+//! Labels that there may hold any text (the cause of a failed request) have one word here.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use std::sync::atomic::AtomicU64;
+use windlass_protocol::Resources;
+
+/// The code of a request that got no answer.
+const NO_ANSWER: &str = "[error doing request]";
+
+/// All of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reference {
+    plugin_requests: Family<CodeLabels, Counter>,
+    plugin_asked: Changes,
+    plugin_accepted: Changes,
+    outbound: Family<EndpointLabels, Counter>,
+    inbound: Family<EndpointLabels, Counter>,
+    starts: Counter,
+    restarts: Counter,
+    panics: Counter,
+}
+
+/// Changes of a size, both ways.
+#[derive(Clone, Debug, Default)]
+struct Changes {
+    cpu: Family<DirectionLabels, Sum>,
+    mem: Family<DirectionLabels, Sum>,
+}
+
+type Sum = Counter<f64, AtomicU64>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CodeLabels {
+    /// A status, or [`NO_ANSWER`]: peers that lie have 900 of them at most.
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct EndpointLabels {
+    /// A path of the protocol.
+    endpoint: &'static str,
+    code: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct DirectionLabels {
+    direction: &'static str,
+}
+
+// === impl Reference ===
+
+impl Reference {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("autoscaling_agent");
+        let requests = "Requests to the plugin, by status";
+        registry.register("scheduler_plugin_requests", requests, self.plugin_requests.clone());
+        for (word, help, changes) in [
+            ("requested", "asked of the plugin", &self.plugin_asked),
+            ("accepted", "permitted by the plugin", &self.plugin_accepted),
+        ] {
+            let name = format!("scheduler_plugin_{word}_cpu_change");
+            registry.register(name, format!("vCPUs more and less {help}"), changes.cpu.clone());
+            let name = format!("scheduler_plugin_{word}_mem_change");
+            registry.register(name, format!("MiB more and less {help}"), changes.mem.clone());
+        }
+        let requests = "Requests to informants, by endpoint and status";
+        registry.register("informant_outbound_requests", requests, self.outbound.clone());
+        let requests = "Requests of informants, by endpoint and status";
+        registry.register("informant_inbound_requests", requests, self.inbound.clone());
+        let starts = "Starts of what looks after a VM";
+        registry.register("runner_starts", starts, self.starts.clone());
+        let restarts = "Starts of it that were not the first for its VM";
+        registry.register("runner_restarts", restarts, self.restarts.clone());
+        let panics = "Ends of it that were a fault of the agent";
+        registry.register("runner_thread_panics", panics, self.panics.clone());
+    }
+
+    /// The plugin answered, or did not.
+    pub(crate) fn plugin_answered(&self, status: Option<u16>) {
+        self.plugin_requests.get_or_create(&CodeLabels { code: code(status) }).inc();
+    }
+
+    /// The plugin is asked for this, of a VM that has that.
+    pub(crate) fn asked(&self, had: Resources, wanted: Resources) {
+        self.plugin_asked.add(had, wanted);
+    }
+
+    /// The plugin permitted this, to a VM that had that when it was asked.
+    pub(crate) fn accepted(&self, had: Resources, permit: Resources) {
+        self.plugin_accepted.add(had, permit);
+    }
+
+    /// An informant answered, or did not.
+    pub(crate) fn asked_informant(&self, endpoint: &'static str, status: Option<u16>) {
+        self.outbound.get_or_create(&EndpointLabels { endpoint, code: code(status) }).inc();
+    }
+
+    /// An informant called, at a path of the protocol.
+    pub(crate) fn called(&self, endpoint: &'static str, status: u16) {
+        let labels = EndpointLabels { endpoint, code: code(Some(status)) };
+        self.inbound.get_or_create(&labels).inc();
+    }
+
+    /// What looks after a VM starts; `again` after an end that it should not have had.
+    pub(crate) fn started(&self, again: bool) {
+        self.starts.inc();
+        if again {
+            self.restarts.inc();
+            self.panics.inc();
+        }
+    }
+}
+
+// === impl Changes ===
+
+impl Changes {
+    fn add(&self, from: Resources, to: Resources) {
+        #[expect(clippy::cast_precision_loss, reason = "amounts that a VM has fit")]
+        let (cores, mib) = (
+            |r: Resources| r.cpu.milli() as f64 / 1000.0,
+            |r: Resources| r.mem.bytes() as f64 / f64::from(1 << 20),
+        );
+        for (family, change) in
+            [(&self.cpu, cores(to) - cores(from)), (&self.mem, mib(to) - mib(from))]
+        {
+            let direction = if change < 0.0 { "dec" } else { "inc" };
+            if change != 0.0 {
+                family.get_or_create(&DirectionLabels { direction }).inc_by(change.abs());
+            }
+        }
+    }
+}
+
+fn code(status: Option<u16>) -> String {
+    status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+    use windlass_protocol::{Bytes, MilliCpu};
+
+    #[test]
+    fn the_reference_s_names_and_labels_are_served() {
+        let (counts, mut registry) = (Reference::default(), Registry::default());
+        counts.register(&mut registry);
+        let size = |milli, mib| Resources::new(MilliCpu::from_milli(milli), Bytes::from_mib(mib));
+        counts.plugin_answered(Some(200));
+        counts.plugin_answered(None);
+        counts.asked(size(1000, 256), size(2500, 128));
+        counts.accepted(size(1000, 256), size(2000, 256));
+        counts.asked_informant("/downscale", Some(200));
+        counts.called("/id", 404);
+        counts.started(false);
+        counts.started(true);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        for line in [
+            r#"autoscaling_agent_scheduler_plugin_requests_total{code="200"} 1"#,
+            r#"autoscaling_agent_scheduler_plugin_requests_total{code="[error doing request]"} 1"#,
+            r#"autoscaling_agent_scheduler_plugin_requested_cpu_change_total{direction="inc"} 1.5"#,
+            r#"autoscaling_agent_scheduler_plugin_requested_mem_change_total{direction="dec"} 128.0"#,
+            r#"autoscaling_agent_scheduler_plugin_accepted_cpu_change_total{direction="inc"} 1.0"#,
+            r#"autoscaling_agent_informant_outbound_requests_total{endpoint="/downscale",code="200"} 1"#,
+            r#"autoscaling_agent_informant_inbound_requests_total{endpoint="/id",code="404"} 1"#,
+            "autoscaling_agent_runner_starts_total 2",
+            "autoscaling_agent_runner_restarts_total 1",
+            "autoscaling_agent_runner_thread_panics_total 1",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in {text}");
+        }
+    }
+}

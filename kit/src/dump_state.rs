@@ -1,0 +1,161 @@
+//! The state of a process as JSON, for a person who looks for a fault: the reference's dump-state.
+//!
+//! `GET` on any path, with a JSON object as body, as the reference asks for it (an empty body is
+//! none). The state is gathered on a thread of its own, one at a time, with a time limit, so that
+//! nobody who works waits for somebody who looks, and a lock that is stuck holds one thread.
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::{Method, StatusCode, header};
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// A state that is larger is not sent.
+const MOST: usize = 16 << 20;
+
+/// Whose state it is, and how long gathering it may take.
+#[derive(Clone)]
+pub struct DumpState {
+    gather: Arc<dyn Fn() -> Value + Send + Sync>,
+    limit: Duration,
+    turn: Arc<Semaphore>,
+}
+
+// === impl DumpState ===
+
+impl DumpState {
+    /// `gather` may wait for locks; it is not called by two at once.
+    pub fn new(limit: Duration, gather: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        Self { gather: Arc::new(gather), limit, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// The state, or the status and the words of a refusal.
+    async fn get(&self) -> Result<Vec<u8>, (StatusCode, String)> {
+        let started = Instant::now();
+        let gathered = timeout(self.limit, async {
+            // The turn goes with the thread: one that hangs is the only one.
+            let turn = self.turn.clone().acquire_owned().await.map_err(|e| e.to_string())?;
+            let gather = self.gather.clone();
+            let thread = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                serde_json::to_vec(&gather())
+            });
+            thread.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
+        });
+        let refused = |why| (StatusCode::INTERNAL_SERVER_ERROR, why);
+        match gathered.await {
+            Ok(Ok(state)) if state.len() > MOST => {
+                Err(refused(format!("the state has {} bytes, more than {MOST}", state.len())))
+            }
+            Ok(Ok(state)) => Ok(state),
+            Ok(Err(why)) => Err(refused(format!("error while getting state: {why}"))),
+            Err(_) => {
+                Err(refused(format!("timed out after {:?} while getting state", started.elapsed())))
+            }
+        }
+    }
+}
+
+/// Answers on every path, as the reference does.
+pub fn router(state: DumpState) -> Router {
+    Router::new().fallback(dump).with_state(state)
+}
+
+async fn dump(State(state): State<DumpState>, method: Method, body: Bytes) -> Response {
+    let answer = if method != Method::GET {
+        Err((StatusCode::METHOD_NOT_ALLOWED, "request method must be GET".to_owned()))
+    } else if is_object(&body) {
+        state.get().await
+    } else {
+        Err((StatusCode::BAD_REQUEST, "bad JSON".to_owned()))
+    };
+    match answer {
+        Ok(state) => ([(header::CONTENT_TYPE, "application/json")], state).into_response(),
+        Err((status, text)) => {
+            (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+        }
+    }
+}
+
+/// Whether the first value of a body is one that Go puts into an empty struct.
+fn is_object(body: &[u8]) -> bool {
+    let first = serde_json::Deserializer::from_slice(body).into_iter::<Value>().next();
+    matches!(first, Some(Ok(Value::Object(_) | Value::Null)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use http::Request;
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn it_answers_as_the_reference_does() {
+        let state = DumpState::new(Duration::from_secs(5), || json!({ "stopped": false }));
+        for (method, body, status, text) in [
+            ("GET", "{}", 200, "{\"stopped\":false}"),
+            ("GET", "null x", 200, "{\"stopped\":false}"),
+            ("GET", "", 400, "bad JSON"),
+            ("GET", "[]", 400, "bad JSON"),
+            ("GET", "{", 400, "bad JSON"),
+            ("POST", "{}", 405, "request method must be GET"),
+            // An answer to HEAD has no body.
+            ("HEAD", "{}", 405, ""),
+        ] {
+            let (got, said) = ask(&state, method, body).await;
+            assert_eq!(got, status, "{method} {body}");
+            assert_eq!(said, text, "{method} {body}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stuck_state_is_given_up_and_holds_one_thread() {
+        let (asked, stuck) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(true)));
+        let (counter, held) = (asked.clone(), stuck.clone());
+        let state = DumpState::new(Duration::from_millis(50), move || {
+            counter.fetch_add(1, Ordering::SeqCst);
+            while held.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            json!({})
+        });
+        for _ in 0..5 {
+            let (status, text) = ask(&state, "GET", "{}").await;
+            assert_eq!(status, 500);
+            assert!(text.starts_with("timed out after "), "{text}");
+            assert!(text.ends_with(" while getting state"), "{text}");
+        }
+        assert_eq!(asked.load(Ordering::SeqCst), 1);
+        stuck.store(false, Ordering::SeqCst);
+        let patient = DumpState { limit: Duration::from_secs(60), ..state };
+        assert_eq!(ask(&patient, "GET", "{}").await.0, 200);
+    }
+
+    #[tokio::test]
+    async fn a_state_without_end_is_not_sent_and_a_panic_is_said() {
+        let limit = Duration::from_secs(60);
+        let large = DumpState::new(limit, || json!("x".repeat(MOST)));
+        let (status, text) = ask(&large, "GET", "{}").await;
+        assert!(status == 500 && text.contains("more than 16777216"), "{text}");
+        let broken = DumpState::new(limit, || panic!("on purpose"));
+        let (status, text) = ask(&broken, "GET", "{}").await;
+        assert!(status == 500 && text.starts_with("error while getting state: "), "{text}");
+    }
+
+    async fn ask(state: &DumpState, method: &str, body: &'static str) -> (u16, String) {
+        let request = Request::builder().method(method).uri("/x").body(Body::from(body)).unwrap();
+        let response = router(state.clone()).oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, String::from_utf8(body.to_vec()).unwrap())
+    }
+}

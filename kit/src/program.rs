@@ -1,0 +1,134 @@
+//! What every program of ours does the same way: how it ends, listens, says that it is ready.
+//!
+//! Exit codes follow sysexits where one fits, so that a script can tell a broken file (65) from an
+//! address that cannot be had (73).
+
+use crate::config::{Unread, read_text};
+use crate::tasks::Tasks;
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::TcpListener;
+use tracing::warn;
+
+/// Why a program did not start, or did not end well.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// The command line makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A file is invalid; every problem on a line of its own.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such file.
+    #[error("{0}")]
+    Missing(String),
+    /// An address, a folder or a file cannot be had.
+    #[error("{0}")]
+    CannotCreate(String),
+    /// A part of the program failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// The exit code.
+    pub fn code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Failed(_) => 1,
+            Self::Usage(_) => 64,
+            Self::Invalid(_) => 65,
+            Self::Missing(_) => 66,
+            Self::CannotCreate(_) => 73,
+        })
+    }
+}
+
+/// Says on standard error why `name` failed, if it did; its exit code.
+pub fn end(name: &str, result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Nothing is left to tell to whom, if standard error is gone.
+            let _ = writeln!(io::stderr(), "{name}: {failure}");
+            failure.code()
+        }
+    }
+}
+
+/// Runs a program's future on a runtime of its own.
+///
+/// # Errors
+/// As the future says, or there is no runtime.
+pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?
+        .block_on(run)
+}
+
+/// The text of a configuration file.
+///
+/// # Errors
+/// It is not there, or cannot be read.
+pub fn config_text(path: &Path) -> Result<String, Failure> {
+    read_text(path).map_err(|unread| {
+        let words = format!("{}: {unread}", path.display());
+        match unread {
+            Unread::Missing => Failure::Missing(words),
+            Unread::NoFile | Unread::TooLong { .. } | Unread::NotText | Unread::Failed(_) => {
+                Failure::Invalid(words)
+            }
+        }
+    })
+}
+
+/// Listens at an address, of which port 0 takes a free one.
+///
+/// # Errors
+/// It cannot be listened on.
+pub async fn listen(what: &str, at: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listened = async {
+        let listener = TcpListener::bind(at).await?;
+        let address = listener.local_addr()?;
+        io::Result::Ok((listener, address))
+    };
+    listened
+        .await
+        .map_err(|error| Failure::CannotCreate(format!("cannot serve {what} at {at}: {error}")))
+}
+
+/// Says something on standard output. A reader that has seen enough is no failure of ours.
+///
+/// # Errors
+/// It cannot be written.
+pub fn say(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::CannotCreate(format!("cannot write to standard output: {error}")))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Has all tasks end, within `grace`.
+///
+/// # Errors
+/// One that was vital had failed.
+pub async fn drain(tasks: &Tasks, grace: Duration) -> Result<(), Failure> {
+    if let Err(stuck) = tasks.drain(grace).await {
+        warn!(%stuck, "ended without them");
+    }
+    match tasks.failure() {
+        Some(failed) => Err(Failure::Failed(failed.to_string())),
+        None => Ok(()),
+    }
+}

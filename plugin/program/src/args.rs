@@ -1,0 +1,61 @@
+//! The command line of `windlass-plugin`.
+
+use crate::source::Source;
+use clap::Parser;
+use std::path::PathBuf;
+use windlass_kit::program::Failure;
+use windlass_kit::telemetry::Format;
+
+/// Where the configuration is unless something else is said.
+pub const DEFAULT_CONFIG: &str = "/etc/windlass/plugin.toml";
+/// Where the reference's plugin has its configuration.
+pub const REFERENCE_CONFIG: &str = "/etc/scheduler-plugin-config/autoscale-enforcer-config.json";
+
+/// Keeps the books of nodes, and answers the agents that ask for permits.
+#[derive(Debug, Parser)]
+#[command(
+    name = "windlass-plugin",
+    version,
+    max_term_width = 100,
+    after_help = "\
+SIGHUP reads the lists again, and a list with a problem changes nothing; SIGTERM ends it. Logs go
+to standard error, the addresses that it serves to standard output.
+
+Exit codes: 64 for the command line, 65 for a broken file, 66 for one that is not there, 73 if an
+address cannot be had, 1 if a part of it failed.
+
+Examples:
+  windlass-plugin --config /etc/windlass/plugin.toml
+  windlass-plugin --config autoscale-enforcer-config.json --books nodes.toml"
+)]
+pub struct Args {
+    /// plugin.toml, or the reference's JSON [default: the reference's path if a file is there,
+    /// else /etc/windlass/plugin.toml].
+    #[arg(long, value_name = "FILE", env = "CONFIG_PATH")]
+    pub config: Option<PathBuf>,
+    /// With a .json: the .toml that lists nodes and VMs.
+    #[arg(long, value_name = "FILE", env = "WINDLASS_BOOKS")]
+    pub books: Option<PathBuf>,
+    /// What is logged: a level, or `target=level` parts.
+    #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
+    pub log: String,
+    /// How: `plain` or `json`.
+    #[arg(long, value_name = "FORMAT", env = "WINDLASS_LOG_FORMAT", default_value = "plain")]
+    pub log_format: Format,
+}
+
+// === impl Args ===
+
+impl Args {
+    /// The files that are meant.
+    ///
+    /// # Errors
+    /// They make no sense together.
+    pub fn source(&self) -> Result<Source, Failure> {
+        let config = self.config.clone().unwrap_or_else(|| {
+            let theirs = PathBuf::from(REFERENCE_CONFIG);
+            if theirs.is_file() { theirs } else { DEFAULT_CONFIG.into() }
+        });
+        Source::of(config, self.books.clone())
+    }
+}

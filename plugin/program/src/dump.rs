@@ -1,0 +1,149 @@
+//! The state as the reference's plugin dumps it, and what it has no place for beside that.
+//!
+//! The reference prints addresses so that one can see what is the same; here names stand there.
+//! Memory is in slots of `memBlockSize`, that of a VM in its own.
+
+use crate::config::{PluginConfig, Rule};
+use crate::directory::Place;
+use crate::figures::{Axis, Figures, pressure};
+use crate::lists::ListedVm;
+use crate::plugin::Plugin;
+use serde_json::{Value, json};
+use windlass_protocol::status::Booked;
+use windlass_protocol::{Bytes, Resources, VmName};
+
+/// The state at this moment; `stopped` while the program ends.
+pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
+    let (directory, config, now) = (plugin.directory(), plugin.config(), plugin.clock().now());
+    let nodes: Vec<(&String, &Place, Figures)> =
+        directory.nodes.iter().map(|(name, p)| (name, p, Figures::of(p, now))).collect();
+    let keyed = nodes.iter().map(|(name, place, figures)| {
+        json!({ "key": name, "value": node(name, place, figures, config.slot) })
+    });
+    let pods = nodes.iter().flat_map(|(_, place, _)| place.vms.keys());
+    let most = directory.nodes.values().map(Place::room).fold(Resources::ZERO, Resources::max);
+    let ours = nodes.iter().map(|(name, place, _)| {
+        let books = serde_json::to_value(place.books.dump()).unwrap_or(Value::Null);
+        ((*name).clone(), books)
+    });
+    json!({
+        "stopped": stopped,
+        "buildInfo": {
+            "gitInfo": concat!("windlass-v", env!("CARGO_PKG_VERSION")),
+            "goVersion": "",
+        },
+        "state": {
+            "ongoingMigrationDeletions": [],
+            "nodes": keyed.collect::<Vec<_>>(),
+            "vmPods": pods.map(pod).collect::<Vec<_>>(),
+            "otherPods": [],
+            "maxTotalReservableCPU": cpu(most.cpu.milli()),
+            "maxTotalReservableMemSlots": most.mem.whole(config.slot),
+            "config": told(&config),
+        },
+        "windlass": { "books": ours.collect::<serde_json::Map<_, _>>() },
+    })
+}
+
+fn node(name: &str, place: &Place, figures: &Figures, slot: Bytes) -> Value {
+    let pods = figures.vms.iter().filter_map(|(booked, buffer)| {
+        let listed = place.vms.get(&booked.name)?;
+        let value = vm(name, place.rule, listed, booked, *buffer);
+        Some(json!({ "key": names(&booked.name), "value": value }))
+    });
+    json!({
+        "obj": name,
+        "name": name,
+        "nodeGroup": "",
+        "vCPU": axis(figures.cpu, &cpu),
+        "memSlots": axis(figures.mem, &|bytes| Bytes::from_bytes(bytes).whole(slot).into()),
+        "pods": pods.collect::<Vec<_>>(),
+        "otherPods": [],
+        "mq": [],
+    })
+}
+
+fn vm(node: &str, rule: Rule, listed: &ListedVm, booked: &Booked, buffer: Resources) -> Value {
+    let slots = |mem: Bytes| mem.whole(listed.memory_slot);
+    let (bounds, short) = (listed.bounds, pressure(booked));
+    json!({
+        "obj": booked.name.to_string(),
+        "name": names(&booked.name),
+        "vmName": names(&booked.name),
+        "node": node,
+        "testingOnlyAlwaysMigrate": false,
+        "vCPU": {
+            "reserved": cpu(booked.reserved.cpu.milli()),
+            "buffer": cpu(buffer.cpu.milli()),
+            "capacityPressure": cpu(short.cpu.milli()),
+            "min": cpu(bounds.min.cpu.milli()),
+            "max": cpu(bounds.max.cpu.milli()),
+        },
+        "memSlots": {
+            "reserved": slots(booked.reserved.mem),
+            "buffer": slots(buffer.mem),
+            "capacityPressure": slots(short.mem),
+            "min": slots(bounds.min.mem),
+            "max": slots(bounds.max.mem),
+        },
+        "mostRecentComputeUnit": {
+            "vCPUs": cpu(rule.unit.cpu().milli()),
+            "mem": slots(rule.unit.mem()),
+        },
+        // Loads are heard and not kept: nothing is moved for them.
+        "metrics": null,
+        "mqIndex": -1,
+        "migrationState": null,
+    })
+}
+
+fn axis(axis: Axis, show: &dyn Fn(u64) -> Value) -> Value {
+    json!({
+        "total": show(axis.total),
+        "system": show(axis.system),
+        "watermark": show(axis.watermark),
+        "reserved": show(axis.reserved),
+        "buffer": show(axis.buffer),
+        "capacityPressure": show(axis.pressure),
+        "pressureAccountedFor": show(0),
+    })
+}
+
+/// The configuration that is in force, as the reference would have it written.
+fn told(config: &PluginConfig) -> Value {
+    let rule = |rule: &Rule| {
+        json!({
+            "cpu": { "watermark": rule.watermark.0, "system": cpu(rule.system.cpu.milli()) },
+            "memory": { "watermark": rule.watermark.1, "system": rule.system.mem.bytes() },
+            "computeUnit": {
+                "vCPUs": cpu(rule.unit.cpu().milli()),
+                "mem": rule.unit.mem().whole(config.slot),
+            },
+        })
+    };
+    let named = config.rules.named.iter();
+    let dump = config.dump_state;
+    json!({
+        "nodeDefaults": rule(&config.rules.usual),
+        "nodeOverrides": named
+            .map(|(nodes, other)| json!({ "nodes": nodes, "config": rule(other) }))
+            .collect::<Vec<_>>(),
+        "memBlockSize": config.slot.bytes(),
+        "doMigration": false,
+        "dumpState": dump
+            .map(|(at, limit)| json!({ "port": at.port(), "timeoutSeconds": limit.as_secs() })),
+    })
+}
+
+fn pod(vm: &VmName) -> Value {
+    json!({ "obj": vm.to_string(), "podName": names(vm) })
+}
+
+fn names(vm: &VmName) -> Value {
+    json!({ "namespace": vm.namespace, "name": vm.name })
+}
+
+/// Milli-CPUs as the reference writes them: a number if they are whole, else a text.
+fn cpu(milli: u64) -> Value {
+    if milli.is_multiple_of(1000) { (milli / 1000).into() } else { format!("{milli}m").into() }
+}

@@ -1,0 +1,118 @@
+//! A plugin: the directory in force, and how it is replaced.
+
+use crate::config::PluginConfig;
+use crate::directory::Directory;
+use crate::lists::Lists;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use tracing::{error, info, warn};
+use windlass_kit::clock::Clock;
+use windlass_kit::problem::{Problem, Report};
+use windlass_plugin::metrics::Metrics;
+
+/// A plugin. Clones are one.
+#[derive(Clone)]
+pub struct Plugin(Arc<Inner>);
+
+struct Inner {
+    clock: Clock,
+    requests: Metrics,
+    config: Mutex<PluginConfig>,
+    directory: RwLock<Arc<Directory>>,
+    /// Problems of the last reload, and nodes whose minima exceed their room.
+    problems: AtomicI64,
+}
+
+// === impl Plugin ===
+
+impl Plugin {
+    /// A plugin of these nodes and VMs, each of which counts with its maximum.
+    pub fn new(config: PluginConfig, lists: &Lists, clock: Clock) -> Self {
+        let requests = Metrics::default();
+        let empty = Directory::empty(&config, clock, &requests);
+        let directory = Arc::new(empty.with(&config, lists, clock, &requests));
+        let plugin = Self(Arc::new(Inner {
+            clock,
+            requests,
+            config: Mutex::new(config),
+            directory: RwLock::new(directory),
+            problems: AtomicI64::new(0),
+        }));
+        plugin.weigh(0);
+        plugin
+    }
+
+    /// Puts other lists in force, or says in one line why the last ones stay.
+    pub fn reload(&self, read: Result<(PluginConfig, Lists), Report>) {
+        let (config, lists) = match read {
+            Ok(read) => read,
+            Err(report) => {
+                let why = one_line(&report);
+                error!(why, "cannot be reloaded; the last valid lists stay in force");
+                return self.weigh(report.problems.len());
+            }
+        };
+        let restart = {
+            let mut known = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
+            let restart = config.needs_restart(&known).join(", ");
+            *known = PluginConfig {
+                listen: known.listen,
+                dump_state: known.dump_state,
+                admin: known.admin,
+                ..config
+            };
+            restart
+        };
+        let config = self.config();
+        let next = self.directory().with(&config, &lists, self.0.clock, &self.0.requests);
+        *self.0.directory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        info!(nodes = lists.nodes.len(), vms = lists.vms.len(), "lists read again");
+        if !restart.is_empty() {
+            warn!(keys = restart, "changed, and takes effect at the next start");
+        }
+        self.weigh(usize::from(!restart.is_empty()));
+    }
+
+    /// What is in force.
+    pub(crate) fn directory(&self) -> Arc<Directory> {
+        self.0.directory.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What it was told about itself.
+    pub(crate) fn config(&self) -> PluginConfig {
+        self.0.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is counted of requests.
+    pub(crate) fn requests(&self) -> &Metrics {
+        &self.0.requests
+    }
+
+    /// How much needs a look.
+    pub(crate) fn problems(&self) -> i64 {
+        self.0.problems.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// Minima above the room: somebody will never get his minimum.
+    fn weigh(&self, problems: usize) {
+        let mut count = problems;
+        for (node, place) in &self.directory().nodes {
+            if let Some(over) = place.books.with_books(|books| books.minima_over()) {
+                let room = place.room();
+                warn!(node, %over, %room, "the minima of its vms come to more than the node has");
+                count += 1;
+            }
+        }
+        self.0.problems.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+fn one_line(report: &Report) -> String {
+    let Report { subject, problems, .. } = report;
+    let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    format!("{subject}: {}", said.join("; "))
+}

@@ -1,0 +1,105 @@
+//! Puts the parts of the plugin together, runs them, and ends them in order.
+
+use crate::args::Args;
+use crate::plugin::Plugin;
+use crate::source::Source;
+use crate::{dump, http, metrics};
+use clap::Parser;
+use clap::error::ErrorKind;
+use std::convert::Infallible;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_kit::admin::{self, Admin, Readiness};
+use windlass_kit::clock::Clock;
+use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::program::{self, Failure, listen};
+use windlass_kit::server::{Counts, Limits, serve};
+use windlass_kit::signal::{Hangups, stop_on_signal};
+use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::{self, LogLevel};
+
+/// What everything together may take to end.
+const GRACE: Duration = Duration::from_secs(6);
+
+/// Parses the command line, runs until told to end, and gives the exit code.
+pub fn main() -> ExitCode {
+    match Args::try_parse() {
+        Ok(args) => program::end("windlass-plugin", start(&args)),
+        Err(error) => {
+            // Nothing is left to tell to whom, if the terminal is gone.
+            let _ = error.print();
+            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                ExitCode::SUCCESS
+            } else {
+                Failure::Usage(String::new()).code()
+            }
+        }
+    }
+}
+
+fn start(args: &Args) -> Result<(), Failure> {
+    let source = args.source()?;
+    let log_level = telemetry::init(args.log_format, &args.log)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    program::block_on(run(source, log_level))
+}
+
+async fn run(source: Source, log_level: LogLevel) -> Result<(), Failure> {
+    let (clock, tasks) = (Clock::system(), Tasks::default());
+    let hangups = stop_on_signal(&tasks)
+        .and_then(|()| Hangups::listen())
+        .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
+    let (config, lists) = source.read()?;
+    let (admin_listener, admin_at) = listen("admin", config.admin).await?;
+    let (permits, permits_at) = listen("permits", config.listen).await?;
+    let mut said = format!("permits http://{permits_at}\n");
+    let dump = match config.dump_state {
+        Some((at, limit)) => Some((listen("dump_state", at).await?, limit)),
+        None => None,
+    };
+
+    let plugin = Plugin::new(config, &lists, clock);
+    let (counts, stop) = (Counts::default(), tasks.stopping());
+    if let Some(((listener, at), limit)) = dump {
+        said.push_str(&format!("dump-state http://{at}\n"));
+        let (of, stopping) = (plugin.clone(), stop.clone());
+        let state = DumpState::new(limit, move || dump::dump(&of, stopping.is_cancelled()));
+        let limits = Limits {
+            connections: 8,
+            request_time: limit + Duration::from_secs(5),
+            ..Limits::small(counts.clone())
+        };
+        let served = serve(listener, dump_state::router(state), limits, CancellationToken::new());
+        // Of no group that is drained: the state can be looked at until the very end.
+        Tasks::default().minor("dump-state", served);
+    }
+    let registry = Arc::new(metrics::registry(&plugin, &counts));
+    let admin = Admin { readiness: Readiness::default(), registry, log_level };
+    let limits = Limits::small(counts.clone());
+    tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
+    let router = http::router(plugin.clone());
+    tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));
+    tasks.vital("lists", reloads(plugin, source, hangups, stop.clone()));
+    info!(permits = %permits_at, admin = %admin_at, nodes = lists.nodes.len(), "ready");
+    program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
+
+    stop.cancelled().await;
+    program::drain(&tasks, GRACE).await
+}
+
+/// Reads the lists again whenever somebody asks for it.
+async fn reloads(
+    plugin: Plugin,
+    source: Source,
+    mut hangups: Hangups,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    while stop.run_until_cancelled(hangups.next()).await.is_some() {
+        let read = tokio::task::block_in_place(|| source.read());
+        plugin.reload(read.map_err(|unreadable| unreadable.report));
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! The whole program `windlass-plugin`, asked over HTTP.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass-plugin");
+
+/// Longer than anything takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const ADDRESSES: &str =
+    "listen = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
+
+/// Two nodes of 4 vCPUs and 1 GiB; `a` and `b` on the first may each have all of it.
+const LISTS: &str = "\
+[[node]]\nname = \"one\"\ncpu = 4\nmemory = \"1GiB\"\n\
+[[node]]\nname = \"two\"\ncpu = 4\nmemory = \"1GiB\"\n\
+[[vm]]\nname = \"a\"\nnode = \"one\"\nmin = { cpu = 1, memory = \"256MiB\" }\nmax = { cpu = 4, memory = \"1GiB\" }\n\
+[[vm]]\nname = \"b\"\nnode = \"one\"\nmin = { cpu = 1, memory = \"256MiB\" }\nmax = { cpu = 2, memory = \"512MiB\" }\n";
+
+#[test]
+fn permits_are_granted_and_refused_and_silent_vms_count_with_their_maximum() {
+    let plugin = Plugin::start(LISTS);
+    // Both count with their maximum, so the node is over and nobody gets more.
+    assert_eq!(plugin.booked("one"), [("a", 4, 8), ("b", 2, 4)].map(owned));
+    assert_eq!(plugin.permit("a", 1, 2), (200, Some((1, 2))));
+    assert_eq!(plugin.booked("one"), [("a", 1, 2), ("b", 2, 4)].map(owned));
+    assert_eq!(plugin.permit("a", 4, 8), (200, Some((2, 4))), "b is silent, and keeps its maximum");
+    assert_eq!(plugin.permit("b", 1, 2), (200, Some((1, 2))));
+    assert_eq!(plugin.permit("a", 4, 8), (200, Some((3, 6))));
+
+    let (status, text) = plugin.post("{}");
+    assert_eq!((status, text.split(':').next()), (400, Some("Invalid protocol version <invalid")));
+    let (status, text) = plugin.post("[");
+    assert!(status == 400 && text.starts_with("bad JSON"), "{text}");
+    assert_eq!(plugin.permit("stranger", 1, 2).0, 404);
+    let (status, text) = http(&plugin.permits, "GET", "/", "{}");
+    assert_eq!((status, text.as_str()), (400, "must be POST"));
+}
+
+#[test]
+fn the_state_is_dumped_in_the_reference_s_shape() {
+    let plugin = Plugin::start(LISTS);
+    plugin.permit("a", 1, 2);
+    plugin.permit("a", 4, 8);
+    let dump = plugin.dump();
+    assert_eq!(dump["stopped"], false);
+    assert!(dump["buildInfo"]["gitInfo"].as_str().unwrap().starts_with("windlass-v"));
+    let state = &dump["state"];
+    for key in ["ongoingMigrationDeletions", "otherPods"] {
+        assert_eq!(state[key], serde_json::json!([]), "{key}");
+    }
+    assert_eq!(state["vmPods"][0]["podName"]["name"], "a");
+    assert_eq!(state["maxTotalReservableCPU"], 4);
+    assert_eq!(state["maxTotalReservableMemSlots"], 8);
+    assert_eq!(state["config"]["nodeDefaults"]["computeUnit"]["vCPUs"], 1);
+    assert_eq!(state["nodes"][0]["key"], "one");
+    let node = &state["nodes"][0]["value"];
+    assert_eq!(
+        node["vCPU"],
+        serde_json::json!({ "total": 4, "system": 0, "watermark": 4, "reserved": 4, "buffer": 1,
+            "capacityPressure": 2, "pressureAccountedFor": 0 })
+    );
+    assert_eq!(node["memSlots"]["reserved"], 8);
+    let pod = &node["pods"][0]["value"];
+    assert_eq!(pod["vCPU"]["max"], 4);
+    assert_eq!(pod["memSlots"]["capacityPressure"], 4);
+    assert_eq!(pod["migrationState"], Value::Null);
+    assert_eq!(http(&plugin.dumps, "GET", "/", "").0, 400, "an empty body is no JSON");
+    assert_eq!(http(&plugin.dumps, "POST", "/", "{}").0, 405);
+}
+
+#[test]
+fn the_reference_s_names_are_served_beside_ours() {
+    let plugin = Plugin::start(LISTS);
+    plugin.permit("a", 1, 2);
+    plugin.permit("stranger", 1, 2);
+    let (status, text) = http(&plugin.admin, "GET", "/metrics", "");
+    assert_eq!(status, 200);
+    for line in [
+        "windlass_plugin_permit_requests_total{answer=\"granted\"} 1",
+        "windlass_plugin_room_milli_cpu{node=\"one\"} 4000",
+        "windlass_plugin_promised_bytes{node=\"one\"} 805306368",
+        "windlass_plugin_over{node=\"two\"} 0",
+        "windlass_plugin_list_problems 0",
+        "autoscaling_plugin_resource_requests_total{code=\"404\"} 1",
+        "autoscaling_plugin_resource_requests_results_total{code=\"200\",node=\"one\",has_metrics=\"false\"} 1",
+        "autoscaling_plugin_resource_requests_results_total{code=\"404\",node=\"\",has_metrics=\"false\"} 1",
+        "autoscaling_plugin_node_cpu_resources_current{node=\"one\",node_group=\"\",field=\"Reserved\"} 3000",
+        "autoscaling_plugin_node_mem_resources_current{node=\"one\",node_group=\"\",field=\"Buffer\"} 268435456",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    assert_eq!(http(&plugin.admin, "GET", "/readyz", ""), (200, "ok\n".to_owned()));
+}
+
+#[test]
+fn a_hangup_reads_the_lists_again_and_a_bad_list_changes_nothing() {
+    let plugin = Plugin::start(LISTS);
+    plugin.permit("a", 1, 2);
+    plugin.permit("b", 1, 2);
+    // `a` moves, `b` stays and keeps what it was promised, `c` is new, `one` is smaller.
+    let moved =
+        LISTS.replacen("node = \"one\"", "node = \"two\"", 1).replacen("cpu = 4", "cpu = 3", 1)
+            + "[[vm]]\nname = \"c\"\nnode = \"one\"\nmin = { cpu = 1, memory = \"256MiB\" }\n\
+           max = { cpu = 2, memory = \"256MiB\" }\n";
+    plugin.write(&moved);
+    plugin.signal("HUP");
+    until("the list is in force", || plugin.booked("one").iter().any(|(vm, ..)| vm == "c"));
+    assert_eq!(plugin.booked("one"), [("b", 1, 2), ("c", 2, 2)].map(owned));
+    assert_eq!(plugin.booked("two"), [("a", 4, 8)].map(owned), "nobody spoke for it there");
+    assert_eq!(plugin.permit("a", 2, 2), (200, Some((2, 2))));
+    assert_eq!(plugin.permit("b", 2, 2), (200, Some((1, 2))), "3 vCPUs, of which c has 2");
+
+    plugin.write(&moved.replace("\"c\"", "\"b\"").replace("cpu = 3", "cpu = 0"));
+    plugin.signal("HUP");
+    let problems = || http(&plugin.admin, "GET", "/metrics", "").1;
+    until("it is counted", || problems().contains("windlass_plugin_list_problems 2"));
+    assert_eq!(plugin.booked("one"), [("b", 1, 2), ("c", 2, 2)].map(owned));
+    let log = plugin.log();
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
+    assert_eq!(errors.len(), 1, "{log}");
+    assert!(errors[0].contains("vm[b].name = default/b: is listed already"), "{log}");
+    assert!(errors[0].contains("node[one].cpu = 0: must be 0.05 to 4096 vCPUs"), "{log}");
+
+    plugin.write(LISTS);
+    plugin.signal("HUP");
+    until("the list is in force", || {
+        plugin.booked("one").len() == 2 && plugin.booked("two").is_empty()
+    });
+    until("nothing is wrong", || problems().contains("windlass_plugin_list_problems 0"));
+}
+
+#[test]
+fn minima_above_the_room_are_said() {
+    let plugin = Plugin::start(&LISTS.replace("cpu = 4\nmemory", "cpu = 1\nmemory"));
+    let (_, text) = http(&plugin.admin, "GET", "/metrics", "");
+    assert!(text.contains("windlass_plugin_list_problems 1"), "{text}");
+    assert!(plugin.log().contains("the minima of its vms come to more"), "{}", plugin.log());
+}
+
+#[test]
+fn the_reference_s_json_goes_with_a_list() {
+    let json = r#"{"memBlockSize":"1Gi","nodeDefaults":{"cpu":{"watermark":0.7,"system":"500m"},
+        "memory":{"watermark":0.7,"system":"1Gi"},"computeUnit":{"vCPUs":0.25,"mem":1}},
+        "schedulerName":"x","migrationDeletionRetrySeconds":5}"#;
+    let folder = Folder::new();
+    fs::write(folder.0.join("a.json"), json).unwrap();
+    fs::write(folder.0.join("nodes.toml"), "[[node]]\nname = \"n\"\ncpu = 1\nmemory = \"1GiB\"\n")
+        .unwrap();
+    let config = folder.0.join("a.json");
+    let (code, said) = fail(&["--config", config.to_str().unwrap()]);
+    assert!(code == 64 && said.contains("--books FILE is needed"), "{said}");
+    let books = folder.0.join("nodes.toml");
+    let args = ["--config", config.to_str().unwrap(), "--books", books.to_str().unwrap()];
+    let (code, said) = fail(&args);
+    assert!(
+        code == 65 && said.contains("node[n] = 1 vCPU / 1GiB: must be more than the 0.5"),
+        "{said}"
+    );
+    fs::write(&books, "[[node]]\nname = \"n\"\n").unwrap();
+    fs::write(&config, json.replace("\"x\"", "\"\"")).unwrap();
+    let (code, said) = fail(&args);
+    assert_eq!(code, 65, "{said}");
+    for words in ["schedulerName = \"\"", "node[n].cpu: is missing", "node[n].memory: is missing"] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
+    let plugin = Plugin::start(LISTS);
+    let folder = Folder::new();
+    let taken = folder.0.join("taken.toml");
+    let text = ADDRESSES.replacen("127.0.0.1:0", &plugin.permits, 1);
+    fs::write(&taken, text + LISTS).unwrap();
+    let broken = folder.0.join("broken.toml");
+    fs::write(&broken, "listen = 1\nadmin = 2\n").unwrap();
+    for (args, code, words) in [
+        (&["--config", "/nonexistent.toml"][..], 66, "there is no such file"),
+        (&["--config", "/nonexistent.yaml"], 64, "must end in .toml or .json"),
+        (&["--config", "/x.toml", "--books", "/y.toml"], 64, "--books goes with a .json"),
+        (&["--log", "x=loudest", "--config", "/x.toml"], 64, "log filter"),
+        (&["--fly"], 64, "unexpected argument '--fly'"),
+        (&["--config", taken.to_str().unwrap()], 73, "cannot serve permits at 127.0.0.1:"),
+        (&["--config", broken.to_str().unwrap()], 65, "admin = 2: must be an IP address"),
+    ] {
+        let (got, said) = fail(args);
+        assert!(got == code && said.contains(words), "{args:?} ended with {got}: {said}");
+    }
+    let help = Command::new(PROGRAM).arg("--help").output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("Examples"));
+}
+
+#[test]
+fn it_ends_in_good_order() {
+    let mut plugin = Plugin::start(LISTS);
+    plugin.signal("TERM");
+    let status = plugin.process.take().unwrap().wait().unwrap();
+    assert!(status.success(), "{status}\n{}", plugin.log());
+}
+
+/// A plugin that runs. It ends with the value.
+struct Plugin {
+    folder: Folder,
+    process: Option<Child>,
+    permits: String,
+    dumps: String,
+    admin: String,
+}
+
+// === impl Plugin ===
+
+impl Plugin {
+    fn start(lists: &str) -> Self {
+        let folder = Folder::new();
+        let none = String::new;
+        let mut plugin =
+            Self { folder, process: None, permits: none(), dumps: none(), admin: none() };
+        plugin.write(lists);
+        let log = fs::File::create(plugin.path("log")).unwrap();
+        let mut process = Command::new(PROGRAM)
+            .args([Path::new("--config"), &plugin.path("plugin.toml")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        plugin.process = Some(process);
+        let mut next = |name: &str| {
+            let line = lines.next().unwrap_or_else(|| panic!("{}", plugin.log())).unwrap();
+            line.strip_prefix(name).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let (permits, dumps) = (next("permits http://"), next("dump-state http://"));
+        let admin = next("admin http://");
+        next("ready");
+        (plugin.permits, plugin.dumps, plugin.admin) = (permits, dumps, admin);
+        plugin
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    fn write(&self, lists: &str) {
+        let beside = self.path("beside");
+        fs::write(&beside, format!("{ADDRESSES}{lists}")).unwrap();
+        fs::rename(beside, self.path("plugin.toml")).unwrap();
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap()
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.process.as_ref().unwrap().id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    }
+
+    fn post(&self, body: &str) -> (u16, String) {
+        http(&self.permits, "POST", "/", body)
+    }
+
+    /// Asks for vCPUs and slots of 128 MiB.
+    fn permit(&self, vm: &str, cpu: u64, slots: u64) -> (u16, Option<(u64, u64)>) {
+        let (status, answer) = self.post(&format!(
+            "{{\"protoVersion\":3,\"pod\":{{\"namespace\":\"default\",\"name\":\"{vm}\"}},\
+             \"resources\":{{\"vCPUs\":{cpu},\"mem\":{slots}}},\"metrics\":null}}"
+        ));
+        let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let permit = &answer["permit"];
+        (status, permit["vCPUs"].as_u64().zip(permit["mem"].as_u64()))
+    }
+
+    fn dump(&self) -> Value {
+        let (status, text) = http(&self.dumps, "GET", "/", "{}");
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// What the books of a node have: vCPUs and slots, by VM.
+    fn booked(&self, node: &str) -> Vec<(String, u64, u64)> {
+        let dump = self.dump();
+        let nodes = dump["state"]["nodes"].as_array().unwrap();
+        let found = nodes.iter().find(|one| one["key"] == node).unwrap();
+        let pods = found["value"]["pods"].as_array().unwrap();
+        let booked = pods.iter().map(|pod| {
+            let (name, value) = (&pod["key"]["name"], &pod["value"]);
+            let of = |axis: &str| value[axis]["reserved"].as_u64().unwrap();
+            (name.as_str().unwrap().to_owned(), of("vCPU"), of("memSlots"))
+        });
+        booked.collect()
+    }
+}
+
+impl Drop for Plugin {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// A folder of a test's own, removed with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("windlass-plugin-{}-{nth}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn owned((vm, cpu, slots): (&str, u64, u64)) -> (String, u64, u64) {
+    (vm.to_owned(), cpu, slots)
+}
+
+/// Runs the program, which is to fail: its exit code and what it says.
+fn fail(args: &[&str]) -> (i32, String) {
+    let Output { status, stderr, .. } = Command::new(PROGRAM).args(args).output().unwrap();
+    (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+fn http(at: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !so() {
+        assert!(start.elapsed() < PATIENCE, "not so in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
