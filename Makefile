@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench dist bugs sim setup
+.PHONY: help demo test check bench dist bugs sim fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,10 @@ bugs: ## break each law on purpose, in a copy of the tree, and show that its tes
 sim: ## play schedules of faults in virtual time, from seeds; SIM="--help" says how
 	cargo build --locked --profile sim -p windlass-sim
 	dev/in-target sim/windlass-sim $(SIM)
+
+fuzz: ## look for inputs that break a listener or reader; FUZZ="--help" says how
+	dev/need g++:c++
+	dev/fuzz $(FUZZ)
 
 setup: ## install or name what tests and demo need: QEMU, a guest kernel
 	dev/setup

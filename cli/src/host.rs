@@ -10,7 +10,7 @@ pub mod amount;
 pub mod config;
 mod desk;
 pub mod history;
-mod http;
+pub mod http;
 pub mod keys;
 mod ledger;
 mod metrics;

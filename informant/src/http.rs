@@ -16,7 +16,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -70,7 +71,12 @@ pub async fn serve<B: Beside>(shared: Arc<Shared<B>>, listener: TcpListener) {
     }
 }
 
-async fn connection<B: Beside>(shared: Arc<Shared<B>>, stream: TcpStream) {
+/// Serves one connection, of whatever kind, to its end.
+pub async fn connection<B, S>(shared: Arc<Shared<B>>, stream: S)
+where
+    B: Beside,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let service = service_fn(|request| endpoints::answer(&shared, request));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())

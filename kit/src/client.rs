@@ -116,7 +116,29 @@ pub async fn ask(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
 
 async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
     let failed = |source| ClientError::Connect { to: to.clone(), source };
-    let path = ask.path.clone();
+    match to {
+        Address::Tcp(address) => {
+            let stream = TcpStream::connect(address).await.map_err(failed)?;
+            stream.set_nodelay(true).map_err(failed)?;
+            ask_over(stream, to, ask).await
+        }
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).await.map_err(failed)?;
+            ask_over(stream, to, ask).await
+        }
+    }
+}
+
+/// Asks once over a connection that is there already, and has no deadline of its own; `to` is
+/// for the request's head and for errors.
+///
+/// # Errors
+/// If no whole answer came, in bounds. A refusal by status is an answer.
+pub async fn ask_over<S>(stream: S, to: &Address, ask: Ask) -> Result<Answer, ClientError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (path, limit) = (ask.path.clone(), ask.max_answer);
     let mut request = Request::builder()
         .method(ask.method)
         .uri(ask.path)
@@ -126,28 +148,6 @@ async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
         .body(Full::new(ask.body))
         .map_err(|_| ClientError::Path { path })?;
     request.headers_mut().extend(ask.headers);
-    match to {
-        Address::Tcp(address) => {
-            let stream = TcpStream::connect(address).await.map_err(failed)?;
-            stream.set_nodelay(true).map_err(failed)?;
-            exchange(to, stream, request, ask.max_answer).await
-        }
-        Address::Unix(path) => {
-            let stream = UnixStream::connect(path).await.map_err(failed)?;
-            exchange(to, stream, request, ask.max_answer).await
-        }
-    }
-}
-
-async fn exchange<S>(
-    to: &Address,
-    stream: S,
-    request: Request<Full<Bytes>>,
-    limit: usize,
-) -> Result<Answer, ClientError>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
     let broken = |source: Box<dyn std::error::Error + Send + Sync>| {
         if source.is::<LengthLimitError>() {
             ClientError::TooLarge { to: to.clone(), limit }

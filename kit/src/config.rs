@@ -12,9 +12,13 @@ use std::io::{ErrorKind, Read};
 use std::path::Path;
 use thiserror::Error;
 use windlass_protocol::vm_file::Node;
+use windlass_protocol::words::defused;
 
 /// A configuration that is longer is not read: a person did not write it.
 const MAX_FILE: u64 = 256 * 1024;
+
+/// Characters of a field's name, and of what is wrong with it: both may quote the file.
+const LONGEST: usize = 300;
 
 /// Why a file was not read; whoever asked for it names it.
 #[derive(Debug, Error)]
@@ -84,7 +88,7 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let deserializer = toml::Deserializer::parse(text).map_err(|error| whole(&error))?;
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
-        let field = if path == "." { String::new() } else { path };
+        let field = if path == "." { String::new() } else { defused(&path, LONGEST) };
         Problem { field, ..whole(error.inner()) }
     })
 }
@@ -149,7 +153,8 @@ fn line_of(text: &str, error: &toml::de::Error) -> Option<usize> {
 }
 
 fn one_line(message: &str) -> String {
-    message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
+    defused(&lines.collect::<Vec<_>>().join("; "), LONGEST)
 }
 
 #[cfg(test)]
@@ -169,6 +174,16 @@ mod tests {
     struct Node {
         #[expect(dead_code, reason = "only whether it parses is tested")]
         cpu: u8,
+    }
+
+    #[test]
+    fn what_a_problem_quotes_is_short_and_moves_no_cursor() {
+        let key = "\\u001b[2J".repeat(1000);
+        for text in [format!("\"{key}\" = 1"), format!("[node]\n\"{key}\" = 1")] {
+            let problem = parse_toml::<Host>(&text).unwrap_err().to_string();
+            assert!(problem.len() < 2000, "{} bytes", problem.len());
+            assert!(!problem.contains('\u{1b}'), "{problem}");
+        }
     }
 
     #[test]

@@ -8,6 +8,9 @@ use std::fmt;
 use windlass_protocol::FieldError;
 use windlass_protocol::words::defused;
 
+/// Characters of a field's name, which may be one that somebody made up.
+const LONGEST_FIELD: usize = 150;
+
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -39,7 +42,8 @@ impl Problem {
         value: impl fmt::Display,
         limit: impl Into<String>,
     ) -> Self {
-        Self { field: field.into(), value: defused(&value.to_string(), 80), limit: limit.into() }
+        let field = defused(&field.into(), LONGEST_FIELD);
+        Self { field, value: defused(&value.to_string(), 80), limit: limit.into() }
     }
 
     /// The same problem, of a part of something: its field behind `place`.
@@ -54,7 +58,8 @@ impl Problem {
 
     /// A problem of a field that is not there, or of the file as a whole.
     pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
-        Self { field: field.into(), value: String::new(), limit: limit.into() }
+        let field = defused(&field.into(), LONGEST_FIELD);
+        Self { field, value: String::new(), limit: limit.into() }
     }
 }
 

@@ -244,17 +244,21 @@ impl RawRequest {
         VmName { namespace: namespace.clone(), name: name.clone() }
     }
 
+    /// Whether it says how busy the VM is.
+    pub fn has_metrics(&self) -> bool {
+        match &self.0 {
+            Said::Slots(request) => request.metrics.is_some(),
+            Said::Bytes(request) => request.metrics.is_some(),
+        }
+    }
+
     /// Whether it keeps to its version, as far as that can be told without the VM.
     ///
     /// # Errors
     /// What it lacks.
     pub fn check(&self) -> Result<(), Unfit> {
         let (version, features) = (self.version(), self.version().features());
-        let has_metrics = match &self.0 {
-            Said::Slots(request) => request.metrics.is_some(),
-            Said::Bytes(request) => request.metrics.is_some(),
-        };
-        if !has_metrics && !features.metrics_may_be_missing {
+        if !self.has_metrics() && !features.metrics_may_be_missing {
             return Err(Unfit::NoMetrics(version));
         }
         let Said::Bytes(request) = &self.0 else { return Ok(()) };

@@ -14,10 +14,14 @@ pub use text::{Node, VmFileText, memory};
 
 use crate::VmInfo;
 use crate::bad_body::shortened;
+use crate::words::defused;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use thiserror::Error;
+
+/// Characters of a field's name: the longest that we know has a third of that.
+const LONGEST_FIELD: usize = 150;
 
 /// Everything that a host is told about one VM.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +61,9 @@ impl FieldError {
         value: impl fmt::Display,
         limit: impl Into<String>,
     ) -> Self {
+        // A key may be one that somebody made up.
+        let field = defused(&field.into(), LONGEST_FIELD);
         let value = shortened(&value.to_string());
-        Self { field: field.into(), value, limit: limit.into() }
+        Self { field, value, limit: limit.into() }
     }
 }

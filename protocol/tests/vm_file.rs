@@ -134,6 +134,13 @@ fn a_broken_file_is_told_what_is_wrong_with_it() {
 }
 
 #[test]
+fn a_key_that_somebody_made_up_is_shortened_and_moves_no_cursor() {
+    let errors = read(&format!("\"\\u001b[2J{}\" = 1", "x".repeat(5000))).unwrap_err();
+    let error = errors.iter().find(|error| error.contains("is not a key")).unwrap();
+    assert!(error.len() < 1000 && !error.contains('\u{1b}'), "{error}");
+}
+
+#[test]
 fn a_name_is_one_that_can_be_spoken() {
     for good in ["a", "db1", "Web-2.example_x", &"x".repeat(63)] {
         assert!(read_as(good, GOOD).is_ok(), "{good}");

@@ -4,6 +4,8 @@
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
 use super::desk::{Declined, Desk, Order};
+use super::ledger::HostLedger;
+use super::permits::InMemory;
 use super::reach::{Findings, Reach};
 use crate::api::{Check, HostFacts, Pause, Refusal, Release, VmFindings};
 use crate::explain::Explained;
@@ -16,15 +18,23 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
-use windlass_agent::Agent;
+use windlass_agent::{Agent, Config};
 use windlass_kit::clock::Clock;
+use windlass_kit::tasks::Tasks;
 use windlass_plugin::Shared;
+use windlass_plugin_core::Books;
 use windlass_protocol::status::HostStatus;
-use windlass_protocol::{Moment, VmName};
+use windlass_protocol::words::defused;
+use windlass_protocol::{ComputeUnit, Moment, Resources, VmName};
 
 /// How far back `explain` looks unless told otherwise, in minutes.
 const HOUR: u64 = 60;
+
+/// Characters of a refusal.
+const LONGEST: usize = 500;
 
 /// Whom the handlers ask.
 #[derive(Clone)]
@@ -46,6 +56,27 @@ struct Refused {
     status: StatusCode,
     code: &'static str,
     message: String,
+}
+
+/// The socket of a host without VMs whose steward takes no orders: what is asked of it is
+/// answered from nothing, and an order that is understood is refused as not taken. For trying
+/// what is sent to a socket; must be made within a runtime.
+pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
+    let clock = Clock::system();
+    let books = Shared::new(Books::new(Resources::ZERO), unit, clock);
+    let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
+    let ledger = Arc::new(HostLedger::new(books.clone()));
+    let (desk, _nobody) = Desk::new();
+    let facts = HostFacts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: clock.now(),
+        config: PathBuf::new(),
+        vms_dir: PathBuf::new(),
+        state_dir: PathBuf::new(),
+        admin: String::new(),
+    };
+    let agent = Agent::new(Config::new(unit), permits, ledger, tasks, clock);
+    router(Door { agent, books, desk, clock, facts, findings: Findings::default() })
 }
 
 /// Every path of the socket.
@@ -275,7 +306,9 @@ impl From<Declined> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let body = Refusal { code: self.code.to_owned(), message: self.message };
+        // It may quote the request.
+        let message = defused(&self.message, LONGEST);
+        let body = Refusal { code: self.code.to_owned(), message };
         (self.status, Json(body)).into_response()
     }
 }

@@ -21,9 +21,12 @@ mod wire;
 use cpu::Vcpus;
 use link::{CallError, Limits, Link};
 use memory::{Memory, Way};
+use peer::Peer;
 use serde::Deserialize;
 use serde_json::Value;
+use std::fmt::Debug;
 use std::path::PathBuf;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_protocol::{Capabilities, MilliCpu, Resize, Resources, Seen, ShrinkCpu};
@@ -58,6 +61,25 @@ impl Qemu {
         limits: Limits,
     ) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
         let (link, notices) = Link::open(&self.qmp, limits).await?;
+        let driver = QemuDriver::over(link, self.vcpu_removal).await;
+        Ok((driver.map_err(|error| error.of("attach"))?, notices))
+    }
+
+    /// Attaches over a connection that is there already, to a monitor of which nothing but its
+    /// words is known.
+    ///
+    /// # Errors
+    /// As [`Attach::attach`].
+    pub async fn attach_over<S>(
+        &self,
+        stream: S,
+    ) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError>
+    where
+        S: AsyncRead + AsyncWrite + Debug + Send + Unpin + 'static,
+    {
+        let (read, write) = tokio::io::split(stream);
+        let (peer, limits) = (Peer::unseen(), Limits::default());
+        let (link, notices) = Link::over(&self.qmp, limits, peer, read, Box::new(write)).await?;
         let driver = QemuDriver::over(link, self.vcpu_removal).await;
         Ok((driver.map_err(|error| error.of("attach"))?, notices))
     }

@@ -10,16 +10,16 @@
 
 use crate::peer::Peer;
 use crate::reader::{ANSWERS, Answer, NOTICES, Reader, Unplugging};
-use crate::wire::{Line, Lines, QmpError, Version};
+use crate::wire::{Line, Lines, QmpError, Version, words};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::fmt::Debug;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -43,7 +43,7 @@ pub(crate) struct Link {
     peer: Peer,
     next_id: u64,
     /// `None` once the connection is not to be used any more.
-    write: Option<OwnedWriteHalf>,
+    write: Option<Box<dyn Writes>>,
     /// A command was begun, and not known to be written whole.
     writing: bool,
     answers: mpsc::Receiver<Answer>,
@@ -51,6 +51,11 @@ pub(crate) struct Link {
     /// The reader, which ends with this value.
     reader: JoinSet<String>,
 }
+
+/// The writing half of a connection.
+pub(crate) trait Writes: AsyncWrite + Debug + Send + Unpin {}
+
+impl<W: AsyncWrite + Debug + Send + Unpin> Writes for W {}
 
 /// Why a command has no result.
 #[derive(Debug, Error)]
@@ -86,6 +91,21 @@ impl Link {
             .map_err(|error| connect_error(path, &error))?;
         let peer = Peer::of(&stream);
         let (read, write) = stream.into_split();
+        Self::over(path, limits, peer, read, Box::new(write)).await
+    }
+
+    /// Waits for the greeting, and enters command mode, over a connection to `peer`.
+    pub(crate) async fn over<R>(
+        path: &Path,
+        limits: Limits,
+        peer: Peer,
+        read: R,
+        write: Box<dyn Writes>,
+    ) -> Result<(Self, mpsc::Receiver<Notice>), DriverError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
+        let taken = |_| DriverError::Taken { path: path.to_owned() };
         let mut lines = Lines::new(read);
         let first = timeout(limits.greeting, lines.next()).await.map_err(taken)?;
         let version = match first {
@@ -104,14 +124,17 @@ impl Link {
         Ok((link, notices))
     }
 
-    fn start(
+    fn start<R>(
         path: &Path,
         limits: Limits,
         version: Version,
         peer: Peer,
-        lines: Lines<OwnedReadHalf>,
-        write: OwnedWriteHalf,
-    ) -> (Self, mpsc::Receiver<Notice>) {
+        lines: Lines<R>,
+        write: Box<dyn Writes>,
+    ) -> (Self, mpsc::Receiver<Notice>)
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+    {
         let (answers, answered) = mpsc::channel(ANSWERS);
         let (notices, noticed) = mpsc::channel(NOTICES);
         let unplugging = Unplugging::default();
@@ -180,7 +203,8 @@ impl Link {
     ) -> Result<T, CallError> {
         let answer = self.call(command, arguments).await?;
         serde_json::from_value(answer).map_err(|error| {
-            CallError::Lost(DriverError::Broken(format!("answer to {command}: {error}")))
+            let why = words(&format!("answer to {command}: {error}"));
+            CallError::Lost(DriverError::Broken(why))
         })
     }
 

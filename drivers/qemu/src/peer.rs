@@ -24,6 +24,11 @@ impl Peer {
         Self { stat: stat.filter(|stat| stat.exists()) }
     }
 
+    /// A process that cannot be seen.
+    pub(crate) const fn unseen() -> Self {
+        Self { stat: None }
+    }
+
     /// Whether it is certainly dead. To be asked after its connection ended.
     pub(crate) async fn is_dead(&self) -> bool {
         let Some(stat) = &self.stat else { return false };

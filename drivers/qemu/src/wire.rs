@@ -8,10 +8,14 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use windlass_protocol::words::defused;
 
 /// Bytes of one line. The longest answer that is asked for here, `query-pci` of a machine full
 /// of devices, has a tenth of that.
 const LONGEST_LINE: usize = 1 << 20;
+
+/// Characters of QEMU's words, and of words about them, that are shown and kept.
+const MOST_WORDS: usize = 300;
 
 /// One line from the monitor.
 #[derive(Debug, PartialEq)]
@@ -106,16 +110,39 @@ impl Line {
     /// Reads one line of text.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, BadLine> {
         let raw: RawLine =
-            serde_json::from_slice(text).map_err(|error| BadLine::NotQmp(error.to_string()))?;
+            serde_json::from_slice(text).map_err(|error| BadLine::not_qmp(&error.to_string()))?;
         match raw {
             RawLine { greeting: Some(greeting), .. } => Ok(Self::Greeting(greeting)),
             RawLine { event: Some(name), data, .. } => Ok(Self::Event(Event::parse(&name, &data))),
-            RawLine { id: Some(id), error: Some(error), .. } => Ok(Self::Answer(id, Err(error))),
+            RawLine { id: Some(id), error: Some(error), .. } => {
+                Ok(Self::Answer(id, Err(error.shortened())))
+            }
             RawLine { id: Some(id), done: Some(value), .. } => Ok(Self::Answer(id, Ok(value))),
-            RawLine { error: Some(error), .. } => Err(BadLine::NotQmp(error.desc)),
-            _ => Err(BadLine::NotQmp("neither greeting, answer nor event".to_owned())),
+            RawLine { error: Some(error), .. } => Err(BadLine::not_qmp(&error.desc)),
+            _ => Err(BadLine::not_qmp("neither greeting, answer nor event")),
         }
     }
+}
+
+// === impl QmpError ===
+
+impl QmpError {
+    fn shortened(self) -> Self {
+        Self { class: words(&self.class), desc: words(&self.desc) }
+    }
+}
+
+// === impl BadLine ===
+
+impl BadLine {
+    fn not_qmp(why: &str) -> Self {
+        Self::NotQmp(words(why))
+    }
+}
+
+/// A text that QEMU had a part in, fit to be logged and shown.
+pub(crate) fn words(text: &str) -> String {
+    defused(text, MOST_WORDS)
 }
 
 // === impl Event ===
@@ -207,6 +234,18 @@ mod tests {
             panic!("an error is an answer");
         };
         assert_eq!(error.to_string(), "CPU exists");
+    }
+
+    #[test]
+    fn words_of_any_length_are_shortened_and_move_no_cursor() {
+        let long = "\\u001b[2J".repeat(500);
+        let text = format!(r#"{{"id": 8, "error": {{"class": "{long}", "desc": "{long}"}}}}"#);
+        let Line::Answer(8, Err(error)) = parse(&text) else { panic!("an error is an answer") };
+        let broken = Line::parse(format!(r#"{{"id": "{long}"}}"#).as_bytes()).unwrap_err();
+        for words in [error.class, error.desc, broken.to_string()] {
+            assert!(words.len() < 1200, "{} bytes", words.len());
+            assert!(!words.contains('\u{1b}'), "{words}");
+        }
     }
 
     #[test]

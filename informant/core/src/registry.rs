@@ -36,6 +36,9 @@ pub(crate) struct Registry {
     /// What we speak.
     versions: Versions<InformantVersion>,
     members: Vec<Member>,
+    /// Those that were let go of while a call to them was under way: what comes of it is old news,
+    /// also to whoever registers under the same id meanwhile.
+    left: Vec<AgentId>,
     /// The latest that were let go of, and why; bounded.
     gone: VecDeque<(AgentId, SocketAddr, Cause)>,
 }
@@ -54,7 +57,7 @@ pub(crate) enum Verified {
 impl Registry {
     /// Nobody, in any of these versions.
     pub(crate) const fn new(versions: Versions<InformantVersion>) -> Self {
-        Self { versions, members: Vec::new(), gone: VecDeque::new() }
+        Self { versions, members: Vec::new(), left: Vec::new(), gone: VecDeque::new() }
     }
 
     /// Begins a registration: the agent is asked who it is.
@@ -108,7 +111,7 @@ impl Registry {
         }
         while self.members.iter().filter(|member| member.joined()).count() > AGENTS {
             let Some(oldest) = self.members.iter().position(Member::joined) else { return };
-            self.let_go(oldest, Cause::Crowded);
+            self.leave(oldest, Cause::Crowded);
         }
     }
 
@@ -121,7 +124,7 @@ impl Registry {
             return Err(Refusal::OtherAddress(Shortened::new(announced)));
         }
         let was_active = self.current() == Some(id);
-        self.let_go(at, Cause::Unregistered);
+        self.leave(at, Cause::Unregistered);
         Ok(was_active)
     }
 
@@ -223,7 +226,7 @@ impl Registry {
     /// Calls to make. `want`: memory is wanted, and may be asked for from that moment on.
     pub(crate) fn plan(&self, now: Moment, want: Option<Moment>, plan: &mut Plan) {
         let newest = self.members.iter().rfind(|member| member.joined()).map(|member| member.id);
-        for member in &self.members {
+        for member in self.members.iter().filter(|member| !self.left.contains(&member.id)) {
             let is_newest = newest == Some(member.id);
             let free = self.members.iter().all(|m| m.id == member.id || !m.may_run());
             match member.next(now, is_newest, free, want) {
@@ -237,11 +240,23 @@ impl Registry {
     }
 
     fn conclude(&mut self, agent: AgentId, tell: impl FnOnce(&mut Member) -> Verdict) {
+        if let Some(at) = self.left.iter().position(|left| *left == agent) {
+            self.left.remove(at);
+            return;
+        }
         let Some(at) = self.members.iter().position(|member| member.id == agent) else { return };
         match tell(&mut self.members[at]) {
             Verdict::Keep => {}
             Verdict::Drop(cause) => self.let_go(at, cause),
         }
+    }
+
+    /// Lets go of one that may be under a call.
+    fn leave(&mut self, at: usize, cause: Cause) {
+        if self.members[at].is_called() {
+            self.left.push(self.members[at].id);
+        }
+        self.let_go(at, cause);
     }
 
     fn let_go(&mut self, at: usize, cause: Cause) {

@@ -8,7 +8,9 @@ mod story;
 use expect_test::expect;
 use std::time::Duration;
 use story::{Story, id, mib, secs};
-use windlass_informant_core::{Ask, Failure};
+use windlass_informant_core::{Action, Ask, Event, Failure, Informant, Registration};
+use windlass_protocol::informant::AgentDesc;
+use windlass_protocol::{InformantVersion, Moment, Sequence};
 
 #[test]
 fn an_agent_registers_and_counts() {
@@ -287,6 +289,49 @@ fn the_oldest_agent_is_forgotten_when_there_are_too_many() {
     assert_eq!(story.informant.current(), Some(id(9)));
     assert!(story.informant.health_check(id(1)).is_err());
     assert!(story.informant.health_check(id(2)).is_ok());
+}
+
+#[test]
+fn what_comes_of_a_call_to_one_that_left_is_not_for_who_comes_back() {
+    let now = Moment::from_millis(1_000_000);
+    let (first, second) = ("10.0.2.2:20001", "10.0.2.2:20002");
+    let desc = |addr: &str| AgentDesc {
+        agent_id: id(1),
+        serve_addr: addr.to_owned(),
+        versions: InformantVersion::SPOKEN,
+    };
+    let answer = |number| Event::Answered {
+        agent: id(1),
+        by: id(1),
+        sequence: Sequence::from_number(number),
+    };
+    let mut informant = Informant::default();
+    let call = |informant: &mut Informant, now| {
+        // The machine needs nothing: whatever it is asked is done.
+        for _ in 0..10 {
+            for action in informant.plan(now).actions {
+                informant.observe(now, Event::Sent(action.clone()));
+                match action {
+                    Action::Call { at, ask, .. } => return Some((at.to_string(), ask)),
+                    Action::Look => informant.observe(now, Event::Seen(None)),
+                    Action::Do(_) => informant.observe(now, Event::Done(true)),
+                }
+            }
+        }
+        None
+    };
+    informant.register(&desc(first)).unwrap();
+    assert_eq!(call(&mut informant, now), Some((first.to_owned(), Ask::Id)));
+    informant.observe(now, answer(1));
+    assert_eq!(call(&mut informant, now), None, "the machine is looked at first");
+    let later = now.after(Duration::from_secs(60));
+    assert_eq!(call(&mut informant, later), Some((first.to_owned(), Ask::Resume)));
+    informant.unregister(&desc(first)).unwrap();
+    informant.register(&desc(second)).unwrap();
+    assert_eq!(call(&mut informant, later), None, "one call at a time");
+    informant.observe(later, answer(2));
+    assert_eq!(informant.registration(id(1)), Registration::Pending, "it is not that answer");
+    assert_eq!(call(&mut informant, later), Some((second.to_owned(), Ask::Id)));
 }
 
 #[test]

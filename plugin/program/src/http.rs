@@ -13,7 +13,7 @@ use std::time::Duration;
 use tower::ServiceExt;
 use windlass_kit::server::{Counts, Limits};
 use windlass_plugin_core::wire;
-use windlass_protocol::VmName;
+use windlass_protocol::{PluginVersion, VmName};
 
 /// Agents of a large cluster that ask at once.
 const CONNECTIONS: usize = 512;
@@ -44,7 +44,6 @@ async fn permit(State(plugin): State<Plugin>, head: Parts, body: Bytes) -> Respo
 
 /// For which VM a permit is asked, and whether its load goes with that.
 fn asked(body: &[u8]) -> Option<(VmName, bool)> {
-    let request = wire::read(body).ok()?;
-    let with_metrics = request.metrics.is_some();
-    Some((request.vm, with_metrics))
+    let request = wire::read(body, PluginVersion::SPOKEN).ok()?;
+    Some((request.vm(), request.has_metrics()))
 }

@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 25] = [
+const MAY_LINK: [(&str, &[&str]); 26] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -85,6 +85,22 @@ const MAY_LINK: [(&str, &[&str]); 25] = [
     ),
     ("e2e", &["lab", "protocol"]),
     ("sim", &["protocol", "agent-core", "world"]),
+    (
+        "fuzz",
+        &[
+            "protocol",
+            "scaling",
+            "kit",
+            "agent-core",
+            "drivers",
+            "drivers-qemu",
+            "informant-core",
+            "informant",
+            "plugin-core",
+            "plugin",
+            "windlass",
+        ],
+    ),
     ("repo", &["protocol", "windlass"]),
     ("bench", &["lab", "protocol"]),
 ];

@@ -40,7 +40,7 @@ pub(super) async fn resize(
     };
     let shares: Vec<_> = memory.virtio().map(|device| share(&device.data)).collect();
     let wanted = spread(&shares, extra.bytes());
-    if wanted.iter().sum::<u64>() != extra.bytes() {
+    if sum(&wanted) != extra.bytes() {
         return Err(refused(format!("{extra} cannot be had in whole blocks of its devices")));
     }
     let mut done = 0;
@@ -66,7 +66,7 @@ pub(super) async fn resize(
 /// How much to ask of each device so that it is `total` in all, or as near below as they can.
 fn spread(shares: &[Share], total: u64) -> Vec<u64> {
     let mut wanted: Vec<_> = shares.iter().map(|share| share.requested).collect();
-    let asked = wanted.iter().sum::<u64>();
+    let asked = sum(&wanted);
     let mut missing = total.saturating_sub(asked);
     for (wanted, share) in wanted.iter_mut().zip(shares) {
         let more = whole(share.most.saturating_sub(*wanted).min(missing), share.block);
@@ -80,6 +80,11 @@ fn spread(shares: &[Share], total: u64) -> Vec<u64> {
         surplus -= less;
     }
     wanted
+}
+
+/// Of any figures that a hypervisor may name.
+fn sum(amounts: &[u64]) -> u64 {
+    amounts.iter().fold(0, |sum, amount| sum.saturating_add(*amount))
 }
 
 fn whole(amount: u64, block: u64) -> u64 {
@@ -124,6 +129,13 @@ mod tests {
         assert_eq!(spread(&[share(0, 100)], 500), [100]);
         let blocks = Share { requested: 0, most: 100, block: 64 };
         assert_eq!(spread(&[blocks], 70), [64]);
+    }
+
+    #[test]
+    fn figures_of_any_size_overflow_nothing() {
+        let full = share(u64::MAX, u64::MAX);
+        assert_eq!(sum(&spread(&[full, full], u64::MAX)), u64::MAX);
+        assert_eq!(spread(&[full, share(4, 4)], 4), [9, 0]);
     }
 
     fn share(requested: u64, most: u64) -> Share {

@@ -130,6 +130,11 @@ impl Member {
         !matches!(self.stage, Stage::Joining { .. })
     }
 
+    /// Whether a call to it is under way.
+    pub(crate) const fn is_called(&self) -> bool {
+        matches!(self.line, Line::Busy(_))
+    }
+
     /// Whether it may be acting on this VM, as far as we know.
     pub(crate) fn may_run(&self) -> bool {
         match self.stage {
