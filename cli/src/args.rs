@@ -40,6 +40,8 @@ pub enum Command {
     Thaw(command::freeze::Args),
     /// Check a host.toml or a VM file without using it: names field, value and limit.
     Check(command::check::Args),
+    /// Try whether an informant, a plugin or an agent keeps to its protocol.
+    Conformance(command::conformance::Args),
     /// Print a completion script for a shell.
     Completions(command::completions::Args),
 }

@@ -2,12 +2,16 @@
 //! size beside it.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "proc/conformance.rs"]
+mod conformance;
 #[path = "proc/http.rs"]
 mod http;
 #[path = "proc/resident.rs"]
 mod resident;
 #[path = "proc/support.rs"]
 mod support;
+#[path = "proc/variants.rs"]
+mod variants;
 
 use support::agent::Agent;
 use support::guest::Guest;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use windlass_repo::{assert_none, cargo};
 
 /// What decides, and therefore has no runtime, network, clock or randomness.
-const PURE: [&str; 7] = [
+const PURE: [&str; 8] = [
     "windlass-protocol",
     "windlass-scaling",
     "windlass-agent-core",
@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 26] = [
+const MAY_LINK: [(&str, &[&str]); 27] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -65,6 +65,7 @@ const MAY_LINK: [(&str, &[&str]); 26] = [
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
+    ("conformance", &[]),
     ("lab", &[]),
     ("lab-load", &[]),
     (
@@ -80,6 +81,7 @@ const MAY_LINK: [(&str, &[&str]); 26] = [
             "plugin-core",
             "plugin",
             "world",
+            "conformance",
             "lab",
         ],
     ),

@@ -1,0 +1,38 @@
+//! The conformance kit against our agent, with its own driver and over HTTP, in every version
+//! that it speaks.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "conformance/agent.rs"]
+mod agent;
+
+use std::sync::Arc;
+use windlass_conformance::agent::{Options, run};
+use windlass_conformance::versions::{INFORMANT, PLUGIN, Version};
+use windlass_protocol::{InformantVersion, PluginVersion};
+
+/// What this release does not keep yet: it knows no leases and no moves.
+const AWAITED: [&str; 2] =
+    ["an-agent-waits-until-it-is-resumed", "a-vm-that-is-moved-is-left-alone"];
+
+#[test]
+fn the_agent_keeps_to_its_protocols_in_every_version() {
+    let report = run(&options(Arc::new(agent::Library)), &mut |outcome| eprintln!("{outcome}"));
+    assert!(report.passed > 20, "{report}");
+    assert_eq!(report.failing(), AWAITED, "{report}");
+}
+
+pub(crate) fn options(start: Arc<dyn windlass_conformance::agent::Start>) -> Options {
+    Options { start, informant: informant(), plugin: plugin(), only: Vec::new(), at_once: 8 }
+}
+
+fn informant() -> Vec<Version> {
+    let ours = InformantVersion::SPOKEN;
+    let spoken = |version: &Version| ours.contains(InformantVersion::from_number(version.number));
+    INFORMANT.into_iter().filter(spoken).collect()
+}
+
+fn plugin() -> Vec<Version> {
+    let ours = PluginVersion::SPOKEN;
+    let spoken = |version: &Version| ours.contains(PluginVersion::from_number(version.number));
+    PLUGIN.into_iter().filter(spoken).collect()
+}

@@ -1,0 +1,75 @@
+//! Cases and the rules of `docs/protocol/`, compared: neither names what the other does not have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use windlass_conformance::{agent, informant, plugin};
+
+const PAGES: [&str; 3] = ["README.md", "informant.md", "plugin.md"];
+
+#[test]
+fn each_rule_has_an_id_of_its_own() {
+    let mut seen = BTreeSet::new();
+    for (id, _) in rules() {
+        assert!(seen.insert(id.clone()), "{id} stands there twice");
+        let parts: Vec<&str> = id.split('-').collect();
+        let shaped = parts.len() == 3
+            && ["I", "P", "J"].contains(&parts[0])
+            && parts[1].chars().all(|c| c.is_ascii_uppercase())
+            && parts[2].parse::<u32>().is_ok();
+        assert!(shaped, "{id} is no id of a rule");
+    }
+    assert!(seen.len() > 80, "the rules were not found");
+}
+
+#[test]
+fn each_case_names_rules_that_are_there() {
+    let known: BTreeSet<String> = rules().into_iter().map(|(id, _)| id).collect();
+    for (case, rules) in cases() {
+        assert!(!rules.is_empty(), "{case} names no rule");
+        for rule in rules {
+            assert!(known.contains(*rule), "{case} names {rule}, which no page has");
+        }
+    }
+}
+
+#[test]
+fn each_rule_is_tried_or_says_why_not() {
+    let tried: BTreeSet<&str> = cases().into_iter().flat_map(|(_, rules)| rules).copied().collect();
+    for (id, text) in rules() {
+        let excused = text.contains("*Not observed by the kit: ");
+        assert!(tried.contains(id.as_str()) || excused, "no case is about {id}");
+        assert!(
+            !(tried.contains(id.as_str()) && excused),
+            "{id} is tried, and says that it is not"
+        );
+    }
+}
+
+#[test]
+fn each_case_has_a_name_of_its_own() {
+    let mut names = BTreeMap::new();
+    for (case, _) in cases() {
+        *names.entry(case).or_insert(0) += 1;
+    }
+    let twice: Vec<_> = names.into_iter().filter(|(_, count)| *count > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
+fn cases() -> Vec<(&'static str, &'static [&'static str])> {
+    [informant::catalogue(), plugin::catalogue(), agent::catalogue()].concat()
+}
+
+/// Each rule's id and text: a paragraph that begins with the id in bold.
+fn rules() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol");
+    let mut found = Vec::new();
+    for page in PAGES {
+        let text = std::fs::read_to_string(folder.join(page)).expect("the page is there");
+        for paragraph in text.split("\n\n") {
+            let Some(rest) = paragraph.trim().strip_prefix("**") else { continue };
+            let (id, text) = rest.split_once("**").expect("bold text ends");
+            found.push((id.to_owned(), text.to_owned()));
+        }
+    }
+    found
+}
