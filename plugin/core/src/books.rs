@@ -107,6 +107,9 @@ enum Moving {
 /// On whose word a VM is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Standing {
+    /// No agent has spoken for it, and nobody has seen it: it counts with the most that it may have
+    /// been promised.
+    Presumed(Resources),
     /// No agent has spoken for it: it counts with the most that it may have been promised, or
     /// with what it was seen to have since.
     Silent(Resources),
@@ -151,9 +154,25 @@ impl Books {
         let entry = self.vms.entry(vm).or_insert_with(|| Entry::new(record));
         entry.record = record;
         entry.standing = match entry.standing {
-            Standing::Silent(most) => Standing::Silent(most.max(ceiling)),
+            Standing::Presumed(most) | Standing::Silent(most) => {
+                Standing::Silent(most.max(ceiling))
+            }
             Standing::Spoken { permit, has } => Standing::Spoken { permit, has: has.max(ceiling) },
         };
+    }
+
+    /// A VM is on this node, and nobody sees what it has: it counts with `ceiling` until its agent
+    /// speaks. An agent that names the last permit is believed; one that does not may have been
+    /// promised all that it asks for. One that an agent speaks for is only [updated](Self::update).
+    pub fn presume(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
+        let entry = self.vms.entry(vm).or_insert_with(|| Entry {
+            standing: Standing::Presumed(ceiling),
+            ..Entry::new(record)
+        });
+        entry.record = record;
+        if let Standing::Presumed(most) = &mut entry.standing {
+            *most = most.max(ceiling);
+        }
     }
 
     /// What is known of a VM changed. Unknown VMs are passed over.
@@ -182,7 +201,7 @@ impl Books {
     pub fn witness(&mut self, vm: &VmName, has: Resources) {
         if let Some(entry) = self.vms.get_mut(vm) {
             entry.standing = match entry.standing {
-                Standing::Silent(_) => Standing::Silent(has),
+                Standing::Presumed(_) | Standing::Silent(_) => Standing::Silent(has),
                 Standing::Spoken { permit, has: _ } => Standing::Spoken { permit, has },
             };
         }
@@ -386,6 +405,12 @@ impl Entry {
     /// Its agent speaks: what it no longer wants is given back, what it wants beyond is claimed.
     fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
         self.standing = match self.standing {
+            Standing::Presumed(most) => {
+                // Who was promised less than the ceiling and says so gets no more unasked.
+                let least = if ask.last_permit.is_some() { Resources::ZERO } else { most };
+                let promised = self.promised_again(least, ask, free);
+                Standing::Spoken { permit: promised.min(ask.wanted), has: Resources::ZERO }
+            }
             // The ceiling was there for want of an agent's word.
             Standing::Silent(most) => {
                 let promised = self.promised_again(most, ask, free);
@@ -416,9 +441,9 @@ impl Entry {
 
     fn permit(&mut self, granted: Resources) {
         self.standing = match self.standing {
-            Standing::Silent(has) | Standing::Spoken { permit: _, has } => {
-                Standing::Spoken { permit: granted, has }
-            }
+            Standing::Presumed(has)
+            | Standing::Silent(has)
+            | Standing::Spoken { permit: _, has } => Standing::Spoken { permit: granted, has },
         };
     }
 
@@ -449,7 +474,7 @@ impl Entry {
 impl Standing {
     fn most(self) -> Resources {
         match self {
-            Self::Silent(most) => most,
+            Self::Presumed(most) | Self::Silent(most) => most,
             Self::Spoken { permit, has } => permit.max(has),
         }
     }

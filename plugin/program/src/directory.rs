@@ -123,7 +123,7 @@ impl Place {
                     books.update(vm, listed.record());
                 } else {
                     let before = left.get(vm).copied().unwrap_or_default();
-                    books.enter(vm.clone(), listed.record(), listed.bounds.max.max(before));
+                    books.presume(vm.clone(), listed.record(), listed.bounds.max.max(before));
                 }
             }
         });

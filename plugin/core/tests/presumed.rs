@@ -1,0 +1,68 @@
+//! VMs that nobody sees: what they count with before and after their agents speak.
+
+use windlass_plugin_core::ask::Ask;
+use windlass_plugin_core::{Books, VmRecord};
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+
+const NOW: Moment = Moment::from_millis(1_000_000);
+
+#[test]
+fn earlier_promises_are_kept_and_no_more_is_given_for_a_ceiling() {
+    // Each may have all of the node; earlier books had promised half of it to each.
+    let mut books = node(&["a", "b"]);
+    assert!(books.is_over());
+    for vm in ["a", "b"] {
+        let granted = ask(&mut books, vm, cu(4), Some(cu(2)));
+        assert_eq!(granted, cu(2), "{vm} was promised this, and nothing is free");
+    }
+    assert!(!books.is_over());
+    assert_eq!(books.reserved(), cu(4));
+    assert_eq!(ask(&mut books, "a", cu(1), Some(cu(2))), cu(1));
+    assert_eq!(ask(&mut books, "b", cu(4), Some(cu(2))), cu(3));
+}
+
+#[test]
+fn who_names_no_last_permit_may_have_what_he_asks_for() {
+    let mut books = node(&["a", "b"]);
+    assert_eq!(ask(&mut books, "a", cu(3), None), cu(3));
+    assert_eq!(books.reserved_for(&VmName::on_host("a")), Some(cu(3)));
+    assert_eq!(ask(&mut books, "b", cu(1), None), cu(1));
+    assert_eq!(ask(&mut books, "b", cu(2), None), cu(1), "from here on it is a want");
+}
+
+#[test]
+fn what_is_seen_takes_the_place_of_what_was_presumed() {
+    let mut books = node(&["a"]);
+    let vm = VmName::on_host("a");
+    books.witness(&vm, cu(2));
+    assert_eq!(books.reserved_for(&vm), Some(cu(2)));
+    books.presume(vm.clone(), VmRecord::default(), cu(4));
+    assert_eq!(books.reserved_for(&vm), Some(cu(2)), "it was seen");
+    assert_eq!(ask(&mut books, "a", cu(1), None), cu(1));
+    books.presume(vm.clone(), VmRecord::default(), cu(4));
+    assert_eq!(books.reserved_for(&vm), Some(cu(1)), "its agent has spoken");
+}
+
+/// A node of 4 CUs with these VMs, each of which may have been promised all of it.
+fn node(vms: &[&str]) -> Books {
+    let mut books = Books::new(cu(4));
+    for vm in vms {
+        let record = VmRecord { grain: cu(1), ..VmRecord::default() };
+        books.presume(VmName::on_host(*vm), record, cu(4));
+    }
+    books
+}
+
+fn ask(
+    books: &mut Books,
+    vm: &str,
+    wanted: Resources,
+    last_permit: Option<Resources>,
+) -> Resources {
+    let ask = Ask { wanted, last_permit, ..Ask::default() };
+    books.request(NOW, &VmName::on_host(vm), ask).expect("the VM is known").permit
+}
+
+fn cu(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}
