@@ -10,15 +10,14 @@ use windlass_conformance::agent::{Options, run};
 use windlass_conformance::versions::{INFORMANT, PLUGIN, Version};
 use windlass_protocol::{InformantVersion, PluginVersion};
 
-/// What this release does not keep yet: it knows no leases and no moves.
-const AWAITED: [&str; 2] =
-    ["an-agent-waits-until-it-is-resumed", "a-vm-that-is-moved-is-left-alone"];
+/// What this release does not keep: it knows no leases.
+const AWAITED: [&str; 1] = ["an-agent-waits-until-it-is-resumed"];
 
 #[test]
 fn the_agent_keeps_to_its_protocols_in_every_version() {
     let report = run(&options(Arc::new(agent::Library)), &mut |outcome| eprintln!("{outcome}"));
     assert!(report.passed > 20, "{report}");
-    assert_eq!(report.failing(), AWAITED, "{report}");
+    assert!(report.failing().iter().all(|case| AWAITED.contains(case)), "{report}");
 }
 
 pub(crate) fn options(start: Arc<dyn windlass_conformance::agent::Start>) -> Options {

@@ -12,9 +12,6 @@ use windlass_conformance::case::Choice;
 use windlass_conformance::plugin::run;
 use windlass_conformance::report::Report;
 
-/// What this release does not do yet: it moves no VM.
-const AWAITED: [&str; 2] = ["a-vm-that-is-moved-is-told-so", "a-vm-that-is-moved-keeps-its-size"];
-
 #[test]
 fn the_plugin_keeps_to_its_protocol_in_every_version() {
     let reports: Vec<Report> = std::thread::scope(|scope| {
@@ -30,7 +27,6 @@ fn the_plugin_keeps_to_its_protocol_in_every_version() {
     for report in reports {
         eprintln!("{report}");
         assert!(report.holds(), "{report}");
-        let left_out: Vec<_> = report.left_out.iter().map(|left_out| left_out.case).collect();
-        assert_eq!(left_out, AWAITED);
+        assert!(report.left_out.is_empty(), "{report}");
     }
 }

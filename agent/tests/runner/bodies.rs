@@ -58,16 +58,16 @@ fn cases() -> Vec<Case> {
         expect_unknown("/resume", "{}"),
         expect_unknown("/resume", "null"),
         expect_unknown("/suspend", r#"{"unknown":[1,2,{"deep":[[]]}]}"#),
-        post(&format!("{{{ID}}}"), 404, "no session"),
-        post(&format!("{{{ID}}} trailing"), 404, "no session"),
-        post(&format!("{{\"EXPECTEDID\":{}}}", &ID[13..]), 404, "no session"),
+        post(&format!("{{{ID}}}"), 404, "not found"),
+        post(&format!("{{{ID}}} trailing"), 404, "not found"),
+        post(&format!("{{\"EXPECTEDID\":{}}}", &ID[13..]), 404, "not found"),
         // Too much.
         post(&format!("{{{ID},\"cpu\":\"{}\"}}", "x".repeat(100_000)), 413, "larger than 65536"),
     ]
 }
 
 fn expect_unknown(path: &'static str, body: &str) -> Case {
-    ("POST", path, body.to_owned(), 404, "no session")
+    ("POST", path, body.to_owned(), 404, "not found")
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,7 +40,7 @@ async fn a_call_that_means_another_session_is_404_and_changes_nothing() {
         (TRY_UPSCALE, more.encode()),
     ] {
         let answer = vm.guest.call(endpoint, body).await;
-        assert_eq!(words(&answer), (404, "no session of this agent has that id".to_owned()));
+        assert_eq!(words(&answer), (404, format!("AgentID \"{other}\" not found")));
     }
     node.pass(30).await;
     assert_eq!(vm.upper(), size(1, 256));
@@ -54,7 +54,7 @@ async fn a_suspended_agent_does_not_move_the_vm_until_it_is_resumed() {
     assert_eq!(vm.guest.call(SUSPEND, expected.encode()).await.status, 200);
     let more = MoreResources { expected: expected.0, cpu: true, memory: true };
     let answer = vm.guest.call(TRY_UPSCALE, more.encode()).await;
-    assert_eq!(words(&answer), (400, "the session is not in a state for this".to_owned()));
+    assert_eq!(words(&answer), (400, "Cannot process upscale while suspended".to_owned()));
     vm.guest.state().load = 3.4;
     node.pass(60).await;
     assert_eq!(vm.upper(), size(1, 256));

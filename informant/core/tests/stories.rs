@@ -6,9 +6,10 @@
 mod story;
 
 use expect_test::expect;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use story::{Story, id, mib, secs};
-use windlass_informant_core::{Action, Ask, Event, Failure, Informant, Registration};
+use windlass_informant_core::{Action, Ask, Event, Failure, Informant, Registration, Settings};
 use windlass_protocol::informant::AgentDesc;
 use windlass_protocol::{InformantVersion, Moment, Sequence};
 
@@ -305,7 +306,11 @@ fn what_comes_of_a_call_to_one_that_left_is_not_for_who_comes_back() {
         by: id(1),
         sequence: Sequence::from_number(number),
     };
-    let mut informant = Informant::default();
+    let mut informant = Informant::new(Settings {
+        versions: InformantVersion::SPOKEN,
+        metrics_port: 9100,
+        parked: BTreeSet::new(),
+    });
     let call = |informant: &mut Informant, now| {
         // The machine needs nothing: whatever it is asked is done.
         for _ in 0..10 {

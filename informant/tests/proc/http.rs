@@ -153,7 +153,7 @@ fn hostile_requests_are_answered_with_the_name_of_the_field() {
         ("PUT", "/downscale", sized("1", "\"1Gi\"", "99999999999999999999"), "sequenceNumber"),
         ("PUT", "/upscale", sized("1", "\"one\"", "1"), "data.memory"),
         ("PUT", "/upscale", sized("null", "\"1Gi\"", "1"), "data.cpu"),
-        ("PUT", "/upscale", r#"{"cpu":"500m","memory":"2Gi"}"#.to_owned(), "data.cpu"),
+        ("PUT", "/upscale", r#"{"cpu":"500m","memory":"2Gi"}"#.to_owned(), "is not the active"),
         ("DELETE", "/unregister", deep, "byte"),
         ("DELETE", "/unregister", "{}".to_owned(), "No agent with ID"),
         ("POST", "/register", "x".repeat(17_000), "16384 bytes"),

@@ -333,7 +333,7 @@ impl Books {
         let (mut mine, mut ahead) = (0, BTreeMap::new());
         for (claim, share) in claims.iter().zip(shares) {
             if claim.key == vm {
-                mine = share;
+                mine = share.min(asked - has);
             } else if share > 0 {
                 ahead.insert(claim.key, share);
             }
@@ -464,6 +464,11 @@ impl Entry {
         let grain = match axis {
             Axis::Cpu => grain.cpu.milli(),
             Axis::Memory => grain.mem.max(memory_slot).round_up(memory_slot).bytes(),
+        };
+        // What is said in bytes takes the whole of its last slot.
+        let missing = match axis {
+            Axis::Cpu => missing,
+            Axis::Memory => Bytes::from_bytes(missing).round_up(memory_slot).bytes(),
         };
         (missing > 0).then_some(arbitrate::Claim { key: name, priority, missing, grain })
     }

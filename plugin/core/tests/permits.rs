@@ -56,6 +56,16 @@ fn a_vm_without_a_grain_grows_in_its_agent_s_compute_units() {
 }
 
 #[test]
+fn what_is_said_in_bytes_takes_the_whole_of_its_last_slot() {
+    let asked = Resources { mem: Bytes::from_mib(1024 + 16), ..cu(1) };
+    for (room, permit) in [(2 * 1024 + 127, cu(1)), (2 * 1024 + 128, asked)] {
+        let mut books = rebuilt(Resources { mem: Bytes::from_mib(room), ..cu(2) });
+        assert_eq!(books.request(NOW, &vm("a"), asked).unwrap().permit, permit, "{room} MiB");
+        assert!(!books.is_over(), "{room} MiB");
+    }
+}
+
+#[test]
 fn an_agent_of_whole_cpus_leaves_the_rest_to_others() {
     let mut books = rebuilt(Resources { cpu: MilliCpu::from_milli(3_500), ..cu(4) });
     let ask = Ask { whole_cpus: true, ..cu(3).into() };

@@ -57,7 +57,7 @@ pub(crate) fn spoken() -> Vec<Version> {
 pub(crate) fn options(target: SocketAddr, choice: Choice) -> Options {
     let slot = VmInfo::DEFAULT_MEMORY_SLOT.bytes();
     let (vm, other) = (Vm::named("a"), Vm::named("other"));
-    Options { target, vm, other, moving: None, slot, choice }
+    Options { target, vm, other, moving: Some(Vm::named("moved")), slot, choice }
 }
 
 fn node() -> Shared {
@@ -67,6 +67,7 @@ fn node() -> Shared {
     for name in ["a", "other", "moved"] {
         books.enter(VmName::on_host(name), VmRecord::default(), size(1000, 1024));
     }
+    books.set_moving(&VmName::on_host("moved"), true);
     let unit = ComputeUnit::try_from(size(250, 128)).unwrap();
     Shared::new(books, unit, Clock::starting_at(Moment::from_millis(1_000_000)))
 }

@@ -19,7 +19,7 @@ const SLOW: &str = "a-slow-sender-keeps-nobody-waiting";
 
 /// What is broken, the number of the version in which it is tried, the case that must fail, and
 /// how it is broken.
-const VARIANTS: [(&str, u32, &str, Change); 40] = [
+const VARIANTS: [(&str, u32, &str, Change); 42] = [
     ("GET is accepted", 3, "only-post-asks-for-permits", |mut request, forward| {
         request.method = "POST".to_owned();
         reply(forward(&request))
@@ -262,6 +262,21 @@ const VARIANTS: [(&str, u32, &str, Change); 40] = [
     ("bytes are bare numbers", 7, "memory-is-counted-in-bytes", |request, forward| {
         answered(forward(&request), |text| text.replace("\"1Gi\"", "1073741824"))
     }),
+    ("a move is never said", 3, "a-vm-that-is-moved-is-told-so", |request, forward| {
+        answered(forward(&request), |text| text.replace(",\"migrate\":{}", ""))
+    }),
+    (
+        "a VM that is moved may change",
+        3,
+        "a-vm-that-is-moved-keeps-its-size",
+        |request, forward| match forward(&request) {
+            Some(found) if found.text().starts_with("cannot change resources") => said(
+                200,
+                "{\"permit\":{\"vCPUs\":1,\"mem\":8},\"resourceUnit\":{\"vCPUs\":1,\"mem\":4}}",
+            ),
+            other => reply(other),
+        },
+    ),
 ];
 
 #[test]

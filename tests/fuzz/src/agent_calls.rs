@@ -70,16 +70,26 @@ fn called(vm: &mut Vm, method: &str, path: &str, body: &[u8]) {
     assert_eq!((endpoint.method, endpoint.path), (method, path));
     assert_eq!(wire::called(method, path, &again), Ok(call), "said again, it is another call");
     let answer = vm.call(call);
-    if let CallAnswer::Ours(id, sequence) = answer {
-        let (_, body) = wire::call_answer(answer);
-        assert_eq!(Identified::decode_reply(&body), Ok(Identified { id, sequence }));
-        let meant = match call {
-            Call::Id => id,
-            Call::Resume(meant)
-            | Call::Suspend(meant)
-            | Call::MoreResources { expected: meant, .. } => meant,
-        };
-        assert_eq!(meant, id, "an answer to a call for another session");
+    let meant = match call {
+        Call::Id => None,
+        Call::Resume(meant)
+        | Call::Suspend(meant)
+        | Call::MoreResources { expected: meant, .. } => Some(meant),
+    };
+    match answer {
+        CallAnswer::Ours(id, sequence) => {
+            let (_, body) = wire::call_answer(answer);
+            assert_eq!(Identified::decode_reply(&body), Ok(Identified { id, sequence }));
+            assert_eq!(meant.unwrap_or(id), id, "an answer to a call for another session");
+        }
+        CallAnswer::Other(id) => {
+            assert_eq!(meant, Some(id), "a refusal of a session that was not meant");
+            assert_ne!(id, vm.session(), "a refusal of the session that is open");
+        }
+        CallAnswer::NotNow(_) => {
+            assert_eq!(meant, Some(vm.session()), "another session is told to wait");
+        }
+        CallAnswer::Unknown => {}
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::input::Input;
 use crate::{talk, words};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use windlass_informant_core::wire::{self, Answer, Request, Unanswered};
 use windlass_informant_core::{Action, Ask, Failure, Informant, Registration, Settings};
 use windlass_protocol::informant::{
     AgentDesc, DOWNSCALE, DownscaleResult, Endpoint, HEALTH_CHECK, HealthCheck, Identified,
-    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered,
+    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered, v1_2,
 };
 use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence, Versions};
 
@@ -38,6 +38,10 @@ const PATHS: [&str; 7] =
 /// An informant and its guest.
 struct History {
     informant: Informant,
+    /// What it speaks.
+    versions: Versions<InformantVersion>,
+    /// The version of every agent that began to register, by what it said last.
+    spoken: BTreeMap<AgentId, InformantVersion>,
     now: Moment,
     seen: MachineSeen,
     read: Option<(Moment, Memory)>,
@@ -64,7 +68,7 @@ fn converse(said: &[u8]) {
     let heard = talk::run(talk::heard(said, |stream| {
         // No file of a kernel is below a device.
         let tree = Tree::new(Some(Path::new("/dev/null")));
-        connection(Arc::new(Shared::new(Informant::new(Settings::default()), tree)), stream)
+        connection(Arc::new(Shared::new(Informant::new(Settings::default()), tree, ())), stream)
     }));
     let answers = talk::answers(said, &heard);
     assert!(answers.len() <= 1, "a connection has one request");
@@ -82,9 +86,14 @@ impl History {
     fn new(input: &mut Input<'_>) -> Self {
         let cpus = u32::from(input.byte() % 5) + 1;
         let parked = u32::from(input.byte()) % cpus;
+        let metrics_port = input.short();
+        let versions = input.versions(&InformantVersion::KNOWN);
         Self {
+            versions,
+            spoken: BTreeMap::new(),
             informant: Informant::new(Settings {
-                metrics_port: input.short(),
+                versions,
+                metrics_port,
                 parked: (cpus - parked..cpus).collect(),
             }),
             now: Moment::from_millis(1_000_000),
@@ -149,7 +158,10 @@ impl History {
         };
         let version = |input: &mut Input<'_>, usual: InformantVersion| match input.byte() {
             0..=127 => usual,
-            other => InformantVersion::from_number(u32::from(other - 128)),
+            known @ 128..=191 => {
+                InformantVersion::KNOWN[usize::from(known) % InformantVersion::KNOWN.len()]
+            }
+            other @ 192..=255 => InformantVersion::from_number(u32::from(other - 192)),
         };
         let Versions { min, max } = InformantVersion::SPOKEN;
         let versions = Versions { min: version(input, min), max: version(input, max) };
@@ -157,13 +169,21 @@ impl History {
     }
 
     fn size(&mut self, endpoint: Endpoint, input: &mut Input<'_>) {
-        let id = match input.is() {
-            true => self.informant.current().unwrap_or_default(),
-            false => agent(input),
+        let how = input.byte();
+        let id = match how & 1 {
+            1 => self.informant.current().unwrap_or_default(),
+            _ => agent(input),
         };
         let sequence = Sequence::from_number(input.number());
         let message = ResourceMessage { resources: input.size(), id, sequence };
-        self.say(endpoint, &message.encode());
+        let numbers = match how {
+            // As the agent that counts says it.
+            0..=127 => self.informant.version().is_none_or(InformantVersion::numbers_sizes),
+            128..=191 => true,
+            192..=255 => false,
+        };
+        let bare = v1_2::Size::from(message);
+        self.say(endpoint, &if numbers { message.encode() } else { bare.encode() });
     }
 
     /// One of the calls under way is answered.
@@ -220,6 +240,9 @@ impl History {
         let answer = match &request {
             Request::Register(desc) => {
                 self.informant.register(desc)?;
+                let version = self.versions.latest_shared(desc.versions);
+                let version = version.expect("who registers speaks a version of ours");
+                self.spoken.insert(desc.agent_id, version);
                 // The agents of this guest are called later; what is known at once is pending.
                 let at_once = self.informant.registration(desc.agent_id);
                 assert_eq!(at_once, Registration::Pending);
@@ -227,19 +250,20 @@ impl History {
             }
             Request::HealthCheck(id) => {
                 self.informant.health_check(*id)?;
+                assert!(self.spoken[id].checks_health(), "a check in {}", self.spoken[id]);
                 Answer::Healthy
             }
             Request::Downscale(message) => {
                 let current = self.informant.current();
                 let result = self.informant.downscale(self.now, message)?;
-                assert_eq!(current, Some(message.id), "an answer to one that does not count");
+                self.counts(current, message);
                 self.consented(message, &result);
                 Answer::Downscaled(result)
             }
             Request::Upscale(message) => {
                 let current = self.informant.current();
                 self.informant.upscale(self.now, message)?;
-                assert_eq!(current, Some(message.id), "an answer to one that does not count");
+                self.counts(current, message);
                 Answer::Upscaled
             }
             Request::Unregister(desc) => Answer::Unregistered(self.informant.unregister(desc)?),
@@ -247,15 +271,29 @@ impl History {
         Ok((request, answer))
     }
 
+    /// Who was answered was the one that counts; without a name, one whose version has none.
+    fn counts(&self, current: Option<AgentId>, message: &ResourceMessage) {
+        let current = current.expect("an answer where nobody counts");
+        if message.is_bare() {
+            let version = self.spoken[&current];
+            assert!(!version.numbers_sizes(), "a size without a number in {version}");
+        } else {
+            assert_eq!(current, message.id, "an answer to one that does not count");
+        }
+    }
+
     /// Law 3: nothing is agreed to that what is in use would not fit into.
     fn consented(&mut self, message: &ResourceMessage, result: &DownscaleResult) {
         words::is_short_and_harmless(&result.status);
-        // What was answered before gets that answer again, whatever is in use since.
+        // What was answered before gets that answer again, whatever is in use since; what has no
+        // number is examined anew.
         let this = Some((message.id, message.sequence));
-        if self.answered == this || result.status == "stale" {
-            return;
+        if !message.is_bare() {
+            if self.answered == this || result.status == "stale" {
+                return;
+            }
+            self.answered = this;
         }
-        self.answered = this;
         if !result.ok {
             return;
         }
@@ -273,6 +311,9 @@ impl History {
             assert!(plan.wake_at.is_none_or(|at| at > self.now), "a plan that is due");
             assert!(self.informant.agents() <= AGENTS && self.informant.joining() <= JOINING);
             assert!(self.informant.gone().count() <= AGENTS + JOINING);
+            let current = self.informant.current();
+            let version = current.map(|id| self.spoken[&id]);
+            assert_eq!(self.informant.version(), version, "{current:?} speaks another version");
             if plan.actions.is_empty() {
                 return;
             }
@@ -294,6 +335,9 @@ impl History {
             Action::Call { agent, ask, at } => {
                 assert!(at.port() != 0 && !at.ip().is_unspecified(), "nobody is at {at}");
                 assert!(self.calls.iter().all(|(called, _)| *called != agent), "two calls at once");
+                let version = self.spoken[&agent];
+                let can = ask != Ask::MoreMemory || version.asks_for_more();
+                assert!(can, "{ask:?} in {version}");
                 self.calls.push((agent, ask));
             }
         }
@@ -332,6 +376,9 @@ fn encoded(request: &Request) -> Vec<u8> {
     match request {
         Request::Register(desc) | Request::Unregister(desc) => desc.encode(),
         Request::HealthCheck(id) => HealthCheck(*id).encode(),
+        Request::Downscale(message) | Request::Upscale(message) if message.is_bare() => {
+            v1_2::Size::from(*message).encode()
+        }
         Request::Downscale(message) | Request::Upscale(message) => message.encode(),
     }
 }

@@ -11,11 +11,17 @@ use http::Method;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::io::AsyncWriteExt;
 use windlass_agent_core::{Action, Event, Failure, wire};
+use windlass_informant_core::wire::Request;
 use windlass_kit::client::{Address, Ask, ask_over};
-use windlass_protocol::informant::{DownscaleResult, Empty, InformantDesc, PORT, Unregistered};
-use windlass_protocol::{InformantVersion, Peer};
+use windlass_protocol::informant::{
+    AgentDesc, DownscaleResult, Empty, InformantDesc, PORT, ResourceMessage, Unregistered,
+};
+use windlass_protocol::{AgentId, InformantVersion, Peer, Sequence, Versions};
 
 const LIMIT: usize = 2048;
+
+/// Where agents say that they are called back.
+const SERVE_ADDR: &str = "10.0.2.2:10310";
 
 pub(crate) fn play(input: &[u8]) {
     let mut input = Input::new(input);
@@ -65,15 +71,17 @@ fn converse(said: &[u8]) {
 /// The informant answers what it was asked.
 fn answer(vm: &mut Vm, input: &mut Input<'_>) {
     let Some(action) = vm.take(Peer::Informant) else { return };
+    let offered = vm.offered;
+    asks(action, offered);
     let (status, body) = match input.below(4) {
         0 => (200, input.chunk().to_vec()),
         1 => (input.short(), input.chunk().to_vec()),
-        _ => (200, well_said(action, input)),
+        _ => (200, well_said(action, offered, input)),
     };
-    let event = match wire::from_informant(action, status, &body) {
+    let event = match wire::from_informant(action, offered, status, &body) {
         Ok(event) => {
             assert_eq!(status, 200, "{status} is taken for an answer");
-            answers(action, &event);
+            answers(action, offered, &event);
             event
         }
         Err(unheard) => {
@@ -86,13 +94,44 @@ fn answer(vm: &mut Vm, input: &mut Input<'_>) {
     vm.heard(action, event);
 }
 
+/// What is asked, the informant reads as it was meant, in whichever version it is said.
+fn asks(action: Action, offered: Versions<InformantVersion>) {
+    let said = wire::to_informant(action, SERVE_ADDR, offered).expect("it is the informant's");
+    let read = Request::decode(said.endpoint, &said.body).expect("an informant reads it");
+    let desc =
+        |agent_id| AgentDesc { agent_id, serve_addr: SERVE_ADDR.to_owned(), versions: offered };
+    let size = |id, sequence, resources| {
+        // Without a number nobody is named either.
+        let id = if sequence == Sequence::ZERO { AgentId::default() } else { id };
+        ResourceMessage { resources, id, sequence }
+    };
+    let meant = match action {
+        Action::Register(id) => Request::Register(desc(id)),
+        Action::CheckHealth(id) => Request::HealthCheck(id),
+        Action::Downscale(id, number, to) => Request::Downscale(size(id, number, to)),
+        Action::Upscale(id, number, to) => Request::Upscale(size(id, number, to)),
+        Action::Unregister(id) => Request::Unregister(desc(id)),
+        Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
+            unreachable!("{action:?} is no informant's")
+        }
+    };
+    assert_eq!(read, meant);
+}
+
 /// An answer of the right form, in which anything may stand.
-fn well_said(action: Action, input: &mut Input<'_>) -> Vec<u8> {
+fn well_said(
+    action: Action,
+    offered: Versions<InformantVersion>,
+    input: &mut Input<'_>,
+) -> Vec<u8> {
     match action {
         Action::Register(_) => {
             let version = match input.byte() {
-                0..=127 => InformantVersion::SPOKEN.max,
-                other => InformantVersion::from_number(u32::from(other - 128)),
+                0..=127 => offered.max,
+                known @ 128..=191 => {
+                    InformantVersion::KNOWN[usize::from(known) % InformantVersion::KNOWN.len()]
+                }
+                other @ 192..=255 => InformantVersion::from_number(u32::from(other - 192)),
             };
             let metrics_port = (input.byte() < 240).then(|| input.short());
             InformantDesc { version, metrics_port }.encode()
@@ -109,7 +148,7 @@ fn well_said(action: Action, input: &mut Input<'_>) -> Vec<u8> {
 }
 
 /// An answer answers what was asked.
-fn answers(action: Action, event: &Event) {
+fn answers(action: Action, offered: Versions<InformantVersion>, event: &Event) {
     let fits = matches!(
         (action, event),
         (Action::Register(_), Event::Registered { .. })
@@ -119,4 +158,7 @@ fn answers(action: Action, event: &Event) {
             | (Action::Unregister(_), Event::Unregistered)
     );
     assert!(fits, "{event:?} upon {action:?}");
+    if let Event::Registered { version, .. } = event {
+        assert!(offered.contains(*version), "{version} of {offered}");
+    }
 }

@@ -4,7 +4,7 @@
 //! and most of the bytes that change change one thing only, which is what an engine that
 //! changes bytes needs.
 
-use windlass_protocol::{Bytes, MilliCpu, Resources};
+use windlass_protocol::{Bytes, MilliCpu, Resources, Versions};
 
 /// What is left of an input.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +91,17 @@ impl<'a> Input<'a> {
 
     pub(crate) fn size(&mut self) -> Resources {
         Resources { cpu: self.cpu(), mem: self.memory() }
+    }
+
+    /// Versions, of all that there are: most often these.
+    pub(crate) fn versions<V: Copy>(&mut self, all: &[V]) -> Versions<V> {
+        let which = match self.byte() {
+            0..=127 => return Versions { min: all[0], max: all[all.len() - 1] },
+            which => usize::from(which - 128),
+        };
+        let (first, wide) = (which % all.len(), which / all.len());
+        let last = first + wide % (all.len() - first);
+        Versions { min: all[first], max: all[last] }
     }
 
     /// Bytes of a length that stands before them; what is left where there are fewer.

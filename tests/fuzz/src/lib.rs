@@ -5,7 +5,7 @@
 //! back as it was said, that a law holds, that a refusal is short and names what it refuses.
 //!
 //! `tests/replay.rs` plays the inputs that are kept in the tree, under any compiler; `make
-//! fuzz` looks for new ones. The bytes of an input are read by [`input`]: how a
+//! fuzz` looks for new ones. The bytes of an input are read by `input`: how a
 //! target splits them is in its own module, and there is no input that it does not take.
 
 mod agent_calls;

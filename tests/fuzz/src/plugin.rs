@@ -8,8 +8,9 @@ use crate::{talk, words};
 use std::time::Duration;
 use windlass_kit::clock::Clock;
 use windlass_plugin::{Shared, router};
-use windlass_plugin_core::{Books, VmRecord, wire};
-use windlass_protocol::plugin::{LoadMetrics, PermitRequest, PermitResponse};
+use windlass_plugin_core::wire::{self, Terms};
+use windlass_plugin_core::{Books, VmRecord};
+use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest};
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, VmName};
 
 const VMS: usize = 4;
@@ -18,18 +19,22 @@ const VMS: usize = 4;
 struct Node {
     books: Books,
     now: Moment,
-    unit: ComputeUnit,
+    terms: Terms,
 }
 
 pub(crate) fn play(input: &[u8]) {
     let mut input = Input::new(input);
     let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).expect("no zero");
+    let connected = input.is();
+    let known: Vec<_> = PluginVersion::known().collect();
+    // A connection is of a shell, which speaks them all.
+    let versions = if connected { PluginVersion::SPOKEN } else { input.versions(&known) };
     let mut node = Node {
         books: Books::new(Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(8))),
         now: Moment::from_millis(1_000_000),
-        unit,
+        terms: Terms { unit, versions },
     };
-    if input.is() {
+    if connected {
         node.books.enter(name(0), VmRecord::default(), Resources::ZERO);
         return node.converse(input.rest());
     }
@@ -44,7 +49,7 @@ impl Node {
     fn converse(self, said: &[u8]) {
         let heard = talk::run(async {
             let clock = Clock::starting_at(self.now);
-            talk::heard_of(router(Shared::new(self.books, self.unit, clock)), said).await
+            talk::heard_of(router(Shared::new(self.books, self.terms.unit, clock)), said).await
         });
         for (status, body) in talk::answers(said, &heard) {
             if status != 200 && !body.is_empty() {
@@ -67,41 +72,61 @@ impl Node {
                 self.books.enter(name(input.below(VMS)), record, input.size());
             }
             7 => self.books.witness(&name(input.below(VMS)), input.size()),
-            8 => match input.below(3) {
+            8 => match input.below(4) {
                 0 => self.books.leave(&name(input.below(VMS))),
                 1 => self.books.count(&name(input.below(VMS)), input.size()),
+                2 => self.books.set_moving(&name(input.below(VMS)), input.is()),
                 _ => self.books.update(&name(input.below(VMS)), record(input)),
             },
             _ => self.books.set_room(input.size()),
         }
     }
 
-    /// A request in a version that is spoken, most often, for a VM that is known, most often.
+    /// A request in a version that is known, most often, for a VM that is known, most often.
     fn well_said(&self, input: &mut Input<'_>) -> Option<Vec<u8>> {
-        let (min, max) = (PluginVersion::SPOKEN.min.number(), PluginVersion::SPOKEN.max.number());
+        let known: Vec<_> = PluginVersion::known().collect();
         let version = match input.byte() {
-            other @ 240.. => u32::from(other - 240),
-            spoken => min + u32::from(spoken) % (max - min + 1),
+            other @ 240.. => PluginVersion::from_number(u32::from(other - 240)),
+            said => known[usize::from(said) % known.len()],
         };
         let vm = match input.below(8) {
             7 => VmName { namespace: input.text(), name: input.text() },
             known => name(known % VMS),
         };
-        let metrics = input.is().then(|| LoadMetrics {
+        let features = version.features();
+        let metrics = input.is().then(|| Metrics {
             load_1m: f32::from_bits(u32::from(input.short()) << 16),
-            load_5m: f32::from(input.byte()),
+            load_5m: Some(f32::from(input.byte())),
+            memory_usage: features.memory_usage.then(|| f32::from(input.byte()) * 1e8),
         });
         let slot = self.books.record(&vm).map_or(Bytes::from_mib(1), |record| record.memory_slot);
-        let version = PluginVersion::from_number(version);
-        let request = PermitRequest { version, vm, resources: input.size(), metrics };
-        request.encode(slot).map_err(|over| words::is_short_and_harmless(&over)).ok()
+        let resources = input.size();
+        let last_permit = (features.last_permit && input.is()).then(|| input.size());
+        let unit = match features.agent_sends_unit.then(|| input.byte()) {
+            Some(0..=199) => Some(self.terms.unit.into()),
+            Some(200..=247) => Some(input.size()),
+            Some(248..) | None => None,
+        };
+        let request = PermitRequest { version, vm, unit, resources, last_permit, metrics };
+        match request.encode(slot) {
+            Ok(body) => {
+                understood(&request, slot, &body);
+                Some(body)
+            }
+            Err(over) => {
+                words::is_short_and_harmless(&over);
+                None
+            }
+        }
     }
 
     /// Law 2, books within the node, over one request; and what the agent reads of the answer.
     fn request(&mut self, body: &[u8]) {
         let (before, books) = (self.books.reserved(), self.books.clone());
-        match wire::permit(&mut self.books, self.now, self.unit, body) {
+        match wire::permit(&mut self.books, self.now, &self.terms, body) {
             Ok(permitted) => {
+                let version = permitted.version;
+                assert!(self.terms.versions.contains(version), "{version} is not spoken here");
                 let (room, after) = (self.books.room(), self.books.reserved());
                 assert!(room.max(before).covers(after), "{before} to {after} of {room}");
                 let permit = permitted.granted.permit;
@@ -111,13 +136,37 @@ impl Node {
                 permitted.granted.short.iter().for_each(words::is_short_and_harmless);
                 let slot = self.books.record(&permitted.vm).expect("it was there").memory_slot;
                 let answer = permitted.encode().expect("what was asked in this version fits");
-                let read = PermitResponse::decode(&answer, slot).expect("the agent reads it");
-                assert_eq!(read.permit, permit, "the agent reads another permit");
+                let read = PermitResponse::decode(version, &answer, slot);
+                let migrate = permitted.granted.moving;
+                assert_eq!(read, Ok(PermitResponse { permit, migrate }), "the agent reads another");
             }
             Err(refusal) => {
                 words::is_refusal(refusal.status(), refusal.to_string().as_bytes());
                 assert_eq!(self.books.reserved(), books.reserved(), "a refusal with an effect");
             }
+        }
+    }
+}
+
+/// What is written is read as it was meant, as far as the version can say it.
+fn understood(said: &PermitRequest, slot: Bytes, body: &[u8]) {
+    let raw = RawRequest::decode(body).expect("what is written is read");
+    assert_eq!((raw.version(), raw.vm()), (said.version, said.vm.clone()));
+    let features = said.version.features();
+    match raw.with_slot(slot) {
+        Ok(read) => {
+            assert!(read.resources.covers(said.resources), "{said:?} is read as {read:?}");
+            let last = said.last_permit.unwrap_or_default();
+            assert_eq!(read.last_permit.is_some(), said.last_permit.is_some(), "{read:?}");
+            assert!(last.covers(read.last_permit.unwrap_or_default()), "{last} as {read:?}");
+            assert_eq!(read.unit, said.unit);
+            if features.memory_in_bytes {
+                assert_eq!(read.resources, said.resources, "{} is exact", said.version);
+            }
+        }
+        Err(unfit) => {
+            words::is_short_and_harmless(&unfit);
+            assert!(features.agent_sends_unit, "{said:?}: {unfit}");
         }
     }
 }

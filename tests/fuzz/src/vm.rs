@@ -3,28 +3,38 @@
 //!
 //! A target answers one peer with the bytes of its input; the others are kind, or lose what is
 //! said. What is asserted holds whatever anybody says: laws 1 and 3 by what was heard, that
-//! plans are pure, that one peer is asked one thing at a time, that the numbers of a session rise.
+//! plans are pure, that one peer is asked one thing at a time, that the numbers of a session rise,
+//! that nobody is told in a version what that version cannot say, and that a VM that is about to be
+//! moved stays as it is.
 
 use crate::input::Input;
 use crate::words;
 use std::time::Duration;
 use windlass_agent_core::{
-    Action, Call, CallAnswer, Event, Failure, Order, Scaler, Settings, wire,
+    Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order, Scaler, Settings, wire,
 };
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode,
-    Moment, Peer, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
+    ShrinkCpu, Target, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
 /// A plan is made and carried out no more often than this before it is done.
 const STEPS: usize = 200;
 
+/// For this long a VM keeps its size after the plugin said that it is about to be moved.
+const STAYS_FOR: Duration = Duration::from_secs(30);
+
 /// One VM.
 pub(crate) struct Vm {
     pub(crate) scaler: Scaler,
     pub(crate) info: VmInfo,
     pub(crate) now: Moment,
+    /// The versions that the plugin is spoken to in.
+    pub(crate) plugin_versions: Versions<PluginVersion>,
+    /// The versions that informants are offered.
+    pub(crate) offered: Versions<InformantVersion>,
     /// What is under way, and not carried out by the hypervisor.
     pub(crate) under_way: Vec<Action>,
     truth: Seen,
@@ -36,6 +46,12 @@ pub(crate) struct Vm {
     agreed: Option<Resources>,
     /// The session that was last opened, and the highest number that was said in it.
     session: Option<(AgentId, Sequence)>,
+    /// The version of that session, once it is registered.
+    version: Option<InformantVersion>,
+    /// Until when the VM keeps its size.
+    stays_until: Option<Moment>,
+    /// Whether another session counted since the plugin was last asked: its answer is then old.
+    waited: bool,
     load: f64,
 }
 
@@ -58,24 +74,28 @@ impl Vm {
             memory_slot: slot,
             paused_until: None,
         };
-        let settings = Settings {
-            unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(1024))
-                .expect("neither is zero"),
-            trust_guest_parking: trust,
-            seed: u64::from(input.byte()),
-        };
+        let seed = u64::from(input.byte());
+        let known: Vec<_> = PluginVersion::known().collect();
+        let plugin_versions = input.versions(&known);
+        let offered = input.versions(&InformantVersion::KNOWN);
+        let settings = Settings { unit: unit(), trust_guest_parking: trust, seed, plugin_versions };
         let now = Moment::from_millis(1_000_000);
         let memory = MemorySeen { boot: units(1).mem, ..MemorySeen::default() };
         let mut vm = Self {
             scaler: Scaler::new(info.clone(), settings, now),
             info,
             now,
+            plugin_versions,
+            offered,
             under_way: Vec::new(),
             truth: Seen { plugged: units(1).cpu, memory },
             seen: None,
             permit: None,
             agreed: None,
             session: None,
+            version: None,
+            stays_until: None,
+            waited: false,
             load: 0.1,
         };
         vm.hear(Event::Attached(Capabilities {
@@ -145,8 +165,10 @@ impl Vm {
         let Some(action) = self.take(peer) else { return };
         let event = match action {
             _ if !answers => Event::Failed(peer, Failure::NoAnswer),
-            Action::AskPlugin(asked) => Event::Permitted(asked),
-            Action::Register(_) => Event::Registered { metrics_port: 9100 },
+            Action::AskPlugin(asked) => Event::Permitted(asked.resources),
+            Action::Register(_) => {
+                Event::Registered { version: self.offered.max, metrics_port: 9100 }
+            }
             Action::CheckHealth(_) => Event::Healthy,
             Action::Downscale(..) => Event::Agreed { status: String::new() },
             Action::Upscale(..) => Event::Upscaled,
@@ -165,6 +187,12 @@ impl Vm {
     pub(crate) fn heard(&mut self, action: Action, event: Event) {
         match (&event, action) {
             (Event::Permitted(permit), _) => self.permit = Some(*permit),
+            (Event::MustStay(permit), _) => {
+                self.permit = Some(*permit);
+                self.stays();
+            }
+            (Event::Failed(Peer::Plugin, Failure::Moving), _) => self.stays(),
+            (Event::Registered { version, .. }, _) => self.version = Some(*version),
             (Event::Agreed { .. }, Action::Downscale(id, _, size)) => {
                 let lasts = self.session.is_some_and(|(open, _)| open == id);
                 self.agreed = Some(size).filter(|_| lasts);
@@ -184,11 +212,16 @@ impl Vm {
                 assert_eq!(id, session, "an answer for another session");
                 assert!(sequence > said, "number {sequence} after {said}");
                 self.session = Some((id, sequence));
+                self.followed(call);
             }
-            CallAnswer::Unknown | CallAnswer::NotNow => {
+            CallAnswer::Unknown | CallAnswer::Other(_) | CallAnswer::NotNow(_) => {
                 let after = (self.scaler.plan(self.now), self.scaler.session());
                 assert_eq!(after, before, "a call that is refused has an effect");
             }
+        }
+        if let CallAnswer::NotNow(NotNow::MoreUnknown(version)) = answer {
+            assert_eq!(self.version, Some(version), "a refusal in another version");
+            assert!(!version.asks_for_more(), "{version} can ask for more");
         }
         let (status, body) = wire::call_answer(answer);
         if status != 200 {
@@ -197,9 +230,37 @@ impl Vm {
         answer
     }
 
+    /// What the VM has of memory.
+    pub(crate) fn memory(&self) -> Bytes {
+        self.truth.memory.present()
+    }
+
     /// The session that was last opened.
     pub(crate) fn session(&self) -> AgentId {
         self.session.map(|(id, _)| id).unwrap_or_default()
+    }
+
+    /// A call that was answered.
+    fn followed(&mut self, call: Call) {
+        match call {
+            Call::Suspend(_) => (self.waited, self.stays_until) = (true, None),
+            Call::MoreResources { .. } => {
+                let version = self.version.expect("who is called for more is registered");
+                assert!(version.asks_for_more(), "{version} cannot ask for more");
+            }
+            Call::Id | Call::Resume(_) => {}
+        }
+    }
+
+    /// The plugin said that the VM is about to be moved.
+    fn stays(&mut self) {
+        if !self.waited {
+            self.stays_until = Some(self.now.after(STAYS_FOR));
+        }
+    }
+
+    fn must_stay(&self) -> bool {
+        self.stays_until.is_some_and(|until| self.now < until)
     }
 
     fn sent(&mut self, action: Action) {
@@ -208,23 +269,32 @@ impl Vm {
                 let known = self.session.is_some_and(|(known, _)| known == id);
                 assert!(!known, "a second session of one id");
                 self.session = Some((id, Sequence::ZERO));
+                self.version = None;
                 self.agreed = None;
             }
             Action::Downscale(id, number, _) | Action::Upscale(id, number, _) => {
                 let (session, said) = self.session.expect("who speaks of sizes has a session");
                 assert_eq!(id, session, "a request for another session");
-                assert!(number > said, "number {number} after {said}");
-                self.session = Some((id, number));
+                let version = self.version.expect("who speaks of sizes is registered");
+                if version.numbers_sizes() {
+                    assert!(number > said, "number {number} after {said}");
+                    self.session = Some((id, number));
+                } else {
+                    assert_eq!(number, Sequence::ZERO, "{version} has no numbers");
+                }
+                assert!(!self.must_stay(), "{action:?} before a move");
                 if matches!(action, Action::Upscale(..)) {
                     self.agreed = None;
                 }
             }
             Action::Resize(resize) => self.lawful(resize),
-            Action::Look
-            | Action::Measure
-            | Action::AskPlugin(_)
-            | Action::CheckHealth(_)
-            | Action::Unregister(_) => {}
+            Action::AskPlugin(asking) => self.asked(asking),
+            Action::CheckHealth(id) => {
+                assert_eq!(id, self.session(), "a check of another session");
+                let version = self.version.expect("who is checked is registered");
+                assert!(version.checks_health(), "{version} has no checks");
+            }
+            Action::Look | Action::Measure | Action::Unregister(_) => {}
         }
         self.hear(Event::Sent(action));
         match action {
@@ -252,6 +322,18 @@ impl Vm {
         }
     }
 
+    /// What is asked of the plugin is asked in a version of ours, and relies on no more than was
+    /// permitted.
+    fn asked(&mut self, asking: Asking) {
+        let Asking { version, last_permit, .. } = asking;
+        assert!(self.plugin_versions.contains(version), "{version} is none of ours");
+        if let Some(last) = last_permit {
+            let permit = self.permit.expect("nothing was permitted");
+            assert!(permit.covers(last), "{last} was not permitted, but {permit}");
+        }
+        self.waited = false;
+    }
+
     /// Law 1, permit before growth, and law 3, consent before shrinkage, by what was said.
     fn lawful(&self, resize: Resize) {
         let seen = self.seen.expect("nothing is resized before it was seen");
@@ -267,6 +349,7 @@ impl Vm {
                 let shrinks = memory < seen.memory.lower();
                 let agreed = self.agreed.is_some_and(|agreed| memory >= agreed.mem);
                 assert!(!shrinks || agreed, "{memory} where {:?} was agreed to", self.agreed);
+                assert!(!shrinks || !self.must_stay(), "{memory} before a move");
             }
         }
     }
@@ -291,6 +374,11 @@ impl Vm {
     fn hear(&mut self, event: Event) {
         self.scaler.observe(self.now, event);
     }
+}
+
+/// The compute unit of every VM here.
+pub(crate) fn unit() -> ComputeUnit {
+    ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).expect("neither is zero")
 }
 
 /// So many compute units.
