@@ -3,18 +3,33 @@
 use anyhow::{Context, Result, bail, ensure};
 
 pub(crate) const HELP: &str = "\
-windlass-bench: how fast and how small Windlass is, with real guests
+windlass-bench: how fast and how small Windlass is
 
-usage: windlass-bench [--rounds N]
+usage: windlass-bench [--rounds N] [PART...]
 
   --rounds N   how many bursts each way (default 20)
 
-Runs the windlass that lies beside it, or that WINDLASS_BIN names.
+  bursts       from a burst of memory in a real guest to memory that it can use
+  permits      permits per second of windlass-plugin, beside a bare echo
+  agent        what windlass-agent takes with 1, 100 and 1000 VMs that are not there
+
+All parts, unless some are named. Runs the programs that lie beside it; WINDLASS_BIN names another
+windlass.
 ";
 
-/// Checked arguments.
+/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Bursts,
+    Permits,
+    Agent,
+}
+
+/// Checked arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arguments {
+    /// What is measured, in this order.
+    pub(crate) parts: Vec<Part>,
     /// How many bursts each way.
     pub(crate) rounds: usize,
     /// Only say what can be asked.
@@ -25,7 +40,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self> {
-        let mut parsed = Self { rounds: 20, help: false };
+        let mut parsed = Self { parts: Vec::new(), rounds: 20, help: false };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -34,10 +49,16 @@ impl Arguments {
                     parsed.rounds = rounds.parse().with_context(|| format!("--rounds {rounds}"))?;
                 }
                 "--help" | "-h" => parsed.help = true,
+                "bursts" => parsed.parts.push(Part::Bursts),
+                "permits" => parsed.parts.push(Part::Permits),
+                "agent" => parsed.parts.push(Part::Agent),
                 _ => bail!("unknown argument {word:?}\n{HELP}"),
             }
         }
         ensure!(parsed.rounds > 0, "--rounds 0: there would be nothing to print");
+        if parsed.parts.is_empty() {
+            parsed.parts = vec![Part::Bursts, Part::Permits, Part::Agent];
+        }
         Ok(parsed)
     }
 }
@@ -48,7 +69,9 @@ mod tests {
 
     #[test]
     fn twenty_rounds_unless_told_otherwise() {
-        assert_eq!(parse(&[]).unwrap(), Arguments { rounds: 20, help: false });
+        let parts = vec![Part::Bursts, Part::Permits, Part::Agent];
+        assert_eq!(parse(&[]).unwrap(), Arguments { parts, rounds: 20, help: false });
+        assert_eq!(parse(&["permits"]).unwrap().parts, [Part::Permits]);
         assert_eq!(parse(&["--rounds", "3"]).unwrap().rounds, 3);
         assert!(parse(&["-h"]).unwrap().help);
     }
@@ -60,6 +83,7 @@ mod tests {
             (&["--rounds", "many"], "--rounds many"),
             (&["--rounds", "0"], "nothing to print"),
             (&["--fast"], "\"--fast\""),
+            (&["permit"], "\"permit\""),
         ] {
             let error = parse(words).unwrap_err().to_string();
             assert!(error.contains(complaint), "{error}");

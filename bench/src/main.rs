@@ -1,25 +1,42 @@
-//! How fast and how small Windlass is, with real guests: figures, printed and never judged.
+//! How fast and how small Windlass is: figures, printed and never judged.
 //!
 //! A clock on a busy machine says more about the machine than about the program. So each time
 //! is printed beside that of the same burst in the same run, met by the lab itself over QMP:
 //! the least that the mechanism takes. What Windlass adds is the ratio.
 
+mod agent;
 mod arguments;
 mod burst;
+mod crowd;
+mod echo;
 mod host;
+mod permits;
+mod plugin;
 mod print;
+mod program;
 mod run;
 mod sizes;
 mod summary;
+mod wire;
 
-use arguments::Arguments;
+use arguments::{Arguments, Part};
 use std::io::Write;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
+    if std::env::args().nth(1).as_deref() == Some(echo::ARGUMENT) {
+        return echo::serve().await;
+    }
     let arguments = Arguments::parse(std::env::args().skip(1))?;
     if arguments.help {
         return Ok(std::io::stdout().write_all(arguments::HELP.as_bytes())?);
     }
-    run::run(&arguments).await
+    for part in &arguments.parts {
+        match part {
+            Part::Bursts => run::run(arguments.rounds).await?,
+            Part::Permits => permits::run().await?,
+            Part::Agent => agent::run().await?,
+        }
+    }
+    Ok(())
 }

@@ -1,8 +1,11 @@
 //! What is printed, and what it means.
 
+use crate::agent::{Took, WATCHED};
 use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
+use crate::crowd::PHASE;
+use crate::permits::{Asked, CLIENTS, TURN, TURNS};
 use crate::sizes::Resident;
 use crate::summary::Summary;
 use anyhow::{Context, Result};
@@ -106,6 +109,80 @@ pub(crate) fn sizes(sizes: &Sizes) -> Result<()> {
         mib(informant_file),
         percent(informant_file, host_file),
         mib(host_file),
+    ))
+}
+
+/// What the figures of permits are.
+pub(crate) fn permits_head() -> Result<()> {
+    say(&format!(
+        "\nPermits of windlass-plugin\n\
+         {CLIENTS} clients (one, where there is one VM) ask without a pause over a connection each, \
+         VM after VM, a unit more and a unit less in turn, in v5.0. The echo is a bare axum router \
+         that gives the same bytes back. Each has {TURNS} turns of {} s, one after the other.\n\
+         {:>5} {:>12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>7} {:>10}\n",
+        TURN.as_secs(),
+        "VMs",
+        "permits/s",
+        "p50",
+        "p99",
+        "echoes/s",
+        "p50",
+        "p99",
+        "ratio",
+        "resident"
+    ))
+}
+
+/// A line of them.
+pub(crate) fn permits(
+    vms: usize,
+    permits: &Asked,
+    echoes: &Asked,
+    resident: Resident,
+) -> Result<()> {
+    let micros = |time: std::time::Duration| format!("{} us", time.as_micros());
+    let of = |asked: &Asked| {
+        let [p50, p99] = [50, 99].map(|percent| micros(asked.percentile(percent)));
+        format!("{:>12.0} {p50:>10} {p99:>10}", asked.per_second())
+    };
+    let ratio = permits.per_second() / echoes.per_second();
+    let resident = mib(resident.now);
+    say(&format!("{vms:>5} {} {} {ratio:>7.2} {resident:>10}\n", of(permits), of(echoes)))
+}
+
+/// What the figures of an agent are.
+pub(crate) fn agent_head() -> Result<()> {
+    say(&format!(
+        "\nwindlass-agent with VMs that are not there\n\
+         Monitors and informants answer at once and agree to all; the load of a VM changes every \
+         {} s between next to none and 2.5 vCPUs' work, so sizes follow it all the time. Watched \
+         for {} s once each has a session and has grown. The ratio is to one VM, per VM.\n\
+         {:>5} {:>12} {:>16} {:>7} {:>10} {:>12} {:>12}\n",
+        PHASE.as_secs(),
+        WATCHED.as_secs(),
+        "VMs",
+        "of a core",
+        "of it per VM",
+        "ratio",
+        "sizes",
+        "resident",
+        "per VM"
+    ))
+}
+
+/// A line of them.
+#[expect(clippy::cast_precision_loss, reason = "at most thousands")]
+pub(crate) fn agent(took: Took, first: Took) -> Result<()> {
+    let per_vm =
+        |took: Took| 100.0 * took.cpu.as_secs_f64() / took.watched.as_secs_f64() / took.vms as f64;
+    let Took { vms, resized, resident, .. } = took;
+    let (share, ratio) = (per_vm(took), per_vm(took) / per_vm(first));
+    let each = resident.now / u64::try_from(vms)?;
+    say(&format!(
+        "{vms:>5} {:>10.2} % {share:>14.4} % {ratio:>7.2} {resized:>10} {:>12} {:>12}\n",
+        share * vms as f64,
+        mib(resident.now),
+        mib(each)
     ))
 }
 

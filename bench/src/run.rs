@@ -3,7 +3,6 @@
 //! Two guests are Windlass's (one bursts, one idles), the third is met by hand. They burst in
 //! turn, so both ways see the same machine.
 
-use crate::arguments::Arguments;
 use crate::burst::{self, By, Met};
 use crate::host::{self, Host};
 use crate::print::{self, Sizes};
@@ -11,10 +10,10 @@ use crate::sizes::{self, Resident};
 use anyhow::{Context, Result};
 use windlass_lab::{Guest, GuestSpec, Lab};
 
-pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) async fn run(rounds: usize) -> Result<()> {
     let windlass = host::binary()?;
     let lab = tokio::task::spawn_blocking(Lab::prepared).await??;
-    print::conditions(arguments.rounds, &lab, &windlass)?;
+    print::conditions(rounds, &lab, &windlass)?;
     let named = |name| GuestSpec { boot_mib: burst::BOOT_MIB, ..GuestSpec::named(name) };
     let by_hand = GuestSpec { onlining: true, informant: false, ..named("hand") };
     let specs = [named("burst"), named("idle"), by_hand];
@@ -23,7 +22,7 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<()> {
     let host = Host::start(&[burst, idle]).await?;
 
     let (mut met, mut least) = (Vec::new(), Vec::new());
-    for round in 1..=arguments.rounds {
+    for round in 1..=rounds {
         let by_windlass = one(burst, By::Windlass).await;
         let by_windlass = by_windlass.with_context(|| host.log())?;
         let by_hand = one(hand, By::Hand).await?;

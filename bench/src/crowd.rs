@@ -1,0 +1,162 @@
+//! Many VMs that are not there: a monitor and an informant each, as an agent sees them.
+//!
+//! Each does what it is told at once and agrees to everything, and its load goes up and down
+//! with time, half of the VMs against the other half: what is measured is the agent, at work.
+
+mod informant;
+mod monitor;
+
+use anyhow::{Context, Result};
+use std::fmt::Write;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
+
+const MIB: u64 = 1 << 20;
+pub(crate) const UNIT_MIB: u64 = 1024;
+/// The most compute units that a VM may have.
+pub(crate) const MOST: u64 = 4;
+/// How long the load of a VM stays as it is.
+pub(crate) const PHASE: Duration = Duration::from_secs(30);
+/// The port of an informant.
+const PORT: u16 = 10301;
+
+/// VMs that are not there. They end with this value.
+pub(crate) struct Crowd {
+    vms: Vec<Vm>,
+    _serving: JoinSet<Result<()>>,
+}
+
+/// One of them, as seen from outside.
+struct Vm {
+    name: String,
+    monitor: PathBuf,
+    informant: SocketAddr,
+    machine: Arc<Mutex<Machine>>,
+}
+
+/// What a VM has.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// vCPUs that are plugged.
+    plugged: u64,
+    /// vCPUs that the guest may use.
+    allowed: u64,
+    /// Memory above what it booted with, in bytes.
+    added: u64,
+    /// How often a size was asked for.
+    resized: u64,
+    /// Whether an agent took its `/resume`.
+    resumed: bool,
+    born: Instant,
+    /// Whether it begins with work to do.
+    eager: bool,
+}
+
+// === impl Crowd ===
+
+impl Crowd {
+    /// So many VMs, with their monitors in this folder.
+    pub(crate) async fn start(count: usize, folder: &Path) -> Result<Self> {
+        let mut serving = JoinSet::new();
+        let mut vms = Vec::with_capacity(count);
+        for index in 0..count {
+            let name = format!("vm{index}");
+            let monitor = folder.join(format!("{name}.qmp"));
+            let informant = SocketAddr::from((address(index)?, PORT));
+            let machine = Arc::new(Mutex::new(Machine::new(index % 2 == 0)));
+            serving.spawn(monitor::serve(monitor.clone(), Arc::clone(&machine))?);
+            serving.spawn(informant::serve(informant, Arc::clone(&machine)).await?);
+            vms.push(Vm { name, monitor, informant, machine });
+        }
+        Ok(Self { vms, _serving: serving })
+    }
+
+    /// Writes a VM file for each.
+    pub(crate) fn write(&self, folder: &Path) -> Result<()> {
+        for vm in &self.vms {
+            let mut text = String::new();
+            writeln!(text, "qmp = {:?}\ninformant = \"{}\"", vm.monitor, vm.informant)?;
+            writeln!(text, "memory_slot = \"{UNIT_MIB}MiB\"\nadvertise = \"127.0.0.1\"")?;
+            writeln!(text, "[min]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"")?;
+            writeln!(text, "[max]\ncpu = {MOST}\nmemory = \"{}MiB\"", MOST * UNIT_MIB)?;
+            fs::write(folder.join(format!("{}.toml", vm.name)), text)?;
+        }
+        Ok(())
+    }
+
+    /// How many have an agent that acts.
+    pub(crate) fn resumed(&self) -> usize {
+        self.vms.iter().filter(|vm| lock(&vm.machine).resumed).count()
+    }
+
+    /// How often all of them together were given a size.
+    pub(crate) fn resized(&self) -> u64 {
+        self.vms.iter().map(|vm| lock(&vm.machine).resized).sum()
+    }
+}
+
+// === impl Machine ===
+
+impl Machine {
+    fn new(eager: bool) -> Self {
+        Self {
+            plugged: 1,
+            allowed: 1,
+            added: 0,
+            resized: 0,
+            resumed: false,
+            born: Instant::now(),
+            eager,
+        }
+    }
+
+    /// vCPUs in use.
+    fn online(&self) -> u64 {
+        self.plugged.min(self.allowed)
+    }
+
+    /// What its guest reports: an even load of three vCPUs' work, or next to none.
+    fn load(&self) -> f64 {
+        let phase = self.born.elapsed().as_secs() / PHASE.as_secs();
+        if phase.is_multiple_of(2) == self.eager { 2.5 } else { 0.1 }
+    }
+
+    fn memory(&self) -> u64 {
+        UNIT_MIB * MIB + self.added
+    }
+}
+
+fn lock(machine: &Mutex<Machine>) -> std::sync::MutexGuard<'_, Machine> {
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A loopback address of its own for each.
+fn address(index: usize) -> Result<Ipv4Addr> {
+    let [third, fourth] = [index / 250, index % 250 + 1].map(u8::try_from);
+    Ok(Ipv4Addr::new(127, 77, third.context("too many VMs")?, fourth.context("too many VMs")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_an_address_of_its_own() {
+        let all: std::collections::BTreeSet<_> = (0..1000).map(|n| address(n).unwrap()).collect();
+        assert_eq!(all.len(), 1000);
+        assert!(address(1 << 20).is_err());
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_not_in_use() {
+        let mut machine = Machine::new(true);
+        machine.plugged = 3;
+        assert_eq!(machine.online(), 1);
+        machine.allowed = 4;
+        assert_eq!(machine.online(), 3);
+    }
+}
