@@ -23,9 +23,9 @@ test: setup ## run every test; hosts with guests under load last, one at a time
 check: ## formatting, lints, dependencies, documentation, shell scripts
 	dev/check
 
-bench: setup ## print speed and size figures, measured with real guests
+bench: setup ## print figures of speed and size; BENCH="--help" says which
 	dev/static windlass-informant windlass-lab-load
-	cargo build --locked --release -p windlass -p windlass-bench
+	cargo build --locked --release -p windlass -p windlass-bench -p windlass-agent-program -p windlass-plugin-program
 	dev/in-target release/windlass-bench $(BENCH)
 
 dist: ## put release programs into dist/

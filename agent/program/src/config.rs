@@ -3,13 +3,15 @@
 //! All problems of a file are reported together, each with the field, what stands there and what
 //! may. An unknown key is a problem. What the command line says wins.
 
-use crate::keys::{AGENT_KEYS, JSON_KEYS};
+use crate::keys::{AGENT_KEYS, BILLING, JSON_KEYS};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent::config::LONGEST_SIZE;
 use windlass_agent::{PluginAt, Times};
+use windlass_agent_billing::config::{Config as Billing, Spelling};
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
 use windlass_kit::problem::Problem;
@@ -44,6 +46,8 @@ pub struct AgentConfig {
     pub unit: ComputeUnit,
     /// How long requests may take.
     pub times: Times,
+    /// Where billing events go, and when; none are sent without it.
+    pub billing: Option<Billing>,
 }
 
 /// What the command line and the environment say.
@@ -94,6 +98,7 @@ impl AgentConfig {
             trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
             unit: unit(&mut check),
             times: times(&mut check),
+            billing: billing(&mut check, Spelling::Snake),
         };
         let config = Self {
             state_dir: given.state_dir.clone().unwrap_or(config.state_dir),
@@ -136,7 +141,8 @@ impl AgentConfig {
             (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
         });
         unused(&mut check);
-        let config = Self { times, dump_state, ..usual };
+        let billing = billing(&mut check, Spelling::Camel);
+        let config = Self { times, dump_state, billing, ..usual };
         check.unknown();
         config.combinations(&mut check);
         check.finish(config)
@@ -155,6 +161,7 @@ impl AgentConfig {
             ("trust_guest_parking", self.trust_guest_parking != other.trust_guest_parking),
             ("compute_unit", self.unit != other.unit),
             ("times", self.times != other.times),
+            ("billing", self.billing != other.billing),
         ]
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
@@ -205,6 +212,7 @@ impl Given {
             unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
                 .expect("neither axis is zero"),
             times: Times::default(),
+            billing: None,
         }
     }
 }
@@ -233,6 +241,26 @@ fn times(check: &mut Check) -> Times {
     }
 }
 
+/// What is billed, if anything is said of it.
+fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
+    let mut table = BTreeMap::new();
+    for [snake, camel] in BILLING {
+        let name = match spelling {
+            Spelling::Snake => snake,
+            Spelling::Camel => camel,
+        };
+        if let Some(node) = check.get(name, |node| Some(node.clone())) {
+            table.insert(name.trim_start_matches("billing.").to_owned(), node);
+        }
+    }
+    if table.is_empty() {
+        return None;
+    }
+    Billing::from_table(table, spelling)
+        .map_err(|problems| check.add(problems.into_iter().map(Problem::from)))
+        .ok()
+}
+
 /// What the reference uses and this agent does not: it is still to be what it should.
 fn unused(check: &mut Check) {
     for name in [
@@ -243,25 +271,15 @@ fn unused(check: &mut Check) {
         "informant.unhealthyAfterSilenceDurationSeconds",
         "informant.unhealthyStartupGracePeriodSeconds",
         "metrics.secondsBetweenRequests",
-        "billing.collectEverySeconds",
-        "billing.accumulateEverySeconds",
-        "billing.pushEverySeconds",
-        "billing.pushRequestTimeoutSeconds",
-        "billing.maxBatchSize",
     ] {
         check.get(name, |node| whole(node, MOST_SECONDS));
     }
     for name in ["informant.serverPort", "scheduler.requestPort"] {
         check.get(name, |node| whole(node, 65_535));
     }
-    for name in [
-        "scheduler.schedulerName",
-        "billing.url",
-        "billing.cpuMetricName",
-        "billing.activeTimeMetricName",
-    ] {
-        check.get(name, |node| node.text().filter(|text| !text.is_empty()).map(drop));
-    }
+    check.get("scheduler.schedulerName", |node| {
+        node.text().filter(|text| !text.is_empty()).map(drop)
+    });
     check.get("metrics.loadMetricPrefix", |node| {
         node.text().filter(|prefix| ["host_", "node_"].contains(prefix)).map(drop)
     });

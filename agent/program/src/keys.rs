@@ -13,6 +13,10 @@ const MEMORY: &str = "bytes, or a text as \"24GiB\"";
 const ADDRESS: &str = "an IP address and a port";
 /// What an address may be.
 const SOCKET: &str = "an IP address and a port; port 0 takes a free one";
+/// How names are written.
+const TEXT: &str = "a text";
+/// How counts are written.
+const NUMBER: &str = "a number";
 /// How times are written.
 const TIME: &str = "seconds, or a text as \"250ms\"";
 
@@ -137,6 +141,15 @@ pub const AGENT_KEYS: &[Key] = &[
         range: "100ms to 10s",
         meaning: "How long the plugin may take to answer.",
     },
+    billed("billing.url", TEXT, 0),
+    billed("billing.cpu_metric_name", TEXT, 1),
+    billed("billing.active_time_metric_name", TEXT, 2),
+    billed("billing.collect_every_seconds", NUMBER, 3),
+    billed("billing.accumulate_every_seconds", NUMBER, 4),
+    billed("billing.push_every_seconds", NUMBER, 5),
+    billed("billing.push_request_timeout_seconds", NUMBER, 6),
+    billed("billing.max_batch_size", NUMBER, 7),
+    billed("billing.max_queue_size", NUMBER, 8),
 ];
 
 /// The keys of the reference's configuration file, a JSON object.
@@ -208,14 +221,15 @@ pub const JSON_KEYS: &[Key] = &[
         "How long the plugin may take to answer.",
     ),
     json("scheduler.requestPort", "10299", PORT, "Not used: --plugin says where the plugin is."),
-    json("billing.url", "none", FILLED, BILLING),
-    json("billing.cpuMetricName", "none", FILLED, BILLING),
-    json("billing.activeTimeMetricName", "none", FILLED, BILLING),
-    json("billing.collectEverySeconds", "none", COUNT, BILLING),
-    json("billing.accumulateEverySeconds", "none", COUNT, BILLING),
-    json("billing.pushEverySeconds", "none", COUNT, BILLING),
-    json("billing.pushRequestTimeoutSeconds", "none", COUNT, BILLING),
-    json("billing.maxBatchSize", "none", COUNT, BILLING),
+    billed("billing.url", "JSON", 0),
+    billed("billing.cpuMetricName", "JSON", 1),
+    billed("billing.activeTimeMetricName", "JSON", 2),
+    billed("billing.collectEverySeconds", "JSON", 3),
+    billed("billing.accumulateEverySeconds", "JSON", 4),
+    billed("billing.pushEverySeconds", "JSON", 5),
+    billed("billing.pushRequestTimeoutSeconds", "JSON", 6),
+    billed("billing.maxBatchSize", "JSON", 7),
+    billed("billing.maxQueueSize", "JSON", 8),
     json(
         "dumpState.port",
         "10300; without dumpState none is shown",
@@ -232,9 +246,7 @@ pub const JSON_KEYS: &[Key] = &[
 
 const COUNT: &str = "a whole number from 1 to 86400";
 const PORT: &str = "a port from 1 to 65535";
-const FILLED: &str = "a text that is not empty";
 const OWN_PACE: &str = "Not used: Windlass waits longer with each failure, 1 s to 60 s.";
-const BILLING: &str = "Checked, and not used: this agent sends no billing events.";
 
 const fn json(
     name: &'static str,
@@ -244,3 +256,23 @@ const fn json(
 ) -> Key {
     Key { name, kind: "JSON", default, range, meaning }
 }
+
+/// A key of the `billing` part, as the billing crate says it; nothing is billed without one.
+const fn billed(name: &'static str, kind: &'static str, index: usize) -> Key {
+    let windlass_agent_billing::config::Key { default, range, meaning, .. } =
+        windlass_agent_billing::config::KEYS[index];
+    Key { name, kind, default, range, meaning }
+}
+
+/// The keys of the `billing` part, in the order of the billing crate: those of TOML, then JSON's.
+pub(crate) const BILLING: [[&str; 2]; 9] = [
+    ["billing.url", "billing.url"],
+    ["billing.cpu_metric_name", "billing.cpuMetricName"],
+    ["billing.active_time_metric_name", "billing.activeTimeMetricName"],
+    ["billing.collect_every_seconds", "billing.collectEverySeconds"],
+    ["billing.accumulate_every_seconds", "billing.accumulateEverySeconds"],
+    ["billing.push_every_seconds", "billing.pushEverySeconds"],
+    ["billing.push_request_timeout_seconds", "billing.pushRequestTimeoutSeconds"],
+    ["billing.max_batch_size", "billing.maxBatchSize"],
+    ["billing.max_queue_size", "billing.maxQueueSize"],
+];

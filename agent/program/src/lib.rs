@@ -11,6 +11,7 @@
 //! here: the books are the plugin's, and its list says which VMs count.
 
 pub mod args;
+mod billing;
 pub mod config;
 pub mod keeper;
 pub mod keys;

@@ -1,6 +1,7 @@
 //! Puts the parts of the agent together, runs them, and ends them in order.
 
 use crate::args::Args;
+use crate::billing;
 use crate::config::AgentConfig;
 use crate::keeper::Keeper;
 use crate::metrics::{self, Files};
@@ -85,15 +86,25 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         // Of no group that is drained: the state can be looked at until the very end.
         Tasks::default().minor("dump-state", served);
     }
-    let registry = Arc::new(metrics::registry(agent.metrics(), &files));
+    let mut registry = metrics::registry(agent.metrics(), &files);
+    let figures = windlass_agent_billing::Metrics::default();
+    let billing = billing::open(&config, args.node_name.as_deref(), clock, figures.clone())?;
+    if billing.is_some() {
+        figures.register(&mut registry);
+    }
+    let registry = Arc::new(registry);
     let admin = Admin { readiness: Readiness::default(), registry, log_level };
     let limits = Limits::small(refusals);
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
     let folder = Folder::new(&config.vms_dir);
     let node = args.node_name.clone().unwrap_or_default();
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
+    let sizes = billing::sizes(agent.clone(), clock);
     let mut keeper = Keeper { agent, args, config, folder, state, files, unwritten: false };
     keeper.begin();
+    if let Some(billing) = billing {
+        billing.start(sizes, clock, &tasks);
+    }
     tasks.vital("keeper", keeper.run(hangups, stop.clone()));
     info!("ready");
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;

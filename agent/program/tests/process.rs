@@ -7,11 +7,14 @@
 mod guest;
 #[path = "../../../cli/tests/host/machine.rs"]
 mod machine;
+#[path = "process/receiver.rs"]
+mod receiver;
 #[path = "process/support.rs"]
 mod support;
 
 use guest::Guest;
 use machine::Machine;
+use receiver::Receiver;
 use support::{Agent, Folder, Plugin, fail, until, vm_file};
 
 /// A node with room for three units; the VM `a` may have four.
@@ -121,6 +124,27 @@ fn a_vm_that_the_plugin_does_not_know_stays_as_it_is() {
     until("it is forgotten with its hypervisor", || {
         agent.metrics().lines().any(|line| line == none)
     });
+}
+
+#[test]
+fn what_a_vm_has_is_billed() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let guest = Guest::start();
+    let receiver = Receiver::start();
+    folder.put("a", &vm_file(machine.path(), guest.address));
+    let more = format!(
+        "[billing]\nurl = \"http://{}\"\ncollect_every_seconds = 1\n\
+         accumulate_every_seconds = 1\npush_every_seconds = 1\n",
+        receiver.address
+    );
+    let agent = Agent::start_with(&folder, &plugin, &more);
+    let billed = |text: &str| receiver.heard().iter().any(|request| request.contains(text));
+    until("an event of its vCPU seconds", || {
+        billed("\"endpoint_id\":\"a\"") && billed("\"metric\":\"effective_compute_seconds\"")
+    });
+    assert!(agent.metrics().contains("autoscaling_agent_billing"), "{}", agent.metrics());
 }
 
 #[test]

@@ -60,7 +60,7 @@ const MAY_LINK: [(&str, &[&str]); 27] = [
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
-    ("agent-program", &["protocol", "kit", "agent", "drivers-qemu"]),
+    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "drivers-qemu"]),
     ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),

@@ -92,6 +92,7 @@ impl Process {
         let log = self.folder.join("log");
         let log = fs::File::options().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(&self.program)
+            .env("K8S_NODE_NAME", "n1")
             .args([Path::new("--config"), &self.config])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -187,11 +188,16 @@ impl Plugin {
 impl Agent {
     /// An agent for the VM files of this folder.
     pub(crate) fn start(folder: &Folder, plugin: &Plugin) -> Self {
+        Self::start_with(folder, plugin, "")
+    }
+
+    /// The same, with more in its configuration.
+    pub(crate) fn start_with(folder: &Folder, plugin: &Plugin, more: &str) -> Self {
         let place = folder.0.display();
         let text = format!(
             "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ntrust_guest_parking = true\n\
-             compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n",
+             compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}",
             plugin.permits
         );
         folder.write("agent.toml", &text);
