@@ -14,7 +14,11 @@ const LOAD: &str = "/bin/windlass-lab-load";
 const INFORMANT: &str = "/bin/windlass-informant";
 
 /// How long the informant may take to end when it is asked to.
-const STOP_LIMIT: Duration = Duration::from_secs(10);
+const STOP_LIMIT: Duration = Duration::from_secs(7);
+
+/// It is asked again after this long: a signal that comes while a program is about to install
+/// its handler for it can be lost, and in an emulated guest that moment is long.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// SIGKILL, as it stands in an exit status.
 const KILLED: i32 = 9;
@@ -120,8 +124,7 @@ impl Crew {
             }
             Informant::Stop => {
                 let Some(mut child) = self.informant.take() else { return Ok(()) };
-                let asked = Command::new(BUSYBOX).args(["kill", &child.id().to_string()]).status();
-                let ended = asked.and_then(|_| end(&mut child));
+                let ended = end(&mut child);
                 if ended.is_err() {
                     self.informant = Some(child);
                 }
@@ -195,11 +198,17 @@ fn command(program: &str) -> Command {
     command
 }
 
+/// Asks a program to end, and waits until it has.
 fn end(child: &mut Child) -> io::Result<()> {
     let start = Instant::now();
+    let mut asked = 0;
     while child.try_wait()?.is_none() {
         if start.elapsed() > STOP_LIMIT {
             return Err(io::Error::other("the informant does not end"));
+        }
+        if start.elapsed() >= ASK_EVERY * asked {
+            Command::new(BUSYBOX).args(["kill", &child.id().to_string()]).status()?;
+            asked += 1;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
