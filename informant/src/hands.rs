@@ -79,7 +79,7 @@ fn tell(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) {
         (Change::OnlineMemory(n), Ok(())) => log::info(format_args!("memory block {n} online")),
         (Change::OnlineCpu(n), Ok(())) => log::info(format_args!("vcpu {n} online")),
         (Change::OfflineCpu(n), Ok(())) => log::info(format_args!("vcpu {n} parked")),
-        (Change::Remember(_), Ok(())) => {}
+        (Change::Remember(_) | Change::Note(_), Ok(())) => {}
         (change, Err(error)) if failed.as_ref() != Some(change) => {
             log::warn(format_args!("{change:?}: {error}"));
             *failed = Some(change.clone());

@@ -8,6 +8,7 @@ use crate::proc;
 use crate::tree::Tree;
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 use windlass_informant_core::{Change, MachineSeen};
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -15,6 +16,12 @@ const MEMORY: &str = "sys/devices/system/memory";
 
 /// What is parked, as a list. `/run` survives a restart of the informant, and not a reboot.
 const PARKED: &str = "run/windlass-informant/parked";
+
+/// For how long an agent that registered may act, in milliseconds.
+const LEASED: &str = "run/windlass-informant/leased";
+
+/// The longest that may be said there: what is not understood, or longer, counts as this.
+const LONGEST: Duration = Duration::from_secs(15);
 
 /// What the machine has; `None` if it does not say.
 pub fn look(tree: &Tree) -> Option<MachineSeen> {
@@ -51,6 +58,7 @@ pub fn change(tree: &Tree, change: &Change) -> io::Result<()> {
         Change::OnlineMemory(block) => online(tree, *block),
         Change::OnlineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "1"),
         Change::OfflineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "0"),
+        Change::Note(lease) => tree.replace(LEASED, &format!("{}\n", lease.as_millis())),
         Change::Remember(parked) => tree.replace(PARKED, &list(parked)),
     }
 }
@@ -75,6 +83,15 @@ pub fn remembered(tree: &Tree) -> io::Result<BTreeSet<u32>> {
         Ok(text) => proc::list(&text).ok_or_else(|| io::Error::other("not a list of vcpus")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
         Err(error) => Err(error),
+    }
+}
+
+/// For how long an agent of an earlier informant may still act.
+pub fn leased(tree: &Tree) -> Duration {
+    match tree.read(LEASED) {
+        Ok(text) => text.trim().parse().map_or(LONGEST, Duration::from_millis).min(LONGEST),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Duration::ZERO,
+        Err(_) => LONGEST,
     }
 }
 
@@ -123,6 +140,18 @@ mod tests {
     fn a_block_that_is_gone_again_needs_nothing() {
         let sys = Sys::of("gone");
         change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+    }
+
+    #[test]
+    fn how_long_an_agent_may_act_survives_the_informant() {
+        let sys = Sys::of("leased");
+        assert_eq!(leased(&sys.tree()), Duration::ZERO, "nobody has registered");
+        change(&sys.tree(), &Change::Note(Duration::from_secs(10))).unwrap();
+        assert_eq!(leased(&sys.tree()), Duration::from_secs(10));
+        for odd in ["", "-1", "soon", "999999999999"] {
+            std::fs::write(sys.0.join(LEASED), odd).unwrap();
+            assert_eq!(leased(&sys.tree()), LONGEST, "{odd:?}");
+        }
     }
 
     #[test]

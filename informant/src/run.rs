@@ -56,6 +56,7 @@ async fn serve<B: Beside>(config: &Config, tree: Tree, beside: B) -> anyhow::Res
         log::warn(format_args!("cannot read what was parked: {error}"));
         BTreeSet::new()
     });
+    let leased = hotplug::leased(&tree);
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
 
@@ -64,6 +65,7 @@ async fn serve<B: Beside>(config: &Config, tree: Tree, beside: B) -> anyhow::Res
         versions: config.versions,
         metrics_port: address.port(),
         parked,
+        leased,
     });
     let shared = Arc::new(Shared::new(core, tree, beside));
     notices::listen(Arc::clone(&shared)).context("cannot start a thread")?;

@@ -340,7 +340,10 @@ impl Guest {
             }
             Change::OfflineCpu(cpu) if *cpu > 0 => self.online.remove(cpu),
             Change::OnlineCpu(_) | Change::OfflineCpu(_) => false,
-            Change::AddedIsMovable | Change::OnlineMemory(_) | Change::Remember(_) => true,
+            Change::AddedIsMovable
+            | Change::OnlineMemory(_)
+            | Change::Remember(_)
+            | Change::Note(_) => true,
         }
     }
 

@@ -3,11 +3,11 @@
 use crate::laws::Consent;
 use crate::message::{Body, Reply};
 use crate::queue::{Alarm, Place};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use windlass_informant_core::wire::{Answer, Request, Unanswered};
 use windlass_informant_core::{Informant, Registration, Settings};
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
-use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence, Versions};
+use windlass_protocol::{AgentId, Moment, Sequence};
 
 /// One run of the informant.
 #[derive(Clone, Debug)]
@@ -53,14 +53,9 @@ pub enum Lie {
 // === impl InformantRun ===
 
 impl InformantRun {
-    pub(crate) fn new(
-        epoch: u64,
-        versions: Versions<InformantVersion>,
-        parked: BTreeSet<u32>,
-        consents: Vec<Consent>,
-    ) -> Self {
+    pub(crate) fn new(epoch: u64, settings: Settings, consents: Vec<Consent>) -> Self {
         Self {
-            core: Informant::new(Settings { versions, parked, ..Settings::default() }),
+            core: Informant::new(settings),
             epoch,
             registering: Vec::new(),
             following: Vec::new(),
@@ -104,7 +99,7 @@ impl InformantRun {
         // Below v2.0 nobody says who it is: it is of the agent that counts.
         let other = |newest: &AgentId| !message.is_bare() && *newest != message.id;
         let newer = self.newest.filter(other);
-        newer.is_some_and(|newest| self.core.health_check(newest).is_ok())
+        newer.is_some_and(|newest| self.core.is_registered(newest))
     }
 
     /// Whether a request that is answered has an effect: one that came before has none, if that
@@ -139,7 +134,7 @@ impl InformantRun {
                 return Ok(None);
             }
             Request::HealthCheck(id) => {
-                self.core.health_check(*id)?;
+                self.core.health_check(clock, *id)?;
                 Answer::Healthy
             }
             Request::Downscale(message) => {
@@ -212,7 +207,7 @@ impl InformantRun {
         self.registering.retain(|(id, to)| match reply(*id) {
             None => true,
             Some(reply) => {
-                if core.health_check(*id).is_ok() {
+                if core.is_registered(*id) {
                     newest = Some(*id);
                 }
                 answers.push((*to, reply));

@@ -8,9 +8,9 @@
 //! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
 //! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books;
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
-//! and ends; [`vm`] keeps together what belongs to one VM; [`laws`] what is checked, and when;
-//! [`coverage`] what happened to whom, in which state; [`script`] the histories that property
-//! tests draw.
+//! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
+//! is checked, and when; [`coverage`] what happened to whom, in which state; [`script`] the
+//! histories that property tests draw.
 
 pub mod agent;
 pub mod chance;
@@ -23,7 +23,8 @@ pub mod node;
 pub mod process;
 pub mod queue;
 pub mod script;
-pub mod vm;
+pub mod sides;
+mod vm;
 pub mod vms;
 pub mod world;
 

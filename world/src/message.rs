@@ -3,6 +3,7 @@
 //! What goes to a monitor is not encoded: a driver is spoken to in values.
 
 use std::fmt;
+use std::net::SocketAddr;
 use windlass_agent_core::wire::{
     Offered, Said, from_informant, from_plugin, to_informant, to_plugin,
 };
@@ -10,9 +11,6 @@ use windlass_agent_core::{Action, Event, Failure, metrics_text};
 use windlass_protocol::informant::Endpoint;
 use windlass_protocol::{Moment, Peer, VmInfo};
 use windlass_scaling::Sample;
-
-/// Where agents say that they listen; whoever calls there reaches the agent of the VM.
-const ADDRESS: &str = "10.0.2.2:10310";
 
 /// A body, told as text.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,6 +57,7 @@ impl Request {
         info: &VmInfo,
         sample: Option<&Sample>,
         offered: Offered,
+        address: SocketAddr,
     ) -> Option<Self> {
         match action {
             Action::Look | Action::Resize(_) => None,
@@ -71,7 +70,7 @@ impl Request {
             | Action::Downscale(..)
             | Action::Upscale(..)
             | Action::Unregister(_) => {
-                let Said { endpoint, body } = to_informant(action, ADDRESS, offered)?;
+                let Said { endpoint, body } = to_informant(action, &address.to_string(), offered)?;
                 Some(Self::Informant(endpoint, Body(body)))
             }
         }

@@ -3,6 +3,7 @@
 use crate::message::{Body, Reply, Request};
 use crate::vms::Id;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use windlass_agent_core::Event;
 use windlass_informant_core::{Action as InformantAction, Event as InformantEvent};
 use windlass_protocol::informant::Endpoint;
@@ -34,7 +35,7 @@ pub(crate) enum Happening {
     /// Something that needs no agent reaches the informant.
     InformantHears { epoch: u64, event: InformantEvent },
     /// A call of the informant arrives at the agent.
-    Calls { epoch: u64, call: u64, id: AgentId, asked: Endpoint, body: Body },
+    Calls { epoch: u64, call: u64, id: AgentId, at: SocketAddr, asked: Endpoint, body: Body },
     /// An answer of the agent reaches the informant.
     CallAnswers { epoch: u64, call: u64, id: AgentId, status: u16, body: Body },
     /// The informant hangs up.

@@ -160,6 +160,7 @@ pub fn be_kind(world: &mut World) {
     }
     let names: Vec<_> = world.names().cloned().collect();
     for name in names {
+        world.step(Step::OneAgentEnds(name.clone(), false));
         world.speaks_all(&name);
         world.step(Step::Link(name.clone(), None));
         world.step(Step::MoveIsDue(name.clone(), false));

@@ -7,7 +7,10 @@ use crate::informant::{InformantRun, Lie};
 use crate::laws::{self, Consent};
 use crate::message;
 use crate::process::Process;
+use crate::sides::{self, Cut, Side};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
@@ -37,6 +40,14 @@ pub(crate) struct Vm {
     pub(crate) agent: Option<Agent>,
     /// The versions in which its agents speak to the plugin.
     pub(crate) plugin_versions: Versions<PluginVersion>,
+    /// Where it is called back.
+    pub(crate) address: SocketAddr,
+    /// Which way between it and the guest is cut.
+    pub(crate) cut: Cut,
+    /// A second agent.
+    pub(crate) other: Option<Box<Side>>,
+    /// Runs of agents that are gone with their monitors.
+    pub(crate) ended: Vec<u64>,
     pub(crate) agent_process: Process,
     pub(crate) informant: Option<InformantRun>,
     pub(crate) informant_process: Process,
@@ -48,6 +59,8 @@ pub(crate) struct Vm {
     pub(crate) ended_with_boot: u64,
     /// What its informant keeps where it survives the informant, and not a reboot.
     pub(crate) stored: BTreeSet<u32>,
+    /// For how long an agent that registered may act, as its informants keep it likewise.
+    pub(crate) noted: Duration,
     /// When the guest last restarted.
     pub(crate) booted_at: Moment,
     /// The guest restarted, and its agent has not heard of it.
@@ -128,6 +141,10 @@ impl Vm {
             wall: 0,
             agent: None,
             plugin_versions: PluginVersion::SPOKEN,
+            address: sides::FIRST,
+            cut: Cut::default(),
+            other: None,
+            ended: Vec::new(),
             agent_process: Process::default(),
             informant: None,
             informant_process: Process::default(),
@@ -135,6 +152,7 @@ impl Vm {
             epochs: 0,
             ended_with_boot: 0,
             stored: BTreeSet::new(),
+            noted: Duration::ZERO,
             booted_at: Moment::default(),
             restarted_unheard: false,
             outdated: Vec::new(),

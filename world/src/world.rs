@@ -18,6 +18,7 @@ use crate::vm::Vm;
 use crate::vms::{Id, Vms};
 use std::time::Duration;
 use windlass_agent_core::{Event, Order, Scaler, Settings, metrics_text};
+use windlass_informant_core as informant;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
 use windlass_protocol::{Bytes, ComputeUnit, Decision, Moment, Resources, VmInfo, VmName, Waiting};
@@ -26,6 +27,7 @@ use windlass_scaling::{Inputs, goal};
 pub use crate::guest::{Driver, Muted, Unplug};
 pub use crate::informant::Lie;
 pub use crate::process::Part;
+pub use crate::sides::Cut;
 pub use crate::vm::Speaks;
 pub use steps::Step;
 
@@ -136,6 +138,7 @@ impl World {
         let until = self.now.after(duration);
         while let Some((place, who, happening)) = self.queue.next(until) {
             self.now = place.at();
+            self.bring_to_front(who, &happening);
             if let Some(later) = self.runs_at(who, &happening).filter(|later| *later > self.now) {
                 self.queue.defer(place, later, who, happening);
                 continue;
@@ -322,8 +325,13 @@ impl World {
         goal::goal(&inputs).size
     }
 
-    /// Law 1, after each event of a VM.
+    /// Laws 1 and 6, after each event of a VM.
     fn watch(&mut self, who: Id) {
+        let now = self.now;
+        if self.vms.get(who).is_some_and(|vm| vm.both_act(now)) && self.violations.is_empty() {
+            let what = Some("two agents act".to_owned());
+            self.broken(Law::NewestSessionCounts, Some(who), what);
+        }
         let (trust, booked) = (self.setup.trust_guest_parking, self.booked(who));
         let Some(vm) = self.vms.get_mut(who) else { return };
         let has = vm.has(trust);
@@ -385,7 +393,8 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         let plugin_versions = vm.plugin_versions;
-        let settings = Settings { unit, trust_guest_parking, seed, plugin_versions };
+        let settings =
+            Settings { unit, trust_guest_parking, metrics_elsewhere: false, plugin_versions, seed };
         let host = &mut self.nodes[vm.node];
         if now < host.up_at {
             self.queue.arrange(host.up_at, who, Happening::AgentStarts);
@@ -411,8 +420,13 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         vm.epochs += 1;
         vm.informant_process.starts(vm.wall);
-        let (speaks, consents) = (vm.speaks.informant, vm.consents.clone());
-        vm.informant = Some(InformantRun::new(vm.epochs, speaks, vm.stored.clone(), consents));
+        let settings = informant::Settings {
+            versions: vm.speaks.informant,
+            parked: vm.stored.clone(),
+            leased: vm.noted,
+            ..informant::Settings::default()
+        };
+        vm.informant = Some(InformantRun::new(vm.epochs, settings, vm.consents.clone()));
         let epoch = vm.epochs;
         self.queue.arrange(now, who, Happening::InformantSamples { epoch });
         self.pump_informant(who);

@@ -165,6 +165,8 @@ pub enum CallAnswer {
 /// Why a session that is meant does not follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotNow {
+    /// It is told to run so soon after it was told to wait that this may be the older word.
+    ResumesTooSoon,
     /// It is told to wait before it has registered.
     SuspendsUnregistered,
     /// It is called for more before it has registered, or was never told that it counts.

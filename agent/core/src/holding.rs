@@ -169,6 +169,12 @@ impl Holding {
         }
     }
 
+    /// Another agent may tell the guest what it may use: all that is plugged, for all we know.
+    pub(crate) fn unattended(&mut self) {
+        self.allowed = Allowed::Plugged;
+        self.online = None;
+    }
+
     /// The guest is told that it may use this many vCPUs.
     pub(crate) fn allow(&mut self, count: MilliCpu) {
         self.allowed = match self.allowed {

@@ -23,6 +23,7 @@
 //!   time.
 
 mod books;
+mod counts;
 mod grow;
 mod guest;
 mod plan;
@@ -54,6 +55,9 @@ use windlass_scaling::{Goal, Inputs, Sample, goal};
 /// A sample older than this says nothing any more: three of the reference's periods.
 const STALE_AFTER: Duration = Duration::from_secs(15);
 
+/// The status of a size whose agent does not count.
+const NOT_ACTIVE: u16 = 400;
+
 /// What a scaler is told at its start, and does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
@@ -61,6 +65,8 @@ pub struct Settings {
     pub unit: ComputeUnit,
     /// Whether a vCPU that the guest has parked counts as given back.
     pub trust_guest_parking: bool,
+    /// Whether the guest's figures are somebody else's than its informant's.
+    pub metrics_elsewhere: bool,
     /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
     pub seed: u64,
     /// The versions that the plugin is spoken to in.
@@ -112,7 +118,7 @@ impl Scaler {
         let mut jitter = Jitter::new(settings.seed);
         let measure_at = now.after(jitter.within(plan::MEASURE_EVERY));
         Self {
-            session: Session::new(settings.seed),
+            session: Session::new(settings.seed, now),
             journal: Journal::new(info.name.clone()),
             settings,
             info,
@@ -172,9 +178,12 @@ impl Scaler {
 
     /// Answers a call of the informant.
     pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
+        let counted = self.session.is_active();
         let answer = self.session.call(now, call);
-        if self.session.is_suspended() {
-            self.rest_from_asking();
+        match (counted, self.session.is_active()) {
+            (true, false) => self.stop_counting(),
+            (false, true) => self.count_again(),
+            (true, true) | (false, false) => {}
         }
         if let (Call::MoreResources { cpu, memory, .. }, CallAnswer::Ours(..)) = (call, answer) {
             let base = self.guest.told().or(self.holding.seen().map(|seen| seen.upper()));
@@ -227,11 +236,6 @@ impl Scaler {
             && self.is_where_released()
     }
 
-    /// Whether no request to plugin or hypervisor is under way: what `/suspend` waits for.
-    pub fn is_quiet(&self) -> bool {
-        self.lines.plugin.busy().is_none() && self.lines.hypervisor.busy().is_none()
-    }
-
     /// How the session with the informant stands.
     pub fn session(&self) -> SessionState {
         self.session.status()
@@ -279,7 +283,8 @@ impl Scaler {
                 self.permit.asked(asking.resources);
             }
             Action::Register(_) => self.session.opening(),
-            Action::CheckHealth(_) | Action::Unregister(_) => {}
+            Action::CheckHealth(_) => self.session.checking(now),
+            Action::Unregister(_) => self.session.leaving(),
             Action::Downscale(..) => {
                 self.session.sized();
                 self.guest.downscale_sent(now, self.holding.plugging());
@@ -308,7 +313,7 @@ impl Scaler {
         let Some(peer) = event.peer() else { return };
         let Some(action) = self.lines.to_mut(peer).answered() else { return };
         if peer == Peer::Informant {
-            self.session.heard(now, &mut self.jitter);
+            self.session.answered(now);
         }
         if matches!(action, Action::Downscale(..) | Action::Upscale(..)) {
             self.session.forget_refusals();
@@ -316,6 +321,9 @@ impl Scaler {
         match (event, action) {
             (Event::Seen(seen), Action::Look) => {
                 self.sight = self.sight.seen();
+                if self.sight == Sight::Fresh {
+                    self.permit.sees();
+                }
                 self.holding.see(now, seen);
                 if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
                     self.guest.gave_memory();
@@ -355,9 +363,13 @@ impl Scaler {
                 self.journal.consented(target, false, &status, None);
             }
             (Event::Upscaled, Action::Upscale(_, _, size)) => self.guest.upscaled(now, size),
-            (Event::Unregistered, Action::Unregister(_)) => self.end_session(),
-            // Healthy says no more than that it was heard, and that a resize was taken up is not that
-            // it had an effect; anything else answers nothing.
+            (Event::Healthy, Action::CheckHealth(_)) => {
+                self.session.healthy();
+                self.session.check_later(now, &mut self.jitter);
+            }
+            (Event::Unregistered, Action::Unregister(_)) => self.has_left(),
+            // That a resize was taken up is not that it had an effect; anything else answers
+            // nothing.
             (_, _) => {}
         }
     }
@@ -381,12 +393,18 @@ impl Scaler {
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
-            (Action::Unregister(_), _) => self.end_session(),
-            (action, Failure::Refused(_)) if peer == Peer::Informant => {
+            (Action::Unregister(_), _) => self.has_left(),
+            (Action::Downscale(..) | Action::Upscale(..), Failure::Refused(NOT_ACTIVE)) => {
+                self.stop_counting();
+                self.session.unheeded(now);
+            }
+            (Action::Register(_), Failure::Refused(_)) => {
+                self.session.answered(now);
                 self.end_session();
-                if !matches!(action, Action::Register(_)) {
-                    self.session.refused(now, &mut self.jitter);
-                }
+            }
+            (_, Failure::Refused(_)) if peer == Peer::Informant => {
+                self.end_session();
+                self.session.refused(now, &mut self.jitter);
             }
             (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
                 self.end_session();
@@ -407,22 +425,9 @@ impl Scaler {
         self.journal.interrupted(now);
     }
 
-    /// The plugin is not asked for a while: what it allowed is not relied on after that.
-    fn rest_from_asking(&mut self) {
-        self.permit.forget();
-        self.lines.plugin.disregard();
-    }
-
     /// What was seen before this is old: a look that is under way says nothing of it.
     fn must_look(&mut self) {
         self.sight = Sight::Due;
-    }
-
-    /// Whatever was agreed in the session ends with it.
-    fn end_session(&mut self) {
-        self.session.end();
-        self.lines.informant.disregard();
-        self.guest.session_ended();
     }
 
     /// What the VM uses now: vCPUs without the parked ones, and the memory it may have.

@@ -9,6 +9,11 @@
 //!                                                                 └────────┘
 //! ```
 //!
+//! Active is not yet to act. From v1.2 on an agent acts by lease: for eight seconds after it sent a
+//! health check that was answered, and that it sent after it was told to run. So two never act:
+//! an informant that cannot tell the one to wait lets the lease of it run out before it tells
+//! the next to run. Before v1.2 it acts for 13 seconds after it was last called.
+//!
 //! Law 6, the newest session counts: each attempt to register has an id of its own, so a lost
 //! answer cannot be taken for a later one, and an informant that kept the old id drops it when
 //! it asks. A call that names another id changes nothing. No end of a session is final.
@@ -25,6 +30,14 @@ use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence}
 
 /// How often a session is checked.
 const HEALTH_EVERY: Duration = Duration::from_secs(5);
+/// How long an answered check lets an agent act, from when it was sent. The informant waits ten
+/// seconds from its answer on, so that what was sent last has two to take effect.
+const LEASE: Duration = Duration::from_secs(8);
+/// The same, where nothing can be checked, from the last call on: the informant calls every ten
+/// seconds, spread over one more, and waits fifteen.
+const CALLED: Duration = Duration::from_secs(13);
+/// A word to run that comes so soon after the one to wait may be older than that: it is none.
+const MAY_BE_OLD: Duration = Duration::from_secs(5);
 /// Checks without an answer that end a session.
 const SILENCES: u32 = 3;
 /// Where a session cannot be checked, the informant's own checks keep it, one in ten seconds:
@@ -44,6 +57,12 @@ pub(crate) struct Session {
     sequence: Sequence,
     /// When the informant last said anything.
     heard_at: Moment,
+    /// When it last called, in this session.
+    called_at: Moment,
+    /// When a check was sent that is under way, or was answered last, since it was told to run.
+    checked_at: Option<Moment>,
+    /// When the check that was answered last had been sent, since it was told to run.
+    leased_at: Option<Moment>,
     health_at: Moment,
     silences: u32,
     /// After a session that an informant opened and then refused to serve.
@@ -53,22 +72,33 @@ pub(crate) struct Session {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Absent,
-    Opening { resumed: bool },
-    Registered { since: Moment },
+    Opening {
+        resumed: bool,
+    },
+    Registered {
+        since: Moment,
+    },
     Active,
-    Suspended,
+    Suspended {
+        since: Moment,
+    },
+    /// It has said that it goes, and acts no more.
+    Leaving,
 }
 
 // === impl Session ===
 
 impl Session {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, now: Moment) -> Self {
         Self {
             seed,
             generation: Generation::default(),
             state: State::Absent,
             version: InformantVersion::V2_0,
-            heard_at: Moment::default(),
+            heard_at: now,
+            called_at: now,
+            checked_at: None,
+            leased_at: None,
             sequence: Sequence::ZERO,
             health_at: Moment::default(),
             silences: 0,
@@ -80,8 +110,8 @@ impl Session {
         match self.state {
             State::Absent | State::Opening { .. } => SessionState::Absent,
             State::Registered { .. } => SessionState::Registered,
-            State::Active => SessionState::Active,
-            State::Suspended => SessionState::Suspended,
+            State::Active | State::Leaving => SessionState::Active,
+            State::Suspended { .. } => SessionState::Suspended,
         }
     }
 
@@ -89,12 +119,47 @@ impl Session {
         self.state == State::Absent
     }
 
+    /// Whether there is a session that stands.
+    pub(crate) fn is_registered(&self) -> bool {
+        match self.state {
+            State::Absent | State::Opening { .. } => false,
+            State::Registered { .. } | State::Active | State::Suspended { .. } | State::Leaving => {
+                true
+            }
+        }
+    }
+
     pub(crate) fn is_active(&self) -> bool {
         self.state == State::Active
     }
 
     pub(crate) fn is_suspended(&self) -> bool {
-        self.state == State::Suspended
+        matches!(self.state, State::Suspended { .. })
+    }
+
+    /// Until when it may act, as far as is known now.
+    pub(crate) fn acts_until(&self) -> Option<Moment> {
+        match self.state {
+            State::Active if self.version.checks_health() => {
+                self.leased_at.map(|at| at.after(LEASE))
+            }
+            State::Active => Some(self.called_at.after(CALLED)),
+            State::Absent
+            | State::Opening { .. }
+            | State::Registered { .. }
+            | State::Suspended { .. }
+            | State::Leaving => None,
+        }
+    }
+
+    /// Whether it may act: no other agent does.
+    pub(crate) fn acts(&self, now: Moment) -> bool {
+        self.acts_until().is_some_and(|until| now < until)
+    }
+
+    /// When the informant last said anything; at first, when the agent began.
+    pub(crate) fn heard_at(&self) -> Moment {
+        self.heard_at
     }
 
     /// The id of this session; none while there is none.
@@ -117,6 +182,11 @@ impl Session {
         if self.numbers_sizes() { self.sequence.next() } else { Sequence::ZERO }
     }
 
+    /// What is spoken, or was in the last session.
+    pub(crate) fn version(&self) -> InformantVersion {
+        self.version
+    }
+
     /// Whether sizes that are said say whose they are and which, or did in the last session.
     pub(crate) fn numbers_sizes(&self) -> bool {
         self.version.numbers_sizes()
@@ -126,9 +196,10 @@ impl Session {
     pub(crate) fn health_due(&self) -> Option<Moment> {
         match self.state {
             State::Absent | State::Opening { .. } => None,
-            State::Registered { .. } | State::Active | State::Suspended => {
+            State::Registered { .. } | State::Active | State::Suspended { .. } => {
                 self.version.checks_health().then_some(self.health_at)
             }
+            State::Leaving => None,
         }
     }
 
@@ -140,8 +211,8 @@ impl Session {
                 let unresumed = since.after(UNRESUMED);
                 Some(unheard.map_or(unresumed, |unheard| unheard.min(unresumed)))
             }
-            State::Active | State::Suspended => unheard,
-            State::Absent | State::Opening { .. } => None,
+            State::Active | State::Suspended { .. } => unheard,
+            State::Absent | State::Opening { .. } | State::Leaving => None,
         }
     }
 
@@ -150,6 +221,32 @@ impl Session {
         self.state = State::Opening { resumed: false };
         self.sequence = Sequence::ZERO;
         self.silences = 0;
+        (self.checked_at, self.leased_at) = (None, None);
+    }
+
+    /// A check leaves.
+    pub(crate) fn checking(&mut self, now: Moment) {
+        self.checked_at = Some(now);
+    }
+
+    /// The informant answered a check: the session stands.
+    pub(crate) fn healthy(&mut self) {
+        if self.state == State::Active {
+            self.leased_at = self.checked_at.max(self.leased_at);
+        }
+    }
+
+    /// The informant does not heed it, though it may be registered: another one takes over, or
+    /// its word to run is on its way.
+    pub(crate) fn unheeded(&mut self, now: Moment) {
+        self.state = State::Registered { since: now };
+        self.leased_at = None;
+    }
+
+    /// It takes its leave.
+    pub(crate) fn leaving(&mut self) {
+        self.state = State::Leaving;
+        self.leased_at = None;
     }
 
     /// A size leaves.
@@ -172,15 +269,23 @@ impl Session {
             other @ (State::Absent
             | State::Registered { .. }
             | State::Active
-            | State::Suspended) => other,
+            | State::Suspended { .. }
+            | State::Leaving) => other,
         };
-        self.heard(now, jitter);
+        self.answered(now);
+        // One that was told to run already has it confirmed at once.
+        let wait = if self.is_active() { Duration::ZERO } else { jitter.around(HEALTH_EVERY) };
+        self.health_at = now.after(wait);
     }
 
     /// The informant answered something.
-    pub(crate) fn heard(&mut self, now: Moment, jitter: &mut Jitter) {
+    pub(crate) fn answered(&mut self, now: Moment) {
         self.silences = 0;
         self.heard_at = now;
+    }
+
+    /// The next check is due a while after the last one.
+    pub(crate) fn check_later(&mut self, now: Moment, jitter: &mut Jitter) {
         self.health_at = now.after(jitter.around(HEALTH_EVERY));
     }
 
@@ -192,6 +297,7 @@ impl Session {
 
     pub(crate) fn end(&mut self) {
         self.state = State::Absent;
+        self.leased_at = None;
     }
 
     /// The informant refused a request of an open session, which is over.
@@ -222,16 +328,26 @@ impl Session {
             (Call::Resume(_), State::Opening { .. }) => {
                 self.state = State::Opening { resumed: true };
             }
-            (Call::Resume(_), _) => self.state = State::Active,
+            (Call::Resume(_), State::Suspended { since }) if now < since.after(MAY_BE_OLD) => {
+                return CallAnswer::NotNow(NotNow::ResumesTooSoon);
+            }
+            (Call::Resume(_) | Call::Suspend(_) | Call::MoreResources { .. }, State::Leaving) => {
+                return CallAnswer::Unknown;
+            }
+            (Call::Resume(_), State::Active) => {}
+            (Call::Resume(_), _) => {
+                self.state = State::Active;
+                (self.checked_at, self.leased_at, self.health_at) = (None, None, now);
+            }
             (Call::Suspend(_), State::Opening { .. }) => {
                 return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
             }
-            (Call::Suspend(_), _) => self.state = State::Suspended,
+            (Call::Suspend(_), _) => self.state = State::Suspended { since: now },
             (Call::MoreResources { .. }, State::Active) if !version.asks_for_more() => {
                 return CallAnswer::NotNow(NotNow::MoreUnknown(version));
             }
             (Call::MoreResources { .. }, State::Active) | (Call::Id, _) => {}
-            (Call::MoreResources { .. }, State::Suspended) => {
+            (Call::MoreResources { .. }, State::Suspended { .. }) => {
                 return CallAnswer::NotNow(NotNow::MoreSuspended);
             }
             (Call::MoreResources { .. }, State::Registered { .. } | State::Opening { .. }) => {
@@ -239,7 +355,7 @@ impl Session {
             }
             (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
         }
-        self.heard_at = now;
+        (self.heard_at, self.called_at) = (now, now);
         self.sequence = self.sequence.next();
         CallAnswer::Ours(id, self.sequence)
     }

@@ -2,15 +2,17 @@
 //! what they do not. Each is told to one scaler, in the one order in which it matters.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::time::Duration;
-use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, Scaler, Settings};
+#[path = "support/vm.rs"]
+mod vm;
+
+use vm::{Vm, agreed, capabilities, cu, info, seen};
+use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
-    ShrinkCpu, Target, VmInfo, VmName,
+    AgentId, Bounds, Bytes, ComputeUnit, MemorySeen, Mode, Peer, PluginVersion, Resize, Resources,
+    Seen, Sequence, ShrinkCpu, VmInfo,
 };
-use windlass_scaling::{Loads, Sample};
+use windlass_scaling::Sample;
 
 #[test]
 fn a_resize_counts_until_the_next_look_whatever_was_answered() {
@@ -321,6 +323,8 @@ fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
     let mut vm = Vm::seen_with(2);
     let ours = vm.registered();
     vm.scaler.call(vm.now, Call::Resume(ours));
+    vm.checked();
+    vm.answered(Action::Look, Event::Seen(seen(2)));
     let asks = |vm: &Vm| {
         let actions = vm.scaler.plan(vm.now).actions;
         actions.iter().any(|action| matches!(action, Action::AskPlugin(_) | Action::Resize(_)))
@@ -332,6 +336,8 @@ fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
         vm.wait(1_000);
     }
     vm.scaler.call(vm.now, Call::Resume(ours));
+    vm.checked();
+    vm.answered(Action::Look, Event::Seen(seen(2)));
     assert!(asks(&vm), "and it does again");
 }
 
@@ -339,159 +345,4 @@ fn asks(resources: Resources) -> Action {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
     let version = PluginVersion::V5_0;
     Action::AskPlugin(Asking { version, resources, last_permit: None, unit })
-}
-
-/// One scaler, whose peers say what a test has them say.
-struct Vm {
-    scaler: Scaler,
-    now: Moment,
-}
-
-impl Vm {
-    /// It is seen to have this many units, all in use.
-    fn seen_with(units: u64) -> Self {
-        let now = Moment::from_millis(1_000_000);
-        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let plugin_versions = PluginVersion::SPOKEN;
-        let settings = Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions };
-        let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
-        vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
-        vm.answered(Action::Look, Event::Seen(seen(units)));
-        vm
-    }
-
-    /// The same, and its informant has told it to run.
-    fn with_session(units: u64) -> Self {
-        let mut vm = Self::seen_with(units);
-        vm.registers();
-        vm
-    }
-
-    /// Three vCPUs that can be taken out, and a guest that agreed to be content with one.
-    fn with_idle_vcpus() -> Self {
-        let mut vm = Self::with_session(3);
-        vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
-        vm.answered(Action::Look, Event::Seen(seen(3)));
-        vm.answered(Action::Measure, Event::Measured(vm.report(3)));
-        vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
-        vm.wait(3_000);
-        vm.answered(Action::Look, Event::Seen(seen(3)));
-        vm
-    }
-
-    /// Down to how many vCPUs it takes out now, if it does.
-    fn takes_out(&self) -> Option<MilliCpu> {
-        let actions = self.scaler.plan(self.now).actions;
-        actions.into_iter().find_map(|action| {
-            let Action::Resize(Resize::Cpu(count)) = action else { return None };
-            Some(count)
-        })
-    }
-
-    /// What it tells the guest to use now, if it does.
-    fn tells(&self) -> Option<Resources> {
-        let actions = self.scaler.plan(self.now).actions;
-        actions.into_iter().find_map(|action| {
-            let Action::Upscale(_, _, size) = action else { return None };
-            Some(size)
-        })
-    }
-
-    fn registers(&mut self) -> AgentId {
-        let id = self.registered();
-        self.scaler.call(self.now, Call::Resume(id));
-        id
-    }
-
-    fn registered(&mut self) -> AgentId {
-        let actions = self.scaler.plan(self.now).actions;
-        let is_hello = |action: &&Action| matches!(action, Action::Register(_));
-        let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
-            panic!("it does not register: {actions:?}");
-        };
-        let version = InformantVersion::V2_0;
-        self.answered(Action::Register(id), Event::Registered { version, metrics_port: 9100 });
-        id
-    }
-
-    fn calls_for_memory(&mut self) {
-        let CallAnswer::Ours(expected, _) = self.scaler.call(self.now, Call::Id) else {
-            panic!("there is no session");
-        };
-        self.scaler.call(self.now, Call::MoreResources { expected, cpu: false, memory: true });
-    }
-
-    fn downscale(&self, size: Resources) -> Action {
-        Action::Downscale(AgentId::default(), Sequence::ZERO, size)
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.scaler.observe(self.now, event);
-    }
-
-    fn answered(&mut self, action: Action, answer: Event) {
-        self.tell(Event::Sent(action));
-        self.tell(answer);
-    }
-
-    fn wait(&mut self, millis: u64) {
-        self.now = self.now.after(Duration::from_millis(millis));
-    }
-
-    /// An idle guest with this many vCPUs in use, the lowest.
-    fn report(&self, online: u64) -> Sample {
-        let online = Some(cu(online).cpu);
-        let loads = Loads { fifteen_seconds: Some(0.0), ..Loads::default() };
-        let memory = Some(cu(1).mem);
-        let idle = Sample { loads, total: memory, available: memory, ..Sample::empty(self.now) };
-        Sample { online, reach: online, ..idle }
-    }
-
-    fn upper(&self) -> Resources {
-        self.scaler.upper().unwrap()
-    }
-
-    fn consent(&self) -> Option<Resources> {
-        self.scaler.status(self.now).consent
-    }
-}
-
-fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
-    Capabilities {
-        cpu_step: cu(1).cpu,
-        memory_step: Bytes::from_mib(128),
-        shrink_cpu,
-        shrink_memory: true,
-        min: cu(1),
-        max: cu(4),
-    }
-}
-
-fn agreed() -> Event {
-    Event::Agreed { status: String::new() }
-}
-
-fn seen(units: u64) -> Seen {
-    let above = cu(units).mem.saturating_sub(cu(1).mem);
-    let memory = MemorySeen { boot: cu(1).mem, requested: above, size: above };
-    Seen { plugged: cu(units).cpu, memory }
-}
-
-/// So many GiB with as many vCPUs.
-fn cu(count: u64) -> Resources {
-    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
-}
-
-fn info() -> VmInfo {
-    VmInfo {
-        name: VmName::on_host("a"),
-        bounds: Bounds { min: cu(1), max: cu(4) },
-        target: Target::default(),
-        policy: Policy::LoadAverage,
-        load_window: LoadWindow::FifteenSeconds,
-        priority: 0,
-        mode: Mode::Act,
-        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-        paused_until: None,
-    }
 }

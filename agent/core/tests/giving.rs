@@ -62,8 +62,13 @@ impl Vm {
     fn that_agreed_to_less() -> Self {
         let now = Moment::from_millis(1_000_000);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), gib(1)).unwrap();
-        let plugin_versions = PluginVersion::SPOKEN;
-        let settings = Settings { unit, trust_guest_parking: true, plugin_versions, seed: 7 };
+        let settings = Settings {
+            unit,
+            trust_guest_parking: true,
+            metrics_elsewhere: false,
+            plugin_versions: PluginVersion::SPOKEN,
+            seed: 7,
+        };
         let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
         vm.tell(Event::Attached(capabilities()));
         vm.answered(Action::Look, Event::Seen(seen(3, 3)));
@@ -75,6 +80,7 @@ impl Vm {
         );
         let Some(Action::Register(id)) = hello else { unreachable!("it was found as one") };
         vm.scaler.call(now, Call::Resume(id));
+        vm.answered(Action::CheckHealth(id), Event::Healthy);
         vm.answered(Action::Look, Event::Seen(seen(3, 3)));
         vm.answered(Action::Measure, Event::Measured(vm.report(3, 3)));
         let size = Resources { cpu: MilliCpu::from_cores(1), mem: gib(2) };

@@ -3,10 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::Duration;
-use windlass_agent_core::{Action, Asking, Event, Failure, Scaler, Settings};
+use windlass_agent_core::{Action, Asking, Call, Event, Failure, Scaler, Settings};
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Peer,
-    PluginVersion, Policy, Resources, Seen, ShrinkCpu, Target, Versions, VmInfo, VmName, Waiting,
+    Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen, MilliCpu,
+    Mode, Moment, Peer, PluginVersion, Policy, Resources, Seen, ShrinkCpu, Target, Versions,
+    VmInfo, VmName, Waiting,
 };
 
 #[test]
@@ -136,7 +137,13 @@ impl Vm {
     fn new(plugin_versions: Versions<PluginVersion>) -> Self {
         let now = Moment::from_millis(1_000_000);
         let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let settings = Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions };
+        let settings = Settings {
+            unit,
+            trust_guest_parking: true,
+            metrics_elsewhere: false,
+            seed: 7,
+            plugin_versions,
+        };
         let mut vm = Self { scaler: Scaler::new(info(), settings, now), began: now, now };
         vm.tell(Event::Attached(Capabilities {
             cpu_step: cu(1).cpu,
@@ -147,7 +154,34 @@ impl Vm {
             max: cu(4),
         }));
         vm.look();
+        vm.registers();
+        vm.look();
         vm
+    }
+
+    /// Its informant takes it on, and tells it to run.
+    fn registers(&mut self) {
+        let plan = self.scaler.plan(self.now).actions;
+        let hello = plan.into_iter().find_map(|action| {
+            let Action::Register(id) = action else { return None };
+            Some(id)
+        });
+        let id = hello.unwrap();
+        let version = InformantVersion::V2_0;
+        self.tell(Event::Sent(Action::Register(id)));
+        self.tell(Event::Registered { version, metrics_port: 9100 });
+        self.scaler.call(self.now, Call::Resume(id));
+        self.is_checked();
+    }
+
+    /// Its session stands, if it asks.
+    fn is_checked(&mut self) {
+        let plan = self.scaler.plan(self.now).actions;
+        let check = plan.into_iter().find(|action| matches!(action, Action::CheckHealth(_)));
+        if let Some(check) = check {
+            self.tell(Event::Sent(check));
+            self.tell(Event::Healthy);
+        }
     }
 
     fn look(&mut self) {
@@ -161,7 +195,11 @@ impl Vm {
     }
 
     fn wait(&mut self, millis: u64) {
-        self.now = self.now.after(Duration::from_millis(millis));
+        let until = self.now.after(Duration::from_millis(millis));
+        while self.now < until {
+            self.now = self.now.after(Duration::from_secs(1)).min(until);
+            self.is_checked();
+        }
     }
 
     /// What the plugin is asked, and how, if it is asked now; it is under way then.

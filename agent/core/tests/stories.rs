@@ -21,15 +21,15 @@ fn growth_waits_for_the_permit_and_the_guest_hears_of_what_is_there() {
     story.go(4);
     story.check(expect![[r#"
         0.0s   the load is 2
-        0.0s     to the plugin: may I have 1 vCPU / 1GiB? …
         0.0s     to the informant: hello yes
-        0.9s     to the plugin: may I have 2 vCPU / 2GiB? …
-        2.8s     to the plugin: may I have 2 vCPU / 2GiB? …
-        6.5s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        6.5s     to the hypervisor: make it 2GiB yes
-        6.5s     to the hypervisor: plug 2 yes
-        6.5s     to the informant: you have 1 vCPU / 2GiB yes
-        6.5s     to the informant: you have 2 vCPU / 2GiB yes
+        0.0s     to the plugin: may I have 1 vCPU / 1GiB? …
+        1.0s     to the plugin: may I have 2 vCPU / 2GiB? …
+        2.9s     to the plugin: may I have 2 vCPU / 2GiB? …
+        6.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        6.6s     to the hypervisor: make it 2GiB yes
+        6.6s     to the hypervisor: plug 2 yes
+        6.6s     to the informant: you have 1 vCPU / 2GiB yes
+        6.6s     to the informant: you have 2 vCPU / 2GiB yes
         8.0s   it has 2 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -50,7 +50,7 @@ fn shrinking_waits_for_consent_one_unit_at_a_time() {
         8.4s     to the informant: is 1 vCPU / 1GiB enough? yes
         8.4s     to the hypervisor: make it 1GiB yes
         8.7s     to the plugin: may I have 1 vCPU / 1GiB? yes
-        13.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        13.9s    to the plugin: may I have 1 vCPU / 1GiB? yes
         16.0s  it has 3 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -68,15 +68,15 @@ fn a_guest_that_refuses_keeps_its_memory_and_is_asked_later_each_time() {
         8.0s   the load is 0.1
         8.4s     to the informant: is 1 vCPU / 1GiB enough? no
         8.4s     to the informant: is 1 vCPU / 2GiB enough? no
-        10.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        13.0s    to the informant: is 1 vCPU / 2GiB enough? no
-        13.7s    to the informant: is 2 vCPU / 1GiB enough? no
-        15.9s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        21.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        22.8s    to the informant: is 2 vCPU / 1GiB enough? no
-        23.8s    to the informant: is 1 vCPU / 2GiB enough? no
-        26.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        28.0s  it has 2 vCPU / 2GiB, and waits: [Refused { until: Moment(45244) }]
+        9.7s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        13.3s    to the informant: is 1 vCPU / 2GiB enough? no
+        13.8s    to the informant: is 2 vCPU / 1GiB enough? no
+        14.9s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        20.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        23.0s    to the informant: is 2 vCPU / 1GiB enough? no
+        24.1s    to the informant: is 1 vCPU / 2GiB enough? no
+        24.9s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        28.0s  it has 2 vCPU / 2GiB, and waits: [Refused { until: Moment(43641) }]
     "#]]);
 }
 
@@ -88,25 +88,24 @@ fn a_hypervisor_that_refuses_one_axis_is_asked_later_each_time_and_moves_the_oth
     story.go(30);
     story.check(expect![[r#"
         0.0s   the load is 1.6
-        0.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
         0.0s     to the informant: hello yes
+        0.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
         0.3s     to the plugin: may I have 2 vCPU / 2GiB? yes
         0.3s     to the hypervisor: make it 2GiB no
         0.8s     to the hypervisor: plug 2 yes
         0.8s     to the informant: you have 2 vCPU / 1GiB yes
         1.8s     to the hypervisor: make it 2GiB no
-        4.4s     to the hypervisor: make it 2GiB no
+        4.5s     to the hypervisor: make it 2GiB no
         5.1s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        9.3s     to the hypervisor: make it 2GiB no
-        9.9s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        14.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        15.2s    to the hypervisor: make it 2GiB no
-        19.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        20.3s    to the hypervisor: make it 2GiB no
-        24.8s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        25.6s    to the hypervisor: make it 2GiB no
-        29.7s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        30.0s  it has 2 vCPU / 1GiB, and waits: [NoEffect { until: Moment(31186) }]
+        9.0s     to the hypervisor: make it 2GiB no
+        10.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        14.9s    to the hypervisor: make it 2GiB no
+        15.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        19.8s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        20.5s    to the hypervisor: make it 2GiB no
+        25.2s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        25.8s    to the hypervisor: make it 2GiB no
+        30.0s  it has 2 vCPU / 1GiB, and waits: [NoEffect { until: Moment(31399) }]
     "#]]);
 }
 
@@ -125,14 +124,14 @@ fn memory_that_a_guest_takes_back_is_asked_for_later_each_time() {
         8.4s     to the hypervisor: make it 1GiB yes
         8.4s     to the plugin: may I have 1 vCPU / 2GiB? yes
         9.4s     to the hypervisor: make it 1GiB yes
-        11.4s    to the hypervisor: make it 1GiB yes
-        13.0s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        15.7s    to the hypervisor: make it 1GiB yes
-        18.4s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        23.4s    to the informant: is 1 vCPU / 1GiB enough? yes
-        23.4s    to the hypervisor: make it 1GiB yes
-        23.8s    to the plugin: may I have 1 vCPU / 2GiB? yes
-        28.0s  it has 2 vCPU / 2GiB, and waits: [NoEffect { until: Moment(38867) }]
+        11.5s    to the hypervisor: make it 1GiB yes
+        13.6s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        15.8s    to the hypervisor: make it 1GiB yes
+        18.5s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        23.1s    to the informant: is 1 vCPU / 1GiB enough? yes
+        23.1s    to the hypervisor: make it 1GiB yes
+        23.6s    to the plugin: may I have 1 vCPU / 2GiB? yes
+        28.0s  it has 2 vCPU / 2GiB, and waits: [NoEffect { until: Moment(40500) }]
     "#]]);
 }
 
@@ -147,13 +146,13 @@ fn a_guest_that_cannot_use_a_vcpu_still_gives_back_what_it_has() {
     story.go(8);
     story.check(expect![[r#"
         10.0s  the load is 0.1
-        10.4s    to the informant: is 2 vCPU / 2GiB enough? yes
-        10.4s    to the hypervisor: make it 2GiB yes
-        10.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        10.4s    to the informant: is 1 vCPU / 1GiB enough? yes
-        10.4s    to the hypervisor: make it 1GiB yes
-        10.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        15.5s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        10.5s    to the informant: is 2 vCPU / 2GiB enough? yes
+        10.5s    to the hypervisor: make it 2GiB yes
+        10.5s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        10.5s    to the informant: is 1 vCPU / 1GiB enough? yes
+        10.5s    to the hypervisor: make it 1GiB yes
+        10.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        15.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
         18.0s  it has 3 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -171,17 +170,17 @@ fn an_informant_that_refuses_every_size_is_left_alone_for_longer() {
         8.0s   the load is 0.1
         8.4s     to the informant: is 1 vCPU / 1GiB enough? no
         9.5s     to the informant: hello yes
-        9.5s     to the informant: is 1 vCPU / 1GiB enough? no
-        10.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        11.6s    to the informant: hello yes
-        11.6s    to the informant: is 1 vCPU / 1GiB enough? no
-        15.1s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        15.3s    to the informant: hello yes
-        15.3s    to the informant: is 1 vCPU / 1GiB enough? no
-        20.2s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        22.7s    to the informant: hello yes
-        22.7s    to the informant: is 1 vCPU / 1GiB enough? no
-        25.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        9.5s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        9.5s     to the informant: is 2 vCPU / 1GiB enough? no
+        11.5s    to the informant: hello yes
+        11.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        11.5s    to the informant: is 2 vCPU / 1GiB enough? no
+        15.4s    to the informant: hello yes
+        15.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        15.4s    to the informant: is 2 vCPU / 1GiB enough? no
+        22.9s    to the informant: hello yes
+        22.9s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        22.9s    to the informant: is 2 vCPU / 1GiB enough? no
         28.0s  it has 2 vCPU / 2GiB, and waits: [Informant]
     "#]]);
 }
@@ -199,7 +198,6 @@ fn a_vcpu_that_was_parked_long_ago_is_taken_out() {
     story.check(expect![[r#"
         16.0s  vCPUs may be taken out
         16.0s    to the hypervisor: plug 1 yes
-        17.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
         19.0s  it has 1 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -217,11 +215,11 @@ fn a_vcpu_that_was_parked_for_another_agent_is_taken_out_once_the_guest_agrees()
     story.check(expect![[r#"
         16.0s  another agent begins
         16.0s  vCPUs may be taken out
-        16.0s    to the plugin: may I have 2 vCPU / 1GiB? yes
         16.0s    to the informant: hello yes
+        16.0s    to the plugin: may I have 2 vCPU / 1GiB? yes
         16.3s    to the plugin: may I have 1 vCPU / 1GiB? yes
         16.3s    to the informant: is 1 vCPU / 1GiB enough? yes
-        19.2s    to the hypervisor: plug 1 yes
+        19.3s    to the hypervisor: plug 1 yes
         21.1s    to the plugin: may I have 1 vCPU / 1GiB? yes
         24.0s  it has 1 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
@@ -261,7 +259,8 @@ fn a_frozen_vm_is_let_go_after_the_thaw() {
     story.check(expect![[r#"
         5.0s   a person says: pause for 10 s
         5.0s   a person orders: let go at 2 vCPU / 2GiB
-        9.4s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        5.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        9.9s     to the plugin: may I have 1 vCPU / 1GiB? yes
         13.0s  it has 1 vCPU / 1GiB, and waits: [Paused { until: Moment(15000) }]
     "#]]);
 }
@@ -281,9 +280,9 @@ fn a_call_off_that_has_no_effect_is_tried_later_each_time() {
     story.go(12);
     story.check(expect![[r#"
         10.0s  another agent begins
+        10.0s    to the informant: hello yes
         10.0s    to the hypervisor: make it 2GiB yes
         10.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        10.0s    to the informant: hello yes
         10.3s    to the plugin: may I have 1 vCPU / 2GiB? yes
         10.9s    to the hypervisor: make it 2GiB yes
         12.9s    to the hypervisor: make it 2GiB yes
@@ -313,7 +312,7 @@ fn a_resize_without_an_answer_counts_until_it_is_seen() {
         8.9s     to the hypervisor: plug 3 …
         8.9s     to the informant: you have 2 vCPU / 3GiB yes
         9.4s     to the informant: you have 3 vCPU / 3GiB yes
-        13.5s    to the plugin: may I have 3 vCPU / 3GiB? yes
+        13.8s    to the plugin: may I have 3 vCPU / 3GiB? yes
         17.0s  it has 3 vCPU / 3GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -338,8 +337,8 @@ fn growth_that_was_lost_is_not_asked_for_again_when_it_is_not_wanted() {
         8.4s     to the hypervisor: make it 3GiB …
         8.9s     to the hypervisor: plug 3 …
         9.0s   the load is 1.6
-        9.4s     to the plugin: may I have 3 vCPU / 2GiB? yes
-        9.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        9.4s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        14.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
         15.0s  it has 2 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -366,26 +365,25 @@ fn a_guest_that_takes_its_word_back_is_left_alone_for_longer_each_time() {
         12.0s    to the plugin: may I have 2 vCPU / 3GiB? yes
         13.0s  the guest calls for memory
         13.0s    to the hypervisor: make it 3GiB yes
-        17.4s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        17.5s    to the informant: is 2 vCPU / 2GiB enough? yes
-        17.5s    to the hypervisor: make it 2GiB yes
+        16.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        18.4s    to the informant: is 2 vCPU / 2GiB enough? yes
+        18.4s    to the hypervisor: make it 2GiB yes
         19.0s  the guest calls for memory
         19.0s    to the hypervisor: make it 3GiB yes
-        22.2s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        27.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        28.1s    to the informant: is 2 vCPU / 2GiB enough? yes
-        28.1s    to the hypervisor: make it 2GiB yes
+        21.7s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        27.1s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        28.5s    to the informant: is 2 vCPU / 2GiB enough? yes
+        28.5s    to the hypervisor: make it 2GiB yes
         30.0s  the guest calls for memory
         30.0s    to the hypervisor: make it 3GiB yes
-        32.8s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        37.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        42.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        47.1s    to the plugin: may I have 2 vCPU / 3GiB? yes
-        49.0s    to the informant: is 2 vCPU / 2GiB enough? yes
-        49.0s    to the hypervisor: make it 2GiB yes
-        49.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        49.0s    to the informant: good-bye yes
-        54.2s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        32.0s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        36.7s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        41.6s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        46.9s    to the plugin: may I have 2 vCPU / 3GiB? yes
+        50.5s    to the informant: is 2 vCPU / 2GiB enough? yes
+        50.5s    to the hypervisor: make it 2GiB yes
+        50.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        50.5s    to the informant: good-bye yes
         55.0s  it has 3 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }
@@ -432,7 +430,8 @@ fn a_frozen_vm_keeps_what_it_has_and_goes_on_after_the_thaw() {
     story.check(expect![[r#"
         5.0s   a person orders: freeze
         5.0s   the load is 1.6
-        9.4s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        5.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        9.9s     to the plugin: may I have 1 vCPU / 1GiB? yes
         13.0s  a person orders: follow the load
         13.0s    to the plugin: may I have 2 vCPU / 2GiB? yes
         13.0s    to the hypervisor: make it 2GiB yes
@@ -458,7 +457,6 @@ fn a_vm_that_is_let_go_moves_to_the_size_that_was_named() {
         5.0s     to the informant: you have 1 vCPU / 2GiB yes
         5.0s     to the informant: you have 2 vCPU / 2GiB yes
         5.0s     to the informant: good-bye yes
-        9.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
         13.0s  it has 2 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }

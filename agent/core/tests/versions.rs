@@ -36,29 +36,25 @@ fn a_session_that_cannot_be_checked_is_kept_by_calls_and_ended_by_silence() {
     story.forgets_us = true;
     story.go(40);
     story.check(expect![[r#"
-        0.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
         0.0s     to the informant: hello yes
-        4.5s     to the plugin: may I have 1 vCPU / 1GiB? yes
-        9.4s     to the plugin: may I have 1 vCPU / 1GiB? yes
-        14.4s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        19.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        24.5s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        29.4s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        34.1s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        38.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        43.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        0.0s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        5.4s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        10.3s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        15.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        20.2s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        24.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        29.7s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        34.4s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        39.0s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        44.1s    to the plugin: may I have 1 vCPU / 1GiB? yes
         48.8s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        54.2s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        59.7s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        65.1s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        69.9s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        74.7s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        80.2s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        53.7s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        59.0s    to the plugin: may I have 1 vCPU / 1GiB? yes
         85.0s    to the informant: good-bye yes
         85.0s    to the informant: hello yes
-        85.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        91.1s    to the plugin: may I have 1 vCPU / 1GiB? yes
-        96.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        85.0s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        89.5s    to the plugin: may I have 1 vCPU / 1GiB? yes
+        94.6s    to the plugin: may I have 1 vCPU / 1GiB? yes
         100.0s it has 1 vCPU / 1GiB, and waits: [AtGoal]
     "#]]);
 }

@@ -68,8 +68,10 @@ impl Managed {
     ) -> Self {
         let config = &shared.config;
         let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
+        let metrics_elsewhere = file.metrics.is_some();
         let plugin_versions = PluginVersion::SPOKEN;
-        let settings = Settings { unit, trust_guest_parking, seed, plugin_versions };
+        let settings =
+            Settings { unit, trust_guest_parking, metrics_elsewhere, plugin_versions, seed };
         Self {
             scaler: Scaler::new(file.info.clone(), settings, now),
             shared,
@@ -174,13 +176,16 @@ impl Managed {
         }
     }
 
-    /// Answers the informant at once, but for `/suspend`: after its 200, no request that was
-    /// sent before may still take effect.
+    /// Answers the informant at once, but for `/suspend`, and that a session is not there: after
+    /// these, no request that was sent before may still take effect.
     pub(super) fn called(&mut self, now: Moment, calling: Calling) {
         let answer = self.scaler.call(now, calling.call);
         debug!(call = ?calling.call, ?answer, "called");
         match (calling.call, answer) {
-            (Call::Suspend(_), CallAnswer::Ours(..)) => self.held.push((calling.answer, answer)),
+            (Call::Suspend(_), CallAnswer::Ours(..))
+            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => {
+                self.held.push((calling.answer, answer));
+            }
             (Call::Suspend(_) | Call::Id | Call::Resume(_) | Call::MoreResources { .. }, _) => {
                 // Whoever asked may have hung up.
                 let _ = calling.answer.send(answer);

@@ -119,6 +119,8 @@ pub enum Change {
     OnlineCpu(u32),
     /// Take this vCPU offline.
     OfflineCpu(u32),
+    /// Keep, in the same place, for how long an agent that registered may act without hearing of us.
+    Note(Duration),
     /// Keep the set of parked vCPUs where it survives our restart, and not a reboot.
     Remember(BTreeSet<u32>),
 }

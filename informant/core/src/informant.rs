@@ -9,8 +9,9 @@ use crate::event::{Action, Ask, Event, Plan};
 use crate::machine::Machine;
 use crate::memory::{Consent, Watch};
 use crate::refusal::{Cause, Refusal};
-use crate::registry::{Given, Registry, Verified};
+use crate::registry::{Given, Registry, Verified, lease_of};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use windlass_protocol::informant::{
     self, AgentDesc, DownscaleResult, InformantDesc, ResourceMessage, Unregistered,
 };
@@ -26,6 +27,8 @@ pub struct Settings {
     pub metrics_port: u16,
     /// vCPUs that an earlier informant parked since the guest booted.
     pub parked: BTreeSet<u32>,
+    /// For how long an agent of an earlier informant may still act.
+    pub leased: Duration,
 }
 
 /// How far a registration is.
@@ -54,7 +57,12 @@ const STALE: &str = "stale";
 impl Default for Settings {
     fn default() -> Self {
         let versions = InformantVersion::SPOKEN;
-        Self { versions, metrics_port: informant::PORT, parked: BTreeSet::new() }
+        Self {
+            versions,
+            metrics_port: informant::PORT,
+            parked: BTreeSet::new(),
+            leased: Duration::ZERO,
+        }
     }
 }
 
@@ -63,7 +71,7 @@ impl Informant {
     pub fn new(settings: Settings) -> Self {
         Self {
             metrics_port: settings.metrics_port,
-            registry: Registry::new(settings.versions),
+            registry: Registry::new(settings.versions, settings.leased),
             memory: Watch::default(),
             machine: Machine::new(settings.parked),
         }
@@ -74,7 +82,8 @@ impl Informant {
     /// # Errors
     /// With the words and the status of the answer.
     pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
-        self.registry.begin(desc)?;
+        let version = self.registry.begin(desc)?;
+        self.machine.note(lease_of(version));
         self.machine.wake();
         Ok(())
     }
@@ -94,8 +103,8 @@ impl Informant {
     ///
     /// # Errors
     /// Nobody is registered under this id, or its version has no health checks.
-    pub fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
-        self.registry.health_check(id)
+    pub fn health_check(&mut self, now: Moment, id: AgentId) -> Result<(), Refusal> {
+        self.registry.health_check(now, id)
     }
 
     /// `PUT /downscale`: whether the guest can live with this.
@@ -214,6 +223,7 @@ impl Informant {
 
     /// Takes note of what happened.
     pub fn observe(&mut self, now: Moment, event: Event) {
+        self.registry.begins(now);
         match event {
             Event::Sampled(memory) => self.memory.sampled(now, memory),
             Event::Stalled => self.memory.stalled(now),
@@ -222,7 +232,11 @@ impl Informant {
                 if ask == Ask::MoreMemory {
                     self.memory.asked(now);
                 }
-                self.registry.sent(agent, ask);
+                if ask == Ask::Resume && self.registry.waits(agent) {
+                    // It counts with what is online now, whatever another one allowed since.
+                    self.machine.hold_back_rest();
+                }
+                self.registry.sent(now, agent, ask);
             }
             Event::Sent(action @ (Action::Look | Action::Do(_))) => self.machine.sent(action),
             Event::Answered { agent, by, sequence } => {
@@ -260,6 +274,11 @@ impl Informant {
     /// The version that the agent that counts is spoken to in.
     pub fn version(&self) -> Option<InformantVersion> {
         self.registry.version()
+    }
+
+    /// Whether an agent is registered under this id.
+    pub fn is_registered(&self, id: AgentId) -> bool {
+        self.registry.is_registered(id)
     }
 
     /// How many agents are registered.

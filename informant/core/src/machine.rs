@@ -35,6 +35,10 @@ pub(crate) struct Machine {
     parked: BTreeSet<u32>,
     /// What was last stored of it.
     stored: BTreeSet<u32>,
+    /// For how long an agent that registers may act without hearing of us, and what was stored of
+    /// that.
+    note: Duration,
+    noted: Duration,
     /// It could not be stored, and is not tried again before this.
     store_at: Option<Moment>,
     wish: Option<Wish>,
@@ -70,6 +74,12 @@ impl Machine {
     /// The last agent has taken its leave: what is added from here on is nobody's to count.
     pub(crate) fn left_alone(&mut self) {
         self.limit = None;
+    }
+
+    /// An agent registers that may act for so long without hearing of us: an informant that comes
+    /// after this one has to know.
+    pub(crate) fn note(&mut self, lease: Duration) {
+        self.note = self.note.max(lease);
     }
 
     /// Something changed.
@@ -111,7 +121,7 @@ impl Machine {
         self.resting.retain(|change, _| match change {
             Change::OnlineMemory(block) => seen.offline_blocks.contains(block),
             Change::OnlineCpu(cpu) | Change::OfflineCpu(cpu) => seen.present.contains(cpu),
-            Change::AddedIsMovable | Change::Remember(_) => false,
+            Change::AddedIsMovable | Change::Remember(_) | Change::Note(_) => false,
         });
         self.seen = Some(seen);
         self.hold_back();
@@ -154,7 +164,13 @@ impl Machine {
         match &change {
             // It is tried once: without it the rest still helps.
             Change::AddedIsMovable => self.policy = true,
-            Change::Remember(_) if !done => self.store_at = Some(now.after(RETRY)),
+            Change::Remember(_) | Change::Note(_) if !done => {
+                self.store_at = Some(now.after(RETRY));
+            }
+            Change::Note(lease) => {
+                self.store_at = None;
+                self.noted = *lease;
+            }
             Change::Remember(set) => {
                 self.store_at = None;
                 self.stored.clone_from(set);
@@ -234,6 +250,9 @@ impl Machine {
     /// What is to be done, most important first. While nothing can be stored, the rest goes on.
     fn changes(&self, stores: bool) -> Vec<Change> {
         let Some(seen) = &self.seen else { return Vec::new() };
+        if stores && self.note > self.noted {
+            return vec![Change::Note(self.note)];
+        }
         // Whatever else cannot be done: an informant that comes after this one has to know.
         if stores && !self.parked.is_subset(&self.stored) {
             return vec![Change::Remember(self.parked.clone())];

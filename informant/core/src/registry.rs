@@ -6,18 +6,24 @@
 //! asked now and then whether it is there; one that fails three times in a row is let go of,
 //! one that turns out to be somebody else at once.
 //!
+//! Of several agents one acts, and by lease: from v1.2 on for ten seconds after its last `/resume` or
+//! answered `/health-check`. Where the one before did not say that it waits, the next is resumed
+//! when that one's lease is over, also one of an agent that was let go of, or that had registered
+//! with an informant before this one.
+//!
 //! - **Newest session counts.** A request of any other agent changes nothing; a request that
 //!   was already answered has no second effect, and gets the same answer.
 
 mod member;
 
-pub(crate) use member::Given;
+pub(crate) use member::{Given, lease_of};
 
 use crate::event::{Action, Ask, Failure, Plan};
 use crate::refusal::{Cause, Refusal, Shortened};
 use member::{Member, Numbered, Stage, Verdict};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 use windlass_protocol::informant::AgentDesc;
 use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Moment, Sequence};
@@ -39,6 +45,10 @@ pub(crate) struct Registry {
     /// Those that were let go of while a call to them was under way: what comes of it is old news,
     /// also to whoever registers under the same id meanwhile.
     left: Vec<AgentId>,
+    /// What an earlier informant left: an agent may act for so long, from the first moment on.
+    inherited: Duration,
+    /// Until when agents that were let go of may act.
+    leased: Moment,
     /// The latest that were let go of, and why; bounded.
     gone: VecDeque<(AgentId, SocketAddr, Cause)>,
 }
@@ -56,12 +66,20 @@ pub(crate) enum Verified {
 
 impl Registry {
     /// Nobody, in any of these versions.
-    pub(crate) const fn new(versions: Versions<InformantVersion>) -> Self {
-        Self { versions, members: Vec::new(), left: Vec::new(), gone: VecDeque::new() }
+    pub(crate) fn new(versions: Versions<InformantVersion>, inherited: Duration) -> Self {
+        let (members, left, gone) = (Vec::new(), Vec::new(), VecDeque::new());
+        Self { versions, members, left, inherited, leased: Moment::default(), gone }
     }
 
-    /// Begins a registration: the agent is asked who it is.
-    pub(crate) fn begin(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
+    /// Time begins, once.
+    pub(crate) fn begins(&mut self, now: Moment) {
+        if !self.inherited.is_zero() {
+            self.leased = now.after(std::mem::take(&mut self.inherited));
+        }
+    }
+
+    /// Begins a registration, in the version that is said: the agent is asked who it is.
+    pub(crate) fn begin(&mut self, desc: &AgentDesc) -> Result<InformantVersion, Refusal> {
         let (ours, theirs) = (self.versions, desc.versions);
         let version = ours.latest_shared(theirs).ok_or(Refusal::Versions { ours, theirs })?;
         let id = desc.agent_id;
@@ -78,7 +96,7 @@ impl Registry {
         }
         self.gone.retain(|(gone, ..)| *gone != id);
         self.members.push(Member::new(id, version, addr, desc.serve_addr.clone()));
-        Ok(())
+        Ok(version)
     }
 
     /// How far a registration is, and in which version: `None` while it is under way.
@@ -129,12 +147,15 @@ impl Registry {
     }
 
     /// Whether an agent is registered under this id.
-    pub(crate) fn health_check(&self, id: AgentId) -> Result<(), Refusal> {
-        match self.member(id) {
+    pub(crate) fn health_check(&mut self, now: Moment, id: AgentId) -> Result<(), Refusal> {
+        match self.member_mut(id) {
             Some(member) if member.joined() && !member.version.checks_health() => {
                 Err(Refusal::NoHealthChecks(member.version))
             }
-            Some(member) if member.joined() => Ok(()),
+            Some(member) if member.joined() => {
+                member.checked(now);
+                Ok(())
+            }
             Some(_) | None => Err(Refusal::Unknown(id)),
         }
     }
@@ -188,6 +209,16 @@ impl Registry {
         self.current().and_then(|id| self.member(id)).map(|member| member.version)
     }
 
+    /// Whether this agent was told to wait, or not told anything yet.
+    pub(crate) fn waits(&self, id: AgentId) -> bool {
+        self.member(id).is_some_and(|member| matches!(member.stage, Stage::Suspended { .. }))
+    }
+
+    /// Whether an agent is registered under this id.
+    pub(crate) fn is_registered(&self, id: AgentId) -> bool {
+        self.member(id).is_some_and(Member::joined)
+    }
+
     /// How many agents are registered.
     pub(crate) fn len(&self) -> usize {
         self.members.iter().filter(|member| member.joined()).count()
@@ -203,9 +234,12 @@ impl Registry {
         self.gone.iter().map(|(id, _, cause)| (*id, *cause))
     }
 
-    pub(crate) fn sent(&mut self, agent: AgentId, ask: Ask) {
+    pub(crate) fn sent(&mut self, now: Moment, agent: AgentId, ask: Ask) {
         if let Some(member) = self.member_mut(agent) {
-            member.sent(ask);
+            member.sent(now, ask);
+        }
+        if ask == Ask::Resume {
+            self.let_go_of_deaf(agent);
         }
     }
 
@@ -228,7 +262,12 @@ impl Registry {
         let newest = self.members.iter().rfind(|member| member.joined()).map(|member| member.id);
         for member in self.members.iter().filter(|member| !self.left.contains(&member.id)) {
             let is_newest = newest == Some(member.id);
-            let free = self.members.iter().all(|m| m.id == member.id || !m.may_run());
+            let others = || self.members.iter().filter(|other| other.id != member.id);
+            let leased = others().map(Member::leased).fold(self.leased, Moment::max);
+            let free = others().all(|other| !other.may_run()) && leased <= now;
+            if is_newest && leased > now {
+                plan.wake(leased);
+            }
             match member.next(now, is_newest, free, want) {
                 Ok(ask) => {
                     plan.actions.push(Action::Call { agent: member.id, at: member.addr, ask });
@@ -236,6 +275,14 @@ impl Registry {
                 Err(Some(at)) => plan.wake(at),
                 Err(None) => {}
             }
+        }
+    }
+
+    /// Whoever did not say that it waits is not told any more that it may act.
+    fn let_go_of_deaf(&mut self, next: AgentId) {
+        let deaf = |member: &Member| member.id != next && member.stage == Stage::Suspending;
+        while let Some(at) = self.members.iter().position(deaf) {
+            self.leave(at, Cause::Failed(Failure::NoAnswer));
         }
     }
 
@@ -261,6 +308,14 @@ impl Registry {
 
     fn let_go(&mut self, at: usize, cause: Cause) {
         let member = self.members.remove(at);
+        let waits = match cause {
+            // There is no such agent at its address, or it says itself that it goes.
+            Cause::Unregistered | Cause::OtherId(_) | Cause::Failed(Failure::Refused(404)) => true,
+            Cause::Failed(_) | Cause::OldSequence(_) | Cause::Crowded => false,
+        };
+        if !waits {
+            self.leased = self.leased.max(member.leased());
+        }
         if self.gone.len() >= AGENTS + JOINING {
             self.gone.pop_front();
         }

@@ -165,7 +165,7 @@ fn what_cannot_be_remembered_is_parked_all_the_same_and_remembered_later() {
     story.run(secs(2));
     story.restart();
     story.register(2);
-    story.run(secs(1));
+    story.run(secs(11));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
         0.00s < #3 of 1: live with 2 vCPU / 512MiB?
@@ -179,8 +179,9 @@ fn what_cannot_be_remembered_is_parked_all_the_same_and_remembered_later() {
         4.00s ! the informant restarts, remembering {2, 3}
         4.00s < agent 2 registers
         4.00s > AddedIsMovable
+        4.00s > Note(10s)
         4.00s > agent 2 is registered, v2.0, metrics at 10301
-        4.10s > Resume to agent 2: #2
+        14.00s > Resume to agent 2: #2
     "#]]);
 }
 
@@ -277,7 +278,7 @@ fn what_is_held_back_is_remembered_while_others_will_not_come_online() {
     story.restart();
     story.no_cpu_is_stuck();
     story.register(2);
-    story.run(secs(2));
+    story.run(secs(12));
     assert_eq!(story.online(), 2);
     story.check(expect![[r#"
         0.00s < #3 of 1: use 4 vCPU / 512MiB
@@ -294,9 +295,10 @@ fn what_is_held_back_is_remembered_while_others_will_not_come_online() {
         2.00s ! the informant restarts, remembering {2, 3}
         2.00s < agent 2 registers
         2.00s > AddedIsMovable
+        2.00s > Note(10s)
         2.00s > OnlineCpu(1)
         2.00s > agent 2 is registered, v2.0, metrics at 10301
-        2.10s > Resume to agent 2: #2
+        12.00s > Resume to agent 2: #2
     "#]]);
 }
 
@@ -411,7 +413,7 @@ fn parked_vcpus_stay_parked_over_a_restart_and_added_ones_do_not() {
     story.machine_gets(4);
     story.run(secs(1));
     story.register(2);
-    story.run(secs(1));
+    story.run(secs(11));
     story.check(expect![[r#"
         0.00s < #3 of 1: live with 2 vCPU / 512MiB?
         0.00s   yes: 512MiB is no less than the VM has
@@ -421,9 +423,10 @@ fn parked_vcpus_stay_parked_over_a_restart_and_added_ones_do_not() {
         1.00s ! the informant restarts, remembering {2, 3}
         2.00s < agent 2 registers
         2.00s > AddedIsMovable
+        2.00s > Note(10s)
         2.00s > OnlineCpu(4)
         2.00s > agent 2 is registered, v2.0, metrics at 10301
-        2.10s > Resume to agent 2: #2
+        11.00s > Resume to agent 2: #2
     "#]]);
     assert_eq!(story.informant.parked().iter().copied().collect::<Vec<_>>(), vec![2, 3]);
     assert_eq!(story.informant.current().unwrap(), id(2));

@@ -56,6 +56,7 @@ fn a_size_without_a_sender_counts_as_of_the_agent_that_counts_and_is_examined_an
     story.check(expect![[r#"
         0.00s < agent 1 registers
         0.00s > AddedIsMovable
+        0.00s > Note(10s)
         0.00s > agent 1 is registered, v1.2, metrics at 10301
         0.10s > Resume to agent 1: #2
         3.00s < #0 of 0: live with 2 vCPU / 768MiB?
@@ -117,6 +118,7 @@ fn an_agent_is_asked_for_memory_from_v1_1_on() {
     story.check(expect![[r#"
         0.00s < agent 1 registers
         0.00s > AddedIsMovable
+        0.00s > Note(15s)
         0.00s > agent 1 is registered, v1.0, metrics at 10301
         0.10s > Resume to agent 1: #2
         13.00s < agent 2 registers
@@ -140,6 +142,7 @@ fn health_is_asked_from_v1_2_on() {
     story.check(expect![[r#"
         0.00s < agent 1 registers
         0.00s > AddedIsMovable
+        0.00s > Note(15s)
         0.00s > agent 1 is registered, v1.1, metrics at 10301
         0.10s > Resume to agent 1: #2
         1.00s < agent 1 asks whether it is registered

@@ -94,7 +94,7 @@ async fn message<B: Beside>(
     match wire::Request::decode(endpoint, &read(body).await?)? {
         wire::Request::Register(desc) => register(shared, &desc).await,
         wire::Request::HealthCheck(id) => {
-            shared.core().health_check(id)?;
+            shared.core().health_check(shared.clock.now(), id)?;
             Ok(wire::Answer::Healthy)
         }
         wire::Request::Downscale(message) => {

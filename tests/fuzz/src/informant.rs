@@ -95,6 +95,7 @@ impl History {
                 versions,
                 metrics_port,
                 parked: (cpus - parked..cpus).collect(),
+                leased: Duration::ZERO,
             }),
             now: Moment::from_millis(1_000_000),
             seen: MachineSeen {
@@ -249,7 +250,7 @@ impl History {
                 Answer::Registered(InformantDesc::default())
             }
             Request::HealthCheck(id) => {
-                self.informant.health_check(*id)?;
+                self.informant.health_check(self.now, *id)?;
                 assert!(self.spoken[id].checks_health(), "a check in {}", self.spoken[id]);
                 Answer::Healthy
             }
@@ -345,7 +346,7 @@ impl History {
 
     fn change(&mut self, change: &Change) -> bool {
         match change {
-            Change::AddedIsMovable | Change::Remember(_) => true,
+            Change::AddedIsMovable | Change::Note(_) | Change::Remember(_) => true,
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
             Change::OnlineCpu(cpu) => self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => {

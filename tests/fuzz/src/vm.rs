@@ -78,7 +78,13 @@ impl Vm {
         let known: Vec<_> = PluginVersion::known().collect();
         let plugin_versions = input.versions(&known);
         let offered = input.versions(&InformantVersion::KNOWN);
-        let settings = Settings { unit: unit(), trust_guest_parking: trust, seed, plugin_versions };
+        let settings = Settings {
+            unit: unit(),
+            trust_guest_parking: trust,
+            metrics_elsewhere: input.byte().is_multiple_of(2),
+            plugin_versions,
+            seed,
+        };
         let now = Moment::from_millis(1_000_000);
         let memory = MemorySeen { boot: units(1).mem, ..MemorySeen::default() };
         let mut vm = Self {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use windlass_agent_core::Order;
 use windlass_protocol::{Bytes, InformantVersion, Mode, Versions, VmName};
 use windlass_world::script::{MOST_UNITS, info, units, vm};
-use windlass_world::world::{BEGINNING, Driver, Lie, Muted, Part, Speaks, Unplug};
+use windlass_world::world::{BEGINNING, Cut, Driver, Lie, Muted, Part, Speaks, Unplug};
 use windlass_world::{Chance, Faults, Step};
 
-const FAULTS: [Kind; 22] = [
+const FAULTS: [Kind; 23] = [
     Kind::Network,
     Kind::Link,
     Kind::Agent,
@@ -32,6 +32,7 @@ const FAULTS: [Kind; 22] = [
     Kind::HostMemory,
     Kind::Arrivals,
     Kind::Moves,
+    Kind::TwoAgents,
 ];
 /// What agents speak, by the numbers of versions: ours, and the reference's releases.
 const AGENTS: [[u32; 2]; 8] = [[1, 4], [1, 4], [1, 4], [1, 4], [1, 1], [1, 2], [1, 3], [4, 4]];
@@ -236,6 +237,12 @@ impl Draw {
             Kind::Moves => Step::Moves(vm, self.index(self.nodes)),
             Kind::Figures => Step::Mute(vm, (!well).then(|| self.muted())),
             Kind::Unparks => Step::Unparks(vm),
+            Kind::TwoAgents if well => Step::OneAgentEnds(vm, self.chance.happens(50)),
+            Kind::TwoAgents if self.chance.happens(50) => Step::SecondAgentStarts(vm),
+            Kind::TwoAgents => {
+                let cut = Cut { out: self.chance.happens(50), into: self.chance.happens(50) };
+                Step::Cut(vm, self.chance.happens(50), cut)
+            }
         })
     }
 

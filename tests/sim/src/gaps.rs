@@ -19,6 +19,12 @@ const ARGUMENTS: &[Argument] = &[
     ("agent", &["registered"], IN_SESSION, "an agent in a session does not register"),
     (
         "agent",
+        &["unregistered"],
+        &["absent", "registered", "absent, open", "registered, open"],
+        "a session that takes its leave shows as active until it is answered",
+    ),
+    (
+        "agent",
         &["agreed", "declined", "upscaled"],
         &["registered", "registered, open"],
         "sizes are spoken of in a session that counts, and it does not become one that waits",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_world::world::{Driver, Speaks, Unplug};
+use windlass_world::world::{Cut, Driver, Speaks, Unplug};
 use windlass_world::{Faults, Step};
 
 /// A system, and everything that happens to it from outside.
@@ -97,6 +97,8 @@ pub enum Kind {
     Moves,
     /// Releases differ in the versions that they speak: no fault.
     Releases,
+    /// A second agent of a VM starts and one of them ends; ways between them and the guest are cut.
+    TwoAgents,
 }
 
 // === impl Schedule ===
@@ -151,6 +153,7 @@ impl Act {
             Self::Appears(_) => true,
             Self::Step(step) => match step {
                 Step::Link(_, faults) => faults.is_none(),
+                Step::Cut(.., cut) => *cut == Cut::default(),
                 Step::Deaf(_, bad)
                 | Step::SlowMemory(_, bad)
                 | Step::Rises(_, bad)
@@ -180,6 +183,8 @@ impl Act {
                 | Step::Speaks(..)
                 | Step::AgentSpeaks(..)
                 | Step::BooksSpeak(..)
+                | Step::SecondAgentStarts(_)
+                | Step::OneAgentEnds(..)
                 | Step::Pauses(..)
                 | Step::Crashes(..)
                 | Step::WallClock(..) => false,
@@ -200,6 +205,9 @@ impl Act {
                 Step::Told(_) | Step::Ordered(..) | Step::Room(..) => Kind::People,
                 Step::AgentRestarts(_) | Step::AgentDies(_) | Step::AgentStarts(_) => Kind::Agent,
                 Step::Link(..) => Kind::Link,
+                Step::SecondAgentStarts(_) | Step::OneAgentEnds(..) | Step::Cut(..) => {
+                    Kind::TwoAgents
+                }
                 Step::Crashes(..) => Kind::Crash,
                 Step::Pauses(..) => Kind::Pause,
                 Step::Slow(..) => Kind::Slow,

@@ -10,12 +10,27 @@ use windlass_sim::run::{Range, play_range};
 const SHARE: u64 = 8_000;
 /// These failed once, as they are drawn now. What they showed is a story or a table of the cores,
 /// which stays when the drawing changes.
-const FAILED_ONCE: [u64; 26] = [
+const FAILED_ONCE: [u64; 41] = [
+    34,
+    82,
+    150,
+    191,
     273,
+    370,
     650,
     669,
     840,
     850,
+    930,
+    1_072,
+    1_451,
+    1_580,
+    2_278,
+    6_460,
+    7_703,
+    7_723,
+    402_053,
+    403_805,
     702_380,
     703_364,
     707_180,

@@ -7,6 +7,7 @@ use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
 use crate::queue::Happening;
 use crate::vms::Id;
+use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_agent_core::wire::{UNSAID, call_answer, called};
 use windlass_agent_core::{Action, Call, CallAnswer, Event};
@@ -75,7 +76,14 @@ impl World {
     /// The host keeps account of what the VM may have by now.
     pub(super) fn account(&mut self, who: Id, looked: bool) {
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(upper) = vm.agent.as_ref().and_then(|agent| agent.scaler.upper()) else { return };
+        let clock = vm.agent_process.clock(self.now);
+        let Some(agent) = &vm.agent else { return };
+        // Of two agents the one that acts speaks to the books, also when the other one is gone.
+        let two = vm.other.is_some() || !vm.ended.is_empty();
+        if two && !agent.scaler.acts(clock) {
+            return;
+        }
+        let Some(upper) = agent.scaler.upper() else { return };
         if !looked && vm.account == Some(upper) {
             return;
         }
@@ -117,7 +125,8 @@ impl World {
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
         let Some(agent) = vm.agent.as_mut() else { return };
         let (epoch, call) = (agent.epoch, agent.next_call());
-        let request = Request::of(action, &vm.info, agent.sample.as_ref(), vm.speaks.agent);
+        let request =
+            Request::of(action, &vm.info, agent.sample.as_ref(), vm.speaks.agent, vm.address);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
         agent.begin(action, call, place);
@@ -149,7 +158,7 @@ impl World {
         }
         let reply = match request {
             Request::Monitor(order) => {
-                if let Some(reply) = self.obey(who, order) {
+                if let Some(reply) = self.obey(who, epoch, order) {
                     self.monitor_says(who, Happening::Answers { epoch, call, peer, reply });
                 }
                 return;
@@ -213,13 +222,13 @@ impl World {
     pub(super) fn agent_is_called(
         &mut self,
         who: Id,
-        (epoch, call, id): (u64, u64, AgentId),
+        (epoch, call, id, at): (u64, u64, AgentId, SocketAddr),
         asked: Endpoint,
         body: &Body,
     ) {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(agent) = vm.agent.as_mut() else {
+        let Some(agent) = vm.agent.as_mut().filter(|_| vm.address == at) else {
             // Nobody listens there: the informant learns it at once.
             self.queue.arrange(
                 now.after(Duration::from_millis(1)),
@@ -240,7 +249,8 @@ impl World {
         let held = Held { epoch, call, id, answer };
         match (asked, answer) {
             // After its answer nothing that was sent before may take effect.
-            (Call::Suspend(_), CallAnswer::Ours(..)) => agent.held.push(held),
+            (Call::Suspend(_), CallAnswer::Ours(..))
+            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => agent.held.push(held),
             (Call::MoreResources { memory: true, .. }, CallAnswer::Ours(..)) => {
                 // Who needs more takes back what he agreed to.
                 vm.end_consents();

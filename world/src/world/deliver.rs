@@ -26,6 +26,63 @@ enum Needs {
 // === impl World ===
 
 impl World {
+    /// Of two agents the one that it is for comes to the front.
+    pub(super) fn bring_to_front(&mut self, who: Id, happening: &Happening) {
+        let Some(vm) = self.vms.get_mut(who).filter(|vm| vm.other.is_some()) else { return };
+        match happening {
+            Happening::Notice { epoch, .. }
+            | Happening::AgentWakes { epoch }
+            | Happening::Arrives { epoch, .. }
+            | Happening::Answers { epoch, .. }
+            | Happening::HangsUp { epoch, .. } => vm.front_of_run(*epoch),
+            Happening::Calls { at, .. } => vm.front_at(*at),
+            Happening::AgentStarts => vm.front_ended(),
+            Happening::InformantWakes { .. }
+            | Happening::InformantWaited { .. }
+            | Happening::InformantSamples { .. }
+            | Happening::KernelDoes { .. }
+            | Happening::InformantHears { .. }
+            | Happening::CallAnswers { .. }
+            | Happening::CallHangsUp { .. }
+            | Happening::InformantStarts { .. }
+            | Happening::MemoryMoves { .. }
+            | Happening::Ejects { .. } => {}
+        }
+    }
+
+    /// Whether the way that it would take is cut for that agent.
+    fn is_cut(&self, who: Id, happening: &Happening) -> bool {
+        let Some(vm) = self.vms.get(who) else { return false };
+        match happening {
+            Happening::Arrives {
+                epoch,
+                request: Request::Informant(..) | Request::Metrics,
+                ..
+            } => vm.cut_of_run(*epoch).out,
+            Happening::Answers { epoch, peer: Peer::Informant | Peer::Metrics, .. } => {
+                vm.cut_of_run(*epoch).into
+            }
+            Happening::Calls { at, .. } => vm.cut_at(*at).into,
+            // Whoever was called is in front.
+            Happening::CallAnswers { .. } => vm.cut.out,
+            Happening::AgentStarts
+            | Happening::Notice { .. }
+            | Happening::AgentWakes { .. }
+            | Happening::Arrives { .. }
+            | Happening::Answers { .. }
+            | Happening::HangsUp { .. }
+            | Happening::InformantWakes { .. }
+            | Happening::InformantWaited { .. }
+            | Happening::InformantSamples { .. }
+            | Happening::KernelDoes { .. }
+            | Happening::InformantHears { .. }
+            | Happening::CallHangsUp { .. }
+            | Happening::InformantStarts { .. }
+            | Happening::MemoryMoves { .. }
+            | Happening::Ejects { .. } => false,
+        }
+    }
+
     /// When whoever it is for can attend to it; at once, if nobody has to.
     pub(super) fn runs_at(&self, who: Id, happening: &Happening) -> Option<Moment> {
         let vm = self.vms.get(who)?;
@@ -63,7 +120,7 @@ impl World {
 
     /// A message may be lost, and arrive twice.
     fn transmit(&mut self, who: Id, happening: Happening, faults: Faults, lose: u64) {
-        if self.chance.happens(lose) {
+        if self.chance.happens(lose) || self.is_cut(who, &happening) {
             return;
         }
         // A request to the plugin has a connection to itself, and its wire has no number to
@@ -126,8 +183,8 @@ impl World {
             Happening::InformantSamples { epoch } => self.informant_samples(who, epoch),
             Happening::KernelDoes { epoch, action } => self.kernel_does(who, epoch, action),
             Happening::InformantHears { epoch, event } => self.informant_hears(who, epoch, event),
-            Happening::Calls { epoch, call, id, asked, body } => {
-                self.agent_is_called(who, (epoch, call, id), asked, &body);
+            Happening::Calls { epoch, call, id, at, asked, body } => {
+                self.agent_is_called(who, (epoch, call, id, at), asked, &body);
             }
             Happening::CallAnswers { epoch, call, id, status, body } => {
                 self.call_ends(who, epoch, call, id, from_agent(id, status, &body.0));

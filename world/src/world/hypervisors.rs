@@ -17,6 +17,10 @@ use windlass_protocol::{Bytes, Mode, Peer, Resize, Resources};
 /// What a guest has to spare, at the least, when it agrees to have less memory.
 const TO_SPARE: Bytes = Bytes::from_mib(96);
 
+/// What an agent sent last is taken up within this, if its monitor keeps the time that hand-over
+/// counts on.
+const SENT_LAST: Duration = Duration::from_secs(2);
+
 // === impl World ===
 
 impl World {
@@ -50,8 +54,29 @@ impl World {
         self.queue.arrange(vm.monitor.says, who, happening);
     }
 
+    /// Each monitor says something unasked.
+    pub(super) fn monitors_notice(&mut self, who: Id, event: Event) {
+        self.for_each_agent(who, |world, who| world.monitor_notices(who, event.clone()));
+    }
+
+    /// For each of two agents, or the one that there is.
+    pub(super) fn for_each_agent(&mut self, who: Id, mut happens: impl FnMut(&mut Self, Id)) {
+        happens(self, who);
+        if self.vms.get(who).is_some_and(|vm| vm.other.is_some()) {
+            self.turn_round(who);
+            happens(self, who);
+            self.turn_round(who);
+        }
+    }
+
+    fn turn_round(&mut self, who: Id) {
+        if let Some(vm) = self.vms.get_mut(who) {
+            vm.turn_round();
+        }
+    }
+
     /// The monitor says something unasked, once it says anything.
-    pub(super) fn monitor_notices(&mut self, who: Id, event: Event) {
+    fn monitor_notices(&mut self, who: Id, event: Event) {
         let Some(vm) = self.vms.get_mut(who) else { return };
         if vm.monitor.deaf {
             vm.monitor.held.push(event);
@@ -91,6 +116,13 @@ impl World {
     /// A monitor serves the newest connection; what an older one still had to say is dropped.
     pub(super) fn is_connected(&mut self, who: Id, epoch: u64) -> bool {
         let Some(vm) = self.vms.get_mut(who) else { return false };
+        if vm.ended.contains(&epoch) {
+            return true;
+        }
+        let in_front = vm.agent.as_ref().is_some_and(|agent| agent.epoch == epoch);
+        if vm.other.is_some() && !in_front {
+            return false;
+        }
         vm.monitor.serves = vm.monitor.serves.max(epoch);
         vm.monitor.serves == epoch
     }
@@ -102,9 +134,11 @@ impl World {
     }
 
     /// The hypervisor does as it is told, if it listens.
-    pub(super) fn obey(&mut self, who: Id, order: Order) -> Option<Reply> {
+    pub(super) fn obey(&mut self, who: Id, epoch: u64, order: Order) -> Option<Reply> {
         let vm = self.vms.get(who).filter(|vm| !vm.monitor.deaf)?;
-        if order.sent < vm.monitor.since {
+        // What an agent sent that is gone takes effect within two seconds, or not at all.
+        let late = vm.ended.contains(&epoch) && self.now.since(order.sent) > SENT_LAST;
+        if order.sent < vm.monitor.since || late {
             return None;
         }
         let Action::Resize(resize) = order.action else {
@@ -179,7 +213,7 @@ impl World {
         if vm.guest.boot == boot {
             vm.guest.eject(count);
             self.stir(who);
-            self.monitor_notices(who, Event::Changed);
+            self.monitors_notice(who, Event::Changed);
         }
     }
 
@@ -214,7 +248,7 @@ impl World {
         let (again, there) = (now.after(vm.guest.moves_every()), !vm.guest.is_moving());
         self.queue.arrange(again, who, Happening::MemoryMoves { boot });
         if there {
-            self.monitor_notices(who, Event::Changed);
+            self.monitors_notice(who, Event::Changed);
         }
         self.broken(Law::ConsentBeforeShrinkage, Some(who), killed);
         self.broken(Law::ConsentBeforeShrinkage, Some(who), going);
@@ -225,6 +259,7 @@ impl World {
         let Some(vm) = self.vms.get(who) else { return false };
         let process = &vm.agent_process;
         vm.agent.is_some()
+            && vm.other.is_none()
             && process.runs_at() <= self.now
             && process.slow.is_zero()
             && !vm.monitor.deaf

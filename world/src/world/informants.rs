@@ -246,10 +246,14 @@ impl World {
     /// Something that the informant wants done is begun.
     fn begin(&mut self, who: Id, epoch: u64, action: informant::Action) {
         let now = self.now;
-        let informant::Action::Call { agent: id, ask, .. } = action else {
+        let informant::Action::Call { agent: id, ask, at } = action else {
             self.queue.arrange(now.after(KERNEL), who, Happening::KernelDoes { epoch, action });
             return;
         };
+        if let (informant::Ask::Resume, Some(vm)) = (ask, self.vms.get_mut(who)) {
+            // Whoever counts from here on counts with what is online.
+            vm.allow_no_more(vm.guest.online());
+        }
         let Some(run) = self.informant(who, epoch) else { return };
         let call = run.next_call();
         let hangs_up = Happening::CallHangsUp { epoch, call, id };
@@ -258,7 +262,7 @@ impl World {
             run.begin(id, call, place);
         }
         let (asked, body) = wire::to_agent(id, ask);
-        self.ask(who, Happening::Calls { epoch, call, id, asked, body: Body(body) });
+        self.ask(who, Happening::Calls { epoch, call, id, at, asked, body: Body(body) });
     }
 
     pub(super) fn tell_informant(&mut self, who: Id, event: informant::Event) {
@@ -293,7 +297,8 @@ impl World {
             return;
         };
         let (asked, body) = wire::to_agent(id, informant::Ask::MoreMemory);
-        self.ask(who, Happening::Calls { epoch, call: 0, id, asked, body: Body(body) });
+        let Some(at) = self.vms.get(who).map(|vm| vm.address) else { return };
+        self.ask(who, Happening::Calls { epoch, call: 0, id, at, asked, body: Body(body) });
     }
 
     /// The guest's kernel does as it is told, or shows what there is.
@@ -307,8 +312,13 @@ impl World {
         let event = match action {
             informant::Action::Look => informant::Event::Seen(Some(vm.guest.machine())),
             informant::Action::Do(change) => {
-                if let informant::Change::Remember(parked) = &change {
-                    vm.stored.clone_from(parked);
+                match &change {
+                    informant::Change::Remember(parked) => vm.stored.clone_from(parked),
+                    informant::Change::Note(lease) => vm.noted = *lease,
+                    informant::Change::AddedIsMovable
+                    | informant::Change::OnlineMemory(_)
+                    | informant::Change::OnlineCpu(_)
+                    | informant::Change::OfflineCpu(_) => {}
                 }
                 informant::Event::Done(vm.guest.change(&change))
             }

@@ -4,6 +4,7 @@ use super::{Driver, Lie, Muted, Part, Unplug, World};
 use crate::chance::Faults;
 use crate::process::Process;
 use crate::queue::Happening;
+use crate::sides::Cut;
 use crate::vm::{Speaks, Vm};
 use crate::vms::Id;
 use std::time::Duration;
@@ -26,6 +27,12 @@ pub enum Step {
     AgentDies(VmName),
     /// An agent starts, if there is none.
     AgentStarts(VmName),
+    /// A second agent starts, with a monitor of its own, if there is one only.
+    SecondAgentStarts(VmName),
+    /// Of two agents the newer one ends, or the older one.
+    OneAgentEnds(VmName, bool),
+    /// Of two agents the newer one has its way to the guest cut, or the older one.
+    Cut(VmName, bool, Cut),
     /// The process that keeps the books of this node is lost, with all its agents; all start
     /// again.
     HostRestarts(usize),
@@ -106,6 +113,21 @@ impl World {
                     self.to(&vm, Self::start_agent);
                 }
             }
+            Step::SecondAgentStarts(vm) => self.to(&vm, Self::start_second_agent),
+            Step::OneAgentEnds(vm, newer) => self.with(&vm, |vm| {
+                // Who stays is in front.
+                if vm.newest_in_front() == newer {
+                    vm.turn_round();
+                }
+                vm.leave_one();
+                vm.cut = Cut::default();
+            }),
+            Step::Cut(vm, newer, cut) => self.with(&vm, |vm| {
+                if vm.newest_in_front() != newer {
+                    vm.turn_round();
+                }
+                vm.cut = cut;
+            }),
             Step::HostRestarts(node) => self.restart_host(node),
             Step::InformantDies(vm) => self.to(&vm, Self::kill_informant),
             Step::InformantStarts(vm) => {
@@ -146,10 +168,16 @@ impl World {
                 if let Some(node) = self.node_of(&name) {
                     self.nodes[node].update(&info);
                 }
-                self.to(&name, |world, who| world.notify(who, Event::Told(info)));
+                self.to(&name, |world, who| {
+                    let told = |world: &mut Self, who| world.notify(who, Event::Told(info.clone()));
+                    world.for_each_agent(who, told);
+                });
             }
             Step::Ordered(vm, order) => {
-                self.to(&vm, |world, who| world.notify(who, Event::Ordered(order)));
+                self.to(&vm, |world, who| {
+                    let told = |world: &mut Self, who| world.notify(who, Event::Ordered(order));
+                    world.for_each_agent(who, told);
+                });
             }
             Step::Room(node, room) => {
                 if let Some(node) = self.nodes.get_mut(node) {
@@ -245,7 +273,8 @@ impl World {
         let Some(node) = self.nodes.get_mut(number) else { return };
         node.available = available;
         for who in self.on_node(number) {
-            self.notify(who, Event::HostMemory(available));
+            let told = |world: &mut Self, who| world.notify(who, Event::HostMemory(available));
+            self.for_each_agent(who, told);
         }
     }
 
@@ -254,6 +283,7 @@ impl World {
         let number = number.min(self.nodes.len() - 1);
         let Some(vm) = self.vms.get_mut(who).filter(|vm| vm.node != number) else { return };
         let before = std::mem::replace(&mut vm.node, number);
+        vm.other = None;
         vm.agent = None;
         vm.epochs += 1;
         self.nodes[before].leave(&mut self.met, &vm.info.name);
@@ -285,6 +315,18 @@ impl World {
         lost.forget();
         lost.up_at = self.now;
         for who in self.on_node(node) {
+            if let Some(vm) = self.vms.get_mut(who) {
+                vm.other = None;
+            }
+            self.start_agent(who);
+        }
+    }
+
+    /// A second agent starts, with a monitor of its own.
+    fn start_second_agent(&mut self, who: Id) {
+        let alone = |vm: &&mut Vm| vm.other.is_none() && vm.agent.is_some();
+        if let Some(vm) = self.vms.get_mut(who).filter(alone) {
+            vm.make_room();
             self.start_agent(who);
         }
     }
@@ -298,6 +340,7 @@ impl World {
         self.tell(|| format!("host {node} ends"));
         for who in self.on_node(node) {
             if let Some(vm) = self.vms.get_mut(who) {
+                vm.other = None;
                 vm.agent = None;
             }
             self.queue.arrange(at, who, Happening::AgentStarts);
@@ -323,10 +366,14 @@ impl World {
         let known = vm.consents().to_vec();
         vm.outdated.extend(known);
         vm.informant = None;
+        vm.turn_round();
+        vm.restarted_unheard = true;
+        vm.turn_round();
         (vm.restarted_unheard, vm.booted_at) = (true, now);
         vm.ended_with_boot = vm.epochs;
         vm.consents.clear();
         vm.stored.clear();
+        vm.noted = Duration::ZERO;
         vm.allowed = None;
         vm.unruly = true;
         let boot = vm.guest.boot;
@@ -334,6 +381,6 @@ impl World {
         let up = now.after(BOOT);
         self.queue.arrange(up, who, Happening::InformantStarts { boot });
         self.queue.arrange(up, who, Happening::MemoryMoves { boot });
-        self.monitor_notices(who, Event::Reset);
+        self.monitors_notice(who, Event::Reset);
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct Permit {
     next_at: Moment,
     /// The VM is about to be moved, and keeps its size until then.
     stays_until: Option<Moment>,
+    /// Somebody else may have asked for more, and the VM was not seen since.
+    is_blind: bool,
 }
 
 // === impl Permit ===
@@ -40,9 +42,20 @@ impl Permit {
         self.known
     }
 
-    /// Nobody asks any more, so the books may hold less by the time somebody does.
+    /// Nobody asks any more, so the books may hold less by the time somebody does. A VM that is to be
+    /// moved is moved whoever asks.
     pub(super) fn forget(&mut self) {
-        (self.known, self.settled, self.stays_until) = (None, None, None);
+        (self.known, self.settled) = (None, None);
+    }
+
+    /// Somebody else has asked: nothing is said to the books before the VM was seen.
+    pub(super) fn waits_for_a_look(&mut self) {
+        self.is_blind = true;
+    }
+
+    /// The VM was seen.
+    pub(super) fn sees(&mut self) {
+        self.is_blind = false;
     }
 
     /// The plugin has said that the VM is about to be moved.
@@ -90,7 +103,7 @@ impl Permit {
 impl Scaler {
     /// What to ask the plugin for, and when.
     pub(super) fn permit_due(&self, now: Moment) -> Option<(Moment, Action)> {
-        if self.info.mode == Mode::Observe || self.session.is_suspended() {
+        if self.info.mode == Mode::Observe || !self.acts(now) || self.permit.is_blind {
             return None;
         }
         let ceiling = self.ceiling(now)?;

@@ -43,11 +43,12 @@ impl Scaler {
         let permit = self.permit_due(now);
         self.offer(&mut plan, now, permit);
         self.offer(&mut plan, now, self.for_informant(now));
+        let lease = self.session.acts_until();
         let paused = self.info.paused_until;
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
         let moved = self.permit.stays_until(now);
-        for deadline in deadlines.chain(paused).chain(stale).chain(moved) {
+        for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(lease) {
             plan.wake(now, deadline);
         }
         plan
@@ -88,9 +89,13 @@ impl Scaler {
         if self.session.is_suspended() {
             return [None; 5];
         }
-        if self.info.mode == Mode::Observe {
-            // Who begins to watch takes nothing more: what it began to take ends with the session.
-            let ours = calls_off.filter(|_| self.trials.is_taking_memory());
+        if self.info.mode == Mode::Observe || !self.acts(now) {
+            // Who begins to watch, or may not act, takes nothing more: what it began to take it
+            // calls off, by what it has just seen.
+            let recent = |at: Moment| now.since(at) < LOOK_EVERY;
+            let ours = calls_off.filter(|_| {
+                self.trials.is_taking_memory() && self.holding.seen_at().is_some_and(recent)
+            });
             return [ours, None, None, None, None];
         }
         let Some(goal) = self.goal(now).map(|goal| goal.size) else { return [None; 5] };
@@ -111,7 +116,8 @@ impl Scaler {
             Order::Follow | Order::Freeze => false,
         };
         if leaves || self.info.mode == Mode::Observe {
-            return self.session.id().map(|id| (due_now, Action::Unregister(id)));
+            let id = self.session.id().filter(|_| self.is_quiet())?;
+            return Some((due_now, Action::Unregister(id)));
         }
         let Some(id) = self.session.id() else {
             self.holding.seen()?;
@@ -119,9 +125,12 @@ impl Scaler {
         };
         let health = self.session.health_due().map(|at| (at, Action::CheckHealth(id)));
         // Never told that it counts, or nothing heard: a new session may do better.
-        let given_up = self.session.gives_up_at().map(|at| (at, Action::Unregister(id)));
-        if !self.session.is_active() {
-            return health.into_iter().chain(given_up).min_by_key(|(at, _)| *at);
+        let given_up = self.session.gives_up_at().filter(|_| self.is_quiet());
+        let given_up = given_up.map(|at| (at, Action::Unregister(id)));
+        // What lets it act goes before what it does.
+        let due = health.filter(|(at, _)| *at <= now);
+        if due.is_some() || !self.session.is_active() {
+            return due.or_else(|| health.into_iter().chain(given_up).min_by_key(|(at, _)| *at));
         }
         self.sizing(now)
             .map(|(at, sizing)| (at, sizing.action(id, self.session.next_sequence())))
@@ -156,7 +165,7 @@ impl Scaler {
     /// What to say to the guest about its size.
     fn sizing(&self, now: Moment) -> Option<(Moment, Sizing)> {
         let (can, goal) = (self.can.as_ref()?, self.goal(now)?.size);
-        if self.sight != Sight::Fresh || self.is_held(now) {
+        if self.sight != Sight::Fresh || self.is_held(now) || !self.acts(now) {
             return None;
         }
         // An `/upscale` ends the consent that a shrink sent at this very moment would rest on.

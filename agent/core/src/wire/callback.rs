@@ -68,6 +68,9 @@ fn more_resources(body: &[u8]) -> Result<Call, BadBody> {
 impl fmt::Display for NotNow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::ResumesTooSoon => {
+                f.write_str("Cannot resume agent that has only just been suspended")
+            }
             Self::SuspendsUnregistered => {
                 f.write_str("Cannot suspend agent that is not yet registered")
             }

@@ -318,5 +318,11 @@ pub(crate) fn cu(count: u64) -> Resources {
 
 fn settings() -> Settings {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-    Settings { unit, trust_guest_parking: true, seed: 7, plugin_versions: PluginVersion::SPOKEN }
+    Settings {
+        unit,
+        trust_guest_parking: true,
+        metrics_elsewhere: false,
+        plugin_versions: PluginVersion::SPOKEN,
+        seed: 7,
+    }
 }

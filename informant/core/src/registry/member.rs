@@ -36,6 +36,15 @@ const CHECK_SPREAD_MS: u128 = 1000;
 /// to its `/register`. So it is given this long to read it.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
 
+/// An agent acts for this long after its last `/resume` or answered `/health-check`.
+const LEASE: Duration = Duration::from_secs(10);
+
+/// The same where there are no health checks, after its last call.
+const CALLED: Duration = Duration::from_secs(15);
+
+/// An agent that has only just been told to wait takes a word to run for an older one.
+const RESUME_AGAIN: Duration = Duration::from_secs(5);
+
 /// One agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
@@ -50,6 +59,8 @@ pub(crate) struct Member {
     /// In a row.
     failures: u8,
     check_at: Moment,
+    /// Until when it may act, if it was told to run.
+    leased: Moment,
     /// The highest number among its answers to our calls.
     answers: Sequence,
     /// The highest number among its `/downscale` and `/upscale`, and what was answered.
@@ -102,6 +113,11 @@ pub(crate) enum Verdict {
     Drop(Cause),
 }
 
+/// For how long an agent may act without hearing of us, once it was told to run.
+pub(crate) fn lease_of(version: InformantVersion) -> Duration {
+    if version.checks_health() { LEASE } else { CALLED }
+}
+
 // === impl Member ===
 
 impl Member {
@@ -120,6 +136,7 @@ impl Member {
             line: Line::Idle,
             failures: 0,
             check_at: Moment::default(),
+            leased: Moment::default(),
             answers: Sequence::ZERO,
             request: None,
         }
@@ -139,8 +156,23 @@ impl Member {
     pub(crate) fn may_run(&self) -> bool {
         match self.stage {
             Stage::Running | Stage::Resuming { .. } => true,
-            // It was told, and we do not wait for one that does not answer.
+            // It was told, and if it does not answer, its lease runs out.
             Stage::Suspending | Stage::Suspended { .. } | Stage::Joining { .. } => false,
+        }
+    }
+
+    /// Until when it may act.
+    pub(crate) fn leased(&self) -> Moment {
+        self.leased
+    }
+
+    /// Its health check is answered: it may act on.
+    pub(crate) fn checked(&mut self, now: Moment) {
+        match self.stage {
+            Stage::Running | Stage::Resuming { .. } | Stage::Suspending => {
+                self.leased = now.after(LEASE);
+            }
+            Stage::Joining { .. } | Stage::Suspended { .. } => {}
         }
     }
 
@@ -184,8 +216,16 @@ impl Member {
     }
 
     /// From here on the call may take effect.
-    pub(crate) fn sent(&mut self, ask: Ask) {
+    pub(crate) fn sent(&mut self, now: Moment, ask: Ask) {
         self.line = Line::Busy(ask);
+        match (ask, self.stage) {
+            (Ask::Resume, _) => self.leased = now.after(lease_of(self.version)),
+            (Ask::Suspend, _) | (_, Stage::Joining { .. } | Stage::Suspended { .. }) => {}
+            (Ask::Id | Ask::MoreMemory, _) if !self.version.checks_health() => {
+                self.leased = now.after(CALLED);
+            }
+            (Ask::Id | Ask::MoreMemory, _) => {}
+        }
         if ask == Ask::Resume {
             self.stage = match self.stage {
                 Stage::Suspended { .. } | Stage::Joining { .. } => Stage::Resuming { lost: false },
@@ -210,7 +250,10 @@ impl Member {
         self.check_later(now);
         self.stage = match (ask, self.stage) {
             (Ask::Id, Stage::Joining { .. }) => Stage::Joining { checked: true },
-            (Ask::Suspend, _) => Stage::Suspended { from: now },
+            (Ask::Suspend, _) => {
+                self.leased = now;
+                Stage::Suspended { from: now.after(RESUME_AGAIN) }
+            }
             (Ask::Resume, _) => Stage::Running,
             (Ask::Id | Ask::MoreMemory, stage) => stage,
         };
@@ -229,7 +272,8 @@ impl Member {
                 self.settle(now, Stage::Running)
             }
             (Failure::Refused(_), Ask::Suspend, _) => {
-                self.settle(now, Stage::Suspended { from: now.after(REST) })
+                self.leased = now;
+                self.settle(now, Stage::Suspended { from: now.after(RESUME_AGAIN) })
             }
             // It does not run, though we thought so: told again.
             (Failure::Refused(_), Ask::MoreMemory, _) => {

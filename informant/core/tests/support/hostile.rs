@@ -204,7 +204,7 @@ impl World {
 
     /// Those that are registered, oldest first.
     pub(crate) fn registered(&self) -> Vec<AgentId> {
-        let here = |agent: &&AgentId| self.informant.health_check(**agent).is_ok();
+        let here = |agent: &&AgentId| self.informant.is_registered(**agent);
         self.joined.iter().filter(here).copied().collect()
     }
 
@@ -381,7 +381,7 @@ impl World {
 
     fn change(&mut self, change: &Change) -> bool {
         match change {
-            Change::AddedIsMovable | Change::Remember(_) => true,
+            Change::AddedIsMovable | Change::Remember(_) | Change::Note(_) => true,
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
             Change::OnlineCpu(cpu) => self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => {

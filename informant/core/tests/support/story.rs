@@ -31,6 +31,7 @@ pub(crate) struct Story {
     seen: MachineSeen,
     stuck: BTreeSet<u32>,
     remembered: BTreeSet<u32>,
+    noted: Duration,
     stores_nothing: bool,
     stuck_blocks: BTreeSet<u32>,
     meanwhile: Option<(Ask, Happens)>,
@@ -85,6 +86,7 @@ impl Story {
             },
             stuck: BTreeSet::new(),
             remembered: BTreeSet::new(),
+            noted: Duration::ZERO,
             stores_nothing: false,
             stuck_blocks: BTreeSet::new(),
             meanwhile: None,
@@ -177,7 +179,8 @@ impl Story {
     pub(crate) fn restart(&mut self) {
         let parked = self.remembered.clone();
         self.note(format_args!("! the informant restarts, remembering {parked:?}"));
-        self.informant = Informant::new(Settings { parked, ..Settings::default() });
+        let leased = self.noted;
+        self.informant = Informant::new(Settings { parked, leased, ..Settings::default() });
     }
 
     /// An informant that speaks no more than these versions.
@@ -263,7 +266,7 @@ impl Story {
 
     pub(crate) fn health_check(&mut self, agent: u128) {
         self.note(format_args!("< agent {agent} asks whether it is registered"));
-        match self.informant.health_check(id(agent)) {
+        match self.informant.health_check(self.now, id(agent)) {
             Ok(()) => self.note(format_args!("  yes")),
             Err(refusal) => self.refused(&refusal),
         }
@@ -455,7 +458,11 @@ impl Story {
             Change::OnlineMemory(block) => self.seen.offline_blocks.remove(block),
             Change::OnlineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.insert(*cpu),
             Change::OfflineCpu(cpu) => !self.stuck.contains(cpu) && self.seen.online.remove(cpu),
-            Change::Remember(_) if self.stores_nothing => false,
+            Change::Remember(_) | Change::Note(_) if self.stores_nothing => false,
+            Change::Note(lease) => {
+                self.noted = *lease;
+                true
+            }
             Change::Remember(parked) => {
                 self.remembered.clone_from(parked);
                 true

@@ -1,0 +1,84 @@
+//! Whether this agent acts, and what begins and ends with that.
+//!
+//! Of several agents of one VM one acts: it asks for permits and sizes, and speaks to the guest
+//! about them. Which, the informant says; for how long, the session's lease.
+
+use super::Scaler;
+use crate::event::{Action, Order};
+use std::time::Duration;
+use windlass_protocol::{InformantVersion, Moment};
+
+/// Where an informant has not answered for this long, there is none.
+const UNANSWERED: Duration = Duration::from_secs(35);
+// === impl Scaler ===
+
+impl Scaler {
+    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect: what the
+    /// answer to `/suspend`, and that there is no such session, wait for.
+    pub fn is_quiet(&self) -> bool {
+        self.lines.plugin.busy().is_none()
+            && self.lines.hypervisor.busy().is_none()
+            && !matches!(
+                self.lines.informant.busy(),
+                Some(Action::Downscale(..) | Action::Upscale(..))
+            )
+            && !self.holding.is_open()
+    }
+
+    /// What is spoken with the informant, or was in the last session.
+    pub fn version(&self) -> InformantVersion {
+        self.session.version()
+    }
+
+    /// Whether it may ask for permits and sizes: no other agent does.
+    pub fn acts(&self, now: Moment) -> bool {
+        self.session.acts(now) || self.acts_alone(now)
+    }
+
+    /// Whatever was agreed in the session ends with it.
+    pub(super) fn end_session(&mut self) {
+        self.session.end();
+        self.lines.informant.disregard();
+        self.stop_counting();
+    }
+
+    /// It has taken its leave. A VM that it lets go stays as it left it.
+    pub(super) fn has_left(&mut self) {
+        let holding = self.holding.clone();
+        self.end_session();
+        if matches!(self.order, Order::Release(_)) {
+            self.holding = holding;
+        }
+    }
+
+    /// Another agent may count from here on: what was allowed, agreed and permitted says nothing
+    /// any more, and every plugged vCPU may be in use.
+    pub(super) fn stop_counting(&mut self) {
+        self.guest.session_ended();
+        self.holding.unattended();
+        self.rest_from_asking();
+    }
+
+    /// It counts, again or for the first time: somebody else may have changed everything.
+    pub(super) fn count_again(&mut self) {
+        self.guest.session_ended();
+        self.holding.unattended();
+        self.holding.registered();
+        self.lines.metrics.disregard();
+        self.permit.waits_for_a_look();
+        self.must_look();
+    }
+
+    /// Whether it acts without a session: nobody has answered at the informant's address for so
+    /// long that there is none, and the guest's figures are somebody else's.
+    fn acts_alone(&self, now: Moment) -> bool {
+        let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
+        !self.session.is_registered() && unheard && self.settings.metrics_elsewhere
+    }
+
+    /// The plugin is not asked for a while: what it allowed is not relied on after that.
+    pub(super) fn rest_from_asking(&mut self) {
+        self.permit.forget();
+        self.lines.plugin.disregard();
+    }
+}

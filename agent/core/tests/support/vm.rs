@@ -1,0 +1,179 @@
+//! One scaler, whose peers say what a test has them say.
+
+use std::time::Duration;
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Scaler, Settings};
+use windlass_protocol::{
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
+    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu,
+    Target, VmInfo, VmName,
+};
+use windlass_scaling::{Loads, Sample};
+
+/// One scaler, whose peers say what a test has them say.
+pub(crate) struct Vm {
+    pub(crate) scaler: Scaler,
+    pub(crate) now: Moment,
+}
+
+impl Vm {
+    /// It is seen to have this many units, all in use.
+    pub(crate) fn seen_with(units: u64) -> Self {
+        let now = Moment::from_millis(1_000_000);
+        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+        let settings = Settings {
+            unit,
+            trust_guest_parking: true,
+            metrics_elsewhere: false,
+            plugin_versions: PluginVersion::SPOKEN,
+            seed: 7,
+        };
+        let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
+        vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
+        vm.answered(Action::Look, Event::Seen(seen(units)));
+        vm
+    }
+
+    /// The same, and its informant has told it to run.
+    pub(crate) fn with_session(units: u64) -> Self {
+        let mut vm = Self::seen_with(units);
+        vm.registers();
+        vm
+    }
+
+    /// Three vCPUs that can be taken out, and a guest that agreed to be content with one.
+    pub(crate) fn with_idle_vcpus() -> Self {
+        let mut vm = Self::with_session(3);
+        vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm.answered(Action::Measure, Event::Measured(vm.report(3)));
+        vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
+        vm.wait(3_000);
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm
+    }
+
+    /// Down to how many vCPUs it takes out now, if it does.
+    pub(crate) fn takes_out(&self) -> Option<MilliCpu> {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.into_iter().find_map(|action| {
+            let Action::Resize(Resize::Cpu(count)) = action else { return None };
+            Some(count)
+        })
+    }
+
+    /// What it tells the guest to use now, if it does.
+    pub(crate) fn tells(&self) -> Option<Resources> {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.into_iter().find_map(|action| {
+            let Action::Upscale(_, _, size) = action else { return None };
+            Some(size)
+        })
+    }
+
+    pub(crate) fn registers(&mut self) -> AgentId {
+        let id = self.registered();
+        self.scaler.call(self.now, Call::Resume(id));
+        self.checked();
+        id
+    }
+
+    /// Its informant answers that the session stands, if it asks.
+    pub(crate) fn checked(&mut self) {
+        let mut actions = self.scaler.plan(self.now).actions.into_iter();
+        let check = actions.find(|action| matches!(action, Action::CheckHealth(_)));
+        check.into_iter().for_each(|check| self.answered(check, Event::Healthy));
+    }
+
+    pub(crate) fn registered(&mut self) -> AgentId {
+        let actions = self.scaler.plan(self.now).actions;
+        let is_hello = |action: &&Action| matches!(action, Action::Register(_));
+        let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
+            panic!("it does not register: {actions:?}");
+        };
+        let version = InformantVersion::V2_0;
+        self.answered(Action::Register(id), Event::Registered { version, metrics_port: 9100 });
+        id
+    }
+
+    pub(crate) fn calls_for_memory(&mut self) {
+        let CallAnswer::Ours(expected, _) = self.scaler.call(self.now, Call::Id) else {
+            panic!("there is no session");
+        };
+        self.scaler.call(self.now, Call::MoreResources { expected, cpu: false, memory: true });
+    }
+
+    pub(crate) fn downscale(&self, size: Resources) -> Action {
+        Action::Downscale(AgentId::default(), Sequence::ZERO, size)
+    }
+
+    pub(crate) fn tell(&mut self, event: Event) {
+        self.scaler.observe(self.now, event);
+    }
+
+    pub(crate) fn answered(&mut self, action: Action, answer: Event) {
+        self.tell(Event::Sent(action));
+        self.tell(answer);
+    }
+
+    pub(crate) fn wait(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+        self.checked();
+    }
+
+    /// An idle guest with this many vCPUs in use, the lowest.
+    pub(crate) fn report(&self, online: u64) -> Sample {
+        let online = Some(cu(online).cpu);
+        let loads = Loads { fifteen_seconds: Some(0.0), ..Loads::default() };
+        let memory = Some(cu(1).mem);
+        let idle = Sample { loads, total: memory, available: memory, ..Sample::empty(self.now) };
+        Sample { online, reach: online, ..idle }
+    }
+
+    pub(crate) fn upper(&self) -> Resources {
+        self.scaler.upper().unwrap()
+    }
+
+    pub(crate) fn consent(&self) -> Option<Resources> {
+        self.scaler.status(self.now).consent
+    }
+}
+
+pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
+    Capabilities {
+        cpu_step: cu(1).cpu,
+        memory_step: Bytes::from_mib(128),
+        shrink_cpu,
+        shrink_memory: true,
+        min: cu(1),
+        max: cu(4),
+    }
+}
+
+pub(crate) fn agreed() -> Event {
+    Event::Agreed { status: String::new() }
+}
+
+pub(crate) fn seen(units: u64) -> Seen {
+    let above = cu(units).mem.saturating_sub(cu(1).mem);
+    let memory = MemorySeen { boot: cu(1).mem, requested: above, size: above };
+    Seen { plugged: cu(units).cpu, memory }
+}
+
+/// So many GiB with as many vCPUs.
+pub(crate) fn cu(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}
+
+pub(crate) fn info() -> VmInfo {
+    VmInfo {
+        name: VmName::on_host("a"),
+        bounds: Bounds { min: cu(1), max: cu(4) },
+        target: Target::default(),
+        policy: Policy::LoadAverage,
+        load_window: LoadWindow::FifteenSeconds,
+        priority: 0,
+        mode: Mode::Act,
+        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        paused_until: None,
+    }
+}

@@ -1,0 +1,148 @@
+//! A VM with two agents: each a process, with a monitor and an address of its own.
+//!
+//! The one that does something is in front: the rest of the world knows of one agent only.
+
+use crate::agent::Agent;
+use crate::process::Process;
+use crate::vm::{Monitor, Vm};
+use std::mem::swap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use windlass_agent_core::Order;
+use windlass_protocol::{Moment, Resources, VmInfo};
+
+/// Which way between an agent and the guest is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// What the agent sends is lost.
+    pub out: bool,
+    /// What the guest sends is lost.
+    pub into: bool,
+}
+
+/// The agent that is not in front, and what is its own.
+#[derive(Debug)]
+pub(crate) struct Side {
+    agent: Option<Agent>,
+    process: Process,
+    address: SocketAddr,
+    cut: Cut,
+    account: Option<Resources>,
+    order: Order,
+    heard: VmInfo,
+    restarted_unheard: bool,
+    restart_heard_at: Moment,
+    monitor: Monitor,
+}
+
+/// Where agents are called back, one for each.
+const ADDRESSES: [SocketAddr; 2] = [address(2), address(3)];
+
+const fn address(host: u8) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 0, 2, host)), 10310)
+}
+
+/// Where the first agent is called back.
+pub(crate) const FIRST: SocketAddr = ADDRESSES[0];
+
+// === impl Vm ===
+
+impl Vm {
+    /// The other agent comes to the front.
+    pub(crate) fn turn_round(&mut self) {
+        let Some(other) = &mut self.other else { return };
+        swap(&mut self.agent, &mut other.agent);
+        swap(&mut self.agent_process, &mut other.process);
+        swap(&mut self.address, &mut other.address);
+        swap(&mut self.cut, &mut other.cut);
+        swap(&mut self.account, &mut other.account);
+        swap(&mut self.order, &mut other.order);
+        swap(&mut self.heard, &mut other.heard);
+        swap(&mut self.restarted_unheard, &mut other.restarted_unheard);
+        swap(&mut self.restart_heard_at, &mut other.restart_heard_at);
+        swap(&mut self.monitor, &mut other.monitor);
+    }
+
+    /// Room for a second agent, which is in front.
+    pub(crate) fn make_room(&mut self) {
+        let address = if self.address == FIRST { ADDRESSES[1] } else { FIRST };
+        let side = Side {
+            agent: None,
+            process: Process::default(),
+            address,
+            cut: Cut::default(),
+            account: None,
+            order: self.order,
+            heard: self.info.clone(),
+            restarted_unheard: false,
+            restart_heard_at: Moment::default(),
+            monitor: Monitor::default(),
+        };
+        self.other = Some(Box::new(side));
+        self.turn_round();
+    }
+
+    /// The agent of this run comes to the front, if it is there.
+    pub(crate) fn front_of_run(&mut self, epoch: u64) {
+        if self.other_run() == Some(epoch) {
+            self.turn_round();
+        }
+    }
+
+    /// The agent that is called at this address comes to the front, if one is.
+    pub(crate) fn front_at(&mut self, at: SocketAddr) {
+        if self.other.as_ref().is_some_and(|other| other.address == at) {
+            self.turn_round();
+        }
+    }
+
+    /// An agent that is not there comes to the front.
+    pub(crate) fn front_ended(&mut self) {
+        if self.agent.is_some() && self.other.as_ref().is_some_and(|other| other.agent.is_none()) {
+            self.turn_round();
+        }
+    }
+
+    /// The other agent is gone, with its monitor; what it had sent may still arrive.
+    pub(crate) fn leave_one(&mut self) {
+        self.ended.extend(self.other_run());
+        self.other = None;
+    }
+
+    /// Which way to the guest is cut for this run of an agent.
+    pub(crate) fn cut_of_run(&self, epoch: u64) -> Cut {
+        match &self.other {
+            Some(other) if self.other_run() == Some(epoch) => other.cut,
+            Some(_) | None => self.cut,
+        }
+    }
+
+    /// Which way to the guest is cut for the agent at this address.
+    pub(crate) fn cut_at(&self, at: SocketAddr) -> Cut {
+        self.other.as_ref().filter(|other| other.address == at).map_or(self.cut, |other| other.cut)
+    }
+
+    /// Whether both of two agents may act, in versions from v1.2 on.
+    pub(crate) fn both_act(&self, now: Moment) -> bool {
+        let acts = |agent: &Option<Agent>, process: &Process| {
+            let agent = agent.as_ref();
+            agent.is_some_and(|agent| {
+                // Before v1.2 a call that comes late may let two act.
+                agent.scaler.version().checks_health() && agent.scaler.acts(process.clock(now))
+            })
+        };
+        let other = self.other.as_ref();
+        acts(&self.agent, &self.agent_process)
+            && other.is_some_and(|other| acts(&other.agent, &other.process))
+    }
+
+    /// The run of the agent that is not in front.
+    pub(crate) fn other_run(&self) -> Option<u64> {
+        Some(self.other.as_ref()?.agent.as_ref()?.epoch)
+    }
+
+    /// Whether the agent in front is the one that began last.
+    pub(crate) fn newest_in_front(&self) -> bool {
+        let run = self.agent.as_ref().map(|agent| agent.epoch);
+        run >= self.other_run()
+    }
+}
