@@ -8,8 +8,12 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long an answer may take: an emulated guest at its limits is slow.
-const LIMIT: Duration = Duration::from_secs(8);
+/// How long it may take until what was asked for is done: an emulated guest at its limits, on a
+/// machine that has other things to do, is slow.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How long figures may take; after that they would be old.
+const FRESH: Duration = Duration::from_secs(8);
 
 /// A guest as it sees itself. What it could not read is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -58,7 +62,11 @@ pub struct Inside {
 
 /// Sends the load program one request, and gives what stands behind `ok`.
 pub(crate) async fn ask(at: SocketAddr, request: &str) -> Result<String, LabError> {
-    let reply = timeout(LIMIT, talk(at, request)).await;
+    ask_within(LIMIT, at, request).await
+}
+
+async fn ask_within(limit: Duration, at: SocketAddr, request: &str) -> Result<String, LabError> {
+    let reply = timeout(limit, talk(at, request)).await;
     let reply = reply.unwrap_or_else(|_| Err(broken(format!("no answer to {request:?}"))))?;
     match reply.split_once(' ') {
         _ if reply == "ok" => Ok(String::new()),
@@ -72,7 +80,7 @@ pub(crate) async fn ask(at: SocketAddr, request: &str) -> Result<String, LabErro
 
 /// Asks for the figures.
 pub(crate) async fn figures(at: SocketAddr) -> Result<Inside, LabError> {
-    let json = ask(at, "figures").await?;
+    let json = ask_within(FRESH, at, "figures").await?;
     serde_json::from_str(&json).map_err(|error| broken(format!("{error} in {json}")))
 }
 

@@ -14,7 +14,7 @@ const LOAD: &str = "/bin/windlass-lab-load";
 const INFORMANT: &str = "/bin/windlass-informant";
 
 /// How long the informant may take to end when it is asked to.
-const STOP_LIMIT: Duration = Duration::from_secs(7);
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// It is asked again after this long: a signal that comes while a program is about to install
 /// its handler for it can be lost, and in an emulated guest that moment is long.
