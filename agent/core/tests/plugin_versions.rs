@@ -101,11 +101,28 @@ fn a_request_names_what_was_last_permitted() {
     assert_eq!(vm.asks().unwrap().last_permit, None, "nobody asked meanwhile");
 }
 
+/// Books that have just begun take what is said without a last permit for what was promised.
+#[test]
+fn an_agent_that_was_permitted_nothing_says_first_what_there_is() {
+    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+    for _ in 0..3 {
+        let asking = vm.asks().unwrap();
+        assert_eq!((asking.resources, asking.last_permit), (cu(1), None));
+        vm.fails(Failure::NoAnswer);
+        vm.wait(10_000);
+    }
+    vm.asks().unwrap();
+    vm.permitted(cu(1));
+    vm.wait(250);
+    let asking = vm.asks().unwrap();
+    assert_eq!((asking.resources, asking.last_permit), (cu(3), Some(cu(1))), "and soon the rest");
+}
+
 #[test]
 fn a_vm_that_is_about_to_be_moved_keeps_its_size() {
     let mut vm = Vm::new(PluginVersion::SPOKEN);
-    vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
-    assert_eq!(vm.asks().unwrap().resources, cu(3));
+    vm.wants_three();
     vm.tell(Event::MustStay(cu(3)));
     assert_eq!(vm.resizes(), 0, "though it was permitted");
     assert!(vm.scaler.status(vm.now).waiting.contains(&Waiting::Move));
@@ -182,6 +199,15 @@ impl Vm {
             self.tell(Event::Sent(check));
             self.tell(Event::Healthy);
         }
+    }
+
+    /// It has asked for three units.
+    fn wants_three(&mut self) {
+        self.asks().unwrap();
+        self.permitted(cu(1));
+        self.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+        self.wait(250);
+        assert_eq!(self.asks().unwrap().resources, cu(3));
     }
 
     fn look(&mut self) {

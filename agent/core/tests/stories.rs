@@ -23,13 +23,14 @@ fn growth_waits_for_the_permit_and_the_guest_hears_of_what_is_there() {
         0.0s   the load is 2
         0.0s     to the informant: hello yes
         0.0s     to the plugin: may I have 1 vCPU / 1GiB? …
-        1.0s     to the plugin: may I have 2 vCPU / 2GiB? …
-        2.9s     to the plugin: may I have 2 vCPU / 2GiB? …
-        6.6s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        6.6s     to the hypervisor: make it 2GiB yes
-        6.6s     to the hypervisor: plug 2 yes
-        6.6s     to the informant: you have 1 vCPU / 2GiB yes
-        6.6s     to the informant: you have 2 vCPU / 2GiB yes
+        1.0s     to the plugin: may I have 1 vCPU / 1GiB? …
+        2.9s     to the plugin: may I have 1 vCPU / 1GiB? …
+        6.6s     to the plugin: may I have 1 vCPU / 1GiB? yes
+        6.8s     to the plugin: may I have 2 vCPU / 2GiB? yes
+        6.8s     to the hypervisor: make it 2GiB yes
+        6.8s     to the hypervisor: plug 2 yes
+        6.8s     to the informant: you have 1 vCPU / 2GiB yes
+        6.8s     to the informant: you have 2 vCPU / 2GiB yes
         8.0s   it has 2 vCPU / 2GiB, and waits: [AtGoal]
     "#]]);
 }

@@ -139,14 +139,16 @@ impl Scaler {
         false
     }
 
-    /// What the books should cover: what the VM may have, and what it should get.
+    /// What the books should cover: what the VM may have, and what it should get. The first word
+    /// to books that permitted nothing yet is what there is: they may not know of this VM, or have
+    /// restarted, and take what is said without a last permit for what was promised.
     pub(super) fn ceiling(&self, now: Moment) -> Option<Resources> {
         if let Some(permit) = self.permit.stays_until(now).and(self.permit.known()) {
             // Anything else is refused.
             return Some(permit);
         }
         let mut ceiling = self.upper()?;
-        if let Some(goal) = self.goal(now) {
+        if let Some(goal) = self.permit.known().and_then(|_| self.goal(now)) {
             ceiling = ceiling.max(goal.size);
         }
         ceiling.mem = ceiling.mem.round_up(self.info.memory_slot);
