@@ -97,6 +97,6 @@ Exit codes:
   64  the command line makes no sense
   65  a file is invalid; every problem is named with field, value and limit
   66  there is no such file or VM
-  69  no host answers at the socket
+  69  nobody answers at the socket or the target
   73  something could not be written
   77  this user may not";

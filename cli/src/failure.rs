@@ -28,6 +28,9 @@ pub enum Failure {
         /// What happened.
         why: String,
     },
+    /// Nobody listens where something is to be tried.
+    #[error("{0}")]
+    Absent(String),
     /// The host answered that it will not.
     #[error("{0}")]
     Refused(String),
@@ -40,6 +43,9 @@ pub enum Failure {
     /// What was checked does not hold.
     #[error("{0}")]
     Failed(String),
+    /// What was checked does not hold, and everything was said.
+    #[error("")]
+    Reported,
 }
 
 // === impl Failure ===
@@ -48,11 +54,11 @@ impl Failure {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Failed(_) | Self::Refused(_) => 1,
+            Self::Failed(_) | Self::Reported | Self::Refused(_) => 1,
             Self::Usage(_) => 64,
             Self::Invalid(_) => 65,
             Self::Missing(_) => 66,
-            Self::Unreachable { .. } => 69,
+            Self::Unreachable { .. } | Self::Absent(_) => 69,
             Self::CannotCreate(_) => 73,
             Self::Forbidden(_) => 77,
         })

@@ -15,6 +15,7 @@ pub fn main() -> ExitCode {
     };
     match dispatch(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Reported) => Failure::Reported.code(),
         Err(failure) => {
             eprintln!("windlass: {failure}");
             failure.code()

@@ -4,6 +4,8 @@
 
 #[path = "conformance/agent.rs"]
 mod agent;
+#[path = "conformance/command.rs"]
+mod command;
 
 use std::sync::Arc;
 use windlass_conformance::agent::{Options, run};
@@ -17,7 +19,15 @@ fn the_agent_keeps_to_its_protocols_in_every_version() {
 }
 
 pub(crate) fn options(start: Arc<dyn windlass_conformance::agent::Start>) -> Options {
-    Options { start, informant: informant(), plugin: plugin(), only: Vec::new(), at_once: 8 }
+    Options {
+        start,
+        informant: informant(),
+        plugin: plugin(),
+        only: Vec::new(),
+        skip_ours: false,
+        logs: None,
+        at_once: 8,
+    }
 }
 
 fn informant() -> Vec<Version> {

@@ -22,10 +22,11 @@ mod world;
 
 pub use bench::{Ready, Shell, Start, Stop};
 
-use crate::case::Case;
+use crate::case::{Case, Listed, OURS};
 use crate::report::{Outcome, Report};
 use crate::versions::Version;
 use bench::Bench;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -41,6 +42,10 @@ pub struct Options {
     pub plugin: Vec<Version>,
     /// Names of cases; empty: all.
     pub only: Vec<String>,
+    /// Without what only Windlass does.
+    pub skip_ours: bool,
+    /// What the agent of a case said is kept in this folder, where it says it in a file.
+    pub logs: Option<PathBuf>,
     /// So many cases are run at once.
     pub at_once: usize,
 }
@@ -48,16 +53,24 @@ pub struct Options {
 /// Tries an agent; `seen` is told of each outcome as it comes. Cases wait most of the time, and
 /// share nothing: so several are run at once.
 pub fn run(options: &Options, seen: &mut dyn FnMut(&Outcome)) -> Report {
-    let start = || Arc::clone(&options.start);
-    let chosen =
-        |case: &Case<Bench>| options.only.is_empty() || options.only.iter().any(|o| o == case.name);
-    let informant = tries(with_informant(), &options.informant, |version| {
-        Bench::with_informant(start(), version)
-    });
-    let plugin =
-        tries(with_plugin(), &options.plugin, |version| Bench::with_plugin(start(), version));
-    let all: Vec<Try> = informant.chain(plugin).filter(|one| chosen(&one.case)).collect();
     let mut report = Report::new("agent".to_owned());
+    let mut chosen = |cases: Vec<Case<Bench>>| -> Vec<Case<Bench>> {
+        let named = |case: &Case<Bench>| {
+            options.only.is_empty() || options.only.iter().any(|name| name == case.name)
+        };
+        let (left_out, chosen): (Vec<_>, Vec<_>) =
+            cases.into_iter().filter(named).partition(|case| case.ours && options.skip_ours);
+        left_out.iter().for_each(|case| report.leave_out(case.name, OURS.to_owned()));
+        chosen
+    };
+    let (informant, plugin) = (chosen(with_informant()), chosen(with_plugin()));
+    let informant = tries(&informant, &options.informant, |case, version| {
+        Bench::with_informant(options, log(options, case, version), version)
+    });
+    let plugin = tries(&plugin, &options.plugin, |case, version| {
+        Bench::with_plugin(options, log(options, case, version), version)
+    });
+    let all: Vec<Try> = informant.chain(plugin).collect();
     for outcome in at_once(&all, options.at_once, seen) {
         report.add(outcome);
     }
@@ -71,17 +84,22 @@ struct Try {
     bench: Bench,
 }
 
+/// Where what the agent of a case says is kept.
+fn log(options: &Options, case: &Case<Bench>, version: Version) -> Option<PathBuf> {
+    options.logs.as_ref().map(|folder| folder.join(format!("{}-{version}.log", case.name)))
+}
+
 fn tries(
-    cases: Vec<Case<Bench>>,
+    cases: &[Case<Bench>],
     versions: &[Version],
-    bench: impl Fn(Version) -> Bench,
+    bench: impl Fn(&Case<Bench>, Version) -> Bench,
 ) -> impl Iterator<Item = Try> {
     versions.iter().flat_map(move |version| {
         let holds = |case: &&Case<Bench>| case.span.holds(*version);
         let one = |case: &Case<Bench>| Try {
             case: Case { ..*case },
             version: *version,
-            bench: bench(*version),
+            bench: bench(case, *version),
         };
         cases.iter().filter(holds).map(one).collect::<Vec<_>>()
     })
@@ -118,9 +136,14 @@ fn at_once(all: &[Try], count: usize, seen: &mut dyn FnMut(&Outcome)) -> Vec<Out
     found.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// The name of every case, and the rules that it is about.
-pub fn catalogue() -> Vec<(&'static str, &'static [&'static str])> {
-    with_informant().iter().chain(&with_plugin()).map(|case| (case.name, case.rules)).collect()
+/// Cases of the informant's protocol, in the order in which they are run.
+pub fn informant_catalogue() -> Vec<Listed> {
+    with_informant().iter().map(Case::listed).collect()
+}
+
+/// Cases of the plugin's protocol.
+pub fn plugin_catalogue() -> Vec<Listed> {
+    with_plugin().iter().map(Case::listed).collect()
 }
 
 fn with_informant() -> Vec<Case<Bench>> {

@@ -24,9 +24,29 @@ pub struct Case<B> {
     pub span: Span,
     /// What it needs that not every component can be given.
     pub needs: Option<&'static str>,
+    /// Whether it is about what Windlass does and the reference does not.
+    pub ours: bool,
     /// Tries it.
     pub run: fn(&B) -> Verdict,
 }
+
+/// A case as a list shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: &'static str,
+    /// The rules that it is about.
+    pub rules: &'static [&'static str],
+    /// In which versions it holds.
+    pub span: Span,
+    /// What it needs that not every component can be given.
+    pub needs: Option<&'static str>,
+    /// Whether it is about what only Windlass does.
+    pub ours: bool,
+}
+
+/// Why a case is left out that only Windlass is to pass.
+pub(crate) const OURS: &str = "only Windlass does this";
 
 /// What of a list of cases is run.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +55,8 @@ pub struct Choice {
     pub versions: Vec<Version>,
     /// Names of cases; empty: all.
     pub only: Vec<String>,
+    /// Without what only Windlass does.
+    pub skip_ours: bool,
 }
 
 /// Runs each case in each version that it holds in. A case that needs what `has` does not
@@ -52,14 +74,14 @@ pub fn run<B>(
         choice.only.is_empty() || choice.only.iter().any(|name| name == case.name)
     };
     for case in cases.iter().filter(chosen) {
-        if let Some(need) = case.needs.filter(|need| !has(need)) {
-            report.leave_out(case.name, need);
+        if let Some(why) = case.is_left_out(choice.skip_ours, &has) {
+            report.leave_out(case.name, why);
         }
     }
     for version in &choice.versions {
         let bench = bench(*version);
         for case in cases.iter().filter(chosen) {
-            if !case.span.holds(*version) || case.needs.is_some_and(|need| !has(need)) {
+            if !case.span.holds(*version) || case.is_left_out(choice.skip_ours, &has).is_some() {
                 continue;
             }
             let started = Instant::now();
@@ -90,13 +112,32 @@ impl<B> Case<B> {
         rules: &'static [&'static str],
         run: fn(&B) -> Verdict,
     ) -> Self {
-        Self { name, rules, span: Span::ALL, needs: None, run }
+        Self { name, rules, span: Span::ALL, needs: None, ours: false, run }
     }
 
     /// It holds in these versions.
     #[must_use]
     pub const fn within(self, span: Span) -> Self {
         Self { span, ..self }
+    }
+
+    /// Windlass does it, and the reference does not.
+    #[must_use]
+    pub const fn ours(self) -> Self {
+        Self { ours: true, ..self }
+    }
+
+    /// As a list shows it.
+    pub const fn listed(&self) -> Listed {
+        let Self { name, rules, span, needs, ours, .. } = *self;
+        Listed { name, rules, span, needs, ours }
+    }
+
+    fn is_left_out(&self, skip_ours: bool, has: impl Fn(&str) -> bool) -> Option<String> {
+        if self.ours && skip_ours {
+            return Some(OURS.to_owned());
+        }
+        self.needs.filter(|need| !has(need)).map(|need| format!("needs {need}"))
     }
 
     /// It needs this.

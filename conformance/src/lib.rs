@@ -22,6 +22,6 @@ pub mod report;
 pub mod tamper;
 pub mod versions;
 
-pub use case::{Case, Fault, Verdict};
+pub use case::{Case, Fault, Listed, Verdict};
 pub use report::{Outcome, Report};
 pub use versions::{Span, Version};

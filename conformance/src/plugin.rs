@@ -11,7 +11,7 @@ mod permits;
 mod said;
 mod shapes;
 
-use crate::case::{self, Case, Choice};
+use crate::case::{self, Case, Choice, Listed};
 use crate::report::{Outcome, Report};
 use bench::Bench;
 use std::fmt;
@@ -54,9 +54,9 @@ pub fn run(options: &Options, seen: &mut dyn FnMut(&Outcome)) -> Report {
     case::run(subject, &cases(), &options.choice, has, bench, seen)
 }
 
-/// The name of every case, and the rules that it is about.
-pub fn catalogue() -> Vec<(&'static str, &'static [&'static str])> {
-    cases().iter().map(|case| (case.name, case.rules)).collect()
+/// Every case, in the order in which they are run.
+pub fn catalogue() -> Vec<Listed> {
+    cases().iter().map(Case::listed).collect()
 }
 
 fn cases() -> Vec<Case<Bench>> {

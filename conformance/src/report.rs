@@ -21,13 +21,13 @@ pub struct Outcome {
     pub fault: Option<String>,
 }
 
-/// A case that was not run, as the target cannot be given what it needs.
+/// A case that was not run: nobody asked for it, or for what it needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// The case.
     pub case: &'static str,
-    /// The option that it needs.
-    pub needs: &'static str,
+    /// Why, for people.
+    pub why: String,
 }
 
 /// Everything that was tried on one component.
@@ -89,8 +89,8 @@ impl Report {
         self.outcomes.push(outcome);
     }
 
-    pub(crate) fn leave_out(&mut self, case: &'static str, needs: &'static str) {
-        self.left_out.push(LeftOut { case, needs });
+    pub(crate) fn leave_out(&mut self, case: &'static str, why: String) {
+        self.left_out.push(LeftOut { case, why });
     }
 
     /// Whether everything that was tried holds, and something was tried.
@@ -113,8 +113,8 @@ impl Report {
 /// What was left out, what failed, and the figures.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for LeftOut { case, needs } in &self.left_out {
-            writeln!(f, "not asked for: {case} (needs {needs})")?;
+        for LeftOut { case, why } in &self.left_out {
+            writeln!(f, "not asked for: {case} ({why})")?;
         }
         for outcome in self.outcomes.iter().filter(|outcome| outcome.fault.is_some()) {
             writeln!(f, "{outcome}")?;
@@ -140,7 +140,7 @@ mod tests {
             let took = Duration::ZERO;
             report.add(Outcome::new("b", &["I-X-2", "J-Y-1"], *version, took, wrong.clone()));
         }
-        report.leave_out("c", "--provoke");
+        report.leave_out("c", "needs --provoke".to_owned());
         assert!(!report.holds());
         assert_eq!(report.failing(), ["b"]);
         let text = report.to_string();

@@ -17,7 +17,7 @@ fn the_plugin_keeps_to_its_protocol_in_every_version() {
     let reports: Vec<Report> = std::thread::scope(|scope| {
         let conforms = |version| {
             let target = Target::start();
-            let choice = Choice { versions: vec![version], only: Vec::new() };
+            let choice = Choice { versions: vec![version], only: Vec::new(), skip_ours: false };
             run(&options(target.addr, choice), &mut |_| {})
         };
         let runs: Vec<_> =

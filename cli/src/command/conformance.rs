@@ -1,16 +1,17 @@
 //! `windlass conformance`: does a component keep to its protocol?
 
+mod given;
+
 use crate::failure::Failure;
-use crate::host::amount;
 use crate::out;
 use clap::Subcommand;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use windlass_conformance::case::Choice;
 use windlass_conformance::report::{Outcome, Report};
-use windlass_conformance::versions::{INFORMANT, PLUGIN, Version, select};
-use windlass_conformance::{agent, informant, plugin};
+use windlass_conformance::versions::{INFORMANT, PLUGIN, Version};
+use windlass_conformance::{Listed, agent, informant, plugin};
 use windlass_protocol::Bytes;
 
 /// Options of `windlass conformance`.
@@ -20,13 +21,15 @@ The kit plays the peers of the component and tries every rule of docs/protocol t
 outside, in every version. Each case names its rules. Try a component that is there to be tried: the
 peers that it has meanwhile are taken from it.
 
-The exit code is 1 if a case failed.
+The last line says how many cases passed and failed. Exit codes: 0 all passed; 1 a case failed; 64 the
+command line makes no sense; 69 nobody listens at the target; 73 a file cannot be written.
 
 Examples:
   windlass conformance informant --target 127.0.0.1:10301
   windlass conformance informant --target 127.0.0.2:10301 --advertise 10.0.2.2 --versions v1.1-v2.0
   windlass conformance plugin --target http://127.0.0.1:10299 --vm default/a --other default/b
-  windlass conformance agent --run 'windlass-agent --config agent.toml'")]
+  windlass conformance agent --run 'windlass-agent --config agent.toml'
+  windlass conformance list")]
 pub struct Args {
     /// Which component.
     #[command(subcommand)]
@@ -42,6 +45,8 @@ pub enum Component {
     Plugin(Plugin),
     /// Play informant, plugin and QMP monitor for an agent.
     Agent(Agent),
+    /// Name every case: its versions, its rules, and what it needs.
+    List,
 }
 
 /// Options that every component has.
@@ -50,9 +55,12 @@ pub struct Common {
     /// Only these versions: `v1.0`, or a range such as `v1.1-v2.0`.
     #[arg(long, value_name = "RANGE")]
     pub versions: Option<String>,
-    /// Only this case; may be repeated.
+    /// Only this case; may be repeated. `windlass conformance list` names them.
     #[arg(long, value_name = "CASE")]
     pub only: Vec<String>,
+    /// Leave out what only Windlass does: for a component of the reference.
+    #[arg(long)]
+    pub skip_ours: bool,
     /// Write the report as JSON into this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -61,16 +69,17 @@ pub struct Common {
 /// Options for an informant.
 #[derive(Debug, clap::Args)]
 pub struct Informant {
-    /// Where it listens.
-    #[arg(long, value_name = "ADDR")]
+    /// Where it listens: `ip:port`.
+    #[arg(long, value_name = "ADDR", value_parser = given::address)]
     pub target: SocketAddr,
     /// How it reaches this machine; absent: the local address that reaches it.
-    #[arg(long, value_name = "IP")]
+    #[arg(long, value_name = "IP", value_parser = given::machine)]
     pub advertise: Option<IpAddr>,
-    /// A command that makes memory short at the target and enough again, run with `on` or `off`.
-    #[arg(long, value_name = "CMD")]
+    /// A command of the shell that makes memory short at the target and enough again, run with `on`
+    /// or `off` as its last word; it is run with `off` first.
+    #[arg(long, value_name = "CMD", value_parser = given::command)]
     pub provoke: Option<String>,
-    /// The guest may be asked for fewer vCPUs than are online.
+    /// The guest may be asked for fewer vCPUs than are online, for a moment.
     #[arg(long)]
     pub disruptive: bool,
     #[command(flatten)]
@@ -81,19 +90,19 @@ pub struct Informant {
 #[derive(Debug, clap::Args)]
 pub struct Plugin {
     /// Where it listens: `ip:port`, or `http://ip:port`.
-    #[arg(long, value_name = "URL")]
-    pub target: String,
+    #[arg(long, value_name = "URL", value_parser = given::url)]
+    pub target: SocketAddr,
     /// A VM that it knows, as NAMESPACE/NAME.
-    #[arg(long, value_name = "VM", value_parser = vm)]
+    #[arg(long, value_name = "VM", value_parser = given::vm)]
     pub vm: plugin::Vm,
     /// Another on the same node, where nobody else changes size.
-    #[arg(long, value_name = "VM", value_parser = vm)]
+    #[arg(long, value_name = "VM", value_parser = given::vm)]
     pub other: plugin::Vm,
     /// One of 1 vCPU and 8 slots that is about to be moved.
-    #[arg(long, value_name = "VM", value_parser = vm)]
+    #[arg(long, value_name = "VM", value_parser = given::vm)]
     pub moving: Option<plugin::Vm>,
     /// The slot of memory of these VMs.
-    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = amount::memory)]
+    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = given::slot)]
     pub slot: Bytes,
     #[command(flatten)]
     common: Common,
@@ -102,9 +111,10 @@ pub struct Plugin {
 /// Options for an agent.
 #[derive(Debug, clap::Args)]
 pub struct Agent {
-    /// A command of the shell that starts the agent in the present folder, where agent.toml and
-    /// vms.d/a.toml are; it is run anew for every case.
-    #[arg(long, value_name = "CMD")]
+    /// A command of the shell that starts the agent and stays; it is run anew for every case, in a
+    /// folder where agent.toml and vms.d/a.toml are. An agent with other files finds its peers in
+    /// WINDLASS_PLUGIN (a URL), WINDLASS_INFORMANT (ip:port) and WINDLASS_QMP (a path).
+    #[arg(long, value_name = "CMD", value_parser = given::command)]
     pub run: String,
     /// Only these versions of the informant's protocol.
     #[arg(long, value_name = "RANGE")]
@@ -112,12 +122,18 @@ pub struct Agent {
     /// Only these versions of the plugin's protocol.
     #[arg(long, value_name = "RANGE")]
     pub plugin_versions: Option<String>,
-    /// Only this case; may be repeated.
+    /// Only this case; may be repeated. `windlass conformance list` names them.
     #[arg(long, value_name = "CASE")]
     pub only: Vec<String>,
-    /// So many cases are run at once.
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub at_once: usize,
+    /// Leave out what only Windlass does: for an agent of somebody else.
+    #[arg(long)]
+    pub skip_ours: bool,
+    /// So many cases are run at once, 1 to 64.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub at_once: u8,
+    /// Keep what the agent of each case said, as CASE-VERSION.log in this folder.
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
     /// Write the report as JSON into this file.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -132,12 +148,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Component::Informant(args) => informant(args),
         Component::Plugin(args) => plugin(args),
         Component::Agent(args) => agent(args),
+        Component::List => list(),
     }
 }
 
 fn informant(args: &Informant) -> Result<(), Failure> {
     let choice = args.common.choice(&INFORMANT, &informant::catalogue())?;
-    let advertise = args.advertise.map_or_else(|| local_address(args.target), Ok)?;
+    let advertise = args.advertise.map_or_else(|| given::local_address(args.target), Ok)?;
+    given::reach(args.target)?;
+    given::report_file(args.common.json.as_ref())?;
+    args.provoke.as_deref().map_or(Ok(()), given::provokes)?;
     let options = informant::Options {
         target: args.target,
         advertise,
@@ -152,33 +172,62 @@ fn plugin(args: &Plugin) -> Result<(), Failure> {
     let choice = args.common.choice(&PLUGIN, &plugin::catalogue())?;
     let Plugin { vm, other, moving, .. } = args;
     let (vm, other, moving) = (vm.clone(), other.clone(), moving.clone());
-    let (target, slot) = (socket(&args.target)?, args.slot.bytes());
+    if vm == other || moving.as_ref().is_some_and(|moving| *moving == vm || *moving == other) {
+        let text = "--vm, --other and --moving are to name different VMs";
+        return Err(Failure::Usage(format!("{text}; {vm} is named twice")));
+    }
+    given::reach(args.target)?;
+    given::report_file(args.common.json.as_ref())?;
+    let (target, slot) = (args.target, args.slot.bytes());
     let options = plugin::Options { target, vm, other, moving, slot, choice };
     conclude(&plugin::run(&options, &mut tell), args.common.json.as_deref())
 }
 
 fn agent(args: &Agent) -> Result<(), Failure> {
-    let cases = agent::catalogue();
+    let cases = [agent::informant_catalogue(), agent::plugin_catalogue()].concat();
+    let (informant, plugin) = (args.informant_versions.as_ref(), args.plugin_versions.as_ref());
     let options = agent::Options {
         start: Arc::new(agent::Shell(args.run.clone())),
-        informant: versions("--informant-versions", &INFORMANT, args.informant_versions.as_ref())?,
-        plugin: versions("--plugin-versions", &PLUGIN, args.plugin_versions.as_ref())?,
-        only: known(&args.only, &cases)?,
-        at_once: args.at_once,
+        informant: given::versions("--informant-versions", &INFORMANT, informant)?,
+        plugin: given::versions("--plugin-versions", &PLUGIN, plugin)?,
+        only: given::known(&args.only, &cases)?,
+        skip_ours: args.skip_ours,
+        logs: args.logs.clone(),
+        at_once: usize::from(args.at_once),
     };
+    given::report_file(args.json.as_ref())?;
+    given::log_folder(args.logs.as_ref())?;
     conclude(&agent::run(&options, &mut tell), args.json.as_deref())
 }
 
-fn vm(text: &str) -> Result<plugin::Vm, String> {
-    Ok(plugin::Vm::named(text))
+/// A line for each case, by component.
+fn list() -> Result<(), Failure> {
+    let parts = [
+        ("informant", informant::catalogue(), &INFORMANT[..]),
+        ("plugin", plugin::catalogue(), &PLUGIN[..]),
+        ("agent, to its informant", agent::informant_catalogue(), &INFORMANT[..]),
+        ("agent, to its plugin", agent::plugin_catalogue(), &PLUGIN[..]),
+    ];
+    for (what, cases, table) in parts {
+        out::text(&format!("{what}: {} cases\n", cases.len()))?;
+        for case in cases {
+            out::text(&format!("{}\n", line(&case, table)))?;
+        }
+    }
+    Ok(())
 }
 
-/// Where a URL points, which is an address with a port: the kit looks no names up.
-fn socket(url: &str) -> Result<SocketAddr, Failure> {
-    let rest = url.strip_prefix("http://").unwrap_or(url);
-    let place = rest.split('/').next().unwrap_or_default();
-    let wrong = |_| Failure::Usage(format!("--target: {url} is no ip:port or http://ip:port"));
-    place.parse().map_err(wrong)
+/// `  the-newest-counts  v1.0-v2.0  [I-CUR-1 I-CUR-2]`
+fn line(case: &Listed, table: &[Version]) -> String {
+    let spoken: Vec<&Version> = table.iter().filter(|version| case.span.holds(**version)).collect();
+    let versions = match spoken[..] {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}-{last}"),
+    };
+    let needs = case.needs.map(|need| format!("  needs {need}")).unwrap_or_default();
+    let ours = if case.ours { "  ours" } else { "" };
+    format!("  {}  {versions}  [{}]{needs}{ours}", case.name, case.rules.join(" "))
 }
 
 /// A line for each outcome, as it comes.
@@ -189,56 +238,27 @@ fn tell(outcome: &Outcome) {
 
 fn conclude(report: &Report, json: Option<&Path>) -> Result<(), Failure> {
     if let Some(file) = json {
-        let cannot = |why: String| Failure::CannotCreate(format!("{}: {why}", file.display()));
         let text =
-            serde_json::to_string_pretty(report).map_err(|error| cannot(error.to_string()))?;
-        std::fs::write(file, text + "\n").map_err(|error| cannot(error.to_string()))?;
+            serde_json::to_string_pretty(report).map_err(|why| given::not_made(file, &why))?;
+        std::fs::write(file, text + "\n").map_err(|why| given::not_made(file, &why))?;
     }
     out::text(&format!("\n{report}\n"))?;
     match report.failed {
         _ if report.holds() => Ok(()),
-        0 => Err(Failure::Usage("no case was run: the versions have none of these".to_owned())),
-        failed => Err(Failure::Failed(format!("{failed} cases failed"))),
+        0 => Err(Failure::Usage(
+            "no case was run: those of --only are not for these versions, or need an option"
+                .to_owned(),
+        )),
+        _ => Err(Failure::Reported),
     }
-}
-
-/// The address of this machine from which the target is reached.
-fn local_address(target: SocketAddr) -> Result<IpAddr, Failure> {
-    let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let found = UdpSocket::bind(any).and_then(|socket| {
-        // Nothing is sent: the system only chooses a way.
-        socket.connect(target)?;
-        socket.local_addr()
-    });
-    let none = |error| Failure::Usage(format!("no way to {target} ({error}); say --advertise"));
-    found.map(|addr| addr.ip()).map_err(none)
 }
 
 // === impl Common ===
 
 impl Common {
-    fn choice(&self, table: &[Version], cases: &[Named]) -> Result<Choice, Failure> {
-        let versions = versions("--versions", table, self.versions.as_ref())?;
-        Ok(Choice { versions, only: known(&self.only, cases)? })
-    }
-}
-
-/// A case and its rules.
-type Named = (&'static str, &'static [&'static str]);
-
-fn versions(
-    option: &str,
-    table: &[Version],
-    given: Option<&String>,
-) -> Result<Vec<Version>, Failure> {
-    let usage = |why| Failure::Usage(format!("{option}: {why}"));
-    given.map_or_else(|| Ok(table.to_vec()), |text| select(table, text).map_err(usage))
-}
-
-/// The names, each of which is a case's.
-fn known(only: &[String], cases: &[Named]) -> Result<Vec<String>, Failure> {
-    match only.iter().find(|name| !cases.iter().any(|(case, _)| case == name)) {
-        Some(name) => Err(Failure::Usage(format!("--only: there is no case {name:?}"))),
-        None => Ok(only.to_vec()),
+    fn choice(&self, table: &[Version], cases: &[Listed]) -> Result<Choice, Failure> {
+        let versions = given::versions("--versions", table, self.versions.as_ref())?;
+        let only = given::known(&self.only, cases)?;
+        Ok(Choice { versions, only, skip_ours: self.skip_ours })
     }
 }

@@ -56,6 +56,11 @@ impl Stop for Running {
     fn stop(&mut self) {
         let _ = self.runtime.block_on(self.tasks.drain(Duration::from_secs(8)));
     }
+
+    // Whoever ends it is this process.
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
 }
 
 impl Permits for Remote {

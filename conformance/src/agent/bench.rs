@@ -1,13 +1,18 @@
 //! How an agent under test is started and ended, and what a case has at hand.
 
+use super::Options;
 use super::stage::Stage;
-use crate::case::Fault;
+use crate::case::{Fault, Verdict};
 use crate::versions::{INFORMANT, PLUGIN, Version};
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// What an agent says, in its folder.
+pub(super) const LOG: &str = "agent.log";
 
 /// An agent that is asked to stop has this long.
 const GRACE: Duration = Duration::from_secs(10);
@@ -39,6 +44,9 @@ pub trait Start: Send + Sync {
 pub trait Stop {
     /// Asks it to stop, and waits until it did.
     fn stop(&mut self);
+
+    /// How it ended by itself, if it did, and what it said last.
+    fn ended(&mut self) -> Option<String>;
 }
 
 /// Starts an agent by a command of the shell, in the folder of the files.
@@ -54,24 +62,28 @@ pub(super) struct Bench {
     pub(super) plugin: Version,
     /// Whether the plugin takes no other version.
     strict: bool,
+    /// Where what the agent says is kept.
+    log: Option<PathBuf>,
 }
 
 // === impl Bench ===
 
 impl Bench {
     /// An informant in this version, and a plugin that takes any.
-    pub(super) fn with_informant(start: Arc<dyn Start>, version: Version) -> Self {
-        Self { start, version, plugin: PLUGIN[PLUGIN.len() - 1], strict: false }
+    pub(super) fn with_informant(of: &Options, log: Option<PathBuf>, version: Version) -> Self {
+        let (start, plugin) = (Arc::clone(&of.start), PLUGIN[PLUGIN.len() - 1]);
+        Self { start, version, plugin, strict: false, log }
     }
 
     /// A plugin that takes only this version, and an informant in any.
-    pub(super) fn with_plugin(start: Arc<dyn Start>, plugin: Version) -> Self {
-        Self { start, version: INFORMANT[INFORMANT.len() - 1], plugin, strict: true }
+    pub(super) fn with_plugin(of: &Options, log: Option<PathBuf>, plugin: Version) -> Self {
+        let (start, version) = (Arc::clone(&of.start), INFORMANT[INFORMANT.len() - 1]);
+        Self { start, version, plugin, strict: true, log }
     }
 
     /// Peers, and no agent yet.
     pub(super) fn set(&self) -> Result<Stage, Fault> {
-        let stage = Stage::set()?;
+        let stage = Stage::set(self.log.clone())?;
         let mut world = stage.world();
         world.version = self.version.number;
         // An informant that is not the point of the case speaks what the agent does.
@@ -82,9 +94,11 @@ impl Bench {
     }
 
     /// Starts an agent among these peers.
-    pub(super) fn play(&self, stage: &Stage) -> Result<Box<dyn Stop>, Fault> {
+    pub(super) fn play(&self, stage: &Stage) -> Verdict {
         let started = self.start.start(stage.ready());
-        started.map_err(|why| Fault(format!("the agent was not started: {why}")))
+        let agent = started.map_err(|why| Fault(format!("the agent was not started: {why}")))?;
+        stage.enter(agent);
+        Ok(())
     }
 }
 
@@ -92,6 +106,9 @@ impl Bench {
 
 impl Start for Shell {
     fn start(&self, ready: &Ready) -> Result<Box<dyn Stop>, String> {
+        let log = ready.folder.join(LOG);
+        let said = File::create(&log).and_then(|said| Ok((said.try_clone()?, said)));
+        let (out, err) = said.map_err(|error| format!("{}: {error}", log.display()))?;
         let child = Command::new("sh")
             .arg("-c")
             .arg(format!("exec {}", self.0))
@@ -100,31 +117,44 @@ impl Start for Shell {
             .env("WINDLASS_INFORMANT", ready.informant.to_string())
             .env("WINDLASS_QMP", &ready.qmp)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
+            .stdout(out)
+            .stderr(err)
             .spawn();
         let child = child.map_err(|error| format!("{}: {error}", self.0))?;
-        Ok(Box::new(Running(child)))
+        Ok(Box::new(Running { child, log }))
     }
 }
 
-struct Running(Child);
+struct Running {
+    child: Child,
+    log: PathBuf,
+}
 
 impl Stop for Running {
     fn stop(&mut self) {
-        let id = self.0.id().to_string();
+        let id = self.child.id().to_string();
         let _ = Command::new("kill").args(["-s", "TERM", &id]).status();
         let until = Instant::now() + GRACE;
-        while Instant::now() < until && matches!(self.0.try_wait(), Ok(None)) {
+        while Instant::now() < until && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        let said = std::fs::read(&self.log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let last: String = last.unwrap_or("nothing").chars().take(400).collect();
+        Some(format!("{status}; it said last: {last}"))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

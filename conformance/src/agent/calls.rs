@@ -1,6 +1,6 @@
 //! What an agent answers when its informant calls.
 
-use super::bench::{Bench, Stop};
+use super::bench::Bench;
 use super::sessions::resumed;
 use super::stage::{BEGIN, Stage};
 use super::world::{Manner, World};
@@ -9,7 +9,6 @@ use crate::http::Answer;
 use crate::ids;
 use crate::versions::Span;
 use serde_json::{Value, json};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Longer than a word to run may be older than the one to wait.
@@ -18,13 +17,14 @@ const STILL: Duration = Duration::from_secs(6);
 /// A resize follows its reason within this.
 const SOON: Duration = Duration::from_secs(30);
 
-pub(super) const CASES: [Case<Bench>; 9] = [
+pub(super) const CASES: [Case<Bench>; 10] = [
     Case::new("a-call-while-registering-is-answered", &["I-CB-1", "I-CB-2", "I-CB-6"], first_call),
     Case::new("each-answer-has-a-higher-number", &["I-CB-2"], numbers),
     Case::new("a-call-is-checked-by-path-method-body", &["I-GEN-1", "I-GEN-2", "I-GEN-3"], checks),
     Case::new("a-call-for-another-session-changes-nothing", &["I-CB-4", "I-GEN-6"], another),
     Case::new("an-agent-waits-until-it-is-resumed", &["I-REG-7", "I-AGT-2"], waits),
     Case::new("a-suspended-agent-moves-nothing", &["I-AGT-2", "I-CB-5", "I-CB-6"], suspended),
+    Case::new("what-was-followed-is-answered-again", &["I-CB-5"], again).ours(),
     Case::new("a-suspend-waits-for-what-is-under-way", &["I-HND-4"], under_way),
     Case::new("a-guest-that-is-short-gets-more", &["I-CB-7"], more).within(Span::from(2)),
     Case::new("in-v1.0-nothing-can-be-asked-for", &["I-CB-7", "I-VER-4"], no_more)
@@ -32,11 +32,11 @@ pub(super) const CASES: [Case<Bench>; 9] = [
 ];
 
 /// Peers, and an agent whose session counts.
-fn active(bench: &Bench) -> Result<(Stage, Box<dyn Stop>), Fault> {
+fn active(bench: &Bench) -> Result<Stage, Fault> {
     let stage = bench.set()?;
-    let agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
-    Ok((stage, agent))
+    Ok(stage)
 }
 
 /// The number of an answer that has exactly the keys of one.
@@ -51,7 +51,7 @@ fn number(stage: &Stage, answer: &Answer, asked: &str) -> Result<u64, Fault> {
 }
 
 fn first_call(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let identified = stage.world().identified.clone();
     let Some(answer) = identified else {
         return Err(Fault("GET /id was not answered while the agent registered".to_owned()));
@@ -61,7 +61,7 @@ fn first_call(bench: &Bench) -> Verdict {
 }
 
 fn numbers(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let mut last = 1;
     for _ in 0..5 {
         let next = number(&stage, &stage.call("GET", "/id", "{}")?, "GET /id")?;
@@ -74,7 +74,7 @@ fn numbers(bench: &Bench) -> Verdict {
 }
 
 fn checks(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let words = |text: &str| text.to_owned();
     for (method, path, body, status, said) in [
         ("POST", "/", "{}", 404, words("404 page not found")),
@@ -96,7 +96,7 @@ fn checks(bench: &Bench) -> Verdict {
 }
 
 fn another(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let other = ids::fresh();
     let expected = json!({ "expectedID": other }).to_string();
     let more = json!({ "cpu": true, "memory": true, "expectedID": other }).to_string();
@@ -113,7 +113,7 @@ fn still(stage: &Stage, why: &str) -> Verdict {
     let moves = |world: &World| (world.changes().len(), world.amounts());
     let before = moves(&stage.world());
     stage.world().busy();
-    sleep(STILL);
+    stage.wait(STILL)?;
     let world = stage.world();
     let after = moves(&world);
     ensure(after == before, || {
@@ -127,7 +127,7 @@ fn still(stage: &Stage, why: &str) -> Verdict {
 fn waits(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
     stage.world().resumes = false;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     stage.until("the agent registers", BEGIN, |world| world.session.is_some())?;
     still(&stage, "the agent registered and was not resumed")?;
     let answer = stage.call("POST", "/resume", &stage.expected())?;
@@ -136,12 +136,10 @@ fn waits(bench: &Bench) -> Verdict {
 }
 
 fn suspended(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let expected = stage.expected();
     let post = |path: &str| stage.call("POST", path, &expected);
-    number(&stage, &post("/resume")?, "POST /resume of one that runs")?;
     number(&stage, &post("/suspend")?, "POST /suspend")?;
-    number(&stage, &post("/suspend")?, "POST /suspend of one that waits")?;
     let more = json!({ "cpu": true, "memory": true, "expectedID": stage.id() }).to_string();
     stage.call("POST", "/try-upscale", &more)?.refuses(
         "POST /try-upscale of one that waits",
@@ -154,8 +152,18 @@ fn suspended(bench: &Bench) -> Verdict {
     stage.until("the agent acts once it is resumed", SOON, |world| !world.changes().is_empty())
 }
 
+fn again(bench: &Bench) -> Verdict {
+    let stage = active(bench)?;
+    let expected = stage.expected();
+    let post = |path: &str| stage.call("POST", path, &expected);
+    number(&stage, &post("/resume")?, "POST /resume of one that runs")?;
+    number(&stage, &post("/suspend")?, "POST /suspend")?;
+    number(&stage, &post("/suspend")?, "POST /suspend of one that waits")?;
+    Ok(())
+}
+
 fn under_way(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let late = Duration::from_millis(1200);
     stage.world().plugin = Manner::Late(late);
     stage.world().busy();
@@ -170,7 +178,7 @@ fn under_way(bench: &Bench) -> Verdict {
         format!("POST /suspend was answered while {open} request for a permit was under way")
     })?;
     drop(world);
-    sleep(late * 2);
+    stage.wait(late * 2)?;
     let world = stage.world();
     let later = world.permits().iter().filter(|(at, _)| *at > now).count();
     ensure(later == 0, || {
@@ -179,8 +187,8 @@ fn under_way(bench: &Bench) -> Verdict {
 }
 
 fn more(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
-    sleep(Duration::from_secs(2));
+    let stage = active(bench)?;
+    stage.wait(Duration::from_secs(2))?;
     ensure(stage.world().changes().is_empty(), || "the VM changes though nobody asks".to_owned())?;
     let body = json!({ "cpu": false, "memory": true, "expectedID": stage.id() }).to_string();
     let answer = stage.call("POST", "/try-upscale", &body)?;
@@ -191,7 +199,7 @@ fn more(bench: &Bench) -> Verdict {
 }
 
 fn no_more(bench: &Bench) -> Verdict {
-    let (stage, _agent) = active(bench)?;
+    let stage = active(bench)?;
     let body: Value = json!({ "cpu": false, "memory": true, "expectedID": stage.id() });
     let answer = stage.call("POST", "/try-upscale", &body.to_string())?;
     answer.refuses("POST /try-upscale in v1.0", 400, "")

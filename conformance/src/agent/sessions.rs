@@ -7,7 +7,6 @@ use crate::case::{Case, Fault, Verdict, ensure};
 use crate::versions::Span;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::thread::sleep;
 use std::time::Duration;
 
 /// From a refused registration to the next, with every back-off.
@@ -27,7 +26,7 @@ pub(super) const CASES: [Case<Bench>; 10] = [
         .within(Span::up_to(2)),
     Case::new("a-session-that-is-not-known-is-opened-anew", &["I-HLT-5", "I-AGT-5"], unknown)
         .within(Span::from(3)),
-    Case::new("who-is-not-heard-stops-acting", &["I-HND-1"], lease).within(Span::from(3)),
+    Case::new("who-is-not-heard-stops-acting", &["I-HND-1"], lease).ours().within(Span::from(3)),
     Case::new("an-agent-takes-its-leave", &["I-UNR-4"], leave),
 ];
 
@@ -49,7 +48,7 @@ pub(super) fn resumed(stage: &Stage) -> Verdict {
 
 fn registers(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     stage.until("the agent registers", BEGIN, |world| !world.asked("/register").is_empty())?;
     let world = stage.world();
     let (_, body) = &world.asked("/register")[0];
@@ -92,7 +91,7 @@ fn anew(bench: &Bench, manner: Manner, why: &str) -> Verdict {
     let stage = bench.set()?;
     stage.world().manners.insert("/register", manner);
     stage.world().busy();
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     each_anew(&stage)?;
     says_nothing(&stage, why)
 }
@@ -123,7 +122,7 @@ fn broken(bench: &Bench) -> Verdict {
 
 fn health(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
     stage.until("health is checked twice", Duration::from_secs(15), |world| {
         world.asked("/health-check").len() > 1
@@ -141,9 +140,9 @@ fn health(bench: &Bench) -> Verdict {
 
 fn no_health(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
-    sleep(Duration::from_secs(7));
+    stage.wait(Duration::from_secs(7))?;
     let checks = stage.world().asked("/health-check").len();
     ensure(checks == 0, || {
         format!("PUT /health-check was sent {checks} times in {}", bench.version)
@@ -152,7 +151,7 @@ fn no_health(bench: &Bench) -> Verdict {
 
 fn unknown(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
     stage.world().manners.insert("/health-check", Manner::Refuses(404, "No Agent"));
     each_anew(&stage)
@@ -160,15 +159,15 @@ fn unknown(bench: &Bench) -> Verdict {
 
 fn lease(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let _agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
     stage.world().manners.insert("/health-check", Manner::Silent);
     // A new session would be heard.
     stage.world().manners.insert("/register", Manner::Silent);
-    sleep(LEASE + Duration::from_millis(500));
+    stage.wait(LEASE + Duration::from_millis(500))?;
     let before = stage.world().amounts();
     stage.world().busy();
-    sleep(Duration::from_secs(6));
+    stage.wait(Duration::from_secs(6))?;
     let amounts = stage.world().amounts() - before;
     ensure(amounts == 0, || {
         format!("the agent sent amounts {amounts} times, though it was not heard for {LEASE:?}")
@@ -177,9 +176,9 @@ fn lease(bench: &Bench) -> Verdict {
 
 fn leave(bench: &Bench) -> Verdict {
     let stage = bench.set()?;
-    let mut agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
-    agent.stop();
+    stage.stop_agent();
     let world = stage.world();
     let (said, left) = (world.asked("/register"), world.asked("/unregister"));
     let last = said.last().map(|(_, body)| body.clone()).unwrap_or_default();

@@ -1,13 +1,12 @@
 //! How an agent has a VM grow and shrink: what is said before, and what after.
 
-use super::bench::{Bench, Stop};
+use super::bench::Bench;
 use super::sessions::resumed;
 use super::stage::Stage;
 use super::world::Manner;
 use crate::case::{Case, Fault, Verdict, ensure};
 use crate::versions::Span;
 use serde_json::{Value, json};
-use std::thread::sleep;
 use std::time::Duration;
 
 /// From the load to the size.
@@ -26,41 +25,41 @@ pub(super) const CASES: [Case<Bench>; 7] = [
         shape,
     ),
     Case::new("each-amount-has-a-higher-number", &["I-SEQ-1"], numbered).within(Span::from(4)),
-    Case::new("memory-is-told-of-when-it-is-there", &["I-AGT-4"], told),
+    Case::new("memory-is-told-of-when-it-is-there", &["I-AGT-4"], told).ours(),
     Case::new("memory-goes-once-the-guest-agrees", &["I-AGT-3"], agreed),
     Case::new("memory-stays-while-the-guest-declines", &["I-AGT-3"], declined),
     Case::new("memory-stays-while-the-guest-refuses", &["I-AGT-3", "I-AGT-5"], refused),
     Case::new("memory-stays-while-the-guest-is-silent", &["I-AGT-3"], silent),
 ];
 
-fn grown(bench: &Bench) -> Result<(Stage, Box<dyn Stop>), Fault> {
+fn grown(bench: &Bench) -> Result<Stage, Fault> {
     let stage = bench.set()?;
     stage.world().busy();
-    let agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
     stage.until("the VM grows and the guest is told", GROWN, |world| {
         world.cpus > 1 && world.plugged > 0 && world.asked("/upscale").len() > 1
     })?;
-    Ok((stage, agent))
+    Ok(stage)
 }
 
 /// A VM that has more than it needs, and an agent whose questions are treated so.
-fn large(bench: &Bench, agrees: bool, manner: Manner) -> Result<(Stage, Box<dyn Stop>), Fault> {
+fn large(bench: &Bench, agrees: bool, manner: Manner) -> Result<Stage, Fault> {
     let stage = bench.set()?;
     let mut world = stage.world();
     (world.plugged, world.agrees) = (LARGE, agrees);
     world.manners.insert("/downscale", manner);
     drop(world);
-    let agent = bench.play(&stage)?;
+    bench.play(&stage)?;
     resumed(&stage)?;
     stage.until("the guest is asked to have less", SHRUNK, |world| {
         !world.asked("/downscale").is_empty()
     })?;
-    Ok((stage, agent))
+    Ok(stage)
 }
 
 fn shape(bench: &Bench) -> Verdict {
-    let (stage, _agent) = grown(bench)?;
+    let stage = grown(bench)?;
     let id = stage.id();
     for (_, body) in stage.world().asked("/upscale") {
         let amounts = if bench.version.number < 4 { &body } else { &body["data"] };
@@ -83,7 +82,7 @@ fn shape(bench: &Bench) -> Verdict {
 }
 
 fn numbered(bench: &Bench) -> Verdict {
-    let (stage, _agent) = grown(bench)?;
+    let stage = grown(bench)?;
     let mut last = 1;
     for (_, body) in stage.world().asked("/upscale") {
         let number = body["sequenceNumber"].as_u64().unwrap_or_default();
@@ -97,7 +96,7 @@ fn numbered(bench: &Bench) -> Verdict {
 }
 
 fn told(bench: &Bench) -> Verdict {
-    let (stage, _agent) = grown(bench)?;
+    let stage = grown(bench)?;
     let world = stage.world();
     let first =
         world.changes().iter().find(|(_, what)| what.starts_with("qom-set")).map(|(at, _)| *at);
@@ -117,7 +116,7 @@ fn more_than_boot(body: &Value) -> bool {
 }
 
 fn agreed(bench: &Bench) -> Verdict {
-    let (stage, _agent) = large(bench, true, Manner::Works)?;
+    let stage = large(bench, true, Manner::Works)?;
     stage.until("memory goes", SHRUNK, |world| world.plugged < LARGE)?;
     let world = stage.world();
     let asked = world.asked("/downscale").first().map(|(at, _)| *at);
@@ -128,7 +127,7 @@ fn agreed(bench: &Bench) -> Verdict {
 
 /// Whether memory stays, though the agent would rather have it go.
 fn stays(stage: &Stage) -> Verdict {
-    sleep(Duration::from_secs(6));
+    stage.wait(Duration::from_secs(6))?;
     let left = stage.world().plugged;
     ensure(left >= LARGE, || {
         format!("{LARGE} bytes were plugged, {left} are left: {:?}", stage.world().commands())
@@ -136,17 +135,16 @@ fn stays(stage: &Stage) -> Verdict {
 }
 
 fn declined(bench: &Bench) -> Verdict {
-    let (stage, _agent) = large(bench, false, Manner::Works)?;
+    let stage = large(bench, false, Manner::Works)?;
     stays(&stage)
 }
 
 fn refused(bench: &Bench) -> Verdict {
-    let (stage, _agent) =
-        large(bench, true, Manner::Refuses(400, "Agent ID is not the active Agent"))?;
+    let stage = large(bench, true, Manner::Refuses(400, "Agent ID is not the active Agent"))?;
     stays(&stage)
 }
 
 fn silent(bench: &Bench) -> Verdict {
-    let (stage, _agent) = large(bench, true, Manner::Silent)?;
+    let stage = large(bench, true, Manner::Silent)?;
     stays(&stage)
 }

@@ -1,11 +1,12 @@
 //! The informant and the plugin that an agent meets, and what a case asks of them.
 
-use super::bench::{Ready, write_files};
+use super::bench::{LOG, Ready, Stop, write_files};
 use super::monitor::Monitor;
 use super::world::{Manner, What, World};
-use crate::case::Fault;
+use crate::case::{Fault, Verdict};
 use crate::http::{self, Answer, Lost, Reply, Request, Server, answer};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,8 +30,10 @@ const CALL: Duration = Duration::from_secs(8);
 /// An agent that runs begins within this, also on a busy machine.
 pub(super) const BEGIN: Duration = Duration::from_secs(20);
 
-/// The peers of one agent. They end with this value.
+/// An agent and its peers. They end with this value.
 pub(super) struct Stage {
+    // First: it is to find its peers to the end.
+    agent: RefCell<Option<Box<dyn Stop>>>,
     world: Arc<Mutex<World>>,
     ready: Ready,
     _servers: [Server; 2],
@@ -39,13 +42,17 @@ pub(super) struct Stage {
     _folder: Folder,
 }
 
-/// It is gone with this value.
-struct Folder(PathBuf);
+/// It is gone with this value, but for what the agent said, where that is kept.
+struct Folder {
+    path: PathBuf,
+    log: Option<PathBuf>,
+}
 
 // === impl Stage ===
 
 impl Stage {
-    pub(super) fn set() -> Result<Self, Fault> {
+    /// Peers, and no agent yet; what it says is copied to `log` at the end.
+    pub(super) fn set(log: Option<PathBuf>) -> Result<Self, Fault> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let fault = |error: std::io::Error| Fault(format!("the peers cannot be played: {error}"));
         let nth = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -63,8 +70,15 @@ impl Stage {
         lock(&world).metrics_port = guest.port();
         let ready = Ready { folder, qmp, informant, plugin: SocketAddr::new(HERE, plugin.port()) };
         write_files(&ready).map_err(fault)?;
-        let (servers, of_files) = ([guest, plugin], Folder(ready.folder.clone()));
-        Ok(Self { world, ready, _servers: servers, _monitor: monitor, _folder: of_files })
+        let (servers, path) = ([guest, plugin], ready.folder.clone());
+        Ok(Self {
+            agent: RefCell::new(None),
+            world,
+            ready,
+            _servers: servers,
+            _monitor: monitor,
+            _folder: Folder { path, log },
+        })
     }
 
     pub(super) fn ready(&self) -> &Ready {
@@ -73,6 +87,32 @@ impl Stage {
 
     pub(super) fn world(&self) -> MutexGuard<'_, World> {
         lock(&self.world)
+    }
+
+    /// An agent comes among the peers.
+    pub(super) fn enter(&self, agent: Box<dyn Stop>) {
+        *self.agent.borrow_mut() = Some(agent);
+    }
+
+    /// Asks the agent to stop, and waits until it did.
+    pub(super) fn stop_agent(&self) {
+        if let Some(agent) = self.agent.borrow_mut().as_mut() {
+            agent.stop();
+        }
+    }
+
+    /// A fault, if the agent ended by itself: what it does no more is no merit.
+    fn still_runs(&self) -> Verdict {
+        match self.agent.borrow_mut().as_mut().and_then(|agent| agent.ended()) {
+            Some(how) => Err(Fault(format!("the agent ended by itself: {how}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for so long, for an agent that is to do nothing meanwhile.
+    pub(super) fn wait(&self, long: Duration) -> Verdict {
+        std::thread::sleep(long);
+        self.still_runs()
     }
 
     /// Waits until something is so, at most for `limit`.
@@ -87,7 +127,7 @@ impl Stage {
             if started.elapsed() > limit {
                 return Err(Fault(format!("not within {limit:?}: {what}")));
             }
-            std::thread::sleep(Duration::from_millis(10));
+            self.wait(Duration::from_millis(10))?;
         }
         Ok(())
     }
@@ -112,7 +152,11 @@ impl Stage {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        if let Some(log) = &self.log {
+            // An agent that says nothing in a file leaves none.
+            let _ = std::fs::copy(self.path.join(LOG), log);
+        }
+        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

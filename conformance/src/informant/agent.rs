@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// that was forgotten may have a lease that must run out.
 const SOON: Duration = Duration::from_secs(20);
 
+/// An answer that was sent is read within this, also on a busy machine.
+const READ: Duration = Duration::from_millis(100);
+
 /// How the agent treats a call.
 #[derive(Clone, Debug)]
 pub(super) enum Manner {
@@ -122,9 +125,11 @@ impl<'a> Agent<'a> {
 
     /// Waits until `/resume` was answered so many times; how long it took.
     pub(super) fn until_resumed(&self, times: usize, limit: Duration) -> Result<Duration, Fault> {
-        until(&format!("POST /resume is sent to the agent ({times} times in all)"), limit, || {
-            self.answered("/resume") >= times
-        })
+        let what = format!("POST /resume is sent to the agent ({times} times in all)");
+        let took = until(&what, limit, || self.answered("/resume") >= times)?;
+        // The agent counts once the informant has read this answer.
+        std::thread::sleep(READ);
+        Ok(took)
     }
 
     /// `/downscale` or `/upscale`, with the next number.

@@ -22,8 +22,9 @@ pub(super) const CASES: [Case<Bench>; 10] = [
     Case::new("amounts-of-who-was-replaced-are-refused", &["I-AMT-3", "I-CUR-2"], replaced)
         .within(Span::from(4)),
     Case::new("the-bare-body-is-refused-in-v2.0", &["I-AMT-3"], bare).within(Span::from(4)),
-    Case::new("a-missing-amount-is-refused", &["I-AMT-4"], missing),
+    Case::new("a-missing-amount-is-refused", &["I-AMT-4"], missing).ours(),
     Case::new("vcpus-beyond-what-was-agreed-are-parked", &["I-DWN-2", "I-DWN-5"], parked)
+        .ours()
         .needing(DISRUPTIVE),
 ];
 

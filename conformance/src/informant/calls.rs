@@ -15,9 +15,9 @@ const A_PERIOD: Duration = Duration::from_secs(14);
 const THREE_FAILURES: Duration = Duration::from_secs(10);
 
 pub(super) const CASES: [Case<Bench>; 5] = [
-    Case::new("one-lost-answer-costs-no-session", &["I-CUR-5"], one_lost),
+    Case::new("one-lost-answer-costs-no-session", &["I-CUR-5"], one_lost).ours(),
     Case::new("another-id-ends-the-session", &["I-CUR-5"], another_id),
-    Case::new("an-old-number-is-no-answer", &["I-CB-3", "I-CUR-5"], old_number),
+    Case::new("an-old-number-is-no-answer", &["I-CB-3", "I-CUR-5"], old_number).ours(),
     Case::new("every-agent-is-asked-whether-it-is-there", &["I-CUR-6"], asked),
     Case::new("an-agent-that-is-gone-is-forgotten", &["I-CUR-5", "I-CUR-3"], gone),
 ];

@@ -18,10 +18,13 @@ const AT_LAST: Duration = Duration::from_secs(40);
 
 pub(super) const CASES: [Case<Bench>; 3] = [
     Case::new("an-agent-that-cannot-be-stopped-is-waited-out", &["I-HND-2"], waited_out)
+        .ours()
         .within(Span::from(3)),
     Case::new("a-health-check-prolongs-no-lease-that-ends", &["I-HND-2"], not_prolonged)
         .within(Span::from(3)),
-    Case::new("before-v1.2-silence-is-waited-out", &["I-HND-3"], silence).within(Span::up_to(2)),
+    Case::new("before-v1.2-silence-is-waited-out", &["I-HND-3"], silence)
+        .ours()
+        .within(Span::up_to(2)),
 ];
 
 fn waited_out(bench: &Bench) -> Verdict {

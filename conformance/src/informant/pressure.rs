@@ -17,6 +17,7 @@ pub(super) const CASES: [Case<Bench>; 4] = [
         .within(Span::from(2))
         .needing(PROVOKE),
     Case::new("it-is-asked-for-again-until-it-comes", &["I-CB-9"], again)
+        .ours()
         .within(Span::from(2))
         .needing(PROVOKE),
     Case::new("it-is-not-asked-for-once-there-is-enough", &["I-CB-9", "I-UPS-2"], content)

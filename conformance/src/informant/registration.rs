@@ -32,9 +32,10 @@ pub(super) const CASES: [Case<Bench>; 17] = [
     Case::new("an-agent-that-answers-as-another-is-refused", &["I-REG-3"], another),
     Case::new("an-agent-that-answers-with-number-zero-is-refused", &["I-REG-3", "I-CB-3"], zero),
     Case::new("a-second-registration-is-refused", &["I-REG-4"], twice),
-    Case::new("an-id-of-zeros-is-refused", &["I-REG-5"], zero_id),
-    Case::new("an-address-that-cannot-be-called-is-refused", &["I-REG-5"], addresses),
-    Case::new("an-agent-is-resumed-after-it-was-answered", &["I-REG-8", "I-CUR-1"], resumed_after),
+    Case::new("an-id-of-zeros-is-refused", &["I-REG-5"], zero_id).ours(),
+    Case::new("an-address-that-cannot-be-called-is-refused", &["I-REG-5"], addresses).ours(),
+    Case::new("an-agent-is-resumed-after-it-was-answered", &["I-REG-8", "I-CUR-1"], resumed_after)
+        .ours(),
 ];
 
 fn described(bench: &Bench) -> Verdict {
@@ -72,16 +73,11 @@ fn future(bench: &Bench) -> Verdict {
 }
 
 fn not_shared(bench: &Bench) -> Verdict {
-    for (min, max, got) in [
-        (9, 9, "<unknown = v2.0 + 5>"),
-        (7, 4_294_967_295, "<unknown = v2.0 + 3> to <unknown = v2.0 + 4294967291>"),
-        (0, 0, "<invalid: zero>"),
-        (4, 1, "v2.0 to v1.0"),
-    ] {
+    for (min, max) in [(9, 9), (7, u32::MAX), (0, 0), (4, 1)] {
         let agent = Agent::new(bench)?;
         let asked = format!("POST /register with versions {min} to {max}");
         let answer = bench.ask("POST", "/register", &agent.desc_with(min, max))?;
-        mismatch(&answer, &asked, got)?;
+        mismatch(&answer, bench, &asked, (min, max))?;
         ensure(agent.calls("/id").is_empty(), || format!("{asked}: the agent was called"))?;
     }
     Ok(())
@@ -92,12 +88,12 @@ fn versions_first(bench: &Bench) -> Verdict {
     for (id, addr) in [(ids::fresh(), "nowhere"), (zero.to_owned(), "127.0.0.1:1")] {
         let asked = format!("POST /register of {id} at {addr:?} with versions 9 to 9");
         let answer = bench.ask("POST", "/register", &desc(&id, addr, 9, 9))?;
-        mismatch(&answer, &asked, "<unknown = v2.0 + 5>")?;
+        mismatch(&answer, bench, &asked, (9, 9))?;
     }
     let agent = Agent::new(bench)?;
     agent.join()?;
     let answer = bench.ask("POST", "/register", &agent.desc_with(9, 9))?;
-    mismatch(&answer, "POST /register of a registered id", "<unknown = v2.0 + 5>")
+    mismatch(&answer, bench, "POST /register of a registered id", (9, 9))
 }
 
 fn called_back(bench: &Bench) -> Verdict {

@@ -36,7 +36,9 @@ pub(super) const CASES: [Case<Bench>; 19] = [
     Case::new("numbers-of-a-request-are-plain-digits", &["J-NUM-1"], numbers),
     Case::new("slots-have-16-bits", &["J-NUM-1", "P-REQ-2"], slots).within(Span::up_to(5)),
     // Nothing of it depends on the version.
-    Case::new("a-slow-sender-keeps-nobody-waiting", &["P-CHK-12"], slow).within(Span::only(3)),
+    Case::new("a-slow-sender-keeps-nobody-waiting", &["P-CHK-12"], slow)
+        .ours()
+        .within(Span::only(3)),
 ];
 
 /// A request that changes nothing.

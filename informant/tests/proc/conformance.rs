@@ -29,7 +29,7 @@ fn the_program_keeps_to_its_protocol_in_every_version() {
 
 fn conforms(version: Version) -> Report {
     let target = Target::start();
-    let choice = Choice { versions: vec![version], only: Vec::new() };
+    let choice = Choice { versions: vec![version], only: Vec::new(), skip_ours: false };
     run(&target.options(choice), &mut |outcome| eprintln!("{outcome}"))
 }
 

@@ -215,7 +215,8 @@ fn each_broken_informant_is_caught_by_the_case_that_names_it() {
         while let Some((what, case, change)) = VARIANTS.get(next.fetch_add(1, Ordering::Relaxed)) {
             let target = Target::start();
             let tamper = Tamper::before(target.program.addr, *change).unwrap();
-            let choice = Choice { versions: vec![latest], only: vec![(*case).to_owned()] };
+            let choice =
+                Choice { versions: vec![latest], only: vec![(*case).to_owned()], skip_ours: false };
             let options = Options { target: tamper.addr(), ..target.options(choice) };
             let report = run(&options, &mut |_| {});
             eprintln!("{what}:\n{report}");
