@@ -6,6 +6,8 @@
 mod agent;
 #[path = "conformance/command.rs"]
 mod command;
+#[path = "conformance/variants.rs"]
+mod variants;
 
 use std::sync::Arc;
 use windlass_conformance::agent::{Options, run};
