@@ -18,7 +18,7 @@ const fn broken(
     Variant { what, version, case, change }
 }
 
-pub(super) const VARIANTS: [Variant; 28] = [
+pub(super) const VARIANTS: [Variant; 35] = [
     // Sessions.
     broken("the range of versions is text", "v2.0", "an-agent-registers-by-itself", Says(RANGE)),
     broken("it keeps its id", "v1.0", "a-refused-registration-is-tried-anew", Says(KEEPS_ID)),
@@ -27,6 +27,21 @@ pub(super) const VARIANTS: [Variant; 28] = [
         "v2.0",
         "a-version-that-was-not-offered-is-no-session",
         Says(ANY_VERSION),
+    ),
+    broken(
+        "a session needs no port for metrics",
+        "v1.1",
+        "without-a-port-for-metrics-there-is-no-session",
+        Says(|request, way| {
+            let port = "\"metricsMethod\":{\"prometheus\":{\"port\":1}}";
+            said(way.pass(&request), "\"metricsMethod\":{}", port)
+        }),
+    ),
+    broken(
+        "more than a value opens a session",
+        "v2.0",
+        "a-broken-answer-opens-no-session",
+        Says(|request, way| said(way.pass(&request), "}{}", "}")),
     ),
     broken("it checks no health", "v1.2", "health-is-checked-every-5-s", Says(NO_HEALTH)),
     broken(
@@ -116,6 +131,18 @@ pub(super) const VARIANTS: [Variant; 28] = [
             way.on(&request)
         }),
     ),
+    broken(
+        "memory is told of before it comes",
+        "v2.0",
+        "memory-is-told-of-when-it-is-there",
+        Says(EARLY),
+    ),
+    broken(
+        "memory goes before it is asked for",
+        "v2.0",
+        "memory-goes-once-the-guest-agrees",
+        Says(LATE),
+    ),
     broken("a number is used again", "v2.0", "each-amount-has-a-higher-number", Says(SAME_NUMBER)),
     broken(
         "what is declined is agreed to",
@@ -151,6 +178,33 @@ pub(super) const VARIANTS: [Variant; 28] = [
         Asks(|request, way| match way.pass(&request) {
             Some(Answer { status: 500, .. }) => granted(&request),
             other => reply(other),
+        }),
+    ),
+    broken(
+        "a key is spelt otherwise",
+        "v5.0",
+        "a-request-has-the-keys-of-its-version",
+        Asks(|mut request, way| {
+            request.body = request.text().replace("\"lastPermit\"", "\"lastpermit\"").into_bytes();
+            way.on(&request)
+        }),
+    ),
+    broken(
+        "silence is a permit",
+        "v3.0",
+        "nothing-grows-while-the-plugin-is-silent",
+        Asks(|request, way| match way.pass_within(&request, PROMPT) {
+            None => granted(&request),
+            answered => reply(answered),
+        }),
+    ),
+    broken(
+        "what is to go is reported as gone",
+        "v5.0",
+        "what-went-is-reported-when-it-is-gone",
+        Asks(|mut request, way| {
+            request.body = request.text().replace("\"768Mi\"", "\"256Mi\"").into_bytes();
+            way.on(&request)
         }),
     ),
     broken(
@@ -263,6 +317,31 @@ const ONCE: Act = |request, way| {
             return refuse(400, "already running");
         }
         resumed.push(request.text());
+    }
+    way.on(&request)
+};
+
+/// It tells of memory as soon as it is registered.
+const EARLY: Act = |request, way| {
+    let answered = way.pass(&request);
+    if request.path == "/register" {
+        let body =
+            r#"{"data":{"cpu":"1","memory":"512Mi","id":{"agentID":""}},"sequenceNumber":2}"#;
+        let _ = http::ask(way.informant, "PUT", "/upscale", body.as_bytes(), PROMPT);
+    }
+    reply(answered)
+};
+
+/// It asks once it has taken.
+const LATE: Act = |request, way| {
+    if request.path == "/downscale" {
+        let informant = way.informant;
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_secs(4));
+            // Where the case has ended nobody hears it.
+            let _ = http::ask(informant, "PUT", "/downscale", &request.body, PROMPT);
+        });
+        return refuse(200, AGREED);
     }
     way.on(&request)
 };
