@@ -91,13 +91,15 @@ impl Guest {
         let image = folder.join("image");
         fs::write(&image, lab.image()?).map_err(|source| file(&image, source))?;
 
-        let (ours, theirs) = (folder.join("lab.sock"), folder.join("qmp.sock"));
+        let ours = folder.join("lab.sock");
+        let theirs = (0..spec.monitors).map(|number| monitor(folder, number));
+        let monitors: Vec<PathBuf> = theirs.chain([ours.clone()]).collect();
         let (program, arguments) = spec.command_line(&Wiring {
             qemu: lab.qemu(),
             accel: lab.accel(),
             kernel: &lab.vmlinuz(),
             image: &image,
-            monitors: [&theirs, &ours],
+            monitors: &monitors,
             serial: &folder.join("serial.log"),
             address: address.ip(),
             snapshot,
@@ -159,7 +161,12 @@ impl Guest {
 
     /// The monitor that is Windlass's.
     pub fn qmp(&self) -> PathBuf {
-        self.folder.path().join("qmp.sock")
+        self.monitor(0)
+    }
+
+    /// One of the monitors that are Windlass's, counted from 0.
+    pub fn monitor(&self, number: usize) -> PathBuf {
+        monitor(self.folder.path(), number)
     }
 
     /// The monitor that is the lab's.
@@ -340,6 +347,10 @@ impl Drop for Guest {
             self.keep_logs();
         }
     }
+}
+
+fn monitor(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("qmp{number}.sock"))
 }
 
 fn last_words(path: &Path) -> String {

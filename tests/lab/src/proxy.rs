@@ -5,7 +5,8 @@
 //! `device_add`" before QEMU has heard of it. What is behind a held line in the same
 //! direction waits too, as it would on a slow wire. A client that goes takes what is held
 //! for it along; since its going and [`Proxy::release`] can be noticed in either order,
-//! [`Proxy::hang_up`] is what makes sure that a held command never reaches QEMU.
+//! [`Proxy::hang_up`] is what makes sure that a held command never reaches QEMU. What changes a
+//! guest's size is written down, with its time.
 
 use crate::LabError;
 use serde_json::Value;
@@ -13,14 +14,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+
+/// The commands that change what a guest has.
+pub const CHANGES: &[&str] = &["device_add", "device_del", "object-add", "object-del", "qom-set"];
+
+/// A command that changes what a guest has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When QEMU was told.
+    pub at: Instant,
+    /// The command with its arguments, as the client wrote it.
+    pub text: String,
+}
 
 /// What is held back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,8 +64,15 @@ struct Order {
     era: u64,
 }
 
-/// The commands that went through, and how often.
-type Passed = Arc<Mutex<BTreeMap<String, u64>>>;
+/// What went through.
+type Passed = Arc<Mutex<Record>>;
+
+#[derive(Default)]
+struct Record {
+    /// The commands, and how often.
+    commands: BTreeMap<String, u64>,
+    changes: Vec<Change>,
+}
 
 #[derive(Clone)]
 struct Wires {
@@ -131,7 +151,16 @@ impl Proxy {
 
     /// The commands that reached QEMU, and how often each.
     pub fn passed(&self) -> BTreeMap<String, u64> {
-        self.passed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.record().commands.clone()
+    }
+
+    /// The commands that changed what the guest has, in the order in which QEMU was told them.
+    pub fn changes(&self) -> Vec<Change> {
+        self.record().changes.clone()
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until more lines than `before` were held.
@@ -225,12 +254,16 @@ impl Pair {
                 }
                 return Ok(());
             }
+            let at = Instant::now();
             to.write_all(format!("{}\n", line.text).as_bytes()).await?;
             if let Some(line) = self.waiting[way].pop_front()
                 && way == TO_QEMU
             {
                 let mut passed = self.wires.passed.lock().unwrap_or_else(PoisonError::into_inner);
-                *passed.entry(line.command.clone()).or_default() += 1;
+                *passed.commands.entry(line.command.clone()).or_default() += 1;
+                if CHANGES.contains(&&*line.command) {
+                    passed.changes.push(Change { at, text: line.text });
+                }
                 self.open.push_back(line.command);
             }
         }

@@ -85,14 +85,15 @@ fn quoted(path: &Path) -> String {
 }
 
 fn name(lab: &Lab, spec: &GuestSpec) -> Result<String, LabError> {
-    let unnamed = GuestSpec { name: String::new(), reboots: false, ..spec.clone() };
+    // Nor is a monitor any part of the guest.
+    let unnamed = GuestSpec { name: String::new(), reboots: false, monitors: 0, ..spec.clone() };
     let nowhere = Path::new("");
     let (program, arguments) = unnamed.command_line(&Wiring {
         qemu: lab.qemu(),
         accel: lab.accel(),
         kernel: nowhere,
         image: nowhere,
-        monitors: [nowhere, nowhere],
+        monitors: &[],
         serial: nowhere,
         address: Ipv4Addr::LOCALHOST,
         snapshot: None,

@@ -39,6 +39,8 @@ pub struct GuestSpec {
     pub onlining: bool,
     /// Whether the informant is started at boot, if the lab has one.
     pub informant: bool,
+    /// How many monitors it has beside the lab's: each of Windlass's processes needs its own.
+    pub monitors: usize,
 }
 
 /// How a guest's memory grows.
@@ -66,7 +68,7 @@ pub(crate) struct Wiring<'a> {
     pub(crate) accel: Accel,
     pub(crate) kernel: &'a Path,
     pub(crate) image: &'a Path,
-    pub(crate) monitors: [&'a Path; 2],
+    pub(crate) monitors: &'a [PathBuf],
     pub(crate) serial: &'a Path,
     pub(crate) address: Ipv4Addr,
     /// A snapshot to start from.
@@ -87,6 +89,7 @@ impl GuestSpec {
             reboots: false,
             onlining: false,
             informant: true,
+            monitors: 1,
         }
     }
 
@@ -208,7 +211,7 @@ mod tests {
             accel: Accel::Tcg,
             kernel: path,
             image: path,
-            monitors: [path, path],
+            monitors: &[path.to_owned(), path.to_owned()],
             serial: path,
             address: Ipv4Addr::LOCALHOST,
             snapshot: None,

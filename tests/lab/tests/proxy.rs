@@ -28,6 +28,9 @@ async fn a_held_answer_belongs_to_a_command_that_was_carried_out() {
     };
     let (answer, ()) = tokio::join!(asked, released);
     assert_eq!(answer.unwrap(), json!({}));
+    let changes = proxy.changes();
+    assert_eq!(changes.len(), 1, "a question changes nothing: {changes:?}");
+    assert!(changes[0].text.contains(&SIZE.to_string()), "{changes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,6 +52,7 @@ async fn a_held_command_dies_with_its_client() {
     let device = timeout(LIMIT, next.execute("query-memory-devices", json!({}))).await.unwrap();
     assert_eq!(device.unwrap()[0]["data"]["requested-size"], 0);
     assert_eq!(proxy.passed().get("qom-set"), None);
+    assert_eq!(proxy.changes(), []);
     assert_eq!(proxy.passed().get("query-memory-devices"), Some(&1));
     assert_eq!(guest.outside().await.unwrap().upper_memory(), 256 << 20);
 }

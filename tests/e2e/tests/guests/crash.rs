@@ -3,14 +3,11 @@
 use anyhow::Result;
 use std::time::Duration;
 use windlass_e2e::{Setting, Stage, View, Vm};
-use windlass_lab::proxy::Hold;
+use windlass_lab::proxy::{CHANGES, Hold};
 use windlass_protocol::Waiting;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const SETTING: Setting = Setting { room: 4, trust: true };
-
-/// The commands that change what a VM has.
-const CHANGES: &[&str] = &["device_add", "device_del", "qom-set", "object-add", "object-del"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_answer_to_growth_is_on_its_way() -> Result<()> {
