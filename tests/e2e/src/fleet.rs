@@ -1,19 +1,18 @@
 //! A `windlass-plugin` and a `windlass-agent` of a test's own, with real guests between them.
 
+use crate::Sight;
 use crate::host::free_ports;
-use crate::http;
+use crate::plugin::Plugin;
 use crate::programs::{Programs, beside};
+use crate::served::{Served, last_words};
 use crate::stage::turn;
 use crate::vm::{UNIT_MIB, Vm};
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, anyhow};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use windlass_lab::{Folder, Guest, Inside, Outside, leash};
+use windlass_lab::{Folder, Guest};
 
 /// How long a condition may take on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -23,31 +22,11 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// A plugin and an agent as processes, and guests.
 pub struct Fleet {
-    plugin: Served,
+    plugin: Plugin,
     agent: Served,
     guests: Vec<Guest>,
     folder: Folder,
     _turn: File,
-}
-
-/// What is seen of one VM. What does not answer is `None`.
-#[derive(Clone, Debug)]
-pub struct Sight {
-    /// What the plugin's books have: vCPUs, and compute units' shares of memory.
-    pub booked: Option<(u64, u64)>,
-    /// What the agent's state says of it.
-    pub pod: Value,
-    /// What QEMU says that it has.
-    pub outside: Option<Outside>,
-    /// What the guest's kernel says that it has.
-    pub inside: Option<Inside>,
-}
-
-/// A process that said where it serves.
-struct Served {
-    process: Child,
-    dump_state: SocketAddr,
-    permits: Option<SocketAddr>,
 }
 
 // === impl Fleet ===
@@ -66,12 +45,12 @@ impl Fleet {
         let guests = Guest::boot_all(&programs.lab, vms.iter().map(Vm::spec)).await?;
         for (vm, guest) in vms.iter().zip(&guests) {
             let file = folder.path().join("vms.d").join(format!("{}.toml", vm.name));
-            fs::write(file, vm.text(guest, &guest.qmp()))?;
+            fs::write(file, vm.text(guest.informant(), &guest.qmp()))?;
         }
-        let list = listed(room, vms);
-        let plugin = Served::start(&beside("windlass-plugin")?, folder.path(), "plugin", &list)?;
-        let permits = plugin.permits.context("the plugin says where it serves permits")?;
-        let text = told(folder.path(), permits)?;
+        let plugin = Plugin::start(folder.path(), room, vms)?;
+        let ports = free_ports()?;
+        let ports = format!("callback_ports = \"{}-{}\"\n", ports.start(), ports.end());
+        let text = told(folder.path(), plugin.permits(), &ports);
         let agent = Served::start(&beside("windlass-agent")?, folder.path(), "agent", &text)?;
         let fleet = Self { plugin, agent, guests, folder, _turn: turn };
         for vm in vms {
@@ -91,24 +70,7 @@ impl Fleet {
 
     /// One look at a VM.
     pub async fn look(&self, name: &str) -> Sight {
-        let guest = self.guest(name);
-        let (plugin, agent) =
-            (http::dump(self.plugin.dump_state).await, http::dump(self.agent.dump_state).await);
-        let of = |list: &Value, key: &str| -> Value {
-            let found = list
-                .as_array()
-                .and_then(|list| list.iter().find(|one| one[key]["name"] == name).cloned());
-            found.unwrap_or_default()
-        };
-        let booked = plugin.ok().and_then(|dump| {
-            let pod = of(&dump["state"]["nodes"][0]["value"]["pods"], "key");
-            let of = |axis: &str| pod["value"][axis]["reserved"].as_u64();
-            // Slots of half a unit.
-            of("vCPU").zip(of("memSlots")).map(|(cpu, slots)| (cpu, slots / 2))
-        });
-        let pod = agent.map(|dump| of(&dump["pods"], "podName")).unwrap_or_default();
-        let (outside, inside) = (guest.outside().await.ok(), guest.inside().await.ok());
-        Sight { booked, pod, outside, inside }
+        Sight::of(self.guest(name), &self.plugin.eye(), Some(self.agent.dump_state)).await
     }
 
     /// Looks at a VM until it is as wanted.
@@ -143,121 +105,18 @@ impl Fleet {
     /// # Errors
     /// One of them did not, or panicked.
     pub async fn close(mut self) -> Result<()> {
-        for (name, served) in [("agent", &mut self.agent), ("plugin", &mut self.plugin)] {
-            served.stop().await.with_context(|| format!("the {name} ended badly"))?;
-            let log = fs::read_to_string(self.folder.path().join(format!("{name}.log")))?;
-            ensure!(!log.contains("panicked at"), "the {name} panicked\n{log}");
-        }
-        Ok(())
+        self.agent.stop().await.context("the agent ended badly")?;
+        self.plugin.stop().await
     }
 }
 
-// === impl Sight ===
-
-impl Sight {
-    /// Whether guest, hypervisor and the plugin's books agree that it has this many compute units.
-    pub fn has(&self, units: u32) -> bool {
-        let memory = u64::from(units * UNIT_MIB) << 20;
-        let settled = |o: &Outside| o.memory() == memory && o.upper_memory() == memory;
-        let online = self.inside.as_ref().and_then(|inside| inside.cpus_online);
-        online == Some(units)
-            && self.outside.as_ref().is_some_and(settled)
-            && self.booked == Some((units.into(), units.into()))
-    }
-
-    /// The mode of the agent's session, in the reference's words; empty without one.
-    pub fn mode(&self) -> &str {
-        self.pod["runner"]["server"]["mode"].as_str().unwrap_or_default()
-    }
-}
-
-// === impl Served ===
-
-impl Served {
-    fn start(program: &Path, folder: &Path, name: &str, text: &str) -> Result<Self> {
-        let config = folder.join(format!("{name}.toml"));
-        fs::write(&config, text)?;
-        let mut command = leash::command(program);
-        command
-            .arg("--config")
-            .arg(config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(File::create(folder.join(format!("{name}.log")))?);
-        let mut process = leash::spawn(command)?;
-        let out = process.stdout.take().context("standard output is a pipe")?;
-        let (mut dump_state, mut permits) = (None, None);
-        for line in BufReader::new(out).lines() {
-            let line = line?;
-            match line.split_once(" http://") {
-                Some(("dump-state", at)) => dump_state = Some(at.parse()?),
-                Some(("permits", at)) => permits = Some(at.parse()?),
-                Some(_) => {}
-                None => break,
-            }
-        }
-        let log = || last_words(&folder.join(format!("{name}.log")));
-        let dump_state = dump_state.with_context(|| format!("{name} did not start: {}", log()))?;
-        Ok(Self { process, dump_state, permits })
-    }
-
-    async fn stop(&mut self) -> Result<()> {
-        let asked = Command::new("kill").arg(self.process.id().to_string()).status()?;
-        ensure!(asked.success(), "kill: {asked}");
-        let start = Instant::now();
-        loop {
-            if let Some(status) = self.process.try_wait()? {
-                ensure!(status.success(), "{status}");
-                return Ok(());
-            }
-            if start.elapsed() > LIMIT {
-                bail!("it does not end when asked to");
-            }
-            tokio::time::sleep(EVERY).await;
-        }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ended = self.process.kill();
-        let _waited = self.process.wait();
-    }
-}
-
-fn listed(room: u32, vms: &[Vm]) -> String {
-    let mut text = format!(
-        "listen = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n\
-         [[node]]\nname = \"node\"\ncpu = {room}\nmemory = \"{}MiB\"\n",
-        room * UNIT_MIB
-    );
-    for Vm { name, boot, most, most_cpus, .. } in vms {
-        text += &format!(
-            "[[vm]]\nname = \"{name}\"\nnode = \"node\"\n\
-             min = {{ cpu = 1, memory = \"{}MiB\" }}\n\
-             max = {{ cpu = {most_cpus}, memory = \"{}MiB\" }}\n",
-            boot * UNIT_MIB,
-            most * UNIT_MIB
-        );
-    }
-    text
-}
-
-fn told(folder: &Path, permits: SocketAddr) -> Result<String> {
-    let ports = free_ports()?;
-    let (place, first, last) = (folder.display(), ports.start(), ports.end());
-    Ok(format!(
+/// What an agent is told, with these lines of its own.
+pub(crate) fn told(folder: &Path, permits: SocketAddr, own: &str) -> String {
+    let place = folder.display();
+    format!(
         "plugin = \"http://{permits}\"\nstate_dir = \"{place}/state\"\n\
          vms_dir = \"{place}/vms.d\"\nadmin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
-         callback_ports = \"{first}-{last}\"\ntrust_guest_parking = true\n\
+         trust_guest_parking = true\n{own}\
          [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n"
-    ))
-}
-
-fn last_words(log: &Path) -> String {
-    let log = fs::read_to_string(log).unwrap_or_default();
-    let lines: Vec<&str> = log.lines().collect();
-    lines[lines.len().saturating_sub(40)..].join("\n")
+    )
 }

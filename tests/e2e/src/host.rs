@@ -1,5 +1,6 @@
 //! A `windlass host` of a test's own: its folders, its process, its socket.
 
+use crate::books::{Books, Keeper};
 use crate::http;
 use crate::vm::UNIT_MIB;
 use anyhow::{Context, Result, bail, ensure};
@@ -50,12 +51,11 @@ pub(crate) struct Eye {
 
 // === impl Eye ===
 
-impl Eye {
-    /// What the host says, and which life of it.
-    pub(crate) async fn look(&self) -> Option<(u64, HostStatus)> {
+impl Keeper for Eye {
+    async fn look(&self) -> Option<(u64, Books)> {
         let life = self.lives.load(Ordering::SeqCst);
         let state = state(&self.socket).await.ok()?;
-        (life == self.lives.load(Ordering::SeqCst)).then_some((life, state))
+        (life == self.lives.load(Ordering::SeqCst)).then(|| (life, Books::from(&state)))
     }
 }
 

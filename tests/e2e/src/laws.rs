@@ -7,10 +7,10 @@
 //! back meanwhile may be its by then; the books not more than the room either, once each VM
 //! in them was seen (before that they count the most that it may have); and no guest ever
 //! runs out of memory because some was taken (the tests hold no more than a guest has). Books
-//! bind only where the same host answered before and after: what one promised in its last
+//! bind only where the same process answered before and after: what one promised in its last
 //! moment is known to nobody else.
 
-use crate::host::Eye;
+use crate::books::{Books, Keeper};
 use crate::view::resources;
 use crate::{Setting, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use windlass_lab::{Guest, Inside, Outside};
-use windlass_protocol::status::{HostStatus, SessionState};
-use windlass_protocol::{Bytes, MilliCpu, Mode, Resources};
+use windlass_protocol::status::HostStatus;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 const EVERY: Duration = Duration::from_millis(250);
 
@@ -29,10 +29,10 @@ const MOST: usize = 20;
 /// What the world was like between two looks at the books.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// What the host was told.
+    /// What the host or the plugin was told.
     pub setting: Setting,
-    /// What the host said before and after; `None` if it was not the same one.
-    pub books: Option<(HostStatus, HostStatus)>,
+    /// What the books said before and after; `None` if it was not the same process.
+    pub books: Option<(Books, Books)>,
     /// Each guest, by name, as QEMU and itself see it.
     pub guests: Vec<Look>,
     /// What each guest had in the last sample before that it answered.
@@ -93,11 +93,9 @@ impl Sample {
             breaches.push(format!("all have {sum}, the room is {room}"));
         }
         if let Some((before, after)) = &self.books
-            && [before, after]
-                .iter()
-                .all(|state| all_seen(state) && !room.covers(state.node.reserved))
+            && [before, after].iter().all(|books| books.settled && !room.covers(books.reserved))
         {
-            let promised = after.node.reserved;
+            let promised = after.reserved;
             breaches.push(format!("the books promise {promised}, the room is {room}"));
         }
         breaches
@@ -129,36 +127,18 @@ impl Sample {
     /// The most that either of the books has for a VM; `None` while it is in neither.
     fn booked(&self, name: &str) -> Option<Resources> {
         let (before, after) = self.books.as_ref()?;
-        let entries = before.node.vms.iter().chain(&after.node.vms);
-        entries
-            .filter(|entry| entry.name.name == name)
-            .map(|entry| entry.reserved)
-            .reduce(Resources::max)
+        let entries = [before, after].map(|books| books.vms.get(name).copied());
+        entries.into_iter().flatten().reduce(Resources::max)
     }
-}
-
-/// Whether the host has seen every VM that is in its books, and heard its informant if it
-/// acts on it: parked vCPUs count until then.
-fn all_seen(state: &HostStatus) -> bool {
-    state.node.vms.iter().all(|booked| {
-        let vm = state.vms.iter().find(|vm| vm.name == booked.name);
-        vm.is_some_and(|vm| {
-            let heard = match vm.mode {
-                Mode::Act => vm.session == SessionState::Active,
-                Mode::Observe => true,
-            };
-            vm.seen.is_some() && heard
-        })
-    })
 }
 
 // === impl Watch ===
 
 impl Watch {
-    pub(crate) fn start(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
+    pub(crate) fn start(keeper: impl Keeper, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch(host, guests, setting, Arc::clone(&seen)));
+        tasks.spawn(watch(keeper, guests, setting, Arc::clone(&seen)));
         Self { seen, tasks }
     }
 
@@ -173,9 +153,14 @@ impl Watch {
     }
 }
 
-async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<Mutex<Seen>>) {
+async fn watch(
+    keeper: impl Keeper,
+    guests: Vec<Arc<Guest>>,
+    setting: Setting,
+    seen: Arc<Mutex<Seen>>,
+) {
     let start = Instant::now();
-    let mut before = host.look().await;
+    let mut before = keeper.look().await;
     let (mut known, mut earlier) = (BTreeSet::new(), BTreeMap::new());
     loop {
         let mut looks = JoinSet::new();
@@ -183,7 +168,7 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
             looks.spawn(look(Arc::clone(guest)));
         }
         let looked = looks.join_all().await;
-        let after = host.look().await;
+        let after = keeper.look().await;
         let books = match (before, &after) {
             (Some((life, before)), Some((same, after))) if life == *same => {
                 Some((before, after.clone()))
@@ -198,8 +183,8 @@ async fn watch(host: Eye, guests: Vec<Arc<Guest>>, setting: Setting, seen: Arc<M
             .into_iter()
             .map(|(guest, outside, inside)| (guest.name().to_owned(), outside, inside))
             .collect();
-        let booked = books.iter().flat_map(|(before, _)| &before.node.vms);
-        let names: Vec<String> = booked.map(|booked| booked.name.name.clone()).collect();
+        let booked = books.iter().flat_map(|(before, _): &(Books, Books)| before.vms.keys());
+        let names: Vec<String> = booked.cloned().collect();
         let sample = Sample { setting, books, guests, earlier, known: known.clone() };
         let breaches = sample.breaches();
         let seen_now = sample.all();
@@ -237,6 +222,7 @@ pub(crate) async fn view(guest: &Guest, state: Option<&HostStatus>) -> View {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use windlass_lab::VirtioMem;
     use windlass_protocol::VmName;
 
@@ -260,8 +246,8 @@ mod tests {
     fn a_vm_that_left_the_books_and_is_there_is_found() {
         let mut sample = sample(2, 2, 2);
         let (before, after) = sample.books.as_mut().unwrap();
-        before.node.vms.clear();
-        after.node.vms.clear();
+        before.vms.clear();
+        after.vms.clear();
         assert_eq!(sample.breaches(), Vec::<String>::new(), "it was never in them");
         sample.known.insert("a".to_owned());
         assert_eq!(sample.breaches(), ["a has 2 vCPU / 512MiB, and is in no books"]);
@@ -326,7 +312,7 @@ mod tests {
             sample.breaches(),
             ["the books promise 4 vCPU / 1GiB, the room is 3 vCPU / 768MiB"]
         );
-        sample.books.as_mut().unwrap().1.vms[0].seen = None;
+        sample.books.as_mut().unwrap().1 = books(4, Value::Null);
         assert_eq!(sample.breaches(), Vec::<String>::new());
     }
 
@@ -337,17 +323,21 @@ mod tests {
         let inside = Inside { cpus_online: Some(has), ..Inside::default() };
         Sample {
             setting: Setting { room: 3, trust: true },
-            books: Some((state(before), state(after))),
+            books: Some((books(before, seen()), books(after, seen()))),
             guests: vec![("a".to_owned(), Some(outside), Some(inside))],
             earlier: BTreeMap::new(),
             known: BTreeSet::new(),
         }
     }
 
-    fn state(units: u32) -> HostStatus {
+    fn seen() -> Value {
+        json!({"plugged": 1000, "memory": {"boot": UNIT, "requested": 0, "size": 0}})
+    }
+
+    fn books(units: u32, seen: Value) -> Books {
         let reserved = resources(units);
         let (min, max) = (resources(1), resources(4));
-        let json = serde_json::json!({
+        let json = json!({
             "at": 0, "frozen": false, "host_available": null,
             "node": {"room": resources(3), "reserved": reserved, "vms": [
                 {"name": VmName::on_host("a"), "priority": 0, "reserved": reserved, "claim": null}
@@ -355,11 +345,11 @@ mod tests {
             "vms": [{
                 "name": VmName::on_host("a"), "mode": "act", "priority": 0,
                 "bounds": {"min": min, "max": max}, "online": null, "upper": null,
-                "seen": {"plugged": 1000, "memory": {"boot": UNIT, "requested": 0, "size": 0}},
+                "seen": seen,
                 "signals": {"load": null, "used": null, "total": null}, "goal": null,
                 "reason": null, "permit": null, "consent": null, "session": "active", "waiting": []
             }]
         });
-        serde_json::from_value(json).unwrap()
+        Books::from(&serde_json::from_value::<HostStatus>(json).unwrap())
     }
 }

@@ -3,21 +3,35 @@
 //! A [`Stage`] has a `windlass host` of its own (spawned, with folders of its own), real
 //! guests from the lab, and a [`Watch`](laws::Watch) that compares the books with QEMU and
 //! with the guests' kernels all the time. A [`Fleet`] has `windlass-plugin` and `windlass-agent` in
-//! its place. Tests wait for conditions and never for time; they
+//! its place; a [`Duo`] two agents, each with a monitor of its own, and ways to them that can be
+//! cut. Tests wait for conditions and never for time; they
 //! run one at a time, also when their binary is started twice.
 
+pub mod acts;
+mod books;
+mod duo;
 mod fleet;
 mod host;
 mod http;
 pub mod laws;
+mod plugin;
 mod programs;
+mod relay;
+mod rival;
+mod served;
+mod sight;
 mod stage;
 mod view;
 mod vm;
 
-pub use fleet::{Fleet, Sight};
+pub use acts::Who;
+pub use books::Books;
+pub use duo::Duo;
+pub use fleet::Fleet;
 pub use host::{Host, Setting};
 pub use http::{Answer, get_tcp};
+pub use rival::Way;
+pub use sight::Sight;
 pub use stage::Stage;
 pub use view::View;
 pub use vm::Vm;

@@ -111,7 +111,7 @@ impl Stage {
         let actor = self.actor(vm.name);
         let monitor =
             actor.proxy.as_ref().map_or_else(|| actor.guest.qmp(), |proxy| proxy.path().to_owned());
-        self.host.write(vm.name, &vm.text(&actor.guest, &monitor))
+        self.host.write(vm.name, &vm.text(actor.guest.informant(), &monitor))
     }
 
     /// One look at a VM.

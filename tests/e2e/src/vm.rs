@@ -1,8 +1,9 @@
 //! A VM of a test: the guest that the lab boots, and the file that Windlass reads.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
-use windlass_lab::{Extension, Guest, GuestSpec};
+use windlass_lab::{Extension, GuestSpec};
 
 /// What a VM is to be. Memory is counted in compute units' shares of it: 256 MiB.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,8 @@ pub struct Vm {
     pub mode: &'static str,
     /// Memory that it boots with, and the least that it may have.
     pub boot: u32,
+    /// Compute units that it should have at least, where that is more than it boots with.
+    pub least: u32,
     /// The most memory that it may have.
     pub most: u32,
     /// The most vCPUs that it may have.
@@ -27,6 +30,8 @@ pub struct Vm {
     pub dimms: bool,
     /// Whether a proxy stands before the monitor that Windlass has.
     pub proxied: bool,
+    /// How many agents it is to be offered to.
+    pub monitors: usize,
 }
 
 /// Memory of a compute unit, in MiB.
@@ -48,6 +53,7 @@ impl Vm {
             name,
             mode: "act",
             boot: 1,
+            least: 1,
             most: 3,
             most_cpus: 3,
             window: "5s",
@@ -55,13 +61,15 @@ impl Vm {
             reboots: false,
             dimms: false,
             proxied: false,
+            monitors: 1,
         }
     }
 
     /// The guest.
     pub(crate) fn spec(&self) -> GuestSpec {
         let boot_mib = self.boot * UNIT_MIB;
-        let spec = GuestSpec { boot_mib, reboots: self.reboots, ..GuestSpec::named(self.name) };
+        let Self { reboots, monitors, .. } = *self;
+        let spec = GuestSpec { boot_mib, reboots, monitors, ..GuestSpec::named(self.name) };
         if self.dimms {
             let extension = Extension::Dimms { slots: DIMM_SLOTS, mib: DIMM_SLOTS * UNIT_MIB };
             return GuestSpec { extension, ..spec };
@@ -70,17 +78,17 @@ impl Vm {
     }
 
     /// The VM file.
-    pub(crate) fn text(&self, guest: &Guest, monitor: &Path) -> String {
+    pub(crate) fn text(&self, informant: SocketAddr, monitor: &Path) -> String {
         let mut text = String::new();
         let mut line = |key: &str, value: &dyn std::fmt::Debug| {
             writeln!(text, "{key} = {value:?}").expect("a string takes what is written to it");
         };
         line("qmp", &monitor);
-        line("informant", &guest.informant().to_string());
+        line("informant", &informant.to_string());
         line("mode", &self.mode);
         line("load_window", &self.window);
-        line("min.cpu", &1);
-        line("min.memory", &format!("{}MiB", self.boot * UNIT_MIB));
+        line("min.cpu", &self.least);
+        line("min.memory", &format!("{}MiB", self.boot.max(self.least) * UNIT_MIB));
         line("max.cpu", &self.most_cpus);
         line("max.memory", &format!("{}MiB", self.most * UNIT_MIB));
         line("target.load_average", &LOAD_TARGET);

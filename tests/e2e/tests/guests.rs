@@ -9,6 +9,8 @@
 mod crash;
 #[path = "guests/growth.rs"]
 mod growth;
+#[path = "guests/handover.rs"]
+mod handover;
 #[path = "guests/informant.rs"]
 mod informant;
 #[path = "guests/loss.rs"]
