@@ -8,6 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+use windlass_agent_core::Periods;
 use windlass_protocol::{ComputeUnit, VmName};
 
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
@@ -43,6 +44,15 @@ pub struct Times {
     pub permit: Duration,
 }
 
+/// When an informant counts as silent: in a metric, and in nothing that is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// So long after it last answered or called.
+    pub after: Duration,
+    /// But no sooner than this after the VM was taken up.
+    pub grace: Duration,
+}
+
 /// What an agent is told once.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -58,6 +68,10 @@ pub struct Config {
     pub kept_ports: BTreeMap<VmName, u16>,
     /// How long requests may take.
     pub times: Times,
+    /// How often what is asked.
+    pub periods: Periods,
+    /// When an informant counts as silent.
+    pub silence: Silence,
     /// Where the host says how much memory it has.
     pub meminfo: PathBuf,
 }
@@ -74,8 +88,19 @@ impl Config {
             callback_ports: 10310..=10399,
             kept_ports: BTreeMap::new(),
             times: Times::default(),
+            periods: Periods::default(),
+            silence: Silence::default(),
             meminfo: PathBuf::from("/proc/meminfo"),
         }
+    }
+}
+
+// === impl Silence ===
+
+/// The reference's.
+impl Default for Silence {
+    fn default() -> Self {
+        Self { after: Duration::from_secs(20), grace: Duration::from_secs(20) }
     }
 }
 

@@ -36,10 +36,11 @@ mod runner;
 mod scrape;
 pub mod vm_text;
 
-pub use config::{Config, Times};
+pub use config::{Config, Silence, Times};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, Unheard};
 pub use metrics::Metrics;
 pub use node::{Agent, Standing, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
+pub use windlass_agent_core::Periods;

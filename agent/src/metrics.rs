@@ -29,7 +29,7 @@ pub struct Metrics {
     pub(crate) reference: Reference,
 }
 
-/// A VM that is there, for as long as this is kept.
+/// One more in a gauge, for as long as this is kept.
 #[derive(Debug)]
 pub(crate) struct Presence(Gauge);
 
@@ -165,8 +165,7 @@ impl Metrics {
 
     /// A VM is there, for as long as what is returned is kept.
     pub(crate) fn present(&self) -> Presence {
-        self.vms.inc();
-        Presence(self.vms.clone())
+        Presence::of(&self.vms)
     }
 
     pub(crate) fn decided(&self, decision: &Decision) {
@@ -213,6 +212,13 @@ impl Metrics {
 }
 
 // === impl Presence ===
+
+impl Presence {
+    fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
 
 impl Drop for Presence {
     fn drop(&mut self) {

@@ -17,7 +17,7 @@ use crate::queue::{Happening, Queue};
 use crate::vm::Vm;
 use crate::vms::{Id, Vms};
 use std::time::Duration;
-use windlass_agent_core::{Event, Order, Scaler, Settings, metrics_text};
+use windlass_agent_core::{Event, Order, Periods, Scaler, Settings, metrics_text};
 use windlass_informant_core as informant;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
@@ -393,8 +393,14 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         let plugin_versions = vm.plugin_versions;
-        let settings =
-            Settings { unit, trust_guest_parking, metrics_elsewhere: false, plugin_versions, seed };
+        let settings = Settings {
+            unit,
+            trust_guest_parking,
+            metrics_elsewhere: false,
+            plugin_versions,
+            seed,
+            periods: Periods::default(),
+        };
         let host = &mut self.nodes[vm.node];
         if now < host.up_at {
             self.queue.arrange(host.up_at, who, Happening::AgentStarts);

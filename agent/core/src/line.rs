@@ -91,12 +91,13 @@ impl Line {
 // === impl Lines ===
 
 impl Lines {
-    pub(crate) const fn new() -> Self {
+    /// An informant is never left alone for longer than `retry`.
+    pub(crate) fn new(retry: Duration) -> Self {
         const SECOND: Duration = Duration::from_secs(1);
         const LONGEST: Duration = Duration::from_secs(5);
         Self {
             plugin: Line::new(SECOND, LONGEST),
-            informant: Line::new(SECOND, LONGEST),
+            informant: Line::new(SECOND.min(retry), retry),
             hypervisor: Line::new(Duration::from_millis(500), LONGEST),
             metrics: Line::new(SECOND, LONGEST),
         }

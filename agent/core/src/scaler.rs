@@ -39,6 +39,7 @@ use crate::journal::Journal;
 use crate::line::Lines;
 use crate::rest::Jitter;
 use crate::session::Session;
+use crate::settings::Settings;
 use crate::spoken::Spoken;
 use crate::trials::{Aim, Tally, Trials};
 use books::Permit;
@@ -47,8 +48,8 @@ use reading::Reading;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Capabilities, ComputeUnit, Decision, Mode, Moment, Peer, PluginVersion, Reason, Resize,
-    Resources, Signal, Versions, VmInfo, VmName,
+    Bytes, Capabilities, Decision, Mode, Moment, Peer, Reason, Resize, Resources, Signal, VmInfo,
+    VmName,
 };
 use windlass_scaling::{Goal, Inputs, Sample, goal};
 
@@ -57,21 +58,6 @@ const STALE_AFTER: Duration = Duration::from_secs(15);
 
 /// The status of a size whose agent does not count.
 const NOT_ACTIVE: u16 = 400;
-
-/// What a scaler is told at its start, and does not change.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// The step that sizes move in.
-    pub unit: ComputeUnit,
-    /// Whether a vCPU that the guest has parked counts as given back.
-    pub trust_guest_parking: bool,
-    /// Whether the guest's figures are somebody else's than its informant's.
-    pub metrics_elsewhere: bool,
-    /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
-    pub seed: u64,
-    /// The versions that the plugin is spoken to in.
-    pub plugin_versions: Versions<PluginVersion>,
-}
 
 /// How old what was seen of the hypervisor is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,9 +102,9 @@ impl Scaler {
     /// A VM of which nothing is known but what it should be.
     pub fn new(info: VmInfo, settings: Settings, now: Moment) -> Self {
         let mut jitter = Jitter::new(settings.seed);
-        let measure_at = now.after(jitter.within(plan::MEASURE_EVERY));
+        let measure_at = now.after(jitter.within(settings.periods.metrics));
         Self {
-            session: Session::new(settings.seed, now),
+            session: Session::new(settings.seed, settings.periods, now),
             journal: Journal::new(info.name.clone()),
             settings,
             info,
@@ -132,7 +118,7 @@ impl Scaler {
             permit: Permit::default(),
             spoken: Spoken::new(settings.plugin_versions),
             guest: Guest::default(),
-            lines: Lines::new(),
+            lines: Lines::new(settings.periods.register_retry),
             trials: Trials::new(),
             tally: Tally::default(),
             sight: Sight::Due,
@@ -276,7 +262,8 @@ impl Scaler {
             }
             Action::Measure => {
                 self.reading.asked(self.holding.is_giving());
-                self.measure_at = now.after(self.jitter.around(plan::MEASURE_EVERY));
+                let wait = self.jitter.around(self.settings.periods.metrics);
+                self.measure_at = now.after(wait);
             }
             Action::AskPlugin(asking) => {
                 self.spoken.sent(now, asking.version);
@@ -402,9 +389,9 @@ impl Scaler {
                 self.session.answered(now);
                 self.end_session();
             }
-            (_, Failure::Refused(_)) if peer == Peer::Informant => {
+            (_, Failure::Refused(status)) if peer == Peer::Informant => {
                 self.end_session();
-                self.session.refused(now, &mut self.jitter);
+                self.session.refused(now, status, &mut self.jitter);
             }
             (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
                 self.end_session();
@@ -416,7 +403,7 @@ impl Scaler {
 
     fn reset(&mut self, now: Moment) {
         self.end_session();
-        self.session.forget_refusals();
+        self.session.begins_anew();
         self.trials = Trials::new();
         self.holding.rebooted(self.trusts_parking());
         self.lines.metrics.disregard();

@@ -24,12 +24,11 @@
 
 use crate::event::{Call, CallAnswer, NotNow};
 use crate::rest::{Jitter, Rest};
+use crate::settings::Periods;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence};
 
-/// How often a session is checked.
-const HEALTH_EVERY: Duration = Duration::from_secs(5);
 /// How long an answered check lets an agent act, from when it was sent. The informant waits ten
 /// seconds from its answer on, so that what was sent last has two to take effect.
 const LEASE: Duration = Duration::from_secs(8);
@@ -38,6 +37,10 @@ const LEASE: Duration = Duration::from_secs(8);
 const CALLED: Duration = Duration::from_secs(13);
 /// A word to run that comes so soon after the one to wait may be older than that: it is none.
 const MAY_BE_OLD: Duration = Duration::from_secs(5);
+/// The longest wait after an informant refused what it had opened.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+/// The status of a request in a session that the informant does not know.
+const NOT_FOUND: u16 = 404;
 /// Checks without an answer that end a session.
 const SILENCES: u32 = 3;
 /// Where a session cannot be checked, the informant's own checks keep it, one in ten seconds:
@@ -50,6 +53,7 @@ const UNRESUMED: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Session {
     seed: u64,
+    periods: Periods,
     generation: Generation,
     state: State,
     /// What is spoken, or was in the last session.
@@ -67,6 +71,8 @@ pub(crate) struct Session {
     silences: u32,
     /// After a session that an informant opened and then refused to serve.
     rest: Rest,
+    /// When the last session was opened.
+    began_at: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +95,11 @@ enum State {
 // === impl Session ===
 
 impl Session {
-    pub(crate) fn new(seed: u64, now: Moment) -> Self {
+    pub(crate) fn new(seed: u64, periods: Periods, now: Moment) -> Self {
+        let Periods { session_retry, .. } = periods;
         Self {
             seed,
+            periods,
             generation: Generation::default(),
             state: State::Absent,
             version: InformantVersion::V2_0,
@@ -102,7 +110,8 @@ impl Session {
             sequence: Sequence::ZERO,
             health_at: Moment::default(),
             silences: 0,
-            rest: Rest::new(Duration::from_secs(1), Duration::from_secs(60)),
+            rest: Rest::new(session_retry, LONGEST_REST.max(session_retry)),
+            began_at: None,
         }
     }
 
@@ -174,7 +183,8 @@ impl Session {
 
     /// When the next attempt may be made.
     pub(crate) fn opens_at(&self) -> Moment {
-        self.rest.ends().unwrap_or_default()
+        let gap = self.began_at.map(|at| at.after(self.periods.session_gap));
+        self.rest.ends().max(gap).unwrap_or_default()
     }
 
     /// The number that the next size will have; zero where sizes have none.
@@ -273,9 +283,12 @@ impl Session {
             | State::Leaving) => other,
         };
         self.answered(now);
+        self.began_at = Some(now);
         // One that was told to run already has it confirmed at once.
-        let wait = if self.is_active() { Duration::ZERO } else { jitter.around(HEALTH_EVERY) };
-        self.health_at = now.after(wait);
+        self.check_later(now, jitter);
+        if self.is_active() {
+            self.health_at = now;
+        }
     }
 
     /// The informant answered something.
@@ -286,7 +299,8 @@ impl Session {
 
     /// The next check is due a while after the last one.
     pub(crate) fn check_later(&mut self, now: Moment, jitter: &mut Jitter) {
-        self.health_at = now.after(jitter.around(HEALTH_EVERY));
+        let wait = self.periods.health.min(Periods::LONGEST_HEALTH);
+        self.health_at = now.after(jitter.around(wait));
     }
 
     /// The informant did not answer. Returns whether that ends the session.
@@ -300,14 +314,24 @@ impl Session {
         self.leased_at = None;
     }
 
-    /// The informant refused a request of an open session, which is over.
-    pub(crate) fn refused(&mut self, now: Moment, jitter: &mut Jitter) {
+    /// The informant refused a request of an open session, which is over. One that does not know
+    /// the session has restarted, as a rule: it is registered with at once, unless it did so before.
+    pub(crate) fn refused(&mut self, now: Moment, status: u16, jitter: &mut Jitter) {
         self.rest.failed(now, jitter);
+        if status == NOT_FOUND && self.rest.failures() == 1 {
+            self.rest.lift();
+        }
     }
 
-    /// The informant did what sessions are for, or it is another since a restart of the guest.
+    /// The informant did what sessions are for.
     pub(crate) fn forget_refusals(&mut self) {
         self.rest.succeeded();
+    }
+
+    /// It is another one since a restart of the guest.
+    pub(crate) fn begins_anew(&mut self) {
+        self.rest.succeeded();
+        self.began_at = None;
     }
 
     /// Answers the informant. Saying the same twice gets the same answer, with a new number.

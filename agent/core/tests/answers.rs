@@ -2,6 +2,7 @@
 //! what they do not. Each is told to one scaler, in the one order in which it matters.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[expect(dead_code, reason = "each test of one scaler needs a part of it")]
 #[path = "support/vm.rs"]
 mod vm;
 

@@ -1,28 +1,28 @@
 //! Hand-over between agents: who acts, for how long, and what it knows when it begins.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::time::Duration;
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow, Scaler, Settings};
+#[expect(dead_code, reason = "each test of one scaler needs a part of it")]
+#[path = "support/vm.rs"]
+mod vm;
+
+use vm::{Vm as Agent, cu, seen, settings};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow, Settings};
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
-    ShrinkCpu, Target, VmInfo, VmName,
-};
+use windlass_protocol::{AgentId, InformantVersion, Peer, Resize, Resources, Sequence};
 use windlass_scaling::{Loads, Sample};
 
 #[test]
 fn an_agent_acts_for_eight_seconds_after_it_sent_a_check_that_was_answered() {
-    let mut agent = Agent::registered();
+    let mut agent = Agent::new();
     assert!(!agent.acts(), "it was not told to run");
     agent.resume();
     assert!(!agent.acts(), "the word may be an old one");
     agent.tell(Event::Sent(agent.check()));
-    agent.wait(900);
+    agent.passes(900);
     agent.tell(Event::Healthy);
-    agent.wait(7_000);
+    agent.passes(7_000);
     assert!(agent.acts());
-    agent.wait(101);
+    agent.passes(101);
     assert!(!agent.acts(), "8 s after the check left, not after its answer");
 }
 
@@ -30,7 +30,7 @@ fn an_agent_acts_for_eight_seconds_after_it_sent_a_check_that_was_answered() {
 fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
     let mut agent = Agent::acting();
     assert!(agent.asks(), "{:?}", agent.plan());
-    agent.wait(8_001);
+    agent.passes(8_001);
     assert!(!agent.asks(), "{:?}", agent.plan());
     assert_eq!(agent.scaler.session(), SessionState::Active, "its session stands");
     agent.answered(agent.check(), Event::Healthy);
@@ -40,7 +40,7 @@ fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
 #[test]
 fn a_check_that_is_due_goes_before_a_size() {
     let mut agent = Agent::acting();
-    agent.wait(6_000);
+    agent.passes(6_000);
     let to_informant: Vec<_> =
         agent.plan().into_iter().filter(|action| action.peer() == Peer::Informant).collect();
     assert_eq!(to_informant, [agent.check()]);
@@ -51,11 +51,11 @@ fn before_v1_2_an_agent_acts_for_thirteen_seconds_after_it_was_called() {
     let mut agent = Agent::of(InformantVersion::V1_1);
     agent.resume();
     assert!(agent.acts());
-    agent.wait(10_000);
+    agent.passes(10_000);
     agent.scaler.call(agent.now, Call::Id);
-    agent.wait(12_900);
+    agent.passes(12_900);
     assert!(agent.acts());
-    agent.wait(101);
+    agent.passes(101);
     assert!(!agent.acts());
 }
 
@@ -65,11 +65,11 @@ fn a_word_to_run_right_after_the_one_to_wait_may_be_older() {
         let mut agent = Agent::of(version);
         agent.resume();
         agent.suspend();
-        agent.wait(4_900);
+        agent.passes(4_900);
         let answer = agent.scaler.call(agent.now, Call::Resume(agent.id));
         assert_eq!(answer, CallAnswer::NotNow(NotNow::ResumesTooSoon), "{version}");
         assert_eq!(agent.scaler.session(), SessionState::Suspended);
-        agent.wait(101);
+        agent.passes(101);
         agent.resume();
         assert_eq!(agent.scaler.session(), SessionState::Active);
     }
@@ -80,7 +80,7 @@ fn a_suspended_agent_keeps_its_session_by_checks_and_takes_over_again() {
     let mut agent = Agent::acting();
     agent.suspend();
     for _ in 0..20 {
-        agent.wait(5_500);
+        agent.passes(5_500);
         assert!(!agent.acts());
         agent.answered(agent.check(), Event::Healthy);
     }
@@ -95,11 +95,11 @@ fn who_counts_again_looks_first_and_counts_every_vcpu_until_it_is_told() {
     let fewer = Resources { cpu: cu(1).cpu, ..cu(3) };
     let agreed = Event::Agreed { status: String::new() };
     agent.answered(Action::Downscale(agent.id, Sequence::from_number(1), fewer), agreed);
-    agent.answered(Action::Measure, Event::Measured(agent.report(1)));
+    agent.answered(Action::Measure, Event::Measured(agent.busy(1)));
     assert_eq!(agent.upper().cpu, cu(1).cpu, "one of three is in use");
     agent.suspend();
     assert_eq!(agent.upper().cpu, cu(3).cpu, "the other one may have un-parked them");
-    agent.wait(6_000);
+    agent.passes(6_000);
     agent.resume();
     agent.answered(agent.check(), Event::Healthy);
     assert!(agent.acts());
@@ -122,12 +122,12 @@ fn who_counts_again_looks_first_and_counts_every_vcpu_until_it_is_told() {
 fn not_to_be_the_active_agent_is_no_end_of_a_session() {
     let mut agent = Agent::acting();
     let refused = Event::Failed(Peer::Informant, Failure::Refused(400));
-    agent.answered(agent.downscale(), refused);
+    agent.answered(agent.asks_for_less(), refused);
     assert_eq!(agent.scaler.session(), SessionState::Registered, "it waits to be told");
     assert!(!agent.asks(), "{:?}", agent.plan());
     let hello = |action: &Action| matches!(action, Action::Register(_));
     assert!(!agent.plan().iter().any(hello), "and does not take over by registering anew");
-    agent.wait(1_500);
+    agent.passes(1_500);
     agent.resume();
     agent.answered(agent.check(), Event::Healthy);
     assert!(!agent.asks(), "what it knows is of before: {:?}", agent.plan());
@@ -139,7 +139,7 @@ fn not_to_be_the_active_agent_is_no_end_of_a_session() {
 fn a_check_that_is_refused_ends_the_session() {
     let mut agent = Agent::acting();
     let gone = Event::Failed(Peer::Informant, Failure::Refused(404));
-    agent.wait(6_000);
+    agent.passes(6_000);
     agent.answered(agent.check(), gone);
     assert_eq!(agent.scaler.session(), SessionState::Absent);
     assert!(!agent.asks(), "{:?}", agent.plan());
@@ -161,7 +161,7 @@ fn a_resize_of_unknown_outcome_is_under_way_until_it_was_looked_for() {
     agent.tell(Event::Sent(Action::Resize(Resize::Cpu(cu(4).cpu))));
     agent.tell(Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
     assert!(!agent.scaler.is_quiet(), "it may still take effect");
-    agent.wait(1_000);
+    agent.passes(1_000);
     agent.answered(Action::Look, Event::Seen(seen(3)));
     assert!(agent.scaler.is_quiet());
 }
@@ -171,7 +171,7 @@ fn a_session_that_is_given_up_waits_until_nothing_is_under_way() {
     let mut agent = Agent::of(InformantVersion::V1_1);
     agent.resume();
     agent.tell(Event::Sent(Action::Resize(Resize::Cpu(cu(4).cpu))));
-    agent.wait(40_000);
+    agent.passes(40_000);
     let leave = Action::Unregister(agent.id);
     assert!(!agent.plan().contains(&leave), "{:?}", agent.plan());
     agent.tell(Event::Resized);
@@ -182,67 +182,41 @@ fn a_session_that_is_given_up_waits_until_nothing_is_under_way() {
 #[test]
 fn without_a_session_somebody_else_s_figures_count_where_nobody_answers() {
     for (elsewhere, refuses) in [(true, false), (true, true), (false, false)] {
-        let mut agent = Agent::new(elsewhere);
-        agent.wait(36_000);
+        let mut agent = Agent::with_figures(elsewhere);
+        agent.passes(36_000);
         if refuses {
             let refused = Event::Failed(Peer::Informant, Failure::Refused(400));
             agent.answered(Action::Register(AgentId::from_u128(1)), refused);
         }
-        agent.answered(Action::Measure, Event::Measured(agent.report(3)));
+        agent.answered(Action::Measure, Event::Measured(agent.busy(3)));
         assert_eq!(agent.asks(), elsewhere && !refuses, "{:?}", agent.plan());
     }
 }
 
 /// A VM of three units with a load that calls for four, and its agent.
-struct Agent {
-    scaler: Scaler,
-    now: Moment,
-    id: AgentId,
-}
-
 impl Agent {
-    fn new(metrics_elsewhere: bool) -> Self {
-        let now = Moment::from_millis(1_000_000);
-        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let settings = Settings {
-            unit,
-            trust_guest_parking: true,
-            metrics_elsewhere,
-            plugin_versions: PluginVersion::SPOKEN,
-            seed: 7,
-        };
-        let scaler = Scaler::new(info(), settings, now);
-        let mut agent = Self { scaler, now, id: AgentId::default() };
-        agent.tell(Event::Attached(capabilities()));
-        agent.answered(Action::Look, Event::Seen(seen(3)));
-        agent
+    fn with_figures(metrics_elsewhere: bool) -> Self {
+        Self::told(Settings { metrics_elsewhere, ..settings() }, 3)
     }
 
     fn of(version: InformantVersion) -> Self {
-        let mut agent = Self::new(false);
-        let plan = agent.plan();
-        let hello = plan.iter().find_map(|action| {
-            let Action::Register(id) = action else { return None };
-            Some(*id)
-        });
-        agent.id = hello.unwrap();
-        let registered = Event::Registered { version, metrics_port: 9100 };
-        agent.answered(Action::Register(agent.id), registered);
+        let mut agent = Self::with_figures(false);
+        agent.registered_in(version);
         agent.answered(Action::Look, Event::Seen(seen(3)));
         agent
     }
 
-    fn registered() -> Self {
+    fn new() -> Self {
         Self::of(InformantVersion::V2_0)
     }
 
     /// It counts, and knows what there is and how much is in use.
     fn acting() -> Self {
-        let mut agent = Self::registered();
+        let mut agent = Self::new();
         agent.resume();
         agent.answered(agent.check(), Event::Healthy);
         agent.answered(Action::Look, Event::Seen(seen(3)));
-        agent.answered(Action::Measure, Event::Measured(agent.report(3)));
+        agent.answered(Action::Measure, Event::Measured(agent.busy(3)));
         agent
     }
 
@@ -260,7 +234,7 @@ impl Agent {
         Action::CheckHealth(self.id)
     }
 
-    fn downscale(&self) -> Action {
+    fn asks_for_less(&self) -> Action {
         Action::Downscale(self.id, Sequence::from_number(1), cu(2))
     }
 
@@ -287,67 +261,10 @@ impl Agent {
         })
     }
 
-    fn upper(&self) -> Resources {
-        self.scaler.upper().unwrap()
-    }
-
     /// A guest with this many vCPUs in use, and a load that calls for all that it may have.
-    fn report(&self, online: u64) -> Sample {
-        let mut sample = Sample::empty(self.now);
-        sample.loads = Loads { fifteen_seconds: Some(3.6), ..Loads::default() };
-        sample.total = Some(cu(3).mem);
-        sample.available = Some(cu(2).mem);
-        sample.online = Some(cu(online).cpu);
-        sample.reach = Some(cu(online).cpu);
-        sample
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.scaler.observe(self.now, event);
-    }
-
-    fn answered(&mut self, action: Action, answer: Event) {
-        self.tell(Event::Sent(action));
-        self.tell(answer);
-    }
-
-    fn wait(&mut self, millis: u64) {
-        self.now = self.now.after(Duration::from_millis(millis));
-    }
-}
-
-/// So many GiB with as many vCPUs.
-fn cu(count: u64) -> Resources {
-    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
-}
-
-fn seen(units: u64) -> Seen {
-    let added = cu(units - 1).mem;
-    let memory = MemorySeen { boot: cu(1).mem, requested: added, size: added };
-    Seen { plugged: cu(units).cpu, memory }
-}
-
-fn capabilities() -> Capabilities {
-    Capabilities {
-        cpu_step: cu(1).cpu,
-        memory_step: Bytes::from_mib(128),
-        shrink_cpu: ShrinkCpu::Parking,
-        shrink_memory: true,
-        min: cu(1),
-        max: cu(4),
-    }
-}
-
-fn info() -> VmInfo {
-    VmInfo {
-        name: VmName::on_host("a"),
-        bounds: Bounds { min: cu(1), max: cu(4) },
-        target: Target::default(),
-        policy: Policy::LoadAverage,
-        load_window: LoadWindow::FifteenSeconds,
-        priority: 0,
-        mode: Mode::Act,
-        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-        paused_until: None,
+    fn busy(&self, online: u64) -> Sample {
+        let loads = Loads { fifteen_seconds: Some(3.6), ..Loads::default() };
+        let (total, available) = (Some(cu(3).mem), Some(cu(2).mem));
+        Sample { loads, total, available, ..self.report(online) }
     }
 }

@@ -2,17 +2,20 @@
 //! they say.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::time::Duration;
-use windlass_agent_core::{Action, Asking, Call, Event, Failure, Scaler, Settings};
+#[expect(dead_code, reason = "each test of one scaler needs a part of it")]
+#[path = "support/vm.rs"]
+mod vm;
+
+use vm::{BEGAN, Vm, capabilities, cu, seen, settings};
+use windlass_agent_core::{Action, Asking, Event, Failure, Settings};
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen, MilliCpu,
-    Mode, Moment, Peer, PluginVersion, Policy, Resources, Seen, ShrinkCpu, Target, Versions,
-    VmInfo, VmName, Waiting,
+    Bounds, Bytes, Capabilities, LoadWindow, Mode, Peer, PluginVersion, Resources, ShrinkCpu,
+    Versions, VmInfo, Waiting,
 };
 
 #[test]
 fn a_request_that_is_refused_by_version_is_said_in_the_next_lower_one() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     for version in [PluginVersion::V5_0, PluginVersion::V4_0, PluginVersion::V3_0] {
         assert_eq!(vm.asks().unwrap().version, version);
         vm.fails(Failure::Version);
@@ -29,16 +32,16 @@ fn a_request_that_is_refused_by_version_is_said_in_the_next_lower_one() {
 
 #[test]
 fn the_highest_version_is_tried_again_now_and_then() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     let mut stated = Vec::new();
     for _ in 0..30 {
         let Some(asking) = vm.asks() else {
             vm.wait(1_000);
             continue;
         };
-        stated.push((vm.now.since(vm.began).as_secs(), asking.version.to_string()));
+        stated.push((vm.now.since(BEGAN).as_secs(), asking.version.to_string()));
         // It speaks v4.0 at most, and all from the 70th second on.
-        if asking.version > PluginVersion::V4_0 && vm.now.since(vm.began).as_secs() < 70 {
+        if asking.version > PluginVersion::V4_0 && vm.now.since(BEGAN).as_secs() < 70 {
             vm.fails(Failure::Version);
         } else {
             vm.permitted(asking.resources);
@@ -55,7 +58,7 @@ fn the_highest_version_is_tried_again_now_and_then() {
 
 #[test]
 fn the_highest_version_is_tried_soon_after_a_silence() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     vm.asks().unwrap();
     vm.fails(Failure::Version);
     vm.asks().unwrap();
@@ -74,7 +77,7 @@ fn the_highest_version_is_tried_soon_after_a_silence() {
 #[test]
 fn a_plugin_that_speaks_none_of_them_is_left_alone_for_a_while() {
     let ours = Versions { min: PluginVersion::V2_1, max: PluginVersion::V3_0 };
-    let mut vm = Vm::new(ours);
+    let mut vm = Vm::that_speaks(ours);
     assert_eq!(vm.asks().unwrap().version, PluginVersion::V3_0);
     vm.fails(Failure::Version);
     assert_eq!(vm.asks().unwrap().version, PluginVersion::V2_1);
@@ -86,7 +89,7 @@ fn a_plugin_that_speaks_none_of_them_is_left_alone_for_a_while() {
 
 #[test]
 fn a_request_names_what_was_last_permitted() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     assert_eq!(vm.asks().unwrap().last_permit, None);
     vm.permitted(cu(1));
     vm.wait(6_000);
@@ -104,7 +107,7 @@ fn a_request_names_what_was_last_permitted() {
 /// Books that have just begun take what is said without a last permit for what was promised.
 #[test]
 fn an_agent_that_was_permitted_nothing_says_first_what_there_is() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
     for _ in 0..3 {
         let asking = vm.asks().unwrap();
@@ -121,7 +124,7 @@ fn an_agent_that_was_permitted_nothing_says_first_what_there_is() {
 
 #[test]
 fn a_vm_that_is_about_to_be_moved_keeps_its_size() {
-    let mut vm = Vm::new(PluginVersion::SPOKEN);
+    let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
     vm.wants_three();
     vm.tell(Event::MustStay(cu(3)));
     assert_eq!(vm.resizes(), 0, "though it was permitted");
@@ -141,91 +144,20 @@ fn a_vm_that_is_about_to_be_moved_keeps_its_size() {
     assert!(vm.resizes() > 0);
 }
 
-/// One scaler that was seen to have one unit.
-struct Vm {
-    scaler: Scaler,
-    began: Moment,
-    now: Moment,
-}
-
-// === impl Vm ===
-
 impl Vm {
-    fn new(plugin_versions: Versions<PluginVersion>) -> Self {
-        let now = Moment::from_millis(1_000_000);
-        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let settings = Settings {
-            unit,
-            trust_guest_parking: true,
-            metrics_elsewhere: false,
-            seed: 7,
-            plugin_versions,
-        };
-        let mut vm = Self { scaler: Scaler::new(info(), settings, now), began: now, now };
-        vm.tell(Event::Attached(Capabilities {
-            cpu_step: cu(1).cpu,
-            memory_step: Bytes::from_mib(2),
-            shrink_cpu: ShrinkCpu::Parking,
-            shrink_memory: true,
-            min: cu(1),
-            max: cu(4),
-        }));
-        vm.look();
+    /// It was seen to have one unit, and has a session; its agent has these versions.
+    fn that_speaks(plugin_versions: Versions<PluginVersion>) -> Self {
+        let can =
+            Capabilities { memory_step: Bytes::from_mib(2), ..capabilities(ShrinkCpu::Parking) };
+        let settings = Settings { plugin_versions, ..settings() };
+        let mut vm = Self::that_can(can, settings, info(), seen(1));
         vm.registers();
-        vm.look();
+        vm.looks();
         vm
     }
 
-    /// Its informant takes it on, and tells it to run.
-    fn registers(&mut self) {
-        let plan = self.scaler.plan(self.now).actions;
-        let hello = plan.into_iter().find_map(|action| {
-            let Action::Register(id) = action else { return None };
-            Some(id)
-        });
-        let id = hello.unwrap();
-        let version = InformantVersion::V2_0;
-        self.tell(Event::Sent(Action::Register(id)));
-        self.tell(Event::Registered { version, metrics_port: 9100 });
-        self.scaler.call(self.now, Call::Resume(id));
-        self.is_checked();
-    }
-
-    /// Its session stands, if it asks.
-    fn is_checked(&mut self) {
-        let plan = self.scaler.plan(self.now).actions;
-        let check = plan.into_iter().find(|action| matches!(action, Action::CheckHealth(_)));
-        if let Some(check) = check {
-            self.tell(Event::Sent(check));
-            self.tell(Event::Healthy);
-        }
-    }
-
-    /// It has asked for three units.
-    fn wants_three(&mut self) {
-        self.asks().unwrap();
-        self.permitted(cu(1));
-        self.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
-        self.wait(250);
-        assert_eq!(self.asks().unwrap().resources, cu(3));
-    }
-
-    fn look(&mut self) {
-        let memory = MemorySeen { boot: cu(1).mem, requested: Bytes::ZERO, size: Bytes::ZERO };
-        self.tell(Event::Sent(Action::Look));
-        self.tell(Event::Seen(Seen { plugged: cu(1).cpu, memory }));
-    }
-
-    fn tell(&mut self, event: Event) {
-        self.scaler.observe(self.now, event);
-    }
-
-    fn wait(&mut self, millis: u64) {
-        let until = self.now.after(Duration::from_millis(millis));
-        while self.now < until {
-            self.now = self.now.after(Duration::from_secs(1)).min(until);
-            self.is_checked();
-        }
+    fn looks(&mut self) {
+        self.answered(Action::Look, Event::Seen(seen(1)));
     }
 
     /// What the plugin is asked, and how, if it is asked now; it is under way then.
@@ -239,6 +171,15 @@ impl Vm {
         Some(asking)
     }
 
+    /// It has asked for three units.
+    fn wants_three(&mut self) {
+        self.asks().unwrap();
+        self.permitted(cu(1));
+        self.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+        self.wait(250);
+        assert_eq!(self.asks().unwrap().resources, cu(3));
+    }
+
     fn permitted(&mut self, permit: Resources) {
         self.tell(Event::Permitted(permit));
     }
@@ -249,26 +190,12 @@ impl Vm {
 
     /// How much of the hypervisor is asked for now.
     fn resizes(&mut self) -> usize {
-        self.look();
+        self.looks();
         let actions = self.scaler.plan(self.now).actions;
         actions.iter().filter(|action| matches!(action, Action::Resize(_))).count()
     }
 }
 
 fn info() -> VmInfo {
-    VmInfo {
-        name: VmName::on_host("a"),
-        bounds: Bounds { min: cu(1), max: cu(4) },
-        target: Target::default(),
-        policy: Policy::LoadAverage,
-        load_window: LoadWindow::OneMinute,
-        priority: 0,
-        mode: Mode::Act,
-        memory_slot: Bytes::from_mib(128),
-        paused_until: None,
-    }
-}
-
-fn cu(count: u64) -> Resources {
-    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+    VmInfo { load_window: LoadWindow::OneMinute, ..vm::info() }
 }

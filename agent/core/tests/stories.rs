@@ -170,18 +170,12 @@ fn an_informant_that_refuses_every_size_is_left_alone_for_longer() {
     story.check(expect![[r#"
         8.0s   the load is 0.1
         8.4s     to the informant: is 1 vCPU / 1GiB enough? no
-        9.5s     to the informant: hello yes
-        9.5s     to the plugin: may I have 2 vCPU / 2GiB? yes
-        9.5s     to the informant: is 2 vCPU / 1GiB enough? no
-        11.5s    to the informant: hello yes
-        11.5s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        11.5s    to the informant: is 2 vCPU / 1GiB enough? no
-        15.4s    to the informant: hello yes
-        15.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        15.4s    to the informant: is 2 vCPU / 1GiB enough? no
-        22.9s    to the informant: hello yes
-        22.9s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        22.9s    to the informant: is 2 vCPU / 1GiB enough? no
+        13.3s    to the informant: hello yes
+        13.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        13.3s    to the informant: is 2 vCPU / 1GiB enough? no
+        22.4s    to the informant: hello yes
+        22.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        22.4s    to the informant: is 2 vCPU / 1GiB enough? no
         28.0s  it has 2 vCPU / 2GiB, and waits: [Informant]
     "#]]);
 }

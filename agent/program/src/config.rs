@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent::config::LONGEST_SIZE;
-use windlass_agent::{PluginAt, Times};
+use windlass_agent::{Periods, PluginAt, Silence, Times};
 use windlass_agent_billing::config::{Config as Billing, Spelling};
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
@@ -20,7 +20,9 @@ use windlass_protocol::{Bytes, ComputeUnit, MilliCpu};
 
 /// The shortest time that anything may take.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// The most of a count of seconds that is only checked.
+/// The longest wait for an informant that may be told: what is away longer is a person's matter.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The most of a count of seconds that nothing depends on.
 const MOST_SECONDS: u64 = 86_400;
 
 /// What an agent is told about itself.
@@ -46,6 +48,10 @@ pub struct AgentConfig {
     pub unit: ComputeUnit,
     /// How long requests may take.
     pub times: Times,
+    /// How often what is asked.
+    pub periods: Periods,
+    /// When an informant counts as silent.
+    pub silence: Silence,
     /// Where billing events go, and when; none are sent without it.
     pub billing: Option<Billing>,
 }
@@ -98,6 +104,8 @@ impl AgentConfig {
             trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
             unit: unit(&mut check),
             times: times(&mut check),
+            periods: periods(&mut check),
+            silence: silence(&mut check),
             billing: billing(&mut check, Spelling::Snake),
         };
         let config = Self {
@@ -134,6 +142,27 @@ impl AgentConfig {
             permit: seconds("scheduler.requestTimeoutSeconds", 10).unwrap_or(usual.times.permit),
             unregister: usual.times.unregister,
         };
+        let own = Periods::REFERENCE;
+        let periods = Periods {
+            metrics: seconds("metrics.secondsBetweenRequests", Periods::LONGEST_METRICS.as_secs())
+                .unwrap_or(own.metrics),
+            register_retry: seconds("informant.registerRetrySeconds", LONGEST_WAIT.as_secs())
+                .unwrap_or(own.register_retry),
+            session_retry: seconds(
+                "informant.retryServerNormalWaitSeconds",
+                LONGEST_WAIT.as_secs(),
+            )
+            .unwrap_or(own.session_retry),
+            session_gap: seconds("informant.retryServerMinWaitSeconds", LONGEST_WAIT.as_secs())
+                .unwrap_or(own.session_gap),
+            health: own.health,
+        };
+        let silence = Silence {
+            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", MOST_SECONDS)
+                .unwrap_or(usual.silence.after),
+            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", MOST_SECONDS)
+                .unwrap_or(usual.silence.grace),
+        };
         let dump_state = check.has_table("dumpState").then(|| {
             let port = check.get("dumpState.port", |node| whole(node, 65_535));
             let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
@@ -142,7 +171,7 @@ impl AgentConfig {
         });
         unused(&mut check);
         let billing = billing(&mut check, Spelling::Camel);
-        let config = Self { times, dump_state, billing, ..usual };
+        let config = Self { times, periods, silence, dump_state, billing, ..usual };
         check.unknown();
         config.combinations(&mut check);
         check.finish(config)
@@ -161,6 +190,8 @@ impl AgentConfig {
             ("trust_guest_parking", self.trust_guest_parking != other.trust_guest_parking),
             ("compute_unit", self.unit != other.unit),
             ("times", self.times != other.times),
+            ("periods", self.periods != other.periods),
+            ("silence", self.silence != other.silence),
             ("billing", self.billing != other.billing),
         ]
         .into_iter()
@@ -212,6 +243,8 @@ impl Given {
             unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
                 .expect("neither axis is zero"),
             times: Times::default(),
+            periods: Periods::default(),
+            silence: Silence::default(),
             billing: None,
         }
     }
@@ -241,6 +274,36 @@ fn times(check: &mut Check) -> Times {
     }
 }
 
+fn periods(check: &mut Check) -> Periods {
+    let usual = Periods::default();
+    let second = Duration::from_secs(1);
+    let mut within = |name, least, most, usual| {
+        check.get(name, |node| time(node, &(least..=most))).unwrap_or(usual)
+    };
+    Periods {
+        health: within("periods.health", second, Periods::LONGEST_HEALTH, usual.health),
+        metrics: within("periods.metrics", second, Periods::LONGEST_METRICS, usual.metrics),
+        register_retry: within(
+            "periods.register_retry",
+            second,
+            LONGEST_WAIT,
+            usual.register_retry,
+        ),
+        session_retry: within("periods.session_retry", SHORTEST, LONGEST_WAIT, usual.session_retry),
+        session_gap: within("periods.session_gap", SHORTEST, LONGEST_WAIT, usual.session_gap),
+    }
+}
+
+fn silence(check: &mut Check) -> Silence {
+    let usual = Silence::default();
+    let limits = Duration::from_secs(1)..=Duration::from_secs(MOST_SECONDS);
+    let mut within = |name, usual| check.get(name, |node| time(node, &limits)).unwrap_or(usual);
+    Silence {
+        after: within("silence.after", usual.after),
+        grace: within("silence.grace", usual.grace),
+    }
+}
+
 /// What is billed, if anything is said of it.
 fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
     let mut table = BTreeMap::new();
@@ -263,17 +326,7 @@ fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
 
 /// What the reference uses and this agent does not: it is still to be what it should.
 fn unused(check: &mut Check) {
-    for name in [
-        "scaling.requestTimeoutSeconds",
-        "informant.retryServerMinWaitSeconds",
-        "informant.retryServerNormalWaitSeconds",
-        "informant.registerRetrySeconds",
-        "informant.unhealthyAfterSilenceDurationSeconds",
-        "informant.unhealthyStartupGracePeriodSeconds",
-        "metrics.secondsBetweenRequests",
-    ] {
-        check.get(name, |node| whole(node, MOST_SECONDS));
-    }
+    check.get("scaling.requestTimeoutSeconds", |node| whole(node, MOST_SECONDS));
     for name in ["informant.serverPort", "scheduler.requestPort"] {
         check.get(name, |node| whole(node, 65_535));
     }

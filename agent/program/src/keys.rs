@@ -20,6 +20,18 @@ const NUMBER: &str = "a number";
 /// How times are written.
 const TIME: &str = "seconds, or a text as \"250ms\"";
 
+// What the timers of both files mean.
+const UNREACHED: &str = "The longest wait before an informant that was not reached is asked again; the \
+    first is 1 s, each twice the one before.";
+const REFUSED: &str = "The wait after an informant refused a session that it had opened; each twice \
+    the one before, up to 60 s.";
+const GAP: &str = "The least time from the start of one session to that of the next.";
+const READ: &str = "How often a guest's metrics are read.";
+const SILENT: &str = "An informant that has said nothing for so long is counted as silent in the \
+    metrics.";
+const TAKEN_UP: &str = "How long after a VM was taken up its informant is not yet counted as \
+    silent.";
+
 /// The keys of agent.toml.
 pub const AGENT_KEYS: &[Key] = &[
     Key {
@@ -141,6 +153,55 @@ pub const AGENT_KEYS: &[Key] = &[
         range: "100ms to 10s",
         meaning: "How long the plugin may take to answer.",
     },
+    Key {
+        name: "periods.health",
+        kind: TIME,
+        default: "5s",
+        range: "1s to 5s; an agent acts for 8 s after it sent a check that was answered",
+        meaning: "How often it is asked whether a session stands.",
+    },
+    Key {
+        name: "periods.metrics",
+        kind: TIME,
+        default: "1s",
+        range: "1s to 10s; figures are old after 15 s",
+        meaning: READ,
+    },
+    Key {
+        name: "periods.register_retry",
+        kind: TIME,
+        default: "5s",
+        range: "1s to 300s",
+        meaning: UNREACHED,
+    },
+    Key {
+        name: "periods.session_retry",
+        kind: TIME,
+        default: "5s",
+        range: "100ms to 300s",
+        meaning: REFUSED,
+    },
+    Key {
+        name: "periods.session_gap",
+        kind: TIME,
+        default: "5s",
+        range: "100ms to 300s",
+        meaning: GAP,
+    },
+    Key {
+        name: "silence.after",
+        kind: TIME,
+        default: "20s",
+        range: "1s to 86400s",
+        meaning: SILENT,
+    },
+    Key {
+        name: "silence.grace",
+        kind: TIME,
+        default: "20s",
+        range: "1s to 86400s",
+        meaning: TAKEN_UP,
+    },
     billed("billing.url", TEXT, 0),
     billed("billing.cpu_metric_name", TEXT, 1),
     billed("billing.active_time_metric_name", TEXT, 2),
@@ -162,9 +223,9 @@ pub const JSON_KEYS: &[Key] = &[
         "Not used: a VM file says its own, or has 0.9.",
     ),
     json("informant.serverPort", "10301", PORT, "Not used: a VM file says where its informant is."),
-    json("informant.retryServerMinWaitSeconds", "5", COUNT, OWN_PACE),
-    json("informant.retryServerNormalWaitSeconds", "5", COUNT, OWN_PACE),
-    json("informant.registerRetrySeconds", "5", COUNT, OWN_PACE),
+    json("informant.retryServerMinWaitSeconds", "5", WAIT, GAP),
+    json("informant.retryServerNormalWaitSeconds", "5", WAIT, REFUSED),
+    json("informant.registerRetrySeconds", "5", WAIT, UNREACHED),
     json(
         "informant.requestTimeoutSeconds",
         "1",
@@ -183,18 +244,8 @@ pub const JSON_KEYS: &[Key] = &[
         "1 or 2; hand-over between agents counts on no more",
         "How long an informant may take for its word on a size, either way.",
     ),
-    json(
-        "informant.unhealthyAfterSilenceDurationSeconds",
-        "20",
-        COUNT,
-        "Not used: metrics say who is silent.",
-    ),
-    json(
-        "informant.unhealthyStartupGracePeriodSeconds",
-        "20",
-        COUNT,
-        "Not used: metrics say who is silent.",
-    ),
+    json("informant.unhealthyAfterSilenceDurationSeconds", "20", COUNT, SILENT),
+    json("informant.unhealthyStartupGracePeriodSeconds", "20", COUNT, TAKEN_UP),
     json(
         "metrics.loadMetricPrefix",
         "host_",
@@ -207,7 +258,12 @@ pub const JSON_KEYS: &[Key] = &[
         "a whole number from 1 to 10",
         "How long reading a guest's metrics may take.",
     ),
-    json("metrics.secondsBetweenRequests", "5", COUNT, "Not used: metrics are read every second."),
+    json(
+        "metrics.secondsBetweenRequests",
+        "5",
+        "a whole number from 1 to 10; figures are old after 15 s",
+        READ,
+    ),
     json(
         "scheduler.schedulerName",
         "none",
@@ -246,7 +302,7 @@ pub const JSON_KEYS: &[Key] = &[
 
 const COUNT: &str = "a whole number from 1 to 86400";
 const PORT: &str = "a port from 1 to 65535";
-const OWN_PACE: &str = "Not used: Windlass waits longer with each failure, 1 s to 60 s.";
+const WAIT: &str = "a whole number from 1 to 300";
 
 const fn json(
     name: &'static str,

@@ -121,6 +121,8 @@ fn told(config: &AgentConfig, state: &State) -> Config {
         callback_ports: config.callback_ports.clone(),
         kept_ports: state.ports().clone(),
         times: config.times,
+        periods: config.periods,
+        silence: config.silence,
         ..Config::new(config.unit)
     }
 }

@@ -1,6 +1,7 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
 use std::time::Duration;
+use windlass_agent::Periods;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_agent_program::keys::{AGENT_KEYS, JSON_KEYS};
 use windlass_kit::problem::Problem;
@@ -31,6 +32,19 @@ const TOML: &[(&str, &[&str])] = &[
     ("times.health = 6", &["times.health = 6: must be 100ms to 5s"]),
     ("times.metrics = -1", &["times.metrics = -1: must be 100ms to 10s"]),
     ("times.permit = true", &["times.permit = true: must be 100ms to 10s"]),
+    (
+        "periods.health = 5.001",
+        &["periods.health = 5.001: must be 1s to 5s; an agent acts for 8 s"],
+    ),
+    ("periods.health = \"8s\"", &["periods.health = \"8s\": must be 1s to 5s; an agent acts for"]),
+    ("periods.metrics = 11", &["periods.metrics = 11: must be 1s to 10s; figures are old after"]),
+    ("periods.metrics = \"900ms\"", &["periods.metrics = \"900ms\": must be 1s to 10s"]),
+    ("periods.register_retry = 0.9", &["periods.register_retry = 0.9: must be 1s to 300s"]),
+    ("periods.session_retry = 301", &["periods.session_retry = 301: must be 100ms to 300s"]),
+    ("periods.session_gap = 0", &["periods.session_gap = 0: must be 100ms to 300s"]),
+    ("periods.lease = 8", &["periods.lease = 8: is not a key"]),
+    ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
+    ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
     ("times.resume = 1", &["times.resume = 1: is not a key; the keys are plugin, state_dir"]),
     ("socket = \"/x\"", &["socket = \"/x\": is not a key"]),
     ("node = { cpu = 1 }", &["node = a table: is not a key"]),
@@ -56,11 +70,11 @@ const PLUGINS: &[(&str, &str)] = &[
 const JSON: &str = r#"{
   "scaling":   { "requestTimeoutSeconds": 10, "defaultConfig": { "loadAverageFractionTarget": 0.9 } },
   "informant": { "serverPort": 10301,
-                 "retryServerMinWaitSeconds": 5, "retryServerNormalWaitSeconds": 5,
-                 "registerRetrySeconds": 5, "requestTimeoutSeconds": 3, "registerTimeoutSeconds": 4,
+                 "retryServerMinWaitSeconds": 6, "retryServerNormalWaitSeconds": 7,
+                 "registerRetrySeconds": 8, "requestTimeoutSeconds": 3, "registerTimeoutSeconds": 4,
                  "downscaleTimeoutSeconds": 1,
-                 "unhealthyAfterSilenceDurationSeconds": 20, "unhealthyStartupGracePeriodSeconds": 20 },
-  "metrics":   { "loadMetricPrefix": "host_", "requestTimeoutSeconds": 6, "secondsBetweenRequests": 5 },
+                 "unhealthyAfterSilenceDurationSeconds": 30, "unhealthyStartupGracePeriodSeconds": 40 },
+  "metrics":   { "loadMetricPrefix": "host_", "requestTimeoutSeconds": 6, "secondsBetweenRequests": 4 },
   "scheduler": { "schedulerName": "autoscale-scheduler", "requestTimeoutSeconds": 7, "requestPort": 10299 },
   "billing":   { "url": "http://billing.example", "cpuMetricName": "effective_compute_seconds",
                  "activeTimeMetricName": "active_time_seconds", "collectEverySeconds": 4,
@@ -71,6 +85,16 @@ const JSON: &str = r#"{
 
 /// What in [`JSON`] is replaced by what, and what must be said about it.
 const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "\"secondsBetweenRequests\": 4",
+        "\"secondsBetweenRequests\": 15",
+        "metrics.secondsBetweenRequests = 15: must be a whole number from 1 to 10; figures are old",
+    ),
+    (
+        "\"registerRetrySeconds\": 8",
+        "\"registerRetrySeconds\": 0",
+        "informant.registerRetrySeconds = 0: must be a whole number from 1 to 300",
+    ),
     (
         "\"requestTimeoutSeconds\": 10",
         "\"requestTimeoutSeconds\": 0",
@@ -137,10 +161,10 @@ fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
         let said = said(&text, AgentConfig::from_json(&text, &given()));
         assert!(said.iter().any(|line| line.starts_with(expected)), "{what}\nsaid {said:#?}");
     }
-    let all = BROKEN[..9]
+    let all = BROKEN[..11]
         .iter()
         .fold(JSON.to_owned(), |text, (what, other, _)| text.replacen(what, other, 1));
-    assert_eq!(said(&all, AgentConfig::from_json(&all, &given())).len(), 9, "all at once");
+    assert_eq!(said(&all, AgentConfig::from_json(&all, &given())).len(), 11, "all at once");
     let nowhere = said(JSON, AgentConfig::from_json(JSON, &Given::default()));
     assert_eq!(nowhere, ["--plugin: is needed: this file does not say where the plugin is"]);
 }
@@ -160,7 +184,14 @@ fn files_mean_what_they_say() {
     );
     assert_eq!((usual.size, usual.metrics, usual.permit), (seconds(2), seconds(2), seconds(2)));
 
+    assert_eq!(config.periods, Periods { metrics: seconds(1), ..Periods::REFERENCE });
+    assert_eq!((config.silence.after, config.silence.grace), (seconds(20), seconds(20)));
+
     let config = AgentConfig::from_json(JSON, &given()).expect("the reference's example");
+    let Periods { health, metrics, register_retry, session_retry, session_gap } = config.periods;
+    assert_eq!((health, metrics, register_retry), (seconds(5), seconds(4), seconds(8)));
+    assert_eq!((session_retry, session_gap), (seconds(7), seconds(6)));
+    assert_eq!((config.silence.after, config.silence.grace), (seconds(30), seconds(40)));
     assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
     assert_eq!(config.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(8))));
     let times = config.times;
@@ -171,6 +202,20 @@ fn files_mean_what_they_say() {
     assert_eq!((times.size, times.metrics, times.permit), (seconds(1), seconds(6), seconds(7)));
     let least = AgentConfig::from_json("{}", &given()).expect("what is missing has a default");
     assert_eq!((least.dump_state, least.times), (None, usual));
+    assert_eq!(least.periods, Periods::REFERENCE);
+    let text = format!(
+        "{PLUGIN}[periods]\nhealth = 2\nmetrics = \"2500ms\"\nregister_retry = 60\n\
+         session_retry = \"1s\"\nsession_gap = \"500ms\"\n[silence]\nafter = 60\ngrace = 90\n"
+    );
+    let config = AgentConfig::from_toml(&text, &Given::default()).expect("a file with periods");
+    let millis = Duration::from_millis;
+    assert_eq!((config.periods.health, config.periods.metrics), (seconds(2), millis(2500)));
+    let Periods { register_retry, session_retry, session_gap, .. } = config.periods;
+    assert_eq!(
+        (register_retry, session_retry, session_gap),
+        (seconds(60), seconds(1), millis(500))
+    );
+    assert_eq!((config.silence.after, config.silence.grace), (seconds(60), seconds(90)));
 }
 
 #[test]

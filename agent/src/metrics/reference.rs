@@ -2,9 +2,11 @@
 //!
 //! Labels that there may hold any text (the cause of a failed request) have one word here.
 
+use super::Presence;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::AtomicU64;
 use windlass_protocol::Resources;
@@ -23,6 +25,7 @@ pub(crate) struct Reference {
     starts: Counter,
     restarts: Counter,
     panics: Counter,
+    silent: Gauge,
 }
 
 /// Changes of a size, both ways.
@@ -56,6 +59,9 @@ struct DirectionLabels {
 
 impl Reference {
     pub(super) fn register(&self, registry: &mut Registry) {
+        let silent = "VMs whose informant has been silent for longer than it may";
+        let name = "autoscaling_vms_unsuccessful_communication_with_informant_current";
+        registry.register(name, silent, self.silent.clone());
         let registry = registry.sub_registry_with_prefix("autoscaling_agent");
         let requests = "Requests to the plugin, by status";
         registry.register("scheduler_plugin_requests", requests, self.plugin_requests.clone());
@@ -104,6 +110,11 @@ impl Reference {
     pub(crate) fn called(&self, endpoint: &'static str, status: u16) {
         let labels = EndpointLabels { endpoint, code: code(Some(status)) };
         self.inbound.get_or_create(&labels).inc();
+    }
+
+    /// The informant of a VM is silent, for as long as what is returned is kept.
+    pub(crate) fn silent(&self) -> Presence {
+        Presence::of(&self.silent)
     }
 
     /// What looks after a VM starts; `again` after an end that it should not have had.
@@ -159,6 +170,8 @@ mod tests {
         counts.called("/id", 404);
         counts.started(false);
         counts.started(true);
+        let (_kept, over) = (counts.silent(), counts.silent());
+        drop(over);
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
         for line in [
@@ -172,6 +185,7 @@ mod tests {
             "autoscaling_agent_runner_starts_total 2",
             "autoscaling_agent_runner_restarts_total 1",
             "autoscaling_agent_runner_thread_panics_total 1",
+            "autoscaling_vms_unsuccessful_communication_with_informant_current 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in {text}");
         }

@@ -5,8 +5,9 @@ use super::monitor::{Monitor, Wanted};
 use super::start::Errors;
 use crate::address;
 use crate::callback::Waiting as Calling;
-use crate::config::LEAVE_TIME;
+use crate::config::{LEAVE_TIME, Silence};
 use crate::informant::Informant;
+use crate::metrics::Presence;
 use crate::node::{Shared, Standing, Told};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
@@ -44,6 +45,10 @@ pub(super) struct Managed {
     held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
     /// No local address leads to its informant, and that was said.
     unreachable: bool,
+    /// When it was taken up.
+    since: Moment,
+    /// Counts while its informant is silent.
+    silent: Option<Presence>,
     /// After this the VM is left, whatever is still under way.
     leave_by: Option<Moment>,
 }
@@ -69,9 +74,14 @@ impl Managed {
         let config = &shared.config;
         let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
         let metrics_elsewhere = file.metrics.is_some();
-        let plugin_versions = PluginVersion::SPOKEN;
-        let settings =
-            Settings { unit, trust_guest_parking, metrics_elsewhere, plugin_versions, seed };
+        let settings = Settings {
+            unit,
+            trust_guest_parking,
+            metrics_elsewhere,
+            plugin_versions: PluginVersion::SPOKEN,
+            seed,
+            periods: config.periods,
+        };
         Self {
             scaler: Scaler::new(file.info.clone(), settings, now),
             shared,
@@ -84,6 +94,8 @@ impl Managed {
             asked: None,
             held: Vec::new(),
             unreachable: false,
+            since: now,
+            silent: None,
             leave_by: None,
         }
     }
@@ -203,6 +215,7 @@ impl Managed {
 
     pub(super) fn publish(&mut self, now: Moment) -> (Option<VmStatus>, Option<Decision>) {
         self.keep_decisions(now);
+        self.count_silence(now);
         (Some(self.scaler.status(now)), self.scaler.open_decision().cloned())
     }
 
@@ -282,6 +295,19 @@ impl Managed {
         }
         self.unreachable = lost;
         found.ok()
+    }
+
+    /// A VM that is only watched speaks to no informant.
+    fn count_silence(&mut self, now: Moment) {
+        let Silence { after, grace } = self.shared.config.silence;
+        let silent = self.is_acted_on()
+            && now.since(self.since) >= grace
+            && now.since(self.scaler.heard_at()) >= after;
+        if !silent {
+            self.silent = None;
+        } else if self.silent.is_none() {
+            self.silent = Some(self.shared.metrics.reference.silent());
+        }
     }
 
     fn answer_held(&mut self) {

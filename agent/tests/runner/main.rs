@@ -12,4 +12,5 @@ mod follows;
 mod guest;
 mod node;
 mod orders;
+mod periods;
 mod plugin;

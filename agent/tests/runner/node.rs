@@ -50,12 +50,18 @@ impl Node {
 
     /// With these call-back ports.
     pub(crate) fn with_ports(ports: RangeInclusive<u16>) -> Self {
+        Self::told(|config| config.callback_ports = ports)
+    }
+
+    /// Whose agent is told this beside the usual.
+    pub(crate) fn told(tell: impl FnOnce(&mut Config)) -> Self {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)).unwrap();
         let mut config = Config::new(unit);
-        config.callback_ports = ports;
+        config.callback_ports = 0..=0;
         config.trust_guest_parking = true;
         // A host with plenty, whatever this machine has.
         config.meminfo = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meminfo"));
+        tell(&mut config);
         let clock = Clock::starting_at(Moment::from_millis(1_700_000_000_000));
         let (tasks, plugin) = (Tasks::default(), Plugin::default());
         let (permits, ledger) = (Arc::new(plugin.clone()), Arc::new(plugin.clone()));

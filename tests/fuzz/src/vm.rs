@@ -11,7 +11,8 @@ use crate::input::Input;
 use crate::words;
 use std::time::Duration;
 use windlass_agent_core::{
-    Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order, Scaler, Settings, wire,
+    Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order, Periods, Scaler, Settings,
+    wire,
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
@@ -84,6 +85,7 @@ impl Vm {
             metrics_elsewhere: input.byte().is_multiple_of(2),
             plugin_versions,
             seed,
+            periods: Periods::default(),
         };
         let now = Moment::from_millis(1_000_000);
         let memory = MemorySeen { boot: units(1).mem, ..MemorySeen::default() };

@@ -10,6 +10,7 @@ use windlass_protocol::{InformantVersion, Moment};
 
 /// Where an informant has not answered for this long, there is none.
 const UNANSWERED: Duration = Duration::from_secs(35);
+
 // === impl Scaler ===
 
 impl Scaler {
@@ -28,6 +29,11 @@ impl Scaler {
     /// What is spoken with the informant, or was in the last session.
     pub fn version(&self) -> InformantVersion {
         self.session.version()
+    }
+
+    /// When the informant last said anything; at first, when the agent began.
+    pub fn heard_at(&self) -> Moment {
+        self.session.heard_at()
     }
 
     /// Whether it may ask for permits and sizes: no other agent does.

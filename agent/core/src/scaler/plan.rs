@@ -7,8 +7,6 @@ use std::time::Duration;
 use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources};
 use windlass_scaling::goal;
 
-/// How often the guest's metrics are read.
-pub(super) const MEASURE_EVERY: Duration = Duration::from_secs(1);
 /// How often the hypervisor is looked at while its figures move, and while they do not.
 const LOOK_WHILE_MOVING: Duration = Duration::from_millis(200);
 const LOOK_EVERY: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use expect_test::Expect;
 use std::fmt::Write;
 use std::time::Duration;
 use windlass_agent_core::{
-    Action, Asking, Call, CallAnswer, Event, Failure, Order, Scaler, Settings,
+    Action, Asking, Call, CallAnswer, Event, Failure, Order, Periods, Scaler, Settings,
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
@@ -324,5 +324,6 @@ fn settings() -> Settings {
         metrics_elsewhere: false,
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
+        periods: Periods::default(),
     }
 }

@@ -1,7 +1,7 @@
 //! One scaler, whose peers say what a test has them say.
 
 use std::time::Duration;
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Scaler, Settings};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Periods, Scaler, Settings};
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
     MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu,
@@ -9,27 +9,34 @@ use windlass_protocol::{
 };
 use windlass_scaling::{Loads, Sample};
 
+/// When each test begins.
+pub(crate) const BEGAN: Moment = Moment::from_millis(1_000_000);
+
 /// One scaler, whose peers say what a test has them say.
 pub(crate) struct Vm {
     pub(crate) scaler: Scaler,
     pub(crate) now: Moment,
+    /// Of the last session.
+    pub(crate) id: AgentId,
 }
 
 impl Vm {
     /// It is seen to have this many units, all in use.
     pub(crate) fn seen_with(units: u64) -> Self {
-        let now = Moment::from_millis(1_000_000);
-        let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
-        let settings = Settings {
-            unit,
-            trust_guest_parking: true,
-            metrics_elsewhere: false,
-            plugin_versions: PluginVersion::SPOKEN,
-            seed: 7,
-        };
-        let mut vm = Self { scaler: Scaler::new(info(), settings, now), now };
-        vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
-        vm.answered(Action::Look, Event::Seen(seen(units)));
+        Self::told(settings(), units)
+    }
+
+    /// The same, of an agent that was told otherwise.
+    pub(crate) fn told(settings: Settings, units: u64) -> Self {
+        Self::that_can(capabilities(ShrinkCpu::Parking), settings, info(), seen(units))
+    }
+
+    /// One that is and can what a test says.
+    pub(crate) fn that_can(can: Capabilities, settings: Settings, info: VmInfo, has: Seen) -> Self {
+        let scaler = Scaler::new(info, settings, BEGAN);
+        let mut vm = Self { scaler, now: BEGAN, id: AgentId::default() };
+        vm.tell(Event::Attached(can));
+        vm.answered(Action::Look, Event::Seen(has));
         vm
     }
 
@@ -85,13 +92,17 @@ impl Vm {
     }
 
     pub(crate) fn registered(&mut self) -> AgentId {
+        self.registered_in(InformantVersion::V2_0)
+    }
+
+    pub(crate) fn registered_in(&mut self, version: InformantVersion) -> AgentId {
         let actions = self.scaler.plan(self.now).actions;
         let is_hello = |action: &&Action| matches!(action, Action::Register(_));
         let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
             panic!("it does not register: {actions:?}");
         };
-        let version = InformantVersion::V2_0;
         self.answered(Action::Register(id), Event::Registered { version, metrics_port: 9100 });
+        self.id = id;
         id
     }
 
@@ -115,9 +126,18 @@ impl Vm {
         self.tell(answer);
     }
 
+    /// Time passes, and its session stands meanwhile.
     pub(crate) fn wait(&mut self, millis: u64) {
+        let until = self.now.after(Duration::from_millis(millis));
+        while self.now < until {
+            self.now = self.now.after(Duration::from_secs(1)).min(until);
+            self.checked();
+        }
+    }
+
+    /// Time passes, and nobody answers anything.
+    pub(crate) fn passes(&mut self, millis: u64) {
         self.now = self.now.after(Duration::from_millis(millis));
-        self.checked();
     }
 
     /// An idle guest with this many vCPUs in use, the lowest.
@@ -146,6 +166,17 @@ pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
         shrink_memory: true,
         min: cu(1),
         max: cu(4),
+    }
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap(),
+        trust_guest_parking: true,
+        metrics_elsewhere: false,
+        plugin_versions: PluginVersion::SPOKEN,
+        seed: 7,
+        periods: Periods::default(),
     }
 }
 

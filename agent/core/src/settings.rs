@@ -1,0 +1,69 @@
+//! What a scaler is told once: what holds for all VMs of a program, and how often it asks.
+//!
+//! How long a lease lasts is not among it. Two agents, perhaps of different programs, count on
+//! the same one ([`crate::session`]), so no [`Periods`] can make two of them act.
+
+use std::time::Duration;
+use windlass_protocol::{ComputeUnit, PluginVersion, Versions};
+
+/// What a scaler is told at its start, and does not change.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The step that sizes move in.
+    pub unit: ComputeUnit,
+    /// Whether a vCPU that the guest has parked counts as given back.
+    pub trust_guest_parking: bool,
+    /// Whether the guest's figures are somebody else's than its informant's.
+    pub metrics_elsewhere: bool,
+    /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
+    pub seed: u64,
+    /// The versions that the plugin is spoken to in.
+    pub plugin_versions: Versions<PluginVersion>,
+    /// How often what is asked, and how soon again.
+    pub periods: Periods,
+}
+
+/// How often what is asked, and how soon again; each wait is spread by a tenth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periods {
+    /// From one check of a session to the next. A longer one than [`Periods::LONGEST_HEALTH`]
+    /// counts as that.
+    pub health: Duration,
+    /// From one reading of a guest's metrics to the next.
+    pub metrics: Duration,
+    /// The longest wait before an informant that was not reached is asked again; the first is
+    /// one second, and each is twice the one before.
+    pub register_retry: Duration,
+    /// The first wait after an informant refused a session that it had opened; each further one
+    /// is twice the one before, up to a minute.
+    pub session_retry: Duration,
+    /// The least time from the start of a session to the attempt to open the next one.
+    pub session_gap: Duration,
+}
+
+// === impl Periods ===
+
+impl Periods {
+    /// The longest time between checks that leaves no gap in the lease of eight seconds: with its
+    /// tenth of spread, an answer at each end may still take a second.
+    pub const LONGEST_HEALTH: Duration = Duration::from_secs(5);
+    /// The longest time between readings of which one may be late before the figures are old,
+    /// which they are after fifteen seconds.
+    pub const LONGEST_METRICS: Duration = Duration::from_secs(10);
+    /// Those of the reference (v0.12.2).
+    pub const REFERENCE: Self = Self {
+        health: Duration::from_secs(5),
+        metrics: Duration::from_secs(5),
+        register_retry: Duration::from_secs(5),
+        session_retry: Duration::from_secs(5),
+        session_gap: Duration::from_secs(5),
+    };
+}
+
+/// The reference's, but for metrics: they are read every second, its shortest gap, so that growth
+/// does not wait for the next reading.
+impl Default for Periods {
+    fn default() -> Self {
+        Self { metrics: Duration::from_secs(1), ..Self::REFERENCE }
+    }
+}
