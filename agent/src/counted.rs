@@ -28,6 +28,10 @@ impl Permits for Counted {
             answer
         })
     }
+
+    fn place(&self) -> String {
+        self.permits.place()
+    }
 }
 
 // === impl Open ===

@@ -51,6 +51,8 @@ enum Answered {
     /// The guest would rather not; normal.
     Declined,
     Refused,
+    /// Not in the version that was stated.
+    Version,
     /// Nobody knows.
     NoAnswer,
 }
@@ -148,7 +150,8 @@ impl Metrics {
         let failed = if let Event::Failed(peer, failure) = event {
             let answered = match failure {
                 Failure::NoAnswer => Answered::NoAnswer,
-                Failure::Refused(_) | Failure::Version | Failure::Moving => Answered::Refused,
+                Failure::Refused(_) | Failure::Moving => Answered::Refused,
+                Failure::Version => Answered::Version,
             };
             Some((*peer, answered))
         } else {
@@ -261,6 +264,7 @@ impl Answered {
             Self::Yes => "yes",
             Self::Declined => "declined",
             Self::Refused => "refused",
+            Self::Version => "version",
             Self::NoAnswer => "no-answer",
         }
     }
@@ -286,6 +290,7 @@ mod tests {
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
         metrics.heard(&Event::Failed(Peer::Plugin, Failure::NoAnswer));
+        metrics.heard(&Event::Failed(Peer::Plugin, Failure::Version));
         metrics.called(Called::TryUpscale, 200);
         let call_off = Judged { seen: 2, none: 0 };
         metrics.judged(Tally { call_off, ..Tally::default() });
@@ -293,6 +298,7 @@ mod tests {
         encode(&mut text, &registry).unwrap();
         for line in [
             r#"windlass_agent_requests_total{peer="plugin",answered="no-answer"} 1"#,
+            r#"windlass_agent_requests_total{peer="plugin",answered="version"} 1"#,
             r#"windlass_agent_resizes_total{aim="call-off",effect="seen"} 2"#,
             r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
         ] {

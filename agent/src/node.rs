@@ -17,7 +17,7 @@ use crate::history::{Explained, History};
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::plugin::Permits;
+use crate::plugin::{Permits, Refusals};
 use crate::ports::Ports;
 use crate::runner::{Start, View};
 use ear::Ear;
@@ -66,6 +66,7 @@ pub struct UnknownVm(pub VmName);
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) permits: Arc<dyn Permits>,
+    pub(crate) refusals: Refusals,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
@@ -93,6 +94,7 @@ impl<A: Attach> Agent<A> {
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
             config,
             permits,
+            refusals: Refusals::default(),
             ledger,
             clock,
             metrics,

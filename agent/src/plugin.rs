@@ -6,11 +6,12 @@
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, Unheard};
 use windlass_agent_core::{Asking, Event, Failure};
-use windlass_protocol::{Peer, VmInfo};
+use windlass_protocol::{Peer, PluginVersion, Versions, VmInfo};
 use windlass_scaling::Sample;
 
 /// An answer on its way: a status and a body, or the reason why there is none.
@@ -21,6 +22,49 @@ pub trait Permits: Send + Sync + 'static {
     /// Sends the body of a permit request (POST, any path), and returns status and body of the
     /// answer. The caller gives up after a deadline by dropping the future.
     fn ask(&self, body: Bytes) -> Asked<'_>;
+
+    /// Where they are asked for, in the words of the log.
+    fn place(&self) -> String;
+}
+
+/// What the plugin says of versions, and whether a person was told that it takes none of ours.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Refused>);
+
+#[derive(Debug, Default)]
+struct Refused {
+    words: String,
+    is_told: bool,
+}
+
+// === impl Refusals ===
+
+impl Refusals {
+    /// The plugin takes none of these versions. All VMs ask the same one: a person is told once,
+    /// until it takes one again.
+    pub(crate) fn takes_none(&self, ours: Versions<PluginVersion>, place: &str) {
+        let mut refused = self.lock();
+        if !refused.is_told {
+            refused.is_told = true;
+            warn!(
+                plugin = place, versions = %ours, words = refused.words,
+                "plugin takes no version that this agent speaks; nothing grows"
+            );
+        }
+    }
+
+    /// The plugin took the version that was stated.
+    pub(crate) fn takes(&self, place: &str) {
+        let mut refused = self.lock();
+        if refused.is_told {
+            refused.is_told = false;
+            info!(plugin = place, "plugin takes a version again");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Refused> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Asks for a permit. Always ends within `limit`, with exactly one event for the scaler.
@@ -30,6 +74,7 @@ pub(crate) async fn ask(
     asking: &Asking,
     sample: Option<&Sample>,
     limit: Duration,
+    refusals: &Refusals,
 ) -> Event {
     let body = match wire::to_plugin(info, asking, sample) {
         Ok(body) => Bytes::from(body),
@@ -41,7 +86,7 @@ pub(crate) async fn ask(
     match tokio::time::timeout(limit, permits.ask(body)).await {
         Ok(Ok((status, body))) => {
             wire::from_plugin(info, asking, status, &body).unwrap_or_else(|unheard| {
-                log(&unheard, &body);
+                log(&unheard, &body, refusals);
                 failed(unheard.failure())
             })
         }
@@ -53,7 +98,7 @@ pub(crate) async fn ask(
     }
 }
 
-fn log(unheard: &Unheard, body: &[u8]) {
+fn log(unheard: &Unheard, body: &[u8], refusals: &Refusals) {
     match unheard {
         Unheard::Refused(status) => {
             let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
@@ -61,6 +106,7 @@ fn log(unheard: &Unheard, body: &[u8]) {
         }
         Unheard::Version(words) => {
             debug!(words, "plugin does not take the version that was stated");
+            refusals.lock().words.clone_from(words);
         }
         Unheard::Moving => debug!("plugin refused: the vm is about to be moved"),
         Unheard::Broken(_)

@@ -80,6 +80,10 @@ impl Permits for Remote {
             }
         })
     }
+
+    fn place(&self) -> String {
+        self.at.to_string()
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,9 @@ pub(crate) struct Spoken {
     /// When the highest was last tried.
     tried_at: Moment,
     was_silent: bool,
+    /// The highest that it refused since it took one, and whether all of them were refused.
+    refused_from: Option<PluginVersion>,
+    takes_none: bool,
 }
 
 // === impl Spoken ===
@@ -30,7 +33,15 @@ pub(crate) struct Spoken {
 impl Spoken {
     pub(crate) fn new(ours: Versions<PluginVersion>) -> Self {
         let (tried_at, was_silent) = (Moment::default(), false);
-        Self { ours, next: ours.max, taken: None, tried_at, was_silent }
+        Self {
+            ours,
+            next: ours.max,
+            taken: None,
+            tried_at,
+            was_silent,
+            refused_from: None,
+            takes_none: false,
+        }
     }
 
     /// What a request that is sent now states.
@@ -50,6 +61,12 @@ impl Spoken {
     /// It was answered in this version, or refused for another reason than that.
     pub(crate) fn took(&mut self, version: PluginVersion) {
         (self.next, self.taken) = (version, Some(version));
+        (self.refused_from, self.takes_none) = (None, false);
+    }
+
+    /// Whether every version was refused since one was taken, if one was.
+    pub(crate) fn takes_none(&self) -> bool {
+        self.takes_none
     }
 
     pub(crate) fn silent(&mut self) {
@@ -58,6 +75,8 @@ impl Spoken {
 
     /// The plugin does not speak this version. Says whether there is another to be tried at once.
     pub(crate) fn refused(&mut self, version: PluginVersion) -> bool {
+        self.refused_from = self.refused_from.max(Some(version));
+        self.takes_none |= version == self.ours.min && self.refused_from == Some(self.ours.max);
         if let Some(taken) = self.taken.filter(|taken| *taken != version) {
             self.next = taken;
             return true;
@@ -115,6 +134,7 @@ mod tests {
         let narrow = range(PluginVersion::V4_0, PluginVersion::V4_0);
         let down = ["v2.1", "v2.0", "v1.1", "v1.0", "none"];
         assert_eq!(walk(&mut spoken, soon, narrow), down);
+        assert!(!spoken.takes_none(), "not all were tried");
         assert_eq!(walk(&mut spoken, soon, narrow), ["v5.0", "v4.0"]);
     }
 
@@ -123,7 +143,13 @@ mod tests {
         let mut spoken = Spoken::new(range(PluginVersion::V2_0, PluginVersion::V2_1));
         let start = Moment::from_millis(1_000_000);
         let v1_1 = range(PluginVersion::V1_0, PluginVersion::V1_1);
+        assert!(!spoken.takes_none());
         assert_eq!(walk(&mut spoken, start, v1_1), ["v2.1", "v2.0", "none"]);
+        assert!(spoken.takes_none());
+        spoken.silent();
+        assert_eq!(walk(&mut spoken, start, v1_1), ["v2.1", "v2.0", "none"]);
+        assert!(spoken.takes_none());
         assert_eq!(walk(&mut spoken, start, PluginVersion::SPOKEN), ["v2.1"]);
+        assert!(!spoken.takes_none());
     }
 }

@@ -127,6 +127,41 @@ fn a_vm_that_the_plugin_does_not_know_stays_as_it_is() {
 }
 
 #[test]
+fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again() {
+    let plugin = Receiver::start();
+    plugin.say(400, "Protocol version mismatch: need v9.0 but got another");
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let guest = Guest::start();
+    folder.put("a", &vm_file(machine.path(), guest.address));
+    let agent = Agent::start_at(&folder, &plugin.address.to_string(), "");
+    let warned = || {
+        let log = agent.log();
+        let lines = log.lines().filter(|line| line.contains("plugin takes no version"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let asked = |version: &str| {
+        let stated = format!("\"protoVersion\":{version}");
+        plugin.heard().iter().filter(|body| body.contains(&stated)).count()
+    };
+    until("every version was refused three times", || asked("1") >= 3 && asked("7") >= 3);
+    let said = warned();
+    assert_eq!(said.len(), 1, "{said:#?}");
+    let place = plugin.address.to_string();
+    for words in ["WARN", &place, "v1.0", "v5.0", "need v9.0 but got another"] {
+        assert!(said[0].contains(words), "{words} in {said:?}");
+    }
+    let counted = "windlass_agent_requests_total{peer=\"plugin\",answered=\"version\"}";
+    assert!(agent.metrics().lines().any(|line| line.starts_with(counted)));
+
+    // Refused for another reason: it has read the version.
+    plugin.say(404, "pod not found");
+    until("it is heard", || agent.log().contains("plugin takes a version again"));
+    plugin.say(400, "Protocol version mismatch: need v9.0 but got another");
+    until("it is said again", || warned().len() == 2);
+}
+
+#[test]
 fn what_a_vm_has_is_billed() {
     let plugin = Plugin::start(LIST);
     let folder = Folder::new();

@@ -15,12 +15,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Order, Scaler, Settings};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Order, Scaler, Settings};
 use windlass_drivers::{Attach, Notice};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Capabilities, Decision, Mode, Moment, Outcome, PluginVersion, Resources, Signals, VmInfo,
+    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, Signals, VmInfo,
     Waiting,
 };
 use windlass_scaling::Sample;
@@ -165,7 +165,16 @@ impl Managed {
             self.shared.metrics.reference.accepted(had, *permit);
         }
         debug!(?event, "heard");
+        let takes = takes_version(&event);
         self.scaler.observe(now, event);
+        let (refusals, permits) = (&self.shared.refusals, &self.shared.permits);
+        match takes {
+            Some(false) if self.scaler.plugin_takes_no_version() => {
+                refusals.takes_none(PluginVersion::SPOKEN, &permits.place());
+            }
+            Some(true) => refusals.takes(&permits.place()),
+            Some(false) | None => {}
+        }
     }
 
     /// The connection was lost and made again. Nobody can say whether the guest restarted
@@ -269,7 +278,8 @@ impl Managed {
                 let sample = self.sample.filter(|s| self.shared.clock.now().since(s.at) < STALE);
                 lines.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
-                    plugin::ask(permits, &info, &asking, sample, times.permit).await
+                    let refusals = &shared.refusals;
+                    plugin::ask(permits, &info, &asking, sample, times.permit, refusals).await
                 });
             }
             Action::Register(_)
@@ -335,6 +345,18 @@ impl Managed {
         let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
         history.add(now, decision);
     }
+}
+
+/// Whether this says that the plugin takes the version that was stated.
+fn takes_version(event: &Event) -> Option<bool> {
+    if let Event::Failed(peer, failure) = event {
+        return match failure {
+            Failure::Version => Some(false),
+            Failure::Refused(_) | Failure::Moving => (*peer == Peer::Plugin).then_some(true),
+            Failure::NoAnswer => None,
+        };
+    }
+    matches!(event, Event::Permitted(_) | Event::MustStay(_)).then_some(true)
 }
 
 /// What is known of a VM that is there and was never seen.

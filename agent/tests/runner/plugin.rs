@@ -97,6 +97,10 @@ impl Permits for Plugin {
             }
         })
     }
+
+    fn place(&self) -> String {
+        "here".to_owned()
+    }
 }
 
 impl Ledger for Plugin {

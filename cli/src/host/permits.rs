@@ -38,4 +38,8 @@ impl Permits for InMemory {
             Ok((status, answer.map_err(|error| error.to_string())?))
         })
     }
+
+    fn place(&self) -> String {
+        "in this process".to_owned()
+    }
 }

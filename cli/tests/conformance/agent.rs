@@ -72,4 +72,8 @@ impl Permits for Remote {
             answer.map(|answer| (answer.status, answer.body)).map_err(|error| error.to_string())
         })
     }
+
+    fn place(&self) -> String {
+        self.0.to_string()
+    }
 }

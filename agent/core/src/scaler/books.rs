@@ -122,6 +122,11 @@ impl Scaler {
         self.journal.permitted(asked.resources, permit);
     }
 
+    /// Whether the plugin refused every version that is ours, and has taken none since.
+    pub fn plugin_takes_no_version(&self) -> bool {
+        self.spoken.takes_none()
+    }
+
     /// What a failed request says of the plugin's versions; and whether another is tried at once.
     pub(super) fn tries_another_version(&mut self, peer: Peer, failure: Failure) -> bool {
         let Some(Action::AskPlugin(asked)) = self.lines.to(peer).busy() else { return false };

@@ -1,4 +1,5 @@
-//! A receiver of billing events that takes all of them.
+//! A server that takes whatever it is sent, and answers as it was told: a receiver of billing
+//! events, or a plugin that permits nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
+    says: Arc<Mutex<(u16, &'static str)>>,
 }
 
 impl Receiver {
@@ -15,16 +17,23 @@ impl Receiver {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let heard = Arc::<Mutex<Vec<String>>>::default();
-        let kept = Arc::clone(&heard);
+        let says = Arc::new(Mutex::new((200, "")));
+        let (kept, said) = (Arc::clone(&heard), Arc::clone(&says));
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 // Who hangs up sends it again.
-                if let Ok(body) = client.and_then(answer) {
+                let said = *said.lock().unwrap();
+                if let Ok(body) = client.and_then(|client| answer(client, said)) {
                     kept.lock().unwrap().push(body);
                 }
             }
         });
-        Self { address, heard }
+        Self { address, heard, says }
+    }
+
+    /// From here on it answers this.
+    pub(crate) fn say(&self, status: u16, words: &'static str) {
+        *self.says.lock().unwrap() = (status, words);
     }
 
     /// The bodies of all requests so far.
@@ -33,7 +42,7 @@ impl Receiver {
     }
 }
 
-fn answer(mut client: TcpStream) -> std::io::Result<String> {
+fn answer(mut client: TcpStream, says: (u16, &str)) -> std::io::Result<String> {
     let mut reader = BufReader::new(client.try_clone()?);
     let (mut line, mut length) = (String::new(), 0);
     loop {
@@ -48,6 +57,8 @@ fn answer(mut client: TcpStream) -> std::io::Result<String> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")?;
+    let ((status, words), length) = (says, says.1.len());
+    let head = format!("HTTP/1.1 {status} -\r\ncontent-length: {length}\r\nconnection: close");
+    write!(client, "{head}\r\n\r\n{words}")?;
     Ok(String::from_utf8(body).unwrap())
 }

@@ -193,12 +193,16 @@ impl Agent {
 
     /// The same, with more in its configuration.
     pub(crate) fn start_with(folder: &Folder, plugin: &Plugin, more: &str) -> Self {
+        Self::start_at(folder, &plugin.permits, more)
+    }
+
+    /// The same, with a plugin at this address.
+    pub(crate) fn start_at(folder: &Folder, plugin: &str, more: &str) -> Self {
         let place = folder.0.display();
         let text = format!(
-            "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+            "plugin = \"http://{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ntrust_guest_parking = true\n\
-             compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}",
-            plugin.permits
+             compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}"
         );
         folder.write("agent.toml", &text);
         let process = Process::new(AGENT.into(), folder, "agent.toml");
