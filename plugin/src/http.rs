@@ -23,11 +23,14 @@ pub fn router(shared: Shared) -> Router {
 
 /// Why a request is refused.
 #[derive(Debug, Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
+    /// Not the method of the protocol.
     #[error("must be POST")]
     Method,
+    /// The sender went away.
     #[error("bad JSON: body: the request broke off before its end")]
     BrokeOff,
+    /// What it says.
     #[error(transparent)]
     Wire(#[from] wire::Refusal),
 }
@@ -56,8 +59,12 @@ async fn read(request: Request) -> Result<RawRequest, Refusal> {
     Ok(wire::read(&body, PluginVersion::SPOKEN)?)
 }
 
-/// As much of a body as is looked at, and one byte more if there is one.
-async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
+/// As much of a body as is looked at, [`BODY_LIMIT`], and one byte more if there is one: then it
+/// is refused as too long.
+///
+/// # Errors
+/// If the sender went away.
+pub async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     while bytes.len() <= BODY_LIMIT {
         let Some(frame) = body.frame().await else { break };
@@ -80,7 +87,8 @@ fn decide(shared: &Shared, request: RawRequest) -> Result<Vec<u8>, Refusal> {
 // === impl Refusal ===
 
 impl Refusal {
-    const fn status(&self) -> u16 {
+    /// The status of the answer.
+    pub const fn status(&self) -> u16 {
         match self {
             Self::Method | Self::BrokeOff => 400,
             Self::Wire(refusal) => refusal.status(),

@@ -1,17 +1,18 @@
 //! Permits on every path: each request goes to the router of the node that its VM is on.
 //!
 //! Whatever is no request of a listed VM goes to the router of a node without VMs, which refuses
-//! it in the words that it deserves.
+//! it in the words that it deserves. As much of a body is read as the plugin looks at, and no more;
+//! the listener refuses what is larger than its own limit before it comes here.
 
 use crate::plugin::Plugin;
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use std::time::Duration;
 use tower::ServiceExt;
 use windlass_kit::server::{Counts, Limits};
+use windlass_plugin::http::first_bytes;
 use windlass_plugin_core::wire;
 use windlass_protocol::{PluginVersion, VmName};
 
@@ -32,7 +33,15 @@ pub(crate) fn limits(counts: Counts) -> Limits {
     }
 }
 
-async fn permit(State(plugin): State<Plugin>, head: Parts, body: Bytes) -> Response {
+async fn permit(State(plugin): State<Plugin>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = match first_bytes(body).await {
+        Ok(body) => body,
+        Err(refusal) => {
+            plugin.directory().home_of(None).answered(refusal.status(), false);
+            return refusal.into_response();
+        }
+    };
     let (vm, with_metrics) = asked(&body).unzip();
     let directory = plugin.directory();
     let place = directory.home_of(vm.as_ref());

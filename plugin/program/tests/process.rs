@@ -147,6 +147,26 @@ fn minima_above_the_room_are_said() {
     assert!(plugin.log().contains("the minima of its vms come to more"), "{}", plugin.log());
 }
 
+/// More than 64 KiB is refused by its head, before a byte of it is read.
+#[test]
+fn a_body_that_is_too_large_is_refused_with_the_limit_at_every_listener() {
+    let plugin = Plugin::start(LISTS);
+    for at in [&plugin.permits, &plugin.dumps, &plugin.admin] {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n";
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{at}: {answer}");
+        let words = "\r\n\r\nthe request's body is larger than 65536 bytes\n";
+        assert!(answer.ends_with(words), "{at}: {answer}");
+    }
+    let (status, words) = plugin.post(&" ".repeat(60_000));
+    assert_eq!(status, 400);
+    assert!(words.starts_with("bad JSON: ") && words.contains("1024 bytes"), "{words}");
+}
+
 #[test]
 fn the_reference_s_json_goes_with_a_list() {
     let json = r#"{"memBlockSize":"1Gi","nodeDefaults":{"cpu":{"watermark":0.7,"system":"500m"},
