@@ -14,6 +14,27 @@ use std::time::Duration;
 use windlass_protocol::vm_file::{Key, Node};
 use windlass_protocol::{Bytes, MilliCpu};
 
+/// How amounts of CPU are written.
+pub const CPU: &str = "vCPUs, as 6, 0.25 or \"250m\"";
+/// How amounts of memory are written.
+pub const MEMORY: &str = "bytes, or a text as \"24GiB\"";
+/// How times are written.
+pub const TIME: &str = "seconds, or a text as \"250ms\"";
+/// How addresses are written.
+pub const ADDRESS: &str = "an IP address and a port";
+/// What an address to listen at may be.
+pub const SOCKET: &str = "an IP address and a port; port 0 takes a free one";
+
+/// A key of the reference's JSON, where every value is written as JSON is.
+pub const fn json_key(
+    name: &'static str,
+    default: &'static str,
+    range: &'static str,
+    meaning: &'static str,
+) -> Key {
+    Key { name, kind: "JSON", default, range, meaning }
+}
+
 /// The values that were not looked at yet, and what was found wrong with the others.
 #[derive(Debug)]
 pub struct Check {

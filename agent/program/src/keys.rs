@@ -3,22 +3,13 @@
 //! Errors quote the range, and the operator's page is compared with these lists. VM files have
 //! keys of their own, in the protocol crate.
 
+use windlass_kit::check::{ADDRESS, CPU, MEMORY, SOCKET, TIME, json_key as json};
 use windlass_protocol::vm_file::Key;
 
-/// How amounts of CPU are written.
-const CPU: &str = "vCPUs, as 6, 0.25 or \"250m\"";
-/// How amounts of memory are written.
-const MEMORY: &str = "bytes, or a text as \"24GiB\"";
-/// How addresses are written.
-const ADDRESS: &str = "an IP address and a port";
-/// What an address may be.
-const SOCKET: &str = "an IP address and a port; port 0 takes a free one";
 /// How names are written.
 const TEXT: &str = "a text";
 /// How counts are written.
 const NUMBER: &str = "a number";
-/// How times are written.
-const TIME: &str = "seconds, or a text as \"250ms\"";
 
 // What the timers of both files mean.
 const UNREACHED: &str = "The longest wait before an informant that was not reached is asked again; the \
@@ -303,15 +294,6 @@ pub const JSON_KEYS: &[Key] = &[
 const COUNT: &str = "a whole number from 1 to 86400";
 const PORT: &str = "a port from 1 to 65535";
 const WAIT: &str = "a whole number from 1 to 300";
-
-const fn json(
-    name: &'static str,
-    default: &'static str,
-    range: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { name, kind: "JSON", default, range, meaning }
-}
 
 /// A key of the `billing` part, as the billing crate says it; nothing is billed without one.
 const fn billed(name: &'static str, kind: &'static str, index: usize) -> Key {

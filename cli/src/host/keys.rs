@@ -4,12 +4,8 @@
 //! reference is checked against it. The keys of VM files stand beside their checks, in the
 //! protocol crate.
 
+use windlass_kit::check::{ADDRESS, CPU, MEMORY};
 pub use windlass_protocol::vm_file::{KEYS as VM_KEYS, Key};
-
-/// How amounts of CPU are written.
-const CPU: &str = "vCPUs, as 6, 0.25 or \"250m\"";
-/// How amounts of memory are written.
-const MEMORY: &str = "bytes, or a text as \"24GiB\"";
 
 /// The keys of host.toml.
 pub const HOST_KEYS: &[Key] = &[
@@ -36,7 +32,7 @@ pub const HOST_KEYS: &[Key] = &[
     },
     Key {
         name: "admin",
-        kind: "an IP address and a port",
+        kind: ADDRESS,
         default: "127.0.0.1:10304",
         range: "an IP address and a port, as \"127.0.0.1:10304\"; port 0 takes a free one",
         meaning: "Where /livez, /readyz, /metrics and /log-level are served.",

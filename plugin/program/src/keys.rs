@@ -2,16 +2,8 @@
 //!
 //! Errors quote the range, and the operator's page is compared with these lists.
 
+use windlass_kit::check::{ADDRESS, CPU, MEMORY, SOCKET, TIME, json_key as json};
 use windlass_protocol::vm_file::Key;
-
-/// How amounts of CPU are written.
-const CPU: &str = "vCPUs, as 6, 0.25 or \"250m\"";
-/// How amounts of memory are written.
-const MEMORY: &str = "bytes, or a text as \"24GiB\"";
-/// How addresses are written.
-const ADDRESS: &str = "an IP address and a port";
-/// What an address may be.
-const SOCKET: &str = "an IP address and a port; port 0 takes a free one";
 
 /// The keys of plugin.toml.
 pub const PLUGIN_KEYS: &[Key] = &[
@@ -31,7 +23,7 @@ pub const PLUGIN_KEYS: &[Key] = &[
     },
     Key {
         name: "dump_state_timeout",
-        kind: "seconds, or a text as \"250ms\"",
+        kind: TIME,
         default: "5s",
         range: "100ms to 60s",
         meaning: "How long gathering the state may take.",
@@ -284,12 +276,3 @@ const SYSTEM_CPU: &str = "an amount of CPU above 0, as 1 or \"500m\"";
 const SYSTEM_MEMORY: &str = "an amount of memory above 0, as \"0.5Gi\"";
 const UNIT_CPU: &str = "0.05 to 64 vCPUs";
 const UNIT_MEM: &str = "a whole number from 1 to 65535";
-
-const fn json(
-    name: &'static str,
-    default: &'static str,
-    range: &'static str,
-    meaning: &'static str,
-) -> Key {
-    Key { name, kind: "JSON", default, range, meaning }
-}

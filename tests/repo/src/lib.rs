@@ -6,6 +6,7 @@
 
 pub mod cargo;
 pub mod markdown;
+pub mod pages;
 pub mod patches;
 pub mod source;
 
