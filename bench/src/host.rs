@@ -1,25 +1,23 @@
 //! A `windlass host` of the benchmark's own.
 
 use crate::burst::BOOT_MIB;
+use crate::program::{PATIENCE, Program, beside};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
-use std::fs::{self, File};
+use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use windlass_lab::{Folder, Guest, leash};
+use windlass_lab::{Folder, Guest};
 
-const PATIENCE: Duration = Duration::from_secs(120);
 const PORTS: u16 = 8;
 
 /// A running host. It ends with this value.
 pub(crate) struct Host {
-    process: Child,
-    folder: Folder,
+    program: Program,
 }
 
 // === impl Host ===
@@ -33,23 +31,19 @@ impl Host {
         for name in ["vms.d", "state"] {
             fs::create_dir(place.join(name))?;
         }
-        fs::write(place.join("host.toml"), host_text(place)?)?;
+        let config = host_text(place)?;
         for guest in guests {
             let file = place.join("vms.d").join(format!("{}.toml", guest.name()));
             fs::write(file, vm_text(guest)?)?;
         }
-        let log = File::create(place.join("host.log"))?;
-        let mut command = leash::command(&binary);
-        command.args(["host", "--config"]).arg(place.join("host.toml"));
-        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let mut host = Self { process: leash::spawn(command)?, folder };
+        let mut host = Self { program: Program::run(&binary, &["host"], folder, &config)? };
         host.wait_for_sessions(guests.len()).await?;
         Ok(host)
     }
 
     /// The id of its process.
     pub(crate) fn pid(&self) -> u32 {
-        self.process.id()
+        self.program.pid()
     }
 
     async fn wait_for_sessions(&mut self, count: usize) -> Result<()> {
@@ -62,15 +56,14 @@ impl Host {
             if active == count {
                 return Ok(());
             }
-            let ended = self.process.try_wait()?;
-            ensure!(ended.is_none(), "the host ended: {ended:?}\n{}", self.log());
+            self.program.check()?;
             ensure!(begun.elapsed() < PATIENCE, "no sessions: {state:?}\n{}", self.log());
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
 
     async fn state(&self) -> Result<Value> {
-        let mut socket = UnixStream::connect(self.folder.path().join("host.sock")).await?;
+        let mut socket = UnixStream::connect(self.program.folder().join("host.sock")).await?;
         socket
             .write_all(b"GET /v1/state HTTP/1.1\r\nhost: bench\r\nconnection: close\r\n\r\n")
             .await?;
@@ -83,25 +76,15 @@ impl Host {
 
     /// What it said.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("host.log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ended = self.process.kill();
-        let _status = self.process.wait();
+        self.program.log()
     }
 }
 
 /// The `windlass` that is measured.
 pub(crate) fn binary() -> Result<PathBuf> {
-    let path = match std::env::var_os("WINDLASS_BIN") {
-        Some(named) => PathBuf::from(named),
-        None => std::env::current_exe()?.with_file_name("windlass"),
-    };
-    ensure!(path.is_file(), "{} is not there: `make bench` builds it", path.display());
+    let Some(named) = std::env::var_os("WINDLASS_BIN") else { return beside("windlass") };
+    let path = PathBuf::from(named);
+    ensure!(path.is_file(), "{} is not there", path.display());
     Ok(path)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use windlass_lab::{Folder, leash};
 
 /// However busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running program. It ends with this value.
 pub(crate) struct Program {
@@ -23,12 +23,16 @@ impl Program {
     /// Starts one that lies beside this benchmark, with `--config` and a file of this text in a
     /// folder of its own.
     pub(crate) fn start(name: &str, folder: Folder, config: &str) -> Result<Self> {
-        let binary = beside(name)?;
+        Self::run(&beside(name)?, &[], folder, config)
+    }
+
+    /// Starts this one with these words before the same.
+    pub(crate) fn run(binary: &Path, words: &[&str], folder: Folder, config: &str) -> Result<Self> {
         let file = folder.path().join("config.toml");
         fs::write(&file, config)?;
         let log = File::create(folder.path().join("log"))?;
-        let mut command = leash::command(&binary);
-        command.arg("--config").arg(file);
+        let mut command = leash::command(binary);
+        command.args(words).arg("--config").arg(file);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         Ok(Self { process: leash::spawn(command)?, folder })
     }
@@ -58,6 +62,16 @@ impl Program {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Its memory.
     pub(crate) fn resident(&self) -> Result<Resident> {
         Resident::of_process(self.process.id())
@@ -84,7 +98,7 @@ impl Drop for Program {
 }
 
 /// The file of a program that `make bench` builds.
-fn beside(name: &str) -> Result<PathBuf> {
+pub(crate) fn beside(name: &str) -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name(name);
     ensure!(Path::is_file(&path), "{} is not there: `make bench` builds it", path.display());
     Ok(path)
