@@ -1,6 +1,8 @@
 //! Hand-over between agents, as transcripts: when the next is told to run.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/releases.rs"]
+mod releases;
 #[expect(dead_code, reason = "each test of the informant needs a part of it")]
 #[path = "support/story.rs"]
 mod story;
@@ -78,8 +80,7 @@ fn checks_of_who_waits_hold_up_nobody() {
 
 #[test]
 fn before_v1_2_the_next_waits_fifteen_seconds_after_the_last_call() {
-    let mut story = Story::new();
-    story.register_as(1, "10.0.2.2:80", 1, 2);
+    let mut story = Story::with_older(2);
     story.run(secs(12));
     story.dead(1);
     story.register(2);
@@ -103,8 +104,7 @@ fn before_v1_2_the_next_waits_fifteen_seconds_after_the_last_call() {
 #[test]
 fn an_informant_that_restarts_knows_for_how_long_somebody_may_act() {
     for (max, limit) in [(4, 10), (2, 15)] {
-        let mut story = Story::new();
-        story.register_as(1, "10.0.2.2:80", 1, max);
+        let mut story = Story::with_older(max);
         story.run(secs(1));
         story.restart();
         story.register(2);

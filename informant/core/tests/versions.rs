@@ -1,6 +1,8 @@
 //! What differs between the versions of the protocol, as transcripts.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "support/releases.rs"]
+mod releases;
 #[expect(dead_code, reason = "each test of the informant needs a part of it")]
 #[path = "support/story.rs"]
 mod story;
@@ -43,7 +45,7 @@ fn a_size_without_a_sender_counts_as_of_the_agent_that_counts_and_is_examined_an
     let mut story = Story::new();
     story.machine(4, &[], &[]);
     story.grow(mib(512));
-    story.register_as(1, "10.0.2.2:80", 1, 3);
+    story.register_up_to(1, 3);
     story.run(secs(3));
     story.downscale_numbered(NOBODY, 0, 2, mib(768));
     story.run(secs(1));
@@ -83,10 +85,10 @@ fn a_size_without_a_sender_is_nobody_s_where_sizes_have_one() {
     let mut story = Story::with_agent(1);
     story.downscale_numbered(NOBODY, 0, 1, mib(512));
     story.upscale_numbered(NOBODY, 0, 1, mib(512));
-    story.register_as(2, "10.0.2.2:80", 1, 3);
+    story.register_up_to(2, 3);
     story.run(secs(1));
     story.downscale_numbered(NOBODY, 0, 1, mib(512));
-    story.unregister_from(2, "10.0.2.2:80");
+    story.unregister(2);
     story.downscale_numbered(NOBODY, 0, 1, mib(512));
     story.check(expect![[r#"
         0.00s < #0 of 0: live with 1 vCPU / 512MiB?
@@ -108,12 +110,11 @@ fn a_size_without_a_sender_is_nobody_s_where_sizes_have_one() {
 
 #[test]
 fn an_agent_is_asked_for_memory_from_v1_1_on() {
-    let mut story = Story::new();
-    story.register_as(1, "10.0.2.2:80", 1, 1);
+    let mut story = Story::with_older(1);
     story.run(secs(1));
     story.uses(mib(450));
     story.run(secs(12));
-    story.register_as(2, "10.0.2.2:81", 1, 2);
+    story.register_up_to(2, 2);
     story.run(secs(2));
     story.check(expect![[r#"
         0.00s < agent 1 registers
@@ -135,7 +136,7 @@ fn health_is_asked_from_v1_2_on() {
     let mut story = Story::new();
     story.limit(Versions { min: InformantVersion::V1_0, max: InformantVersion::V1_2 });
     for (agent, max) in [(1, 2), (2, 3), (3, 4)] {
-        story.register_as(agent, "10.0.2.2:80", 1, max);
+        story.register_up_to(agent, max);
         story.run(secs(1));
         story.health_check(agent);
     }
