@@ -8,19 +8,19 @@ const IN_SESSION: &[&str] =
     &["registered", "active", "suspended", "registered, open", "active, open", "suspended, open"];
 
 const ARGUMENTS: &[Argument] = &[
-    (
-        "agent",
-        &[],
-        &["suspended", "suspended, open"],
-        "an informant suspends an agent for another one that lives; a monitor serves one agent, \
-         and a second one sees nothing, so it does not register",
-    ),
     ("agent", &["resized"], SETTLED, "a resize is open until the hypervisor was looked at"),
     ("agent", &["registered"], IN_SESSION, "an agent in a session does not register"),
     (
         "agent",
         &["unregistered"],
-        &["absent", "registered", "absent, open", "registered, open"],
+        &[
+            "absent",
+            "registered",
+            "suspended",
+            "absent, open",
+            "registered, open",
+            "suspended, open",
+        ],
         "a session that takes its leave shows as active until it is answered",
     ),
     (
@@ -28,13 +28,6 @@ const ARGUMENTS: &[Argument] = &[
         &["agreed", "declined", "upscaled"],
         &["registered", "registered, open"],
         "sizes are spoken of in a session that counts, and it does not become one that waits",
-    ),
-    (
-        "agent",
-        &["attached"],
-        &["registered, open", "absent, open"],
-        "a second connection to a monitor in the moment between a resize and a look, before the \
-         session counts, is no more than two of the above",
     ),
     (
         "informant",
@@ -48,7 +41,6 @@ const ARGUMENTS: &[Argument] = &[
         &["nobody", "one joins", "one waits", "several wait"],
         "it is refused: only the agent that counts is listened to",
     ),
-    ("books", &["refused"], &[], "an agent asks after its VM was entered, in words it can say"),
 ];
 
 /// Why a cell stays empty, if that is by design.
