@@ -73,6 +73,8 @@ pub(crate) struct Session {
     rest: Rest,
     /// When the last session was opened.
     began_at: Option<Moment>,
+    /// Whether there ever was one.
+    has_been: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +114,7 @@ impl Session {
             silences: 0,
             rest: Rest::new(session_retry, LONGEST_REST.max(session_retry)),
             began_at: None,
+            has_been: false,
         }
     }
 
@@ -128,14 +131,9 @@ impl Session {
         self.state == State::Absent
     }
 
-    /// Whether there is a session that stands.
-    pub(crate) fn is_registered(&self) -> bool {
-        match self.state {
-            State::Absent | State::Opening { .. } => false,
-            State::Registered { .. } | State::Active | State::Suspended { .. } | State::Leaving => {
-                true
-            }
-        }
+    /// Whether the informant ever took this agent on.
+    pub(crate) fn has_been(&self) -> bool {
+        self.has_been
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -283,7 +281,7 @@ impl Session {
             | State::Leaving) => other,
         };
         self.answered(now);
-        self.began_at = Some(now);
+        (self.began_at, self.has_been) = (Some(now), true);
         // One that was told to run already has it confirmed at once.
         self.check_later(now, jitter);
         if self.is_active() {

@@ -193,6 +193,25 @@ fn without_a_session_somebody_else_s_figures_count_where_nobody_answers() {
     }
 }
 
+/// The informant may be there, and let another agent run.
+#[test]
+fn who_had_a_session_and_is_cut_off_never_acts_alone() {
+    let mut agent = Agent::with_figures(true);
+    agent.registered_in(InformantVersion::V2_0);
+    agent.answered(Action::Look, Event::Seen(seen(3)));
+    agent.resume();
+    agent.answered(agent.check(), Event::Healthy);
+    for _ in 0..3 {
+        agent.passes(6_000);
+        agent.answered(agent.check(), Event::Failed(Peer::Informant, Failure::NoAnswer));
+    }
+    assert_eq!(agent.scaler.session(), SessionState::Absent);
+    agent.passes(100_000);
+    agent.answered(Action::Look, Event::Seen(seen(3)));
+    agent.answered(Action::Measure, Event::Measured(agent.busy(3)));
+    assert!(!agent.asks(), "{:?}", agent.plan());
+}
+
 /// A VM of three units with a load that calls for four, and its agent.
 impl Agent {
     fn with_figures(metrics_elsewhere: bool) -> Self {

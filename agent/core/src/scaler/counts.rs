@@ -75,11 +75,13 @@ impl Scaler {
         self.must_look();
     }
 
-    /// Whether it acts without a session: nobody has answered at the informant's address for so
-    /// long that there is none, and the guest's figures are somebody else's.
+    /// Whether it acts without a session: this agent never had one, nobody has answered at the
+    /// informant's address for so long that there is none, and the guest's figures are somebody
+    /// else's. Who had one cannot tell an informant that is gone from one that it is cut off from,
+    /// and that lets another agent run.
     fn acts_alone(&self, now: Moment) -> bool {
         let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
-        !self.session.is_registered() && unheard && self.settings.metrics_elsewhere
+        !self.session.has_been() && unheard && self.settings.metrics_elsewhere
     }
 
     /// The plugin is not asked for a while: what it allowed is not relied on after that.
