@@ -6,10 +6,11 @@ use crate::case::{Case, Verdict, ensure};
 use crate::versions::{PLUGIN, Span};
 use serde_json::Value;
 
-pub(super) const CASES: [Case<Bench>; 7] = [
+pub(super) const CASES: [Case<Bench>; 8] = [
     Case::new("an-answer-has-the-keys-of-its-version", &["P-UNT-1", "P-MIG-1", "J-ERR-1"], keys),
     Case::new("whole-cpus-are-bare-and-parts-are-quoted", &["J-CPU-1"], cpus).within(Span::from(3)),
     Case::new("cpu-is-read-in-every-spelling", &["J-CPU-1"], cpu_spellings),
+    Case::new("cpu-that-does-not-fit-is-broken", &["J-CPU-1"], misfits).ours(),
     Case::new("memory-is-counted-in-slots", &["P-REQ-2", "P-REQ-1"], slots).within(Span::up_to(5)),
     Case::new("memory-is-counted-in-bytes", &["P-REQ-3", "P-REQ-1"], in_bytes)
         .within(Span::from(6)),
@@ -68,8 +69,18 @@ fn cpu_spellings(bench: &Bench) -> Verdict {
             ensure(milli == expected, || format!("vCPUs {cpu} was asked for, {milli}m permitted"))?;
         }
     }
-    for cpu in ["-1", "\"x\"", "true", "[]", "\"\"", "5000000"] {
-        let body = Said { cpu: cpu.to_owned(), ..said.clone() }.body();
+    broken(bench, &["\"x\"", "true", "[]", "\"\""])
+}
+
+fn misfits(bench: &Bench) -> Verdict {
+    bench.settle()?;
+    broken(bench, &["-1", "5000000"])
+}
+
+/// Whether a request for any of these is no message.
+fn broken(bench: &Bench, cpus: &[&str]) -> Verdict {
+    for cpu in cpus {
+        let body = Said { cpu: (*cpu).to_owned(), ..bench.said(&bench.vm, BASE) }.body();
         bench.post(&body)?.refuses(&format!("POST {body}"), 400, "bad JSON")?;
     }
     Ok(())

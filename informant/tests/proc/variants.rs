@@ -16,7 +16,7 @@ use windlass_conformance::tamper::{Forward, Tamper, reply};
 type Change = fn(Request, Forward<'_>) -> Reply;
 
 /// What is broken, the case that must fail, and how.
-const VARIANTS: [(&str, &str, Change); 31] = [
+const VARIANTS: [(&str, &str, Change); 32] = [
     ("unknown paths are 400", "an-unknown-path-is-not-found", |request, forward| {
         status(forward(&request), 404, 400, |text| text.starts_with("404 page"))
     }),
@@ -174,6 +174,14 @@ const VARIANTS: [(&str, &str, Change); 31] = [
             static COUNT: AtomicUsize = AtomicUsize::new(0);
             let nth = COUNT.fetch_add(1, Ordering::Relaxed);
             said(forward(&request), "\"Status\":\"", &format!("\"Status\":\"{nth} "))
+        },
+    ),
+    (
+        "an amount below zero is one above",
+        "amounts-that-do-not-fit-are-broken",
+        |mut request, forward| {
+            request.body = request.text().replace("\"cpu\":-1", "\"cpu\":1").into_bytes();
+            reply(forward(&request))
         },
     ),
     ("only bare numbers are amounts", "amounts-are-read-in-every-spelling", |request, forward| {

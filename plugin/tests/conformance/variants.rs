@@ -19,7 +19,7 @@ const SLOW: &str = "a-slow-sender-keeps-nobody-waiting";
 
 /// What is broken, the number of the version in which it is tried, the case that must fail, and
 /// how it is broken.
-const VARIANTS: [(&str, u32, &str, Change); 42] = [
+const VARIANTS: [(&str, u32, &str, Change); 43] = [
     ("GET is accepted", 3, "only-post-asks-for-permits", |mut request, forward| {
         request.method = "POST".to_owned();
         reply(forward(&request))
@@ -121,6 +121,15 @@ const VARIANTS: [(&str, u32, &str, Change); 42] = [
         3,
         "whole-cpus-are-bare-and-parts-are-quoted",
         |request, forward| answered(forward(&request), |text| text.replace("\"750m\"", "0.75")),
+    ),
+    (
+        "a CPU below zero is one above",
+        3,
+        "cpu-that-does-not-fit-is-broken",
+        |mut request, forward| {
+            request.body = request.text().replace("\"vCPUs\":-1", "\"vCPUs\":1").into_bytes();
+            reply(forward(&request))
+        },
     ),
     ("only bare numbers are CPUs", 3, "cpu-is-read-in-every-spelling", |request, forward| {
         let text = request.text();
