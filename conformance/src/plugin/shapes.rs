@@ -6,7 +6,7 @@ use crate::case::{Case, Verdict, ensure};
 use crate::versions::{PLUGIN, Span};
 use serde_json::Value;
 
-pub(super) const CASES: [Case<Bench>; 8] = [
+pub(super) const CASES: [Case<Bench>; 9] = [
     Case::new("an-answer-has-the-keys-of-its-version", &["P-UNT-1", "P-MIG-1", "J-ERR-1"], keys),
     Case::new("whole-cpus-are-bare-and-parts-are-quoted", &["J-CPU-1"], cpus).within(Span::from(3)),
     Case::new("cpu-is-read-in-every-spelling", &["J-CPU-1"], cpu_spellings),
@@ -14,6 +14,7 @@ pub(super) const CASES: [Case<Bench>; 8] = [
     Case::new("memory-is-counted-in-slots", &["P-REQ-2", "P-REQ-1"], slots).within(Span::up_to(5)),
     Case::new("memory-is-counted-in-bytes", &["P-REQ-3", "P-REQ-1"], in_bytes)
         .within(Span::from(6)),
+    Case::new("memory-below-zero-is-broken", &["P-REQ-3"], below_zero).ours().within(Span::from(6)),
     Case::new("the-unit-is-told-to-old-agents", &["P-UNT-1"], unit).within(Span::up_to(4)),
     Case::new("the-unit-is-told-in-whole-cpus", &["P-UNT-2"], whole_unit).within(Span::up_to(2)),
 ];
@@ -107,8 +108,18 @@ fn in_bytes(bench: &Bench) -> Verdict {
         let slots = bench.read(&bench.post(&body)?, &format!("POST {body}"))?.size.slots;
         ensure(slots == 8, || format!("mem {mem} was asked for, {slots} slots permitted"))?;
     }
-    for mem in ["-1", "\"1Qi\"", "true", "{}"] {
-        let body = Said { mem: mem.to_owned(), ..said.clone() }.body();
+    broken_memory(bench, &["\"1Qi\"", "true", "{}"])
+}
+
+fn below_zero(bench: &Bench) -> Verdict {
+    bench.settle()?;
+    broken_memory(bench, &["-1", "\"-1Gi\""])
+}
+
+/// Whether a request for any of these is no message.
+fn broken_memory(bench: &Bench, amounts: &[&str]) -> Verdict {
+    for mem in amounts {
+        let body = Said { mem: (*mem).to_owned(), ..bench.said(&bench.vm, BASE) }.body();
         bench.post(&body)?.refuses(&format!("POST {body}"), 400, "bad JSON")?;
     }
     Ok(())

@@ -19,7 +19,7 @@ const SLOW: &str = "a-slow-sender-keeps-nobody-waiting";
 
 /// What is broken, the number of the version in which it is tried, the case that must fail, and
 /// how it is broken.
-const VARIANTS: [(&str, u32, &str, Change); 43] = [
+const VARIANTS: [(&str, u32, &str, Change); 44] = [
     ("GET is accepted", 3, "only-post-asks-for-permits", |mut request, forward| {
         request.method = "POST".to_owned();
         reply(forward(&request))
@@ -122,6 +122,12 @@ const VARIANTS: [(&str, u32, &str, Change); 43] = [
         "whole-cpus-are-bare-and-parts-are-quoted",
         |request, forward| answered(forward(&request), |text| text.replace("\"750m\"", "0.75")),
     ),
+    ("memory below zero is memory", 7, "memory-below-zero-is-broken", |mut request, forward| {
+        let text = request.text();
+        request.body =
+            text.replace("\"mem\":-1", "\"mem\":1").replace("\"-1Gi", "\"1Gi").into_bytes();
+        reply(forward(&request))
+    }),
     (
         "a CPU below zero is one above",
         3,
