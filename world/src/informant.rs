@@ -124,6 +124,7 @@ impl InformantRun {
         now: Moment,
         clock: Moment,
         to: To,
+        asker: Option<AgentId>,
         request: &Request,
     ) -> Result<Option<Answer>, Unanswered> {
         let is_new = self.is_new(request);
@@ -139,7 +140,10 @@ impl InformantRun {
             }
             Request::Downscale(message) => {
                 let result = self.core.downscale(clock, message)?;
-                self.numbered(now, message, is_new, result.ok);
+                if is_new {
+                    self.mark(message);
+                }
+                self.agreed(now, asker, message, is_new && result.ok);
                 Answer::Downscaled(result)
             }
             Request::Upscale(message) => {
@@ -160,7 +164,13 @@ impl InformantRun {
 
     /// It says that it agreed though it does not, and that is what everybody goes by. Says whether
     /// that is a lie.
-    pub(crate) fn agree_to(&mut self, now: Moment, request: &Request, answer: &mut Answer) -> bool {
+    pub(crate) fn agree_to(
+        &mut self,
+        now: Moment,
+        asker: Option<AgentId>,
+        request: &Request,
+        answer: &mut Answer,
+    ) -> bool {
         let (Request::Downscale(message), Answer::Downscaled(result)) = (request, answer) else {
             return false;
         };
@@ -168,16 +178,21 @@ impl InformantRun {
             return false;
         }
         *result = DownscaleResult { ok: true, status: "gladly".to_owned() };
-        self.numbered(now, message, true, true);
+        self.agreed(now, asker, message, true);
         true
     }
 
-    fn numbered(&mut self, now: Moment, message: &ResourceMessage, is_new: bool, agreed: bool) {
-        if is_new {
-            self.mark(message);
-        }
-        if is_new && agreed {
-            let of = if message.is_bare() { self.core.current() } else { None };
+    /// It agreed to a size, in the session of who asked: one that a message does not name is that
+    /// of its sender.
+    fn agreed(
+        &mut self,
+        now: Moment,
+        asker: Option<AgentId>,
+        message: &ResourceMessage,
+        agreed: bool,
+    ) {
+        if agreed {
+            let of = if message.is_bare() { asker } else { None };
             let to = of.unwrap_or(message.id);
             self.consents.push(Consent { at: now, mem: message.resources.mem, to });
         }

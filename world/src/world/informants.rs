@@ -71,7 +71,8 @@ impl World {
         let state = informant_state(&run.core);
         let of_old = run.is_of_old(&request);
         let known = strays.then(|| run.consents.clone());
-        let mut answer = run.hear(now, clock, to, &request);
+        let asker = vm.agent.as_ref().and_then(|agent| agent.session);
+        let mut answer = run.hear(now, clock, to, asker, &request);
         if let Some(known) = known {
             // Its agent goes by what it was answered last.
             run.consents = known;
@@ -81,7 +82,7 @@ impl World {
             && vm.lie == Some(Lie::AgreesToAll)
             && is_new
         {
-            lies = run.agree_to(now, &request, answer);
+            lies = run.agree_to(now, asker, &request, answer);
             vm.unruly |= lies;
             vm.lied |= lies;
             if let (true, Request::Downscale(message)) = (lies, &request) {

@@ -218,6 +218,11 @@ impl World {
         if other {
             self.to(name, Self::start_agent);
         }
+        // Of two, both are of that release from here on.
+        if other && self.vms.of(name).is_some_and(|vm| vm.other_run().is_some()) {
+            self.with(name, Vm::turn_round);
+            self.to(name, Self::start_agent);
+        }
     }
 
     /// Its agent becomes one that speaks everything, so that it finds a version with any informant.
