@@ -115,7 +115,9 @@ impl Guest {
         Ok(Self { spec, address, folder: kept, qemu: Mutex::new(qemu), pid, lab_monitor })
     }
 
-    /// Has a guest that was started from a snapshot go on, and waits until it answers.
+    /// Has a guest that was started from a snapshot go on, and waits until it answers. Its
+    /// kernel's command line is the snapshot's until it restarts, so the load program is told what
+    /// else it would know from there.
     async fn wake(&self) -> Result<(), LabError> {
         let status = async || match self.exited() {
             Some(status) => Ok(Err(self.ended(status))),
@@ -127,6 +129,11 @@ impl Guest {
         };
         wait::until("guest from its snapshot", BOOT, status, loaded).await??;
         self.lab_monitor.execute("cont", json!({})).await?;
+        if let Some(versions) = &self.spec.versions {
+            let request = format!("informant versions {versions}");
+            let tell = async || self.ask(&request).await;
+            wait::until("answer of the load program", BOOT, tell, |_| true).await?;
+        }
         self.ready().await.map(drop)
     }
 

@@ -14,7 +14,7 @@ $b ip link set lo up
 $b ip addr add 10.0.2.15/24 dev eth0
 $b ip link set eth0 up
 set --
-[ ! -x /bin/windlass-informant ] || [ "${lab_informant:-on}" = off ] || set -- informant
+[ ! -x /bin/windlass-informant ] || [ "${lab_informant:-on}" = off ] || set -- informant ${lab_versions:+"$lab_versions"}
 # The load program is to answer also when every vCPU is taken.
 $b renice -n -5 $$
 echo LAB-BOOTED

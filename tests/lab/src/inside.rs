@@ -52,6 +52,8 @@ pub struct Inside {
     pub holders_killed: u64,
     /// The informant's process, if it runs.
     pub informant: Option<u32>,
+    /// The versions that it was started with, as its `--versions` takes them.
+    pub informant_versions: Option<String>,
     /// Memory of the informant that is resident, in bytes.
     pub informant_resident: Option<u64>,
     /// The most that was ever resident, in bytes.

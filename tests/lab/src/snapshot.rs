@@ -3,7 +3,7 @@
 //! A snapshot is QEMU's migration stream of a guest whose load program is about to serve and
 //! whose informant was not started yet; what a clone shares with its siblings is the kernel's
 //! state (boot id, seeds), nothing of Windlass. The name is a hash of everything that the
-//! guest was made of. A snapshot that does not come back to life is removed, and the guest
+//! guest was made of, but for the informant's versions: a clone is told of these. A snapshot that does not come back to life is removed, and the guest
 //! booted cold.
 
 use crate::spec::Wiring;
@@ -30,6 +30,7 @@ pub(crate) async fn of(lab: &Lab, spec: &GuestSpec) -> Result<Option<PathBuf>, L
         Accel::Kvm => return Ok(None),
         Accel::Tcg => {}
     }
+    let spec = &common(spec);
     let folder = lab.snapshots();
     let file = |path: &Path, source| LabError::File { path: path.to_owned(), source };
     fs::create_dir_all(folder).map_err(|source| file(folder, source))?;
@@ -84,11 +85,15 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
+/// The guest that everybody starts from who wants one like this. No monitor is any part of it.
+fn common(spec: &GuestSpec) -> GuestSpec {
+    let (name, reboots, monitors, versions) = ("snapshot".to_owned(), false, 0, None);
+    GuestSpec { name, reboots, monitors, versions, ..spec.clone() }
+}
+
 fn name(lab: &Lab, spec: &GuestSpec) -> Result<String, LabError> {
-    // Nor is a monitor any part of the guest.
-    let unnamed = GuestSpec { name: String::new(), reboots: false, monitors: 0, ..spec.clone() };
     let nowhere = Path::new("");
-    let (program, arguments) = unnamed.command_line(&Wiring {
+    let (program, arguments) = spec.command_line(&Wiring {
         qemu: lab.qemu(),
         accel: lab.accel(),
         kernel: nowhere,

@@ -41,6 +41,9 @@ pub struct GuestSpec {
     pub informant: bool,
     /// How many monitors it has beside the lab's: each of Windlass's processes needs its own.
     pub monitors: usize,
+    /// The versions that the informant is limited to whenever it is started, as its `--versions`
+    /// takes them; `None` leaves it to the informant.
+    pub versions: Option<String>,
 }
 
 /// How a guest's memory grows.
@@ -90,6 +93,7 @@ impl GuestSpec {
             onlining: false,
             informant: true,
             monitors: 1,
+            versions: None,
         }
     }
 
@@ -152,7 +156,8 @@ impl GuestSpec {
     fn kernel_line(&self) -> String {
         let onlining = if self.onlining { " memhp_default_state=online_movable" } else { "" };
         let informant = if self.informant { "" } else { " lab_informant=off" };
-        format!("{KERNEL}{onlining}{informant}")
+        let versions = self.versions.as_ref().map(|versions| format!(" lab_versions={versions}"));
+        format!("{KERNEL}{onlining}{informant}{}", versions.unwrap_or_default())
     }
 }
 
@@ -193,6 +198,14 @@ mod tests {
         assert!(!line(&spec).join(" ").contains("memhp_default_state"));
         spec.onlining = true;
         assert!(line(&spec).join(" ").contains("memhp_default_state=online_movable"));
+    }
+
+    #[test]
+    fn a_limit_of_the_informant_outlives_a_restart_of_the_kernel() {
+        let mut spec = GuestSpec::named("a");
+        assert!(!line(&spec).join(" ").contains("lab_versions"));
+        spec.versions = Some("v1.1".to_owned());
+        assert!(line(&spec).join(" ").contains(" lab_versions=v1.1"));
     }
 
     #[test]

@@ -28,6 +28,8 @@ const KILLED: i32 = 9;
 pub(crate) struct Crew {
     /// Whether the informant is still to be started.
     asleep: bool,
+    /// The versions that the informant is limited to.
+    versions: Option<String>,
     workers: Vec<Child>,
     holder: Option<Holder>,
     informant: Option<Child>,
@@ -62,9 +64,9 @@ pub(crate) struct Doing {
 // === impl Crew ===
 
 impl Crew {
-    /// A crew that starts the informant when it awakes, or not.
-    pub(crate) fn new(informant: bool) -> Self {
-        Self { asleep: informant, ..Self::default() }
+    /// A crew that starts the informant when it awakes.
+    pub(crate) fn with_informant(versions: Option<&str>) -> Self {
+        Self { asleep: true, versions: versions.map(str::to_owned), ..Self::default() }
     }
 
     /// Starts the informant, the first time.
@@ -119,7 +121,8 @@ impl Crew {
                 Err(io::Error::other("the informant runs already"))
             }
             Informant::Start(arguments) => {
-                self.informant = Some(command(INFORMANT).args(arguments).spawn()?);
+                let limit = self.versions.iter().flat_map(|range| ["--versions", range]);
+                self.informant = Some(command(INFORMANT).args(limit).args(arguments).spawn()?);
                 Ok(())
             }
             Informant::Stop => {
@@ -134,6 +137,15 @@ impl Crew {
                 let Some(mut child) = self.informant.take() else { return Ok(()) };
                 child.kill()?;
                 child.wait().map(|_| ())
+            }
+            Informant::Limit(range) => {
+                self.versions = Some(range.clone());
+                if self.informant.is_none() {
+                    self.awake();
+                    return Ok(());
+                }
+                self.informant(&Informant::Stop)?;
+                self.informant(&Informant::Start(Vec::new()))
             }
         }
     }

@@ -30,6 +30,8 @@ pub(crate) fn line(doing: Doing) -> String {
     put(&mut json, "wanted", Some(doing.wanted));
     put(&mut json, "holders_killed", Some(doing.holders_killed));
     put(&mut json, "informant", doing.informant);
+    let arguments = doing.informant.map(|pid| read(&format!("/proc/{pid}/cmdline")));
+    put(&mut json, "informant_versions", arguments.and_then(|words| quoted(versions(&words)?)));
     let status = doing.informant.map(|pid| read(&format!("/proc/{pid}/status")));
     let status = status.unwrap_or_default();
     put(&mut json, "informant_resident", kilobytes(&status, "VmRSS:"));
@@ -71,8 +73,15 @@ fn float(word: Option<&str>) -> Option<f64> {
 fn quoted(text: &str) -> Option<String> {
     let word = text.trim();
     let plain = !word.is_empty()
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     plain.then(|| format!("\"{word}\""))
+}
+
+/// What stands behind `--versions` in a process's arguments, each of which ends with a zero.
+fn versions(arguments: &str) -> Option<&str> {
+    let mut words = arguments.split('\0');
+    words.find(|&word| word == "--versions")?;
+    words.next()
 }
 
 /// How many members a list such as `0-2,5` has.
@@ -103,6 +112,12 @@ mod tests {
         assert_eq!(plain(text, "oom_kill"), Some(3));
         assert_eq!(kilobytes(text, "MemTotal:"), Some(155_548 * 1024));
         assert_eq!(plain(text, "MemFree:"), None);
+    }
+
+    #[test]
+    fn versions_are_found_among_arguments() {
+        assert_eq!(versions("/bin/informant\0--versions\0v1.1\0"), Some("v1.1"));
+        assert_eq!(versions("/bin/informant\0--root\0/x\0"), None);
     }
 
     #[test]

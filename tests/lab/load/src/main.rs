@@ -13,18 +13,22 @@ mod machine;
 mod request;
 mod serve;
 
+use crew::Crew;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["serve"] => serve::serve("0.0.0.0:10302", false),
-        ["serve", "informant"] => serve::serve("0.0.0.0:10302", true),
+        ["serve"] => serve::serve(Crew::default()),
+        ["serve", "informant"] => serve::serve(Crew::with_informant(None)),
+        ["serve", "informant", versions] => serve::serve(Crew::with_informant(Some(versions))),
         ["spin"] => machine::step_back().and_then(|()| fill::spin()),
         ["hold"] => machine::step_back()
             .and_then(|()| hold::obey(std::io::stdin().lock(), std::io::stdout())),
-        _ => Err(std::io::Error::other("usage: windlass-lab-load serve [informant] | spin | hold")),
+        _ => Err(std::io::Error::other(
+            "usage: windlass-lab-load serve [informant [VERSIONS]] | spin | hold",
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@
 //! | `memory MIB step MIB every MS` | the same, approached in steps |
 //! | `figures` | what the guest sees, as one line of JSON |
 //! | `informant start [ARGUMENT…]`, `stop`, `kill` | the informant's process |
+//! | `informant versions RANGE` | the informant is limited to these, now and whenever it is started |
 //! | `online` | every vCPU that is plugged and offline is brought online |
 //! | `movable on` | added memory comes online by itself, and movable |
 //! | `reboot` | restarts the guest in a moment |
@@ -53,6 +54,8 @@ pub(crate) enum Informant {
     Stop,
     /// SIGKILL.
     Kill,
+    /// The versions that it may speak from here on.
+    Limit(String),
 }
 
 // === impl Request ===
@@ -68,6 +71,9 @@ impl Request {
             ["informant", "start", arguments @ ..] => Ok(Self::Informant(Informant::Start(
                 arguments.iter().map(|&argument| argument.to_owned()).collect(),
             ))),
+            ["informant", "versions", range] => {
+                Ok(Self::Informant(Informant::Limit((*range).to_owned())))
+            }
             ["informant", "stop"] => Ok(Self::Informant(Informant::Stop)),
             ["informant", "kill"] => Ok(Self::Informant(Informant::Kill)),
             ["online"] => Ok(Self::Online),
@@ -133,6 +139,10 @@ mod tests {
         assert_eq!(
             Request::parse("informant start --root /x"),
             Ok(Request::Informant(Informant::Start(vec!["--root".to_owned(), "/x".to_owned()])))
+        );
+        assert_eq!(
+            Request::parse("informant versions v1.1"),
+            Ok(Request::Informant(Informant::Limit("v1.1".to_owned())))
         );
         assert_eq!(Request::parse("informant stop"), Ok(Request::Informant(Informant::Stop)));
         assert_eq!(Request::parse("informant kill"), Ok(Request::Informant(Informant::Kill)));

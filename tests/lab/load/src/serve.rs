@@ -4,13 +4,16 @@
 //! time. A line that is too long or not UTF-8 ends its connection.
 
 use crate::crew::Crew;
-use crate::request::{LIMIT, Request};
+use crate::request::{Informant, LIMIT, Request};
 use crate::{figures, machine};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Where it serves.
+const ADDRESS: &str = "0.0.0.0:10302";
 
 /// Most connections at a time.
 const CONNECTIONS: usize = 16;
@@ -23,10 +26,10 @@ const UNASKED: Duration = Duration::from_secs(3);
 
 /// Serves for ever. The informant, if it is wanted, is started at the first request: a
 /// snapshot of the guest that is taken at the word on the console has none yet.
-pub(crate) fn serve(address: &str, informant: bool) -> io::Result<()> {
-    let listener = TcpListener::bind(address)?;
+pub(crate) fn serve(crew: Crew) -> io::Result<()> {
+    let listener = TcpListener::bind(ADDRESS)?;
     writeln!(io::stdout(), "LAB-SERVING")?;
-    let crew = Arc::new(Mutex::new(Crew::new(informant)));
+    let crew = Arc::new(Mutex::new(crew));
     let unasked = Arc::clone(&crew);
     std::thread::spawn(move || {
         std::thread::sleep(UNASKED);
@@ -74,7 +77,9 @@ fn converse(stream: &TcpStream, crew: &Mutex<Crew>) -> io::Result<()> {
 
 fn answer(request: &Request, crew: &Mutex<Crew>) -> String {
     let mut crew = crew.lock().unwrap_or_else(PoisonError::into_inner);
-    crew.awake();
+    if !matches!(request, Request::Informant(Informant::Limit(_))) {
+        crew.awake();
+    }
     let done = match request {
         Request::Cpu(workers) => crew.work(*workers),
         Request::Memory(ramp) => crew.hold(*ramp),
