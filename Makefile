@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench dist bugs sim fuzz setup
+.PHONY: help demo test guests check bench dist bugs sim fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,10 @@ test: setup ## run every test; hosts with guests under load last, one at a time
 	dev/need cpio:cpio postgresql
 	dev/static windlass-informant windlass-lab-load
 	dev/test
+
+guests: setup ## play the stories of real guests in each version of the informant's protocol; GUESTS="v1.1" for one
+	dev/static windlass-informant windlass-lab-load
+	dev/guests $(GUESTS)
 
 check: ## formatting, lints, dependencies, documentation, shell scripts
 	dev/check

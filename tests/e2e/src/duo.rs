@@ -11,7 +11,7 @@ use crate::programs::Programs;
 use crate::rival::{Rival, Way};
 use crate::stage::turn;
 use crate::vm::Vm;
-use crate::{Setting, Sight};
+use crate::{Setting, Sight, Spoken};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::sync::Arc;
@@ -50,8 +50,10 @@ impl Duo {
         let (programs, turn) =
             tokio::task::spawn_blocking(|| anyhow::Ok((Programs::find()?, turn()?))).await??;
         let folder = Folder::create()?;
-        let guest =
-            Arc::new(Guest::boot(&programs.lab, Vm { monitors: 2, ..old.clone() }.spec()).await?);
+        let guest = Arc::new(
+            Guest::boot(&programs.lab, Vm { monitors: 2, ..old.clone() }.spec(Spoken::of_run()?))
+                .await?,
+        );
         let plugin = Plugin::start(folder.path(), ROOM, std::slice::from_ref(&new))?;
         let permits = plugin.permits();
         let place = |name| folder.path().join(name);

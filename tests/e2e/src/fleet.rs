@@ -1,6 +1,7 @@
 //! A `windlass-plugin` and a `windlass-agent` of a test's own, with real guests between them.
 
 use crate::Sight;
+use crate::Spoken;
 use crate::host::free_ports;
 use crate::plugin::Plugin;
 use crate::programs::{Programs, beside};
@@ -40,9 +41,10 @@ impl Fleet {
     pub async fn set(room: u32, vms: &[Vm]) -> Result<Self> {
         let (programs, turn) =
             tokio::task::spawn_blocking(|| anyhow::Ok((Programs::find()?, turn()?))).await??;
+        let spoken = Spoken::of_run()?;
         let folder = Folder::create()?;
         fs::create_dir_all(folder.path().join("vms.d"))?;
-        let guests = Guest::boot_all(&programs.lab, vms.iter().map(Vm::spec)).await?;
+        let guests = Guest::boot_all(&programs.lab, vms.iter().map(|vm| vm.spec(spoken))).await?;
         for (vm, guest) in vms.iter().zip(&guests) {
             let file = folder.path().join("vms.d").join(format!("{}.toml", vm.name));
             fs::write(file, vm.text(guest.informant(), &guest.qmp()))?;

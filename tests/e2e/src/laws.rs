@@ -29,7 +29,7 @@ const MOST: usize = 20;
 /// What the world was like between two looks at the books.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// What the host or the plugin was told.
+    /// What binds the books: parking is trusted where it is told so and the guests' version allows.
     pub setting: Setting,
     /// What the books said before and after; `None` if it was not the same process.
     pub books: Option<(Books, Books)>,
@@ -209,14 +209,14 @@ async fn watch(
 type Looked = (Arc<Guest>, Option<Outside>, Option<Inside>);
 
 async fn look(guest: Arc<Guest>) -> Looked {
-    let view = view(&guest, None).await;
+    let view = view(&guest, false, None).await;
     (guest, view.outside, view.inside)
 }
 
 /// A look at one guest, beside what the host says of it.
-pub(crate) async fn view(guest: &Guest, state: Option<&HostStatus>) -> View {
+pub(crate) async fn view(guest: &Guest, parks: bool, state: Option<&HostStatus>) -> View {
     let (outside, inside) = tokio::join!(guest.outside(), guest.inside());
-    View::of(guest.name(), state, outside.ok(), inside.ok())
+    View::of(guest.name(), parks, state, outside.ok(), inside.ok())
 }
 
 #[cfg(test)]

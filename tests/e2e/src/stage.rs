@@ -2,13 +2,13 @@
 
 use crate::laws::{self, Seen, Watch};
 use crate::programs::Programs;
-use crate::{Host, Setting, View, Vm};
+use crate::{Host, Setting, Spoken, View, Vm};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_lab::proxy::Proxy;
-use windlass_lab::{Folder, Guest};
+use windlass_lab::{Folder, Guest, Inside, wait};
 use windlass_protocol::Waiting;
 
 /// How long a condition may take on a machine that has other things to do.
@@ -27,6 +27,8 @@ pub struct Stage {
     pub host: Host,
     actors: Vec<Actor>,
     watch: Option<Watch>,
+    spoken: Spoken,
+    parks: bool,
     _folder: Folder,
     _turn: File,
 }
@@ -69,22 +71,31 @@ impl Stage {
             anyhow::Ok((programs, turn()?))
         })
         .await??;
+        let spoken = Spoken::of_run()?;
         let folder = Folder::create()?;
         let host = Host::set(&programs.windlass, folder.path(), setting)?;
         let mut actors = Vec::new();
-        let guests = Guest::boot_all(&programs.lab, vms.iter().map(Vm::spec)).await?;
+        let guests = Guest::boot_all(&programs.lab, vms.iter().map(|vm| vm.spec(spoken))).await?;
+        limited(&guests, spoken).await?;
         for (vm, guest) in vms.iter().zip(guests) {
             let path = folder.path().join(format!("{}.sock", vm.name));
             let proxy = if vm.proxied { Some(Proxy::start(&path, &guest.qmp())?) } else { None };
             actors.push(Actor { vm: vm.clone(), guest: Arc::new(guest), proxy });
         }
         let guests = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
-        let watch = Some(Watch::start(host.eye(), guests, setting));
-        let stage = Self { host, actors, watch, _folder: folder, _turn: turn };
+        let parks = setting.trust && spoken.parks();
+        let binding = Setting { trust: parks, ..setting };
+        let watch = Some(Watch::start(host.eye(), guests, binding));
+        let stage = Self { host, actors, watch, spoken, parks, _folder: folder, _turn: turn };
         for actor in &stage.actors {
             stage.write(&actor.vm)?;
         }
         Ok(stage)
+    }
+
+    /// What its guests speak.
+    pub fn spoken(&self) -> Spoken {
+        self.spoken
     }
 
     /// The guest of a VM.
@@ -117,7 +128,7 @@ impl Stage {
     /// One look at a VM.
     pub async fn view(&self, name: &str) -> View {
         let state = self.host.state().await.ok();
-        laws::view(self.guest(name), state.as_ref()).await
+        laws::view(self.guest(name), self.parks, state.as_ref()).await
     }
 
     /// Looks at a VM until it is as wanted. Fails at once when a law is broken.
@@ -156,7 +167,7 @@ impl Stage {
         let start = Instant::now();
         loop {
             let state = self.host.state().await?;
-            let view = View::of(name, Some(&state), None, None);
+            let view = View::of(name, self.parks, Some(&state), None, None);
             if view.waits(&kind) {
                 return Ok(());
             }
@@ -222,6 +233,17 @@ impl Drop for Stage {
             eprintln!("the host's last words:\n{}", self.host.last_words());
         }
     }
+}
+
+/// Waits until the informant of every guest runs, limited to what it is to speak.
+async fn limited(guests: &[Guest], spoken: Spoken) -> Result<()> {
+    for guest in guests {
+        let limited = |inside: &Inside| {
+            inside.informant.is_some() && inside.informant_versions == spoken.limit()
+        };
+        wait::until("informant of the run's version", LIMIT, || guest.inside(), limited).await?;
+    }
+    Ok(())
 }
 
 /// Waits for this test's turn: two guests under load are what two cores carry.

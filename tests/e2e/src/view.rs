@@ -8,10 +8,14 @@ use windlass_protocol::{Bytes, MilliCpu, Resources, VmName, Waiting};
 /// What is seen of one VM. What does not answer is `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
+    /// Whether vCPUs that it has parked leave the books.
+    pub parks: bool,
     /// What the host says of it.
     pub vm: Option<VmStatus>,
     /// What the books have for it.
     pub booked: Option<Booked>,
+    /// vCPUs that the books have left for it: the room without what others have.
+    pub left: Option<u64>,
     /// What QEMU says that it has.
     pub outside: Option<Outside>,
     /// What the guest's kernel says that it has.
@@ -23,6 +27,7 @@ pub struct View {
 impl View {
     pub(crate) fn of(
         name: &str,
+        parks: bool,
         state: Option<&HostStatus>,
         outside: Option<Outside>,
         inside: Option<Inside>,
@@ -30,23 +35,50 @@ impl View {
         let name = VmName::on_host(name);
         let vm = state.and_then(|state| state.vms.iter().find(|vm| vm.name == name));
         let booked = state.and_then(|state| state.node.vms.iter().find(|vm| vm.name == name));
-        Self { vm: vm.cloned(), booked: booked.cloned(), outside, inside }
+        let left = state.map(|state| {
+            let others = state.node.vms.iter().filter(|vm| vm.name != name);
+            let others = others.map(|vm| vm.reserved.cpu.cores_up()).sum();
+            state.node.room.cpu.cores_up().saturating_sub(others)
+        });
+        Self { parks, vm: vm.cloned(), booked: booked.cloned(), left, outside, inside }
     }
 
     /// Whether guest, hypervisor and books agree that it has this many compute units and no
     /// more: vCPUs online, memory plugged, both booked.
+    ///
+    /// Where parked vCPUs do not leave the books, these have every plugged one, whether or not it
+    /// is online; and a VM has no more vCPUs than others, which may have parked theirs, have left.
     pub fn has(&self, units: u32) -> bool {
-        self.uses(units) && self.booked_units(units)
+        if self.parks {
+            return self.uses(units) && self.booked_units(units);
+        }
+        let (Some(left), Some(booked)) = (self.left, self.booked.as_ref()) else { return false };
+        let vcpus = left.min(units.into());
+        let plugged = self.outside.map(|outside| u64::from(outside.vcpus));
+        self.has_memory(units)
+            && self.online() == Some(vcpus)
+            && booked.reserved.mem == resources(units).mem
+            && plugged == self.booked_vcpus()
+            && plugged >= Some(vcpus)
     }
 
     /// Whether guest and hypervisor agree that it has this many compute units, whatever the
     /// books say.
     pub fn uses(&self, units: u32) -> bool {
-        let memory = u64::from(units * UNIT_MIB) << 20;
-        let online = self.inside.as_ref().and_then(|inside| inside.cpus_online);
+        self.has_memory(units) && self.online() == Some(units.into())
+    }
+
+    /// Whether it has this many compute units' memory, and is asked for no other.
+    fn has_memory(&self, units: u32) -> bool {
+        let memory = resources(units).mem.bytes();
         let settled =
             |outside: &Outside| outside.memory() == memory && outside.upper_memory() == memory;
-        online == Some(units) && self.outside.as_ref().is_some_and(settled)
+        self.outside.as_ref().is_some_and(settled)
+    }
+
+    /// vCPUs that its kernel uses.
+    fn online(&self) -> Option<u64> {
+        self.inside.as_ref().and_then(|inside| inside.cpus_online).map(u64::from)
     }
 
     /// Whether the books have exactly this many compute units for it.
@@ -86,5 +118,58 @@ pub(crate) fn resources(units: u32) -> Resources {
     Resources {
         cpu: MilliCpu::from_cores(units),
         mem: Bytes::from_mib(units * u64::from(UNIT_MIB)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_parked_vcpus_leave_the_books_guest_and_books_agree_on_them() {
+        assert!(view(true, 1, 3, 1).has(1), "two of three are parked");
+        assert!(!view(true, 1, 3, 3).has(1), "the books have those that are parked");
+        assert!(!view(true, 3, 3, 1).has(1), "none is parked");
+    }
+
+    #[test]
+    fn where_parked_vcpus_stay_in_the_books_these_have_every_plugged_one() {
+        assert!(view(false, 1, 3, 3).has(1));
+        assert!(!view(false, 1, 3, 1).has(1), "the books have let go of two");
+        assert!(!view(false, 3, 3, 3).has(1), "none is parked");
+        assert!(!View { left: None, ..view(false, 1, 3, 3) }.has(1), "the host says nothing");
+    }
+
+    #[test]
+    fn a_vm_has_no_more_vcpus_than_others_have_left() {
+        let big = |left| View {
+            left: Some(left),
+            outside: Some(Outside { boot: resources(3).mem.bytes(), ..outside(1) }),
+            booked: booked(Resources { mem: resources(3).mem, ..resources(1) }),
+            ..view(false, 1, 1, 1)
+        };
+        assert!(big(1).has(3), "others have parked what it lacks");
+        assert!(!big(2).has(3), "there is one more to be had");
+    }
+
+    /// A VM of one unit's memory, with these vCPUs online, plugged and booked, and room for three.
+    fn view(parks: bool, online: u32, plugged: u32, booked_cpus: u32) -> View {
+        let reserved = Resources { cpu: resources(booked_cpus).cpu, ..resources(1) };
+        View {
+            parks,
+            vm: None,
+            booked: booked(reserved),
+            left: Some(3),
+            outside: Some(outside(plugged)),
+            inside: Some(Inside { cpus_online: Some(online), ..Inside::default() }),
+        }
+    }
+
+    fn outside(vcpus: u32) -> Outside {
+        Outside { vcpus, boot: resources(1).mem.bytes(), virtio_mem: None, dimms: 0 }
+    }
+
+    fn booked(reserved: Resources) -> Option<Booked> {
+        Some(Booked { name: VmName::on_host("a"), priority: 0, reserved, claim: None })
     }
 }

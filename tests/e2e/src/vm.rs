@@ -1,5 +1,6 @@
 //! A VM of a test: the guest that the lab boots, and the file that Windlass reads.
 
+use crate::Spoken;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -65,11 +66,13 @@ impl Vm {
         }
     }
 
-    /// The guest.
-    pub(crate) fn spec(&self) -> GuestSpec {
+    /// The guest, with an informant that speaks this.
+    pub(crate) fn spec(&self, spoken: Spoken) -> GuestSpec {
         let boot_mib = self.boot * UNIT_MIB;
         let Self { reboots, monitors, .. } = *self;
-        let spec = GuestSpec { boot_mib, reboots, monitors, ..GuestSpec::named(self.name) };
+        let versions = spoken.limit();
+        let named = GuestSpec::named(self.name);
+        let spec = GuestSpec { boot_mib, reboots, monitors, versions, ..named };
         if self.dimms {
             let extension = Extension::Dimms { slots: DIMM_SLOTS, mib: DIMM_SLOTS * UNIT_MIB };
             return GuestSpec { extension, ..spec };

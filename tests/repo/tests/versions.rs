@@ -14,6 +14,20 @@ fn the_newest_release_speaks_what_the_table_says() {
     assert_eq!(newest[2], PluginVersion::SPOKEN.to_string());
 }
 
+/// A version that is left out would be played by nobody.
+#[test]
+fn real_guests_are_played_in_every_version() {
+    let known = InformantVersion::KNOWN.map(|version| version.to_string());
+    let (newest, older) = known.split_last().expect("there is a version");
+    let all = format!("\nall=({})\n", known.join(" "));
+    assert!(read("dev/guests").contains(&all), "dev/guests lacks {all}");
+    let share = format!("dev/guests --only versions:: {}\n", older.join(" "));
+    assert!(
+        read("dev/test").contains(&share),
+        "{newest} is played in full; dev/test lacks {share}"
+    );
+}
+
 /// `## 1.2.3`, with a date or "unreleased" behind it.
 #[test]
 fn the_changelog_has_this_release() {
