@@ -30,6 +30,7 @@ const ROOM: u32 = 4;
 /// A guest with two agents.
 pub struct Duo {
     start: Instant,
+    spoken: Spoken,
     rivals: [Rival; 2],
     plugin: Plugin,
     guest: Arc<Guest>,
@@ -50,10 +51,9 @@ impl Duo {
         let (programs, turn) =
             tokio::task::spawn_blocking(|| anyhow::Ok((Programs::find()?, turn()?))).await??;
         let folder = Folder::create()?;
-        let guest = Arc::new(
-            Guest::boot(&programs.lab, Vm { monitors: 2, ..old.clone() }.spec(Spoken::of_run()?))
-                .await?,
-        );
+        let spoken = Spoken::of_run()?;
+        let spec = Vm { monitors: 2, ..old.clone() }.spec(spoken);
+        let guest = Arc::new(Guest::boot(&programs.lab, spec).await?);
         let plugin = Plugin::start(folder.path(), ROOM, std::slice::from_ref(&new))?;
         let permits = plugin.permits();
         let place = |name| folder.path().join(name);
@@ -61,10 +61,16 @@ impl Duo {
             Rival::set(Who::Old, old, &guest, place("old"), permits).await?,
             Rival::set(Who::New, new, &guest, place("new"), permits).await?,
         ];
-        let setting = Setting { room: ROOM, trust: true };
+        let setting = Setting { room: ROOM, trust: spoken.parks() };
         let watch = Some(Watch::start(plugin.eye(), vec![Arc::clone(&guest)], setting));
         let start = Instant::now();
-        Ok(Self { start, rivals, plugin, guest, watch, _folder: folder, _turn: turn })
+        Ok(Self { start, spoken, rivals, plugin, guest, watch, _folder: folder, _turn: turn })
+    }
+
+    /// Whether guest, hypervisor and books agree that it has this many compute units: the books
+    /// keep parked vCPUs where sizes have no number.
+    pub fn has(&self, sight: &Sight, units: u32) -> bool {
+        if self.spoken.parks() { sight.has(units) } else { sight.uses(units) }
     }
 
     /// The guest.

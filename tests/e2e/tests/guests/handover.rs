@@ -140,7 +140,7 @@ async fn follows_its_load(duo: &Duo) -> Result<()> {
     duo.guest().cpu(4).await?;
     duo.until(New, "three units", acts_with(3)).await?;
     duo.guest().cpu(0).await?;
-    let gave = |sight: &Sight| sight.mode() == "running" && sight.has(1);
+    let gave = |sight: &Sight| sight.mode() == "running" && duo.has(sight, 1);
     duo.until(New, "one unit again, and no more in the books", gave).await?;
     Ok(())
 }
