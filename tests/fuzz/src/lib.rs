@@ -17,6 +17,7 @@ mod operator_texts;
 mod pages;
 mod permit_answers;
 mod plugin;
+mod program_files;
 mod talk;
 pub mod targets;
 mod vm;

@@ -1,13 +1,14 @@
-//! What operators write: VM files, annotations, host.toml, amounts.
+//! What operators write: VM files, annotations, host.toml, amounts, the files of the programs.
 //!
-//! The first byte of an input says which. What is taken keeps to the limits that the documents
+//! The first byte of an input says which; the last few are those of [`program_files`]. What is taken keeps to the limits that the documents
 //! name; what is not is refused by field, in few words, and each time the same.
 
 use crate::input::Input;
-use crate::words;
+use crate::{program_files, words};
 use std::collections::BTreeMap;
 use windlass_cli::host::config::HostConfig;
 use windlass_kit::config::parse_toml;
+use windlass_kit::problem::Problem;
 use windlass_protocol::annotations::{Annotations, Defaults};
 use windlass_protocol::informant::ResourceMessage;
 use windlass_protocol::quantity::{self, QuantityError};
@@ -30,7 +31,11 @@ const ANNOTATIONS: [&str; 8] = [
 
 pub(crate) fn play(input: &[u8]) {
     let mut input = Input::new(input);
-    match input.byte() % 6 {
+    let which = input.byte();
+    if let Some(file) = which.checked_sub(program_files::FIRST) {
+        return program_files::play(file, &String::from_utf8_lossy(input.rest()));
+    }
+    match which % 6 {
         0 | 1 => vm_file(&mut input),
         2 => annotations(&mut input),
         3 => host_file(&String::from_utf8_lossy(input.rest())),
@@ -98,11 +103,14 @@ fn host_file(text: &str) {
             assert!(*config.callback_ports.start() > 0 && !config.callback_ports.is_empty());
             assert!(config.needs_restart(&config).is_empty());
         }
-        Err(problems) => {
-            assert!(!problems.is_empty() && problems.len() <= PROBLEMS);
-            problems.iter().for_each(words::is_short_and_harmless);
-        }
+        Err(problems) => are_short(&problems),
     }
+}
+
+/// Everything that is wrong with a file, for people.
+pub(crate) fn are_short(problems: &[Problem]) {
+    assert!(!problems.is_empty() && problems.len() <= PROBLEMS);
+    problems.iter().for_each(words::is_short_and_harmless);
 }
 
 fn are_problems(errors: &[FieldError]) {

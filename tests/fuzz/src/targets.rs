@@ -57,7 +57,7 @@ const MONITOR: Target = Target {
 
 const TEXTS: Target = Target {
     name: "texts",
-    about: "what operators write: VM files, annotations, host.toml, amounts",
+    about: "what operators write: VM files, annotations, amounts, what configures programs",
     play: operator_texts::play,
 };
 

@@ -100,6 +100,8 @@ const MAY_LINK: [(&str, &[&str]); 27] = [
             "informant",
             "plugin-core",
             "plugin",
+            "agent-program",
+            "plugin-program",
             "windlass",
         ],
     ),
