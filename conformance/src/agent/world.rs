@@ -164,6 +164,20 @@ impl World {
         self.heard.iter().filter_map(of).collect()
     }
 
+    /// The memory beyond that of the boot that was asked for, with its times.
+    pub(super) fn memory_requested(&self) -> Vec<(Instant, u64)> {
+        let of = |heard: &Heard| match &heard.what {
+            What::Monitor { arguments, .. } if arguments["property"] == "requested-size" => {
+                Some((heard.at, arguments["value"].as_u64()?))
+            }
+            What::Monitor { .. }
+            | What::Guest { .. }
+            | What::Permit { .. }
+            | What::Permitted { .. } => None,
+        };
+        self.heard.iter().filter_map(of).collect()
+    }
+
     /// The same, without times.
     pub(super) fn commands(&self) -> Vec<String> {
         self.changes().into_iter().map(|(_, command)| command).collect()

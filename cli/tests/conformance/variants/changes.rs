@@ -203,7 +203,9 @@ pub(super) const VARIANTS: [Variant; 35] = [
         "v5.0",
         "what-went-is-reported-when-it-is-gone",
         Asks(|mut request, way| {
-            request.body = request.text().replace("\"768Mi\"", "\"256Mi\"").into_bytes();
+            let less = |text: String, there: &str| text.replace(there, "\"256Mi\"");
+            let text = less(less(request.text(), "\"768Mi\""), "\"512Mi\"");
+            request.body = text.into_bytes();
             way.on(&request)
         }),
     ),
