@@ -362,6 +362,8 @@ impl Session {
                 (self.checked_at, self.leased_at, self.health_at) = (None, None, now);
             }
             (Call::Suspend(_), State::Opening { .. }) => {
+                // A word to run that came before it is older.
+                self.state = State::Opening { resumed: false };
                 return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
             }
             (Call::Suspend(_), _) => self.state = State::Suspended { since: now },

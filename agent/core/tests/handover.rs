@@ -193,6 +193,22 @@ fn without_a_session_somebody_else_s_figures_count_where_nobody_answers() {
     }
 }
 
+/// The newer word counts: another agent is about to be told to run.
+#[test]
+fn a_word_to_wait_outdoes_one_to_run_that_came_before_the_answer_to_register() {
+    let mut agent = Agent::with_figures(false);
+    let hello = agent.plan().into_iter().find(|action| matches!(action, Action::Register(_)));
+    let Some(Action::Register(id)) = hello else { panic!("it does not register") };
+    agent.id = id;
+    agent.tell(Event::Sent(Action::Register(id)));
+    agent.resume();
+    let answer = agent.scaler.call(agent.now, Call::Suspend(id));
+    assert_eq!(answer, CallAnswer::NotNow(NotNow::SuspendsUnregistered));
+    agent.tell(Event::Registered { version: InformantVersion::V2_0, metrics_port: 9100 });
+    assert_eq!(agent.scaler.session(), SessionState::Registered);
+    assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
+}
+
 /// The informant may be there, and let another agent run.
 #[test]
 fn who_had_a_session_and_is_cut_off_never_acts_alone() {

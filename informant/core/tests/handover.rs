@@ -124,6 +124,34 @@ fn an_agent_that_is_not_there_any_more_holds_up_nobody() {
     assert_eq!(story.informant.current(), Some(id(2)));
 }
 
+/// It may be said on the way: by a listener that is full, or too busy. And who says that it waits
+/// already may have meant another word.
+#[test]
+fn a_refusal_to_wait_ends_no_lease() {
+    for status in [400, 408, 429, 500, 503] {
+        let mut story = Story::with_agent(1);
+        story.answers_with(1, windlass_informant_core::Failure::Refused(status));
+        story.register(2);
+        story.run(secs(9));
+        assert_eq!(story.informant.current(), None, "{status}: the first may still act");
+        story.run(secs(3));
+        assert_eq!(story.informant.current(), Some(id(2)), "{status}");
+    }
+}
+
+/// It refuses a word to run that comes so soon after the one to wait, which it may have heard.
+#[test]
+fn who_did_not_say_that_it_waits_is_told_to_run_again_a_while_later() {
+    let mut story = Story::with_agent(1);
+    story.lose_next(1, Ask::Suspend);
+    story.while_called(Ask::Suspend, |story| story.unregister(2));
+    story.register(2);
+    story.run(secs(6));
+    assert_eq!(story.informant.current(), None);
+    story.run(secs(2));
+    assert_eq!(story.informant.current(), Some(id(1)));
+}
+
 #[test]
 fn vcpus_that_another_agent_allowed_wait_for_the_word_of_one_that_counts_again() {
     let mut story = Story::with_agent(1);

@@ -45,6 +45,12 @@ const CALLED: Duration = Duration::from_secs(15);
 /// An agent that has only just been told to wait takes a word to run for an older one.
 const RESUME_AGAIN: Duration = Duration::from_secs(5);
 
+/// A word that got no answer may have been heard so much later.
+const HEARD_LATE: Duration = Duration::from_secs(2);
+
+/// The status with which the reference refuses to wait because it does so already.
+const WAITS_ALREADY: u16 = 400;
+
 /// One agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
@@ -61,6 +67,8 @@ pub(crate) struct Member {
     check_at: Moment,
     /// Until when it may act, if it was told to run.
     leased: Moment,
+    /// When it was last told to wait.
+    waits_at: Moment,
     /// The highest number among its answers to our calls.
     answers: Sequence,
     /// The highest number among its `/downscale` and `/upscale`, and what was answered.
@@ -137,6 +145,7 @@ impl Member {
             failures: 0,
             check_at: Moment::default(),
             leased: Moment::default(),
+            waits_at: Moment::default(),
             answers: Sequence::ZERO,
             request: None,
         }
@@ -202,7 +211,10 @@ impl Member {
             (Stage::Running | Stage::Resuming { .. } | Stage::Suspending, false) => {
                 return Ok(Ask::Suspend);
             }
-            (Stage::Resuming { .. } | Stage::Suspending, true) if free => return Ok(Ask::Resume),
+            (Stage::Resuming { .. }, true) if free => return Ok(Ask::Resume),
+            (Stage::Suspending, true) if free => {
+                (Ask::Resume, self.waits_at.after(RESUME_AGAIN + HEARD_LATE))
+            }
             (Stage::Suspended { from }, true) if free => (Ask::Resume, from),
             (Stage::Running, true) => match want.filter(|_| self.version.asks_for_more()) {
                 Some(from) if from < self.check_at => (Ask::MoreMemory, from),
@@ -220,7 +232,8 @@ impl Member {
         self.line = Line::Busy(ask);
         match (ask, self.stage) {
             (Ask::Resume, _) => self.leased = now.after(lease_of(self.version)),
-            (Ask::Suspend, _) | (_, Stage::Joining { .. } | Stage::Suspended { .. }) => {}
+            (Ask::Suspend, _) => self.waits_at = now,
+            (_, Stage::Joining { .. } | Stage::Suspended { .. }) => {}
             (Ask::Id | Ask::MoreMemory, _) if !self.version.checks_health() => {
                 self.leased = now.after(CALLED);
             }
@@ -271,10 +284,12 @@ impl Member {
             (Failure::Refused(_), Ask::Resume, Stage::Resuming { lost: true } | Stage::Running) => {
                 self.settle(now, Stage::Running)
             }
-            (Failure::Refused(_), Ask::Suspend, _) => {
-                self.leased = now;
+            // The same; but what it says is no more than that, so its lease runs on.
+            (Failure::Refused(WAITS_ALREADY), Ask::Suspend, _) => {
                 self.settle(now, Stage::Suspended { from: now.after(RESUME_AGAIN) })
             }
+            // Somebody on the way refused: it may not have heard.
+            (Failure::Refused(_), Ask::Suspend, _) => self.failure(now, ask, cause),
             // It does not run, though we thought so: told again.
             (Failure::Refused(_), Ask::MoreMemory, _) => {
                 self.stage = Stage::Resuming { lost: true };
