@@ -21,10 +21,10 @@ pub const METRICS_SIZE: usize = 1024 * 1024;
 /// Bytes of an informant's answer that are read.
 pub const ANSWER_SIZE: usize = 64 * 1024;
 
-/// The longest time that an informant may take for its word on a size. Hand-over counts on it: what
-/// an agent sent in the last moment in which it counted has had its effect, or has none, before
-/// another agent counts.
-pub const LONGEST_SIZE: Duration = Duration::from_secs(2);
+/// The longest time that an informant may take for its word on a size, and the plugin for a permit.
+/// Hand-over counts on it: what an agent sent in the last moment in which it counted has had its
+/// effect, or has none, before another agent counts.
+pub const LONGEST_ACT: Duration = Duration::from_secs(2);
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub struct Times {
     /// To hear from an informant whether a session stands.
     pub health: Duration,
     /// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
-    /// At most [`LONGEST_SIZE`].
+    /// At most [`LONGEST_ACT`].
     pub size: Duration,
     /// To read a guest's metrics.
     pub metrics: Duration,
-    /// To hear from the plugin.
+    /// To hear from the plugin. At most [`LONGEST_ACT`].
     pub permit: Duration,
 }
 
@@ -115,7 +115,7 @@ impl Default for Times {
             register: seconds(2),
             unregister: seconds(2),
             health: seconds(1),
-            size: LONGEST_SIZE,
+            size: LONGEST_ACT,
             metrics: seconds(2),
             permit: seconds(2),
         }

@@ -7,7 +7,10 @@ use crate::runner::View;
 use serde_json::{Value, json};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources, VmInfo, VmName};
+use windlass_protocol::{
+    Bytes, ComputeUnit, InformantVersion, MilliCpu, Moment, Resources, VmInfo, VmName, Waiting,
+};
+use windlass_scaling::Sample;
 
 /// All VMs.
 pub(crate) fn agent(frozen: bool, vms: Vec<Value>) -> Value {
@@ -71,7 +74,7 @@ impl Pod {
                 "startTime": rfc3339(self.since),
                 "endState": null,
                 "previousEndStates": [],
-                "lastSuccessfulInformantComm": null,
+                "lastSuccessfulInformantComm": self.view.guest.at.and_then(rfc3339),
                 "vmInfo": info,
                 "endpointID": "",
             },
@@ -92,24 +95,29 @@ fn runner_of(
     json!({
         "podIP": file.informant.ip().to_string(),
         "vm": vm_info(&file.info, status.upper),
-        "lastMetrics": null,
+        "lastMetrics": view.guest.sample.as_ref().map(loads),
         "scheduler": {
             "info": { "PodName": null, "UID": null, "IP": plugin },
             "registered": status.permit.is_some(),
             "fatalError": null,
         },
-        "server": server(status.session),
+        "server": server(status.session, view.guest.version),
         "informant": null,
         "computeUnit": resources(unit.into(), slot),
         "lastApproved": status.permit.map(|permit| resources(permit, slot)),
         "lastSchedulerError": view.errors.plugin,
         "lastInformantError": view.errors.informant,
         "backgroundWorkerCount": null,
-        "migrationStarted": false,
+        "migrationStarted": status.waiting.contains(&Waiting::Move),
     })
 }
 
-fn server(session: SessionState) -> Option<Value> {
+fn loads(sample: &Sample) -> Value {
+    json!({ "loadAvg1M": sample.loads.one_minute, "loadAvg5M": sample.loads.five_minutes })
+}
+
+/// A session that there is has been asked for its id: only then is it registered.
+fn server(session: SessionState, version: Option<InformantVersion>) -> Option<Value> {
     let mode = match session {
         SessionState::Absent => return None,
         SessionState::Registered => "unconfirmed",
@@ -121,7 +129,7 @@ fn server(session: SessionState) -> Option<Value> {
         "seqNum": null,
         "receivedIDCheck": true,
         "madeContact": true,
-        "protoVersion": null,
+        "protoVersion": version.map(InformantVersion::number),
         "mode": mode,
         "exitStatus": null,
     }))

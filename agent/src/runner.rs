@@ -25,7 +25,6 @@ use crate::node::{Shared, Standing, Told};
 use account::Account;
 use managed::{Managed, Progress};
 use monitor::{Happening, Monitor, Wanted};
-use start::Errors;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -348,11 +347,11 @@ impl<A: Attach> Runner<A> {
             Phase::Absent | Phase::Counted { .. } => (None, None),
         };
         let status = status.or_else(|| self.unseen_status());
-        let errors = match &self.phase {
-            Phase::Managed(managed) => managed.errors(),
-            Phase::Absent | Phase::Counted { .. } => Errors::default(),
+        let (errors, guest) = match &self.phase {
+            Phase::Managed(managed) => (managed.errors(), managed.heard()),
+            Phase::Absent | Phase::Counted { .. } => Default::default(),
         };
-        *lock(&self.view) = View { status, open, upper: self.account.upper(), errors };
+        *lock(&self.view) = View { status, open, upper: self.account.upper(), errors, guest };
     }
 
     /// What is known of a VM that is there, is to be managed, and cannot be reached.

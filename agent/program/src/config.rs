@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use windlass_agent::config::LONGEST_SIZE;
+use windlass_agent::config::LONGEST_ACT;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
 use windlass_agent_billing::config::{Config as Billing, Spelling};
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
@@ -136,10 +136,11 @@ impl AgentConfig {
             register: seconds("informant.registerTimeoutSeconds", 30)
                 .unwrap_or(usual.times.register),
             health: seconds("informant.requestTimeoutSeconds", 5).unwrap_or(usual.times.health),
-            size: seconds("informant.downscaleTimeoutSeconds", LONGEST_SIZE.as_secs())
+            size: seconds("informant.downscaleTimeoutSeconds", LONGEST_ACT.as_secs())
                 .unwrap_or(usual.times.size),
             metrics: seconds("metrics.requestTimeoutSeconds", 10).unwrap_or(usual.times.metrics),
-            permit: seconds("scheduler.requestTimeoutSeconds", 10).unwrap_or(usual.times.permit),
+            permit: seconds("scheduler.requestTimeoutSeconds", 10)
+                .map_or(usual.times.permit, |permit| permit.min(LONGEST_ACT)),
             unregister: usual.times.unregister,
         };
         let own = Periods::REFERENCE;
@@ -268,9 +269,9 @@ fn times(check: &mut Check) -> Times {
         register: within("times.register", seconds(30), usual.register),
         unregister: within("times.unregister", seconds(10), usual.unregister),
         health: within("times.health", seconds(5), usual.health),
-        size: within("times.size", LONGEST_SIZE, usual.size),
+        size: within("times.size", LONGEST_ACT, usual.size),
         metrics: within("times.metrics", seconds(10), usual.metrics),
-        permit: within("times.permit", seconds(10), usual.permit),
+        permit: within("times.permit", LONGEST_ACT, usual.permit),
     }
 }
 

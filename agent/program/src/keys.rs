@@ -141,7 +141,7 @@ pub const AGENT_KEYS: &[Key] = &[
         name: "times.permit",
         kind: TIME,
         default: "2s",
-        range: "100ms to 10s",
+        range: "100ms to 2s; hand-over between agents counts on no more",
         meaning: "How long the plugin may take to answer.",
     },
     Key {
@@ -264,7 +264,7 @@ pub const JSON_KEYS: &[Key] = &[
     json(
         "scheduler.requestTimeoutSeconds",
         "2",
-        "a whole number from 1 to 10",
+        "a whole number from 1 to 10; more than 2 counts as 2, on which hand-over counts",
         "How long the plugin may take to answer.",
     ),
     json("scheduler.requestPort", "10299", PORT, "Not used: --plugin says where the plugin is."),

@@ -15,6 +15,7 @@ mod support;
 use guest::Guest;
 use machine::Machine;
 use receiver::Receiver;
+use serde_json::json;
 use support::{Agent, Folder, Plugin, fail, until, vm_file};
 
 /// A node with room for three units; the VM `a` may have four.
@@ -39,6 +40,12 @@ fn a_vm_gets_what_the_plugin_permits_and_gives_back_what_it_does_not_need() {
     assert_eq!(plugin.booked("a"), Some((2, 6)));
     assert_eq!(agent.pod("a")["runner"]["lastApproved"]["mem"], 6);
     until("the guest was told", || guest.told() == Some(6 * 128));
+    until("its state says what was heard of the guest", || {
+        let (pod, runner) = (agent.pod("a"), &agent.pod("a")["runner"]);
+        runner["lastMetrics"] == json!({ "loadAvg1M": 3.4, "loadAvg5M": 3.4 })
+            && runner["server"]["protoVersion"] == 4
+            && pod["status"]["lastSuccessfulInformantComm"].is_string()
+    });
 
     plugin.write(&LIST.replace("768MiB", "1GiB"));
     plugin.signal("HUP");

@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::monitor::{Monitor, Wanted};
-use super::start::Errors;
+use super::start::{Errors, Heard};
 use crate::address;
 use crate::callback::Waiting as Calling;
 use crate::config::{LEAVE_TIME, Silence};
@@ -230,6 +230,12 @@ impl Managed {
 
     pub(super) fn upper(&self) -> Option<Resources> {
         self.scaler.upper()
+    }
+
+    /// What was last heard of the guest.
+    pub(super) fn heard(&self) -> Heard {
+        let at = Some(self.scaler.heard_at()).filter(|at| *at > self.since);
+        Heard { at, version: at.map(|_| self.scaler.version()), sample: self.sample }
     }
 
     pub(super) fn errors(&self) -> Errors {

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use windlass_agent_core::{Event, Failure};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Decision, Peer, Resources, VmName};
+use windlass_protocol::{Decision, InformantVersion, Moment, Peer, Resources, VmName};
+use windlass_scaling::Sample;
 
 /// What a runner starts with.
 pub(crate) struct Start<A> {
@@ -33,6 +34,18 @@ pub(crate) struct View {
     /// The last size that is known, also of a VM that is only counted.
     pub(crate) upper: Option<Resources>,
     pub(crate) errors: Errors,
+    pub(crate) guest: Heard,
+}
+
+/// What was last heard of a guest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    /// When its informant last said anything.
+    pub(crate) at: Option<Moment>,
+    /// What is spoken with it, or was in the last session.
+    pub(crate) version: Option<InformantVersion>,
+    /// Its figures.
+    pub(crate) sample: Option<Sample>,
 }
 
 /// What became of the last request to a peer, if it failed.
