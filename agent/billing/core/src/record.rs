@@ -2,7 +2,7 @@
 
 use crate::Endpoint;
 use serde::{Deserialize, Serialize};
-use windlass_protocol::status::VmStatus;
+use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{MilliCpu, Moment, Sequence, VmName, Waiting};
 
 /// What one VM has, and who is billed for it.
@@ -23,8 +23,10 @@ impl Allocation {
     /// What is billed of a VM to this endpoint: the vCPUs that the books must cover. A guest that says
     /// that it uses fewer is believed as far as the books believe it, and no further. `None` before
     /// its hypervisor has said what it has, and while it does not answer: old figures are not billed.
+    /// `None` too while another agent acts on it, which bills it.
     pub fn of(status: &VmStatus, endpoint: Endpoint) -> Option<Self> {
-        if status.waiting.contains(&Waiting::HypervisorLost) {
+        let lost = status.waiting.contains(&Waiting::HypervisorLost);
+        if lost || status.session == SessionState::Suspended {
             return None;
         }
         Some(Self { vm: status.name.clone(), endpoint, cpu: status.upper?.cpu })
@@ -66,7 +68,6 @@ pub enum Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::status::SessionState;
     use windlass_protocol::{Bounds, Bytes, Mode, Resources, Signals};
 
     #[test]
@@ -93,6 +94,8 @@ mod tests {
         assert_eq!(billed, Some(("db1".to_owned(), size.cpu)));
         let lost = VmStatus { waiting: vec![Waiting::HypervisorLost], ..seen.clone() };
         assert_eq!(Allocation::on_host(&lost), None);
+        let waits = VmStatus { session: SessionState::Suspended, ..seen.clone() };
+        assert_eq!(Allocation::on_host(&waits), None, "the agent that acts bills it");
         assert_eq!(Allocation::on_host(&VmStatus { upper: None, ..seen.clone() }), None);
         let unfit = VmStatus { name: VmName::on_host("two words"), ..seen };
         assert_eq!(Allocation::on_host(&unfit), None);
