@@ -73,6 +73,11 @@ impl Duo {
         if self.spoken.parks() { sight.has(units) } else { sight.uses(units) }
     }
 
+    /// What the guest speaks.
+    pub fn spoken(&self) -> Spoken {
+        self.spoken
+    }
+
     /// The guest.
     pub fn guest(&self) -> &Guest {
         &self.guest
@@ -216,7 +221,7 @@ impl Duo {
         self.plugin.stop().await?;
         let acts = self.acts();
         eprintln!("    {}", acts::tenures(&acts, self.start));
-        let breaches = acts::breaches(&acts);
+        let breaches = self.breaches(&acts);
         ensure!(breaches.is_empty(), "two acted: {breaches:#?}\n{acts:#?}");
         Ok(())
     }
@@ -228,11 +233,16 @@ impl Duo {
         acts
     }
 
+    /// Without leases two may act for a while; the laws hold all the same.
+    fn breaches(&self, acts: &[Act]) -> Vec<String> {
+        if self.spoken.leases() { acts::breaches(acts) } else { Vec::new() }
+    }
+
     fn no_breach(&self) -> Result<()> {
         let breaches = self.watch.as_ref().map(Watch::seen).unwrap_or_default().breaches;
         ensure!(breaches.is_empty(), "laws were broken: {breaches:#?}\n{}", self.last_words());
         let acts = self.acts();
-        let breaches = acts::breaches(&acts);
+        let breaches = self.breaches(&acts);
         let told = || acts::tenures(&acts, self.start);
         ensure!(breaches.is_empty(), "two acted: {breaches:#?}\n{}\n{}", told(), self.last_words());
         Ok(())

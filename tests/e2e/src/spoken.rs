@@ -60,6 +60,11 @@ impl Spoken {
         self.version().asks_for_more()
     }
 
+    /// Whether agents ask if their sessions stand, and act by lease.
+    pub fn leases(self) -> bool {
+        self.version().checks_health()
+    }
+
     /// How much memory can be filled every 250 ms while a guest of one unit grows in time, in MiB.
     pub fn filled_in_time(self) -> u32 {
         if self.calls() { 16 } else { 8 }
