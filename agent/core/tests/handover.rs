@@ -40,6 +40,9 @@ fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
 #[test]
 fn a_check_that_is_due_goes_before_a_size() {
     let mut agent = Agent::acting();
+    agent.answered(Action::Measure, Event::Measured(agent.report(3)));
+    let asks_for_less = |action: &Action| matches!(action, Action::Downscale(..));
+    assert!(agent.plan().iter().any(asks_for_less), "{:?}", agent.plan());
     agent.passes(6_000);
     let to_informant: Vec<_> =
         agent.plan().into_iter().filter(|action| action.peer() == Peer::Informant).collect();
