@@ -329,11 +329,9 @@ impl Scaler {
             }
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.session.registered(now, version, &mut self.jitter);
-                self.holding.registered();
-                self.lines.metrics.disregard();
                 self.guest.registered(metrics_port);
-                // A guest that restarted unheard has lost memory since it was last seen.
-                self.must_look();
+                // It may have been told to run already.
+                self.count_again();
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
                 let has = self.using().unwrap_or(target);

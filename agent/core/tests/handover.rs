@@ -198,17 +198,26 @@ fn without_a_session_somebody_else_s_figures_count_where_nobody_answers() {
 /// The newer word counts: another agent is about to be told to run.
 #[test]
 fn a_word_to_wait_outdoes_one_to_run_that_came_before_the_answer_to_register() {
-    let mut agent = Agent::with_figures(false);
-    let hello = agent.plan().into_iter().find(|action| matches!(action, Action::Register(_)));
-    let Some(Action::Register(id)) = hello else { panic!("it does not register") };
-    agent.id = id;
-    agent.tell(Event::Sent(Action::Register(id)));
-    agent.resume();
-    let answer = agent.scaler.call(agent.now, Call::Suspend(id));
+    let mut agent = Agent::told_to_run_early();
+    let answer = agent.scaler.call(agent.now, Call::Suspend(agent.id));
     assert_eq!(answer, CallAnswer::NotNow(NotNow::SuspendsUnregistered));
     agent.tell(Event::Registered { version: InformantVersion::V2_0, metrics_port: 9100 });
     assert_eq!(agent.scaler.session(), SessionState::Registered);
     assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
+}
+
+/// Another agent may have had the VM grow while this one had no session.
+#[test]
+fn who_is_told_to_run_before_the_answer_to_register_looks_first_too() {
+    let mut agent = Agent::told_to_run_early();
+    agent.tell(Event::Registered { version: InformantVersion::V2_0, metrics_port: 9100 });
+    agent.answered(agent.check(), Event::Healthy);
+    assert!(agent.acts());
+    assert!(!agent.asks(), "{:?}", agent.plan());
+    agent.answered(Action::Look, Event::Seen(seen(4)));
+    let covers =
+        |action: &Action| matches!(action, Action::AskPlugin(ask) if ask.resources == cu(4));
+    assert!(agent.plan().iter().any(covers), "{:?}", agent.plan());
 }
 
 /// The informant may be there, and let another agent run.
@@ -234,6 +243,14 @@ fn who_had_a_session_and_is_cut_off_never_acts_alone() {
 impl Agent {
     fn with_figures(metrics_elsewhere: bool) -> Self {
         Self::told(Settings { metrics_elsewhere, ..settings() }, 3)
+    }
+
+    /// It has not read yet that it is registered.
+    fn told_to_run_early() -> Self {
+        let mut agent = Self::with_figures(false);
+        agent.says_hello();
+        agent.resume();
+        agent
     }
 
     fn of(version: InformantVersion) -> Self {

@@ -65,7 +65,8 @@ impl Scaler {
         self.rest_from_asking();
     }
 
-    /// It counts, again or for the first time: somebody else may have changed everything.
+    /// It counts, again or for the first time, or is about to: somebody else may have changed
+    /// everything, and a guest that restarted unheard has lost memory.
     pub(super) fn count_again(&mut self) {
         self.guest.session_ended();
         self.holding.unattended();

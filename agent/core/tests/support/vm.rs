@@ -96,14 +96,20 @@ impl Vm {
     }
 
     pub(crate) fn registered_in(&mut self, version: InformantVersion) -> AgentId {
+        self.says_hello();
+        self.tell(Event::Registered { version, metrics_port: 9100 });
+        self.id
+    }
+
+    /// It asks to be registered.
+    pub(crate) fn says_hello(&mut self) {
         let actions = self.scaler.plan(self.now).actions;
         let is_hello = |action: &&Action| matches!(action, Action::Register(_));
         let Some(Action::Register(id)) = actions.iter().find(is_hello).copied() else {
             panic!("it does not register: {actions:?}");
         };
-        self.answered(Action::Register(id), Event::Registered { version, metrics_port: 9100 });
+        self.tell(Event::Sent(Action::Register(id)));
         self.id = id;
-        id
     }
 
     pub(crate) fn calls_for_memory(&mut self) {
