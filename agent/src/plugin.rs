@@ -54,11 +54,11 @@ impl Refusals {
     }
 
     /// The plugin took the version that was stated.
-    pub(crate) fn takes(&self, place: &str) {
+    pub(crate) fn takes(&self, place: impl FnOnce() -> String) {
         let mut refused = self.lock();
         if refused.is_told {
             refused.is_told = false;
-            info!(plugin = place, "plugin takes a version again");
+            info!(plugin = place(), "plugin takes a version again");
         }
     }
 

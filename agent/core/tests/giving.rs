@@ -1,4 +1,4 @@
-//! What is read of a guest while its memory is on its way out.
+//! What is read of a guest while its memory is on its way out, and what ends that.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 #[expect(dead_code, reason = "each test of one scaler needs a part of it")]
@@ -6,9 +6,10 @@
 mod vm;
 
 use vm::{Vm, agreed, cu, settings};
-use windlass_agent_core::{Action, Event};
+use windlass_agent_core::{Action, Event, Failure};
+use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, MemorySeen, Resize, Resources, Seen, ShrinkCpu, VmInfo,
+    Bounds, Bytes, Capabilities, MemorySeen, Peer, Resize, Resources, Seen, ShrinkCpu, VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -54,6 +55,28 @@ fn use_that_grows_while_nothing_goes_out_counts_at_once() {
     assert_eq!(vm.goal(), gib(3));
 }
 
+#[test]
+fn who_loses_its_session_calls_off_what_it_takes() {
+    let mut vm = Vm::that_agreed_to_less();
+    vm.answered(Action::Resize(Resize::Memory(gib(2))), Event::Resized);
+    vm.loses_its_session();
+    vm.answered(Action::Look, Event::Seen(seen(2, 3)));
+    assert_eq!(vm.resizes(), [Resize::Memory(gib(3))]);
+}
+
+#[test]
+fn what_was_agreed_to_is_not_taken_in_a_later_session() {
+    let mut vm = Vm::that_agreed_to_less();
+    assert_eq!(vm.resizes(), [Resize::Memory(gib(2))]);
+    vm.loses_its_session();
+    vm.passes(6_000);
+    vm.registers();
+    vm.answered(Action::Look, Event::Seen(seen(3, 3)));
+    vm.answered(Action::Measure, Event::Measured(vm.report_of(3)));
+    assert_eq!(vm.goal(), gib(1));
+    assert_eq!(vm.resizes(), []);
+}
+
 impl Vm {
     /// An idle VM of one vCPU and three GiB, with a session.
     fn that_agreed_to_less() -> Self {
@@ -66,6 +89,21 @@ impl Vm {
         vm.answered(Action::Measure, Event::Measured(vm.report_of(3)));
         vm.answered(vm.downscale(Resources { mem: gib(2), ..cu(1) }), agreed());
         vm
+    }
+
+    /// Its informant knows nothing of it: it started anew.
+    fn loses_its_session(&mut self) {
+        let unknown = Event::Failed(Peer::Informant, Failure::Refused(404));
+        self.answered(Action::CheckHealth(self.id), unknown);
+        assert_eq!(self.scaler.session(), SessionState::Absent);
+    }
+
+    fn resizes(&self) -> Vec<Resize> {
+        let resize = |action| {
+            let Action::Resize(resize) = action else { return None };
+            Some(resize)
+        };
+        self.scaler.plan(self.now).actions.into_iter().filter_map(resize).collect()
     }
 
     fn goal(&self) -> Bytes {

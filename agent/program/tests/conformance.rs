@@ -13,17 +13,7 @@ const AT_ONCE: usize = 16;
 
 #[test]
 fn the_program_keeps_to_its_protocols() {
-    let program = env!("CARGO_BIN_EXE_windlass-agent");
-    let options = Options {
-        start: Arc::new(Shell(format!("'{program}' --config agent.toml"))),
-        informant: ends(&INFORMANT),
-        plugin: ends(&PLUGIN),
-        only: Vec::new(),
-        skip_ours: false,
-        logs: None,
-        at_once: AT_ONCE,
-    };
-    let report = run(&options, &mut |outcome| eprintln!("{outcome}"));
+    let report = run(&options("agent.toml"), &mut |outcome| eprintln!("{outcome}"));
     assert!(report.holds(), "{report}");
     assert!(report.left_out.is_empty(), "{report}");
 }
@@ -31,22 +21,26 @@ fn the_program_keeps_to_its_protocols() {
 /// A program that ends is found out, by every case.
 #[test]
 fn a_program_that_does_not_start_passes_no_case() {
+    let report = run(&options("nowhere.toml"), &mut |_| {});
+    assert_eq!(report.passed, 0, "{report}");
+    for outcome in &report.outcomes {
+        let fault = outcome.fault.as_ref().unwrap();
+        assert!(fault.contains("ended by itself: exit status: 66"), "{}: {fault}", outcome.case);
+        assert!(fault.contains("nowhere.toml"), "{}: {fault}", outcome.case);
+    }
+}
+
+/// The program with this file, in every version that is tried here.
+fn options(config: &str) -> Options {
     let program = env!("CARGO_BIN_EXE_windlass-agent");
-    let options = Options {
-        start: Arc::new(Shell(format!("'{program}' --config nowhere.toml"))),
+    Options {
+        start: Arc::new(Shell(format!("'{program}' --config {config}"))),
         informant: ends(&INFORMANT),
         plugin: ends(&PLUGIN),
         only: Vec::new(),
         skip_ours: false,
         logs: None,
         at_once: AT_ONCE,
-    };
-    let report = run(&options, &mut |_| {});
-    assert_eq!(report.passed, 0, "{report}");
-    for outcome in &report.outcomes {
-        let fault = outcome.fault.as_ref().unwrap();
-        assert!(fault.contains("ended by itself: exit status: 66"), "{}: {fault}", outcome.case);
-        assert!(fault.contains("nowhere.toml"), "{}: {fault}", outcome.case);
     }
 }
 

@@ -172,7 +172,7 @@ impl Managed {
             Some(false) if self.scaler.plugin_takes_no_version() => {
                 refusals.takes_none(PluginVersion::SPOKEN, &permits.place());
             }
-            Some(true) => refusals.takes(&permits.place()),
+            Some(true) => refusals.takes(|| permits.place()),
             Some(false) | None => {}
         }
     }

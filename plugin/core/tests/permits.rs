@@ -75,6 +75,21 @@ fn an_agent_of_whole_cpus_leaves_the_rest_to_others() {
     assert_eq!(books.request(later, &vm("b"), half).unwrap().permit, half);
 }
 
+/// Who has much competes for what it lacks, not for what it has.
+#[test]
+fn no_more_is_kept_for_another_than_it_lacks() {
+    let mut books = Books::new(cu(7));
+    for (name, has) in [("a", 4), ("b", 1), ("c", 2)] {
+        books.enter(vm(name), VmRecord::default(), cu(has));
+        assert_eq!(books.request(NOW, &vm(name), cu(has)).unwrap().permit, cu(has));
+    }
+    for (name, has) in [("a", 4), ("b", 1)] {
+        assert_eq!(books.request(NOW, &vm(name), cu(has + 2)).unwrap().permit, cu(has));
+    }
+    books.request(NOW, &vm("c"), cu(0)).unwrap();
+    assert_eq!(books.request(NOW, &vm("b"), cu(3)).unwrap().permit, cu(2), "half of two");
+}
+
 #[test]
 fn a_vm_that_is_about_to_be_moved_gets_no_more_and_then_keeps_its_size() {
     let mut books = rebuilt(cu(6));
