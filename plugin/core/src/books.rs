@@ -244,8 +244,9 @@ impl Books {
         let moving = entry.moving == Moving::Due;
         entry.speak(now, &ask, free);
 
-        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask);
-        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask);
+        let reserved = self.reserved();
+        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask, reserved);
+        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask, reserved);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
         if let Some(entry) = self.vms.get_mut(vm) {
@@ -317,16 +318,22 @@ impl Books {
         self.room.saturating_sub(self.reserved())
     }
 
-    /// What `vm` may have on one axis, and why it is short, if it is.
-    fn grant(&self, axis: Axis, vm: &VmName, ask: &Ask) -> (u64, Option<Shortage>) {
+    /// What `vm` may have on one axis, of which `reserved` is promised in all, and why it is
+    /// short, if it is.
+    fn grant(
+        &self,
+        axis: Axis,
+        vm: &VmName,
+        ask: &Ask,
+        reserved: Resources,
+    ) -> (u64, Option<Shortage>) {
         let asked = axis.of(ask.wanted);
         let has = self.vms.get(vm).map_or(0, |entry| axis.of(entry.reserved()));
-        let room = axis.of(self.room);
-        let reserved = axis.of(self.reserved());
-        let free = axis.of(self.free());
         if asked <= has {
             return (asked, None);
         }
+        let (room, reserved) = (axis.of(self.room), axis.of(reserved));
+        let free = room.saturating_sub(reserved);
         let claims: Vec<_> =
             self.vms.iter().filter_map(|(name, entry)| entry.claim_on(axis, name)).collect();
         let shares = divide(free, &claims);
