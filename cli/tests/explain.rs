@@ -57,6 +57,7 @@ fn played(mut look: impl FnMut(&str, &World)) -> World {
         room: SCRIPT.room,
         unit: ComputeUnit::try_from(SCRIPT.unit).unwrap(),
         trust_guest_parking: true,
+        listed: false,
         seed: 1,
     });
     for player in SCRIPT.players {

@@ -4,7 +4,7 @@ use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_agent_core::{Action, CallAnswer, Scaler};
-use windlass_protocol::{AgentId, Peer};
+use windlass_protocol::{AgentId, Peer, Resources};
 use windlass_scaling::Sample;
 
 /// One run of the agent for one VM.
@@ -20,6 +20,8 @@ pub(crate) struct Agent {
     pub(crate) session: Option<AgentId>,
     /// What it last read of the guest: a permit's wire carries its load.
     pub(crate) sample: Option<Sample>,
+    /// What the VM had, as far as it knew, when it last asked for a permit.
+    pub(crate) found: Resources,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
     /// Answers to `/suspend` that wait until nothing is under way.
@@ -54,6 +56,7 @@ impl Agent {
             last_call: 0,
             session: None,
             sample: None,
+            found: Resources::ZERO,
             alarm: Alarm::default(),
             held: Vec::new(),
         }

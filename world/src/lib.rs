@@ -6,7 +6,8 @@
 //! notes each [`Violation`] of a law when it happens. Everything follows from one seed.
 //!
 //! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
-//! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books;
+//! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books,
+//! and `promises` what they have promised;
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
 //! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
 //! is checked, and when; [`coverage`] what happened to whom, in which state; [`script`] the
@@ -21,6 +22,7 @@ pub mod laws;
 pub mod message;
 pub mod node;
 pub mod process;
+mod promises;
 pub mod queue;
 pub mod script;
 pub mod sides;

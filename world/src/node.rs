@@ -3,6 +3,7 @@
 use crate::coverage::Coverage;
 use crate::laws;
 use crate::process::Process;
+use crate::promises::{Present, Promises};
 use std::collections::BTreeSet;
 use windlass_plugin_core::wire::{self, Terms};
 use windlass_plugin_core::{Books, Note, VmRecord};
@@ -15,6 +16,9 @@ use windlass_protocol::{
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     books: Books,
+    /// They know of VMs by a list alone: nobody sees what hypervisors have.
+    listed: bool,
+    promises: Promises,
     entered: BTreeSet<VmName>,
     /// VMs that are about to be moved.
     moving: BTreeSet<VmName>,
@@ -40,9 +44,11 @@ pub(crate) struct Requested {
 // === impl Node ===
 
 impl Node {
-    pub(crate) fn new(room: Resources) -> Self {
+    pub(crate) fn new(room: Resources, listed: bool) -> Self {
         Self {
             books: Books::new(room),
+            listed,
+            promises: Promises::default(),
             entered: BTreeSet::new(),
             moving: BTreeSet::new(),
             versions: PluginVersion::SPOKEN,
@@ -67,18 +73,30 @@ impl Node {
     /// A VM is there and was not seen yet: it counts with the most that it may have.
     pub(crate) fn presume(&mut self, info: &VmInfo, most: Resources) {
         if self.entered.insert(info.name.clone()) {
-            self.books.enter(info.name.clone(), record(info), most);
+            let (vm, record) = (info.name.clone(), record(info));
+            if self.listed {
+                self.books.presume(vm, record, most);
+            } else {
+                self.books.enter(vm, record, most);
+            }
             self.books.set_moving(&info.name, self.moving.contains(&info.name));
         }
     }
 
     /// What a VM should be changed.
     pub(crate) fn update(&mut self, info: &VmInfo) {
-        self.books.update(&info.name, record(info));
+        if self.listed {
+            self.books.presume(info.name.clone(), record(info), info.bounds.max);
+        } else {
+            self.books.update(&info.name, record(info));
+        }
     }
 
     /// The host saw what a hypervisor has.
     pub(crate) fn witness(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
+        if self.listed {
+            return;
+        }
         met.books_hear(&self.books, "witness");
         self.presume(info, has);
         self.books.witness(&info.name, has);
@@ -86,6 +104,9 @@ impl Node {
 
     /// The host saw what a VM has for which no permits are asked.
     pub(crate) fn count(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
+        if self.listed {
+            return;
+        }
         met.books_hear(&self.books, "count");
         self.presume(info, has);
         self.books.count(&info.name, has);
@@ -96,6 +117,7 @@ impl Node {
         self.entered.remove(vm);
         self.moving.remove(vm);
         self.books.leave(vm);
+        self.promises.leave(vm);
     }
 
     /// A VM is about to be moved, or stays after all.
@@ -108,17 +130,21 @@ impl Node {
         self.books.set_moving(vm, moving);
     }
 
-    /// A request arrives; VMs that are here and not in the books have `uncounted`.
+    /// A request arrives. `here` are the VMs of this node, and what they have.
     pub(crate) fn request(
         &mut self,
         met: &mut Coverage,
         now: Moment,
         vm: &VmName,
-        uncounted: Resources,
+        here: &[Present],
         unit: ComputeUnit,
         body: &[u8],
     ) -> Requested {
         let (before, had) = (self.books.reserved(), self.books.reserved_for(vm));
+        let spoken = self.books.is_spoken_for(vm);
+        let uncounted = here.iter().filter(|present| self.books.record(&present.vm).is_none());
+        let uncounted = uncounted.map(|present| present.has);
+        let uncounted = uncounted.fold(Resources::ZERO, Resources::saturating_add);
         let was = (self.books.room(), before);
         let terms = Terms { unit, versions: self.versions };
         let permitted = wire::permit(&mut self.books, self.process.clock(now), &terms, body);
@@ -132,7 +158,14 @@ impl Node {
             },
         );
         let all = |reserved: Resources| reserved.saturating_add(uncounted);
-        let broken = laws::books(self.books.room(), all(before), all(self.books.reserved()));
+        let room = self.books.room();
+        let mut broken = laws::books(room, all(before), all(self.books.reserved()));
+        if let (true, Ok(permitted)) = (self.listed, &permitted) {
+            let beyond = self.promises.permitted(room, here, vm, permitted.granted.permit);
+            // Below v2.1 an agent cannot say what it was permitted, and is believed once.
+            let can_say = permitted.version >= PluginVersion::V2_1;
+            broken = broken.or(beyond.filter(|_| spoken || can_say));
+        }
         let (status, body) = match permitted.and_then(|permitted| permitted.encode()) {
             Ok(body) => (200, body),
             Err(refusal) => (refusal.status(), refusal.to_string().into_bytes()),
@@ -143,6 +176,11 @@ impl Node {
     /// What is promised to a VM; `None` before it was heard of, when its maximum counts.
     pub(crate) fn booked(&self, vm: &VmName) -> Option<Resources> {
         self.books.reserved_for(vm)
+    }
+
+    /// Whether it counts with the most that it may have: nobody has spoken for it yet.
+    pub(crate) fn presumes(&self, vm: &VmName) -> bool {
+        self.listed && !self.books.is_spoken_for(vm)
     }
 
     /// What is not promised to anybody.

@@ -80,8 +80,14 @@ pub fn info(index: usize) -> VmInfo {
 /// A node of `room` compute units with this many VMs, each started with one.
 pub fn world(vms: usize, room: u64, trust_guest_parking: bool, seed: u64) -> World {
     let unit = ComputeUnit::try_from(UNIT).expect("it has both axes");
-    let mut world =
-        World::new(Setup { nodes: 1, room: units(room), unit, trust_guest_parking, seed });
+    let mut world = World::new(Setup {
+        nodes: 1,
+        room: units(room),
+        unit,
+        trust_guest_parking,
+        listed: false,
+        seed,
+    });
     for index in 0..vms {
         world.add(info(index), spec(index));
     }

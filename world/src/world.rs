@@ -50,6 +50,9 @@ pub struct Setup {
     pub unit: ComputeUnit,
     /// Whether a parked vCPU counts as given back.
     pub trust_guest_parking: bool,
+    /// Whether the books are a process of their own that knows of VMs by a list alone, and not one
+    /// with the agents of its node, which see what hypervisors have.
+    pub listed: bool,
     /// Everything that chance decides follows from this.
     pub seed: u64,
 }
@@ -85,7 +88,7 @@ impl World {
             chance: Chance::new(setup.seed),
             faults: Faults::default(),
             queue: Queue::default(),
-            nodes: (0..setup.nodes.max(1)).map(|_| Node::new(setup.room)).collect(),
+            nodes: (0..setup.nodes.max(1)).map(|_| Node::new(setup.room, setup.listed)).collect(),
             vms: Vms::default(),
             violations: Vec::new(),
             events: 0,
@@ -295,9 +298,13 @@ impl World {
             let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
+            let counts = vm.counts(self.setup.trust_guest_parking);
+            // Nothing is promised for vCPUs that a guest got back, where nothing is free.
+            let came_back = booked.cpu < counts.cpu && free.cpu < unit.cpu;
+            let known = booked.mem == counts.mem && (booked.cpu == counts.cpu || came_back);
             // Who wants more vCPUs keeps those that are idle.
             let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;
-            cpu && mem && booked == vm.counts(self.setup.trust_guest_parking) && !idle
+            cpu && mem && known && !idle
         })
     }
 
@@ -334,13 +341,14 @@ impl World {
         }
         let (trust, booked) = (self.setup.trust_guest_parking, self.booked(who));
         let Some(vm) = self.vms.get_mut(who) else { return };
+        let presumed = self.nodes[vm.node].presumes(&vm.info.name);
         let has = vm.has(trust);
         if booked.covers(has) {
             // Whatever its guest did by itself, it is under again.
             let beyond = vm.allowed.is_some_and(|allowed| vm.guest.online() > allowed);
             let restarted =
                 vm.restarted_unheard || self.now.since(vm.restart_heard_at) < ON_ITS_WAY;
-            vm.unruly &= beyond || restarted || vm.lied;
+            vm.unruly &= beyond || restarted || vm.lied || presumed;
         } else if !vm.unruly && self.violations.is_empty() {
             let what = format!("has {has}, booked {booked}");
             self.broken(Law::PermitBeforeGrowth, Some(who), Some(what));
@@ -402,7 +410,7 @@ impl World {
             periods: Periods::default(),
         };
         let host = &mut self.nodes[vm.node];
-        if now < host.up_at {
+        if now < host.up_at && !self.setup.listed {
             self.queue.arrange(host.up_at, who, Happening::AgentStarts);
             return;
         }

@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Tells which events met which states, and which never did.
     #[arg(long, conflicts_with = "seed")]
     pub coverage: bool,
+    /// The books are a process of their own, and know of VMs by a list alone.
+    #[arg(long)]
+    pub listed: bool,
     /// How many at a time; as many as there are cores.
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,

@@ -70,7 +70,8 @@ pub fn draw(seed: u64) -> Schedule {
     }
     releases::mix(seed, draw.nodes, draw.vms, &mut turns);
     let speaks = versions(seed, draw.vms, &mut turns);
-    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, speaks, turns }
+    let listed = false;
+    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, listed, speaks, turns }
 }
 
 /// What everybody speaks at first; and turns in which that changes.

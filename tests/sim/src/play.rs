@@ -182,6 +182,7 @@ fn build(schedule: &Schedule) -> World {
         room: units(schedule.room),
         unit,
         trust_guest_parking: schedule.trust,
+        listed: schedule.listed,
         seed: schedule.seed,
     });
     for index in 0..schedule.vms {

@@ -23,6 +23,8 @@ pub struct Range {
     pub until_failure: bool,
     /// Stop then, however few were played.
     pub until: Option<Instant>,
+    /// With books that know of VMs by a list alone.
+    pub listed: bool,
     /// How many at a time; at least one.
     pub threads: usize,
 }
@@ -51,7 +53,7 @@ pub fn play_range(range: Range) -> Tally {
             if seed >= last {
                 break;
             }
-            let schedule = draw(seed);
+            let schedule = drawn(seed, range.listed);
             let outcome = play(&schedule, false);
             if !outcome.passed() && range.until_failure {
                 stop.store(true, Ordering::Relaxed);
@@ -73,8 +75,13 @@ pub fn play_range(range: Range) -> Tally {
     tally
 }
 
+fn drawn(seed: u64, listed: bool) -> Schedule {
+    let schedule = draw(seed);
+    if listed { schedule.with_lists() } else { schedule }
+}
+
 fn one(seed: u64, arguments: &Arguments) -> Result<bool> {
-    let mut schedule = draw(seed);
+    let mut schedule = drawn(seed, arguments.listed);
     if arguments.minimise {
         let (smaller, tried) = minimise(&schedule);
         say(&format!(
@@ -106,6 +113,7 @@ fn many(arguments: &Arguments) -> Result<bool> {
         count: if arguments.minutes.is_some() { u64::MAX } else { arguments.schedules },
         until_failure: arguments.until_failure,
         until: arguments.minutes.map(|minutes| began + Duration::from_secs(minutes * 60)),
+        listed: arguments.listed,
         threads,
     });
     if arguments.coverage {

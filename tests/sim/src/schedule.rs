@@ -18,6 +18,8 @@ pub struct Schedule {
     pub vms: usize,
     /// Whether a parked vCPU counts as given back.
     pub trust: bool,
+    /// Whether the books are a process of their own that knows of VMs by a list alone.
+    pub listed: bool,
     /// What the agents and the informant of each VM speak at first.
     pub speaks: Vec<Speaks>,
     /// What happens, in order.
@@ -111,6 +113,12 @@ impl Schedule {
         self
     }
 
+    /// The same, with books that are a process of their own, and know of VMs by a list alone.
+    pub fn with_lists(mut self) -> Self {
+        self.listed = true;
+        self
+    }
+
     /// How long all of it takes.
     pub fn length(&self) -> Duration {
         self.turns.iter().map(|turn| turn.after).sum()
@@ -131,11 +139,12 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {} nodes of {} units, {} VMs, parking {}, {} turns in {:.1} s",
+            "seed {}: {} nodes of {} units, {} VMs{}, parking {}, {} turns in {:.1} s",
             self.seed,
             self.nodes,
             self.room,
             self.vms,
+            if self.listed { " from a list" } else { "" },
             if self.trust { "trusted" } else { "not trusted" },
             self.turns.len(),
             self.length().as_secs_f64()

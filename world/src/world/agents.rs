@@ -5,7 +5,9 @@ use crate::agent::{Agent, Held, deadline};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
+use crate::promises::Present;
 use crate::queue::Happening;
+use crate::vm::Vm;
 use crate::vms::Id;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -113,6 +115,9 @@ impl World {
         if let Action::Register(id) = action {
             agent.session = Some(id);
         }
+        if let (Action::AskPlugin(_), Some(upper)) = (action, agent.scaler.upper()) {
+            agent.found = upper;
+        }
         let mut hurry = None;
         if matches!(action, Action::Resize(_)) {
             vm.resized.retain(|at| now.since(*at) < laws::MINUTE);
@@ -178,10 +183,13 @@ impl World {
     fn permit(&mut self, who: Id, body: &[u8]) -> Option<Reply> {
         let (unit, vm) = (self.setup.unit, self.vms.get(who)?);
         let (node, name) = (vm.node, &vm.info.name);
-        let uncounted = self.uncounted(node);
+        let here = self.here(node);
         let host = &mut self.nodes[node];
+        if self.now < host.up_at {
+            return None;
+        }
         let Requested { status, body, broken } =
-            host.request(&mut self.met, self.now, name, uncounted, unit, body);
+            host.request(&mut self.met, self.now, name, &here, unit, body);
         self.broken(Law::BooksWithinTheNode, Some(who), broken);
         if self.nodes[node].process.ends_now() {
             self.crash_host(node);
@@ -190,13 +198,16 @@ impl World {
         Some(Reply::Http(status, Body(body)))
     }
 
-    /// What VMs of this node have that its books do not know.
-    fn uncounted(&self, node: usize) -> Resources {
+    /// The VMs of this node.
+    fn here(&self, node: usize) -> Vec<Present> {
         let trust = self.setup.trust_guest_parking;
-        self.vms
-            .iter()
-            .filter(|(_, vm)| vm.node == node && self.nodes[node].booked(&vm.info.name).is_none())
-            .fold(Resources::ZERO, |sum, (_, vm)| sum.saturating_add(vm.has(trust)))
+        let present = |vm: &Vm| {
+            let plugged = vm.has(false);
+            let plugged = vm.agent.as_ref().map_or(plugged, |agent| plugged.max(agent.found));
+            let plugged = Resources { mem: plugged.mem.round_up(vm.info.memory_slot), ..plugged };
+            Present { vm: vm.info.name.clone(), has: vm.has(trust), plugged }
+        };
+        self.vms.iter().map(|(_, vm)| vm).filter(|vm| vm.node == node).map(present).collect()
     }
 
     pub(super) fn answer(&mut self, who: Id, epoch: u64, call: u64, peer: Peer, reply: Reply) {

@@ -136,8 +136,10 @@ impl World {
     /// The hypervisor does as it is told, if it listens.
     pub(super) fn obey(&mut self, who: Id, epoch: u64, order: Order) -> Option<Reply> {
         let vm = self.vms.get(who).filter(|vm| !vm.monitor.deaf)?;
-        // What an agent sent that is gone takes effect within two seconds, or not at all.
-        let late = vm.ended.contains(&epoch) && self.now.since(order.sent) > SENT_LAST;
+        // What an agent sent from which another may have taken over takes effect within two seconds,
+        // or not at all.
+        let passed = vm.ended.contains(&epoch) || vm.other.is_some();
+        let late = passed && self.now.since(order.sent) > SENT_LAST;
         if order.sent < vm.monitor.since || late {
             return None;
         }

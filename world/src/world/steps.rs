@@ -233,7 +233,7 @@ impl World {
         }
     }
 
-    /// Each process of this part: a host has the agents of its VMs in it.
+    /// Each process of this part: a host has the agents of its VMs in it, if they are not apart.
     fn each_process(&mut self, part: &Part, change: impl Fn(&mut Process)) {
         match part {
             Part::Agent(vm) => self.with(vm, |vm| change(&mut vm.agent_process)),
@@ -242,7 +242,8 @@ impl World {
                 if let Some(node) = self.nodes.get_mut(*number) {
                     change(&mut node.process);
                 }
-                for vm in self.vms.iter_mut().filter(|vm| vm.node == *number) {
+                let with_it = |vm: &&mut Vm| vm.node == *number && !self.setup.listed;
+                for vm in self.vms.iter_mut().filter(with_it) {
                     change(&mut vm.agent_process);
                 }
             }
@@ -319,11 +320,21 @@ impl World {
         let Some(lost) = self.nodes.get_mut(node) else { return };
         lost.forget();
         lost.up_at = self.now;
+        if self.setup.listed {
+            return self.read_list(node);
+        }
         for who in self.on_node(node) {
             if let Some(vm) = self.vms.get_mut(who) {
                 vm.other = None;
             }
             self.start_agent(who);
+        }
+    }
+
+    /// Books that begin know who is there, and nothing else; agents go on.
+    fn read_list(&mut self, node: usize) {
+        for vm in self.vms.iter().map(|(_, vm)| vm).filter(|vm| vm.node == node) {
+            self.nodes[node].presume(&vm.info, vm.most);
         }
     }
 
@@ -343,6 +354,9 @@ impl World {
         let at = self.now.after(Duration::from_millis(500 + self.chance.below(3_000)));
         lost.up_at = at;
         self.tell(|| format!("host {node} ends"));
+        if self.setup.listed {
+            return self.read_list(node);
+        }
         for who in self.on_node(node) {
             if let Some(vm) = self.vms.get_mut(who) {
                 vm.other = None;
