@@ -125,6 +125,7 @@ impl Place {
                     let before = left.get(vm).copied().unwrap_or_default();
                     books.presume(vm.clone(), listed.record(), listed.bounds.max.max(before));
                 }
+                books.set_moving(vm, listed.moving);
             }
         });
         self.vms = here;

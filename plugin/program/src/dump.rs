@@ -93,8 +93,13 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, booked: &Booked, buffer: Resour
         // Loads are heard and not kept: nothing is moved for them.
         "metrics": null,
         "mqIndex": -1,
-        "migrationState": null,
+        "migrationState": listed.moving.then(|| migration(&booked.name)),
     })
+}
+
+/// A move that somebody else makes: it has no name here.
+fn migration(vm: &VmName) -> Value {
+    json!({ "migrationName": { "namespace": vm.namespace, "name": "" } })
 }
 
 fn axis(axis: Axis, show: &dyn Fn(u64) -> Value) -> Value {
@@ -105,7 +110,7 @@ fn axis(axis: Axis, show: &dyn Fn(u64) -> Value) -> Value {
         "reserved": show(axis.reserved),
         "buffer": show(axis.buffer),
         "capacityPressure": show(axis.pressure),
-        "pressureAccountedFor": show(0),
+        "pressureAccountedFor": show(axis.leaving),
     })
 }
 

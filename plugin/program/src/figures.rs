@@ -27,6 +27,8 @@ pub(crate) struct Axis {
     pub(crate) buffer: u64,
     /// What VMs want beyond what they have.
     pub(crate) pressure: u64,
+    /// What VMs that are about to be moved have and want: it leaves with them.
+    pub(crate) leaving: u64,
 }
 
 // === impl Figures ===
@@ -54,7 +56,11 @@ impl Figures {
             vms.iter().map(of).fold(Resources::ZERO, Resources::saturating_add)
         };
         let buffers = sum(&|(_, buffer)| *buffer);
-        let pressure = sum(&|(vm, _)| pressure(vm));
+        let wanted = sum(&|(vm, _)| pressure(vm));
+        let leaving = sum(&|(vm, _)| match place.vms.get(&vm.name) {
+            Some(listed) if listed.moving => vm.reserved.saturating_add(pressure(vm)),
+            Some(_) | None => Resources::ZERO,
+        });
         let (room, rule) = (place.room(), place.rule);
         let axis = |of: fn(Resources) -> u64, mark: f64| Axis {
             total: of(place.total),
@@ -62,7 +68,8 @@ impl Figures {
             watermark: share(of(room), mark),
             reserved: of(status.reserved),
             buffer: of(buffers),
-            pressure: of(pressure),
+            pressure: of(wanted),
+            leaving: of(leaving),
         };
         Self {
             cpu: axis(|r| r.cpu.milli(), rule.watermark.0),
@@ -99,8 +106,7 @@ impl Axis {
             ("Reserved", self.reserved),
             ("Buffer", self.buffer),
             ("CapacityPressure", self.pressure),
-            // Nothing is moved away, so no move takes pressure off.
-            ("PressureAccountedFor", 0),
+            ("PressureAccountedFor", self.leaving),
         ]
     }
 }

@@ -128,6 +128,13 @@ pub const LISTED_KEYS: &[Key] = &[
         meaning: "Who goes first when room is short: higher first.",
     },
     Key {
+        name: "moving",
+        kind: "true or false",
+        default: "false",
+        range: "true or false",
+        meaning: "It is about to be moved: its agent is told, and it keeps its size until then.",
+    },
+    Key {
         name: "memory_slot",
         kind: MEMORY,
         default: "128MiB; with a .json, its memBlockSize",

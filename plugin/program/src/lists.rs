@@ -32,6 +32,8 @@ pub struct ListedVm {
     pub memory_slot: Bytes,
     /// Who goes first.
     pub priority: i32,
+    /// It is about to be moved.
+    pub moving: bool,
 }
 
 // === impl Lists ===
@@ -118,6 +120,7 @@ fn read_vm(table: BTreeMap<String, Node>, slot: Bytes) -> Result<(VmName, Listed
     let name = check.required("name", name).map(|name| VmName { namespace, name });
     let node = check.required("node", |node| node.text().map(str::to_owned));
     let priority = check.get("priority", |node| i32::try_from(node.whole()?).ok()).unwrap_or(0);
+    let moving = check.get("moving", truth).unwrap_or(false);
     let memory_slot =
         check.get("memory_slot", |n| n.memory().filter(|slot| limits::slot(*slot))).unwrap_or(slot);
     let cpu = |node: &Node| node.cpu().filter(|cpu| limits::cpu(*cpu));
@@ -129,8 +132,13 @@ fn read_vm(table: BTreeMap<String, Node>, slot: Bytes) -> Result<(VmName, Listed
         let bounds = limits::bounds(min, max, ["max.cpu", "max.memory"]);
         bounds.map_err(|errors| check.add(errors.into_iter().map(Problem::from))).ok()
     });
-    let vm =
-        node.zip(bounds).map(|(node, bounds)| ListedVm { node, bounds, memory_slot, priority });
+    let vm = node.zip(bounds).map(|(node, bounds)| ListedVm {
+        node,
+        bounds,
+        memory_slot,
+        priority,
+        moving,
+    });
     let whole = check.finish(name.zip(vm))?;
     Ok(whole.expect("what is missing is a problem"))
 }
@@ -140,6 +148,13 @@ fn name(node: &Node) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
     let good = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(plain);
     good.then(|| text.to_owned())
+}
+
+fn truth(node: &Node) -> Option<bool> {
+    match node {
+        Node::Bool(truth) => Some(*truth),
+        Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_) | Node::Table(_) => None,
+    }
 }
 
 /// The tables of a list; nothing if something else is among them.

@@ -87,6 +87,7 @@ const AFTER: &[(&str, &[&str])] = &[
     ("QMP", &["vm[a].qmp = \"/q\": is not a key; the keys are namespace, name, node, priority"]),
     ("SLOT", &["vm[a].memory_slot = \"1KiB\": must be 1MiB to 64GiB, in whole MiB"]),
     ("PRIORITY", &["vm[a].priority = 0.5: must be -2147483648 to 2147483647"]),
+    ("MOVING", &["vm[a].moving = \"yes\": must be true or false"]),
     ("SPACE", &["vm[a].namespace = \"\": must be 1 to 253"]),
 ];
 
@@ -116,6 +117,9 @@ fn a_plugin_toml_means_what_it_says() {
     assert_eq!(vm.bounds.max.to_string(), "4 vCPU / 1GiB");
     assert_eq!((vm.memory_slot, vm.priority), (Bytes::from_mib(128), 0));
     assert_eq!(vm.record().grain.cpu.milli(), 1000);
+    assert!(!vm.moving);
+    let (_, lists) = PluginConfig::from_toml(&format!("{NODE}{VM}moving = true\n")).unwrap();
+    assert!(lists.vms[&VmName::on_host("a")].moving);
 }
 
 const JSON: &str = r#"{ "memBlockSize": "1Gi",
@@ -315,6 +319,7 @@ fn after(what: &str) -> String {
         "QMP" => format!("{VM}qmp = \"/q\"\n"),
         "SLOT" => format!("{VM}memory_slot = \"1KiB\"\n"),
         "PRIORITY" => format!("{VM}priority = 0.5\n"),
+        "MOVING" => format!("{VM}moving = \"yes\"\n"),
         "SPACE" => format!("{VM}namespace = \"\"\n"),
         other => other.to_owned(),
     }

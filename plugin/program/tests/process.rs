@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "process/conformance.rs"]
+mod conformance;
+#[path = "process/moving.rs"]
+mod moving;
+
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
