@@ -38,7 +38,7 @@ async fn permit(State(plugin): State<Plugin>, request: Request) -> Response {
     let body = match first_bytes(body).await {
         Ok(body) => body,
         Err(refusal) => {
-            plugin.directory().home_of(None).answered(refusal.status(), false);
+            plugin.answered(plugin.directory().home_of(None), refusal.status(), false);
             return refusal.into_response();
         }
     };
@@ -47,7 +47,7 @@ async fn permit(State(plugin): State<Plugin>, request: Request) -> Response {
     let place = directory.home_of(vm.as_ref());
     let request = Request::from_parts(head, Body::from(body));
     let Ok(response) = place.router.clone().oneshot(request).await;
-    place.answered(response.status().as_u16(), with_metrics.unwrap_or(false));
+    plugin.answered(place, response.status().as_u16(), with_metrics.unwrap_or(false));
     response
 }
 

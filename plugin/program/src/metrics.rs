@@ -1,7 +1,8 @@
 //! What the plugin exports: ours, and the reference's names where they mean the same.
 //!
 //! The figures of nodes are read from the books when somebody asks, so they are never old, and
-//! those of a node that is not listed any more are gone.
+//! those of a node that is not listed any more are gone. What is counted of all nodes is counted
+//! beside them: a counter never falls.
 
 use crate::directory::Place;
 use crate::figures::Figures;
@@ -12,6 +13,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
 use std::fmt;
 use windlass_kit::server::Counts;
 
@@ -103,28 +105,30 @@ impl Collector for Nodes {
         }
         let nobody = [("", &directory.nobody)];
         let all = nodes.iter().map(|(name, place, _)| (*name, *place)).chain(nobody);
-        requests(encoder, &all.collect::<Vec<_>>())
+        requests(encoder, all, self.0.answers())
     }
 }
 
 /// Answers by status, node, and whether the request had metrics; and by status alone.
-fn requests(mut encoder: DescriptorEncoder, places: &[(&str, &Place)]) -> Result<(), fmt::Error> {
+fn requests<'a>(
+    mut encoder: DescriptorEncoder,
+    places: impl Iterator<Item = (&'a str, &'a Place)>,
+    in_all: BTreeMap<u16, u64>,
+) -> Result<(), fmt::Error> {
     let help = "Permit requests, by status, node and whether the VM's load went with them";
     let name = "autoscaling_plugin_resource_requests_results";
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    let mut sums = std::collections::BTreeMap::<u16, u64>::new();
     for (node, place) in places {
         for ((status, with_metrics), count) in place.answers() {
             let code = status.to_string();
             let has_metrics = if with_metrics { "true" } else { "false" };
-            let labels = [("code", code.as_str()), ("node", *node), ("has_metrics", has_metrics)];
+            let labels = [("code", code.as_str()), ("node", node), ("has_metrics", has_metrics)];
             ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-            *sums.entry(status).or_default() += count;
         }
     }
     let (name, help) = ("autoscaling_plugin_resource_requests", "Permit requests, by status");
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (status, count) in sums {
+    for (status, count) in in_all {
         let code = status.to_string();
         ConstCounter::new(count).encode(family.encode_family(&[("code", code.as_str())])?)?;
     }

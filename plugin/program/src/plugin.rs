@@ -1,8 +1,9 @@
 //! A plugin: the directory in force, and how it is replaced.
 
 use crate::config::PluginConfig;
-use crate::directory::Directory;
+use crate::directory::{Directory, Place};
 use crate::lists::Lists;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tracing::{error, info, warn};
@@ -19,6 +20,8 @@ struct Inner {
     requests: Metrics,
     config: Mutex<PluginConfig>,
     directory: RwLock<Arc<Directory>>,
+    /// Answers so far, by status: also those of nodes that are not listed any more.
+    answers: Mutex<BTreeMap<u16, u64>>,
     /// Problems of the last reload, and nodes whose minima exceed their room.
     problems: AtomicI64,
 }
@@ -36,6 +39,7 @@ impl Plugin {
             requests,
             config: Mutex::new(config),
             directory: RwLock::new(directory),
+            answers: Mutex::default(),
             problems: AtomicI64::new(0),
         }));
         plugin.weigh(0);
@@ -86,6 +90,18 @@ impl Plugin {
     /// What is counted of requests.
     pub(crate) fn requests(&self) -> &Metrics {
         &self.0.requests
+    }
+
+    /// Counts an answer, in all and at this place.
+    pub(crate) fn answered(&self, place: &Place, status: u16, with_metrics: bool) {
+        place.answered(status, with_metrics);
+        let mut answers = self.0.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *answers.entry(status).or_default() += 1;
+    }
+
+    /// Answers so far, by status.
+    pub(crate) fn answers(&self) -> BTreeMap<u16, u64> {
+        self.0.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How much needs a look.

@@ -107,6 +107,36 @@ fn the_reference_s_names_are_served_beside_ours() {
     assert_eq!(http(&plugin.admin, "GET", "/readyz", ""), (200, "ok\n".to_owned()));
 }
 
+/// A counter that falls is read as a process that started again.
+#[test]
+fn requests_in_all_are_counted_also_where_their_node_is_gone() {
+    let plugin = Plugin::start(&LISTS.replace("node = \"one\"", "node = \"two\""));
+    for (vm, status) in [("a", 200), ("a", 200), ("b", 200), ("stranger", 404)] {
+        assert_eq!(plugin.permit(vm, 1, 2).0, status);
+    }
+    let counted = || {
+        let (_, text) = http(&plugin.admin, "GET", "/metrics", "");
+        let of = |name: &str| -> Vec<String> {
+            text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+        };
+        let results = of("autoscaling_plugin_resource_requests_results_total");
+        (of("autoscaling_plugin_resource_requests_total"), results)
+    };
+    let before = counted();
+    assert_eq!(before.0, ["200\"} 3", "404\"} 1"].map(in_all));
+    assert_eq!(before.1.len(), 2);
+    let (without, _) = LISTS.split_once("[[node]]\nname = \"two\"").unwrap();
+    plugin.write(without);
+    plugin.signal("HUP");
+    until("the node is gone", || counted().1.len() == 1);
+    assert_eq!(counted().0, before.0);
+    // The same node again begins anew; all of them together go on.
+    plugin.write(LISTS);
+    plugin.signal("HUP");
+    until("the node is back", || plugin.permit("a", 1, 2).0 == 200);
+    assert_eq!(counted().0[0], in_all("200\"} 4"));
+}
+
 #[test]
 fn a_hangup_reads_the_lists_again_and_a_bad_list_changes_nothing() {
     let plugin = Plugin::start(LISTS);
@@ -354,6 +384,10 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+fn in_all(rest: &str) -> String {
+    format!("autoscaling_plugin_resource_requests_total{{code=\"{rest}")
 }
 
 fn owned((vm, cpu, slots): (&str, u64, u64)) -> (String, u64, u64) {
