@@ -40,6 +40,16 @@ pub(crate) struct CpuQuantity(pub(crate) MilliCpu);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MemoryQuantity(pub(crate) Bytes);
 
+/// Writes an amount of CPU as Kubernetes does: `250m`, `2`.
+pub fn cpu_text(cpu: MilliCpu) -> String {
+    CpuQuantity(cpu).to_string()
+}
+
+/// Writes an amount of memory as Kubernetes does: `512Mi`, `0`.
+pub fn memory_text(memory: Bytes) -> String {
+    MemoryQuantity(memory).to_string()
+}
+
 /// Reads an amount of CPU.
 ///
 /// # Errors

@@ -29,6 +29,19 @@ pub struct PluginConfig {
     pub slot: Bytes,
     /// How nodes are treated.
     pub rules: Rules,
+    /// What the reference's JSON says of a cluster.
+    pub cluster: Cluster,
+}
+
+/// What the reference's JSON says of a cluster: shown in the state, and not used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cluster {
+    /// `schedulerName`; empty: it stands nowhere.
+    pub scheduler_name: String,
+    /// `migrationDeletionRetrySeconds`; zero: it stands nowhere.
+    pub migration_retry_seconds: u64,
+    /// `k8sNodeGroupLabel`; empty: it stands nowhere.
+    pub node_group_label: String,
 }
 
 /// How nodes are treated.
@@ -84,6 +97,7 @@ impl PluginConfig {
             admin,
             slot,
             rules: Rules { usual, named: Vec::new() },
+            cluster: Cluster::default(),
         };
         config.addresses(&mut check);
         check.finish((config, lists))
@@ -102,8 +116,7 @@ impl PluginConfig {
         let base = Base::read(&mut check, slot);
         let usual = Rule::read(&mut check, slot, base, DEFAULTS);
         let named = overrides(&mut check, slot, base);
-        check.get("schedulerName", |n| n.text().filter(|text| !text.is_empty()).map(drop));
-        check.get("migrationDeletionRetrySeconds", |node| whole(node, 86_400));
+        let cluster = Cluster::read(&mut check);
         unused(&mut check);
         let dump = if check.has_table("dumpState") {
             let port = check.get("dumpState.port", |node| whole(node, 65_535)).unwrap_or(10_298);
@@ -121,6 +134,7 @@ impl PluginConfig {
             admin: here(10305),
             slot,
             rules: Rules { usual, named },
+            cluster,
         };
         config.addresses(&mut check);
         check.finish(config)
@@ -171,6 +185,21 @@ impl PluginConfig {
                     check.wrong(name, at, &format!("must not be the address of {other}"));
                 }
             }
+        }
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    fn read(check: &mut Check) -> Self {
+        let text = |node: &Node| node.text().map(str::to_owned);
+        let name = check.get("schedulerName", |node| text(node).filter(|text| !text.is_empty()));
+        let seconds = check.get("migrationDeletionRetrySeconds", |node| whole(node, 86_400));
+        Self {
+            scheduler_name: name.unwrap_or_default(),
+            migration_retry_seconds: seconds.unwrap_or_default(),
+            node_group_label: check.get("k8sNodeGroupLabel", text).unwrap_or_default(),
         }
     }
 }
@@ -263,9 +292,7 @@ fn unused(check: &mut Check) {
     for name in ["doMigration", "scoring.randomize", "randomizeScores"] {
         check.get(name, Node::truth);
     }
-    for name in ["k8sNodeGroupLabel", "k8sAvailabilityZoneLabel"] {
-        check.get(name, |node| node.text().map(drop));
-    }
+    check.get("k8sAvailabilityZoneLabel", |node| node.text().map(drop));
     for name in [
         "nodeDefaults.minUsageScore",
         "nodeDefaults.maxUsageScore",

@@ -5,12 +5,11 @@
 
 use crate::config::{PluginConfig, Rule};
 use crate::directory::Place;
-use crate::figures::{Axis, Figures, pressure};
+use crate::figures::{Axis, Figures, Vm, pressure};
 use crate::lists::ListedVm;
 use crate::plugin::Plugin;
 use serde_json::{Value, json};
-use windlass_protocol::status::Booked;
-use windlass_protocol::{Bytes, Resources, VmName};
+use windlass_protocol::{Bytes, Resources, VmName, quantity};
 
 /// The state at this moment; `stopped` while the program ends.
 pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
@@ -46,10 +45,10 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
 }
 
 fn node(name: &str, place: &Place, figures: &Figures, slot: Bytes) -> Value {
-    let pods = figures.vms.iter().filter_map(|(booked, buffer)| {
-        let listed = place.vms.get(&booked.name)?;
-        let value = vm(name, place.rule, listed, booked, *buffer);
-        Some(json!({ "key": names(&booked.name), "value": value }))
+    let pods = figures.vms.iter().filter_map(|one| {
+        let listed = place.vms.get(&one.booked.name)?;
+        let value = vm(name, place.rule, listed, one);
+        Some(json!({ "key": names(&one.booked.name), "value": value }))
     });
     json!({
         "obj": name,
@@ -63,8 +62,10 @@ fn node(name: &str, place: &Place, figures: &Figures, slot: Bytes) -> Value {
     })
 }
 
-fn vm(node: &str, rule: Rule, listed: &ListedVm, booked: &Booked, buffer: Resources) -> Value {
+fn vm(node: &str, rule: Rule, listed: &ListedVm, vm: &Vm) -> Value {
+    let Vm { booked, spoken, buffer } = vm;
     let slots = |mem: Bytes| mem.whole(listed.memory_slot);
+    let unit = json!({ "vCPUs": cpu(rule.unit.cpu().milli()), "mem": slots(rule.unit.mem()) });
     let (bounds, short) = (listed.bounds, pressure(booked));
     json!({
         "obj": booked.name.to_string(),
@@ -86,10 +87,8 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, booked: &Booked, buffer: Resour
             "min": slots(bounds.min.mem),
             "max": slots(bounds.max.mem),
         },
-        "mostRecentComputeUnit": {
-            "vCPUs": cpu(rule.unit.cpu().milli()),
-            "mem": slots(rule.unit.mem()),
-        },
+        // Told with the first answer.
+        "mostRecentComputeUnit": spoken.then_some(unit),
         // Loads are heard and not kept: nothing is moved for them.
         "metrics": null,
         "mqIndex": -1,
@@ -116,10 +115,11 @@ fn axis(axis: Axis, show: &dyn Fn(u64) -> Value) -> Value {
 
 /// The configuration that is in force, as the reference would have it written.
 fn told(config: &PluginConfig) -> Value {
+    let axis = |watermark: f64, system: String| json!({ "watermark": watermark, "system": system });
     let rule = |rule: &Rule| {
         json!({
-            "cpu": { "watermark": rule.watermark.0, "system": cpu(rule.system.cpu.milli()) },
-            "memory": { "watermark": rule.watermark.1, "system": rule.system.mem.bytes() },
+            "cpu": axis(rule.watermark.0, quantity::cpu_text(rule.system.cpu)),
+            "memory": axis(rule.watermark.1, quantity::memory_text(rule.system.mem)),
             "computeUnit": {
                 "vCPUs": cpu(rule.unit.cpu().milli()),
                 "mem": rule.unit.mem().whole(config.slot),
@@ -133,8 +133,11 @@ fn told(config: &PluginConfig) -> Value {
         "nodeOverrides": named
             .map(|(nodes, other)| json!({ "nodes": nodes, "config": rule(other) }))
             .collect::<Vec<_>>(),
-        "memBlockSize": config.slot.bytes(),
+        "memBlockSize": quantity::memory_text(config.slot),
+        "schedulerName": config.cluster.scheduler_name,
+        "migrationDeletionRetrySeconds": config.cluster.migration_retry_seconds,
         "doMigration": false,
+        "k8sNodeGroupLabel": config.cluster.node_group_label,
         "dumpState": dump
             .map(|(at, limit)| json!({ "port": at.port(), "timeoutSeconds": limit.as_secs() })),
     })

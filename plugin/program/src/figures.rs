@@ -11,8 +11,18 @@ pub(crate) struct Figures {
     pub(crate) mem: Axis,
     /// Whether more is promised than may be.
     pub(crate) over: bool,
-    /// Its VMs: what is booked, and what of that nobody has asked for.
-    pub(crate) vms: Vec<(Booked, Resources)>,
+    /// Its VMs.
+    pub(crate) vms: Vec<Vm>,
+}
+
+/// A VM of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Vm {
+    pub(crate) booked: Booked,
+    /// Whether an agent spoke for it since the plugin started.
+    pub(crate) spoken: bool,
+    /// What is reserved for it beyond its minimum while none did.
+    pub(crate) buffer: Resources,
 }
 
 /// One axis of a node.
@@ -45,20 +55,19 @@ impl Figures {
             let min = place.vms.get(&vm.name).map(|vm| vm.bounds.min).unwrap_or_default();
             if spoken { Resources::ZERO } else { vm.reserved.saturating_sub(min) }
         };
-        let vms: Vec<(Booked, Resources)> = status
+        let vms: Vec<Vm> = status
             .vms
             .into_iter()
             .zip(spoken)
-            .map(|(vm, spoken)| (buffer(&vm, spoken), vm))
-            .map(|(buffer, vm)| (vm, buffer))
+            .map(|(booked, spoken)| Vm { buffer: buffer(&booked, spoken), booked, spoken })
             .collect();
-        let sum = |of: &dyn Fn(&(Booked, Resources)) -> Resources| {
+        let sum = |of: &dyn Fn(&Vm) -> Resources| {
             vms.iter().map(of).fold(Resources::ZERO, Resources::saturating_add)
         };
-        let buffers = sum(&|(_, buffer)| *buffer);
-        let wanted = sum(&|(vm, _)| pressure(vm));
-        let leaving = sum(&|(vm, _)| match place.vms.get(&vm.name) {
-            Some(listed) if listed.moving => vm.reserved.saturating_add(pressure(vm)),
+        let buffers = sum(&|vm| vm.buffer);
+        let wanted = sum(&|vm| pressure(&vm.booked));
+        let leaving = sum(&|Vm { booked, .. }| match place.vms.get(&booked.name) {
+            Some(listed) if listed.moving => booked.reserved.saturating_add(pressure(booked)),
             Some(_) | None => Resources::ZERO,
         });
         let (room, rule) = (place.room(), place.rule);

@@ -202,15 +202,10 @@ pub const JSON_KEYS: &[Key] = &[
         "a list of { nodes, config }",
         "Other values for the nodes of these names; the first that names one counts.",
     ),
-    json("schedulerName", "none", "a text that is not empty", "Not used without a cluster."),
-    json(
-        "migrationDeletionRetrySeconds",
-        "none",
-        "a whole number from 1 to 86400",
-        "Not used without a cluster.",
-    ),
+    json("schedulerName", "none", "a text that is not empty", SHOWN),
+    json("migrationDeletionRetrySeconds", "none", "a whole number from 1 to 86400", SHOWN),
     json("doMigration", "true", "true or false", "Not used without a cluster."),
-    json("k8sNodeGroupLabel", "none", "a text", "Not used without a cluster."),
+    json("k8sNodeGroupLabel", "none", "a text", SHOWN),
     json(
         "dumpState.port",
         "10298; without dumpState none is shown",
@@ -277,6 +272,7 @@ pub const OVERRIDE_KEYS: &[Key] = &[
 
 const SCORE: &str = "a number from 0 to 1";
 const COUNT: &str = "a whole number from 1 to 86400";
+const SHOWN: &str = "Shown; not used without a cluster.";
 const UNUSED: &str = "Not used without a cluster.";
 const WATERMARK: &str = "above 0, at most 1";
 const SYSTEM_CPU: &str = "an amount of CPU above 0, as 1 or \"500m\"";

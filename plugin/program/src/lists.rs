@@ -120,7 +120,7 @@ fn read_vm(table: BTreeMap<String, Node>, slot: Bytes) -> Result<(VmName, Listed
     let name = check.required("name", name).map(|name| VmName { namespace, name });
     let node = check.required("node", |node| node.text().map(str::to_owned));
     let priority = check.get("priority", |node| i32::try_from(node.whole()?).ok()).unwrap_or(0);
-    let moving = check.get("moving", truth).unwrap_or(false);
+    let moving = check.get("moving", Node::truth).unwrap_or(false);
     let memory_slot =
         check.get("memory_slot", |n| n.memory().filter(|slot| limits::slot(*slot))).unwrap_or(slot);
     let cpu = |node: &Node| node.cpu().filter(|cpu| limits::cpu(*cpu));
@@ -148,13 +148,6 @@ fn name(node: &Node) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
     let good = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(plain);
     good.then(|| text.to_owned())
-}
-
-fn truth(node: &Node) -> Option<bool> {
-    match node {
-        Node::Bool(truth) => Some(*truth),
-        Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_) | Node::Table(_) => None,
-    }
 }
 
 /// The tables of a list; nothing if something else is among them.
