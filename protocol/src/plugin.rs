@@ -114,9 +114,16 @@ pub enum Unfit {
     /// Without metrics in v1.0.
     #[error("nil metrics not supported for protocol version {0}: metrics is null or missing")]
     NoMetrics(PluginVersion),
-    /// Without the agent's compute unit from v4.0 on.
+    /// Without the agent's compute unit in v4.0.
     #[error("computeUnit required for protocol version {0}: computeUnit is null or missing")]
     NoUnit(PluginVersion),
+    /// Without it from v5.0 on: no release of the reference that speaks that tells it from a unit
+    /// of nothing.
+    #[error(
+        "computeUnit fields must be non-zero: vCPUs must be non-zero: computeUnit is null or \
+         missing"
+    )]
+    UnitMissing,
     /// With a compute unit of nothing.
     #[error("computeUnit fields must be non-zero: {0} must be non-zero")]
     ZeroUnit(&'static str),
@@ -262,7 +269,11 @@ impl RawRequest {
             return Err(Unfit::NoMetrics(version));
         }
         let Said::Bytes(request) = &self.0 else { return Ok(()) };
-        let unit = request.unit.ok_or(Unfit::NoUnit(version))?.resources();
+        let unit = request.unit.ok_or(match version < PluginVersion::V5_0 {
+            true => Unfit::NoUnit(version),
+            false => Unfit::UnitMissing,
+        })?;
+        let unit = unit.resources();
         if unit.cpu.is_zero() {
             return Err(Unfit::ZeroUnit("vCPUs"));
         }

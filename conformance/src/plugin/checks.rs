@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
+/// What is said to parts of a CPU in a version that has none.
+const FRACTION: &str =
+    "agent requested fractional CPU with protocol version that does not support it";
+
 /// A slow sender is let go of within this time.
 const SLOW: Duration = Duration::from_secs(40);
 
@@ -178,17 +182,36 @@ fn unknown_vm(bench: &Bench) -> Verdict {
 
 fn fraction(bench: &Bench) -> Verdict {
     for milli in [250, 1500, 999] {
-        refused(bench, &bench.said(&bench.vm, size(milli, 8)).body(), 400, "")?;
+        refused(bench, &bench.said(&bench.vm, size(milli, 8)).body(), 400, FRACTION)?;
     }
     Ok(())
 }
 
 fn needs_unit(bench: &Bench) -> Verdict {
     let with = |unit: &str| Said { unit: unit.to_owned(), ..bench.said(&bench.vm, BASE) }.body();
-    for unit in ["null", "{}", r#"{"vCPUs":0,"mem":"1Gi"}"#, r#"{"vCPUs":1,"mem":0}"#] {
-        refused(bench, &with(unit), 400, "")?;
+    for (unit, axis) in [
+        ("{}", "vCPUs"),
+        (r#"{"vCPUs":0,"mem":"1Gi"}"#, "vCPUs"),
+        (r#"{"vCPUs":1,"mem":0}"#, "mem"),
+    ] {
+        refused(bench, &with(unit), 400, &zero_unit(axis))?;
     }
-    refused(bench, &good(bench).replace("computeUnit", "other"), 400, "").map(|_| ())
+    no_unit(bench, &with("null"))?;
+    no_unit(bench, &good(bench).replace("computeUnit", "other"))
+}
+
+fn zero_unit(axis: &str) -> String {
+    format!("computeUnit fields must be non-zero: {axis} must be non-zero")
+}
+
+/// A request without a unit, in one of the words that the reference has for it.
+fn no_unit(bench: &Bench, body: &str) -> Verdict {
+    let text = refused(bench, body, 400, "computeUnit ")?.text();
+    // Of those that speak v4.0, older releases tell none from one of nothing, newer ones do not.
+    let required = "computeUnit required for protocol version v4.0";
+    let known = text.starts_with(&zero_unit("vCPUs"))
+        || (bench.version.number == 6 && text.starts_with(required));
+    ensure(known, || format!("POST {body}: says {text:?}, which the reference does not"))
 }
 
 fn harmless(bench: &Bench) -> Verdict {
@@ -233,7 +256,7 @@ fn order(bench: &Bench) -> Verdict {
         }
         6.. => {
             let body = Said { unit: "null".to_owned(), ..of(&nobody()) }.body();
-            refused(bench, &body, 400, "")?;
+            no_unit(bench, &body)?;
         }
         _ => {}
     }

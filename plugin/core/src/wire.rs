@@ -243,7 +243,7 @@ mod tests {
         let odd = |text: String| text.replace("\"1Gi\"", "\"1000Mi\"");
         let none = |text: String| text.replace("{\"vCPUs\":1,\"mem\":\"1Gi\"}", "null");
         let zero = |text: String| text.replace("{\"vCPUs\":1,\"mem\":\"1Gi\"}", "{}");
-        let (v1_0, v1_1, v4_0) = (text(1), text(2), text(6));
+        let (v1_0, v1_1, v4_0, v5_0) = (text(1), text(2), text(6), text(7));
         let narrow = Versions { min: PluginVersion::V1_1, max: PluginVersion::V4_0 };
         for (body, versions, words) in [
             (half(v1_1.clone()), narrow, "agent requested fractional CPU with protocol version t"),
@@ -257,7 +257,17 @@ mod tests {
             (nobody(odd(v4_0.clone())), narrow, "pod not found"),
             (nobody(none(v4_0.clone())), narrow, "computeUnit required for protocol version v4.0"),
             (nobody(zero(v4_0)), narrow, "computeUnit fields must be non-zero: vCPUs must be non-"),
-            (nobody(none(text(7))), narrow, "Protocol version mismatch: Need v1.1 to v4.0 but got"),
+            (
+                nobody(none(v5_0.clone())),
+                SPOKEN,
+                "computeUnit fields must be non-zero: vCPUs must be",
+            ),
+            (
+                nobody(zero(v5_0.clone())),
+                SPOKEN,
+                "computeUnit fields must be non-zero: vCPUs must be",
+            ),
+            (nobody(none(v5_0)), narrow, "Protocol version mismatch: Need v1.1 to v4.0 but got"),
         ] {
             let terms = Terms { versions, ..terms() };
             let refusal = permit(&mut node(SLOT), NOW, &terms, body.as_bytes()).unwrap_err();

@@ -19,7 +19,7 @@ const SLOW: &str = "a-slow-sender-keeps-nobody-waiting";
 
 /// What is broken, the number of the version in which it is tried, the case that must fail, and
 /// how it is broken.
-const VARIANTS: [(&str, u32, &str, Change); 44] = [
+const VARIANTS: [(&str, u32, &str, Change); 47] = [
     ("GET is accepted", 3, "only-post-asks-for-permits", |mut request, forward| {
         request.method = "POST".to_owned();
         reply(forward(&request))
@@ -229,6 +229,14 @@ const VARIANTS: [(&str, u32, &str, Change); 44] = [
         },
     ),
     (
+        "parts of a CPU are refused in other words",
+        2,
+        "parts-of-a-cpu-are-refused-before-v2.0",
+        |request, forward| {
+            answered(forward(&request), |text| text.replace("fractional CPU", "parts of a CPU"))
+        },
+    ),
+    (
         "increases are not rounded",
         2,
         "an-increase-is-rounded-down-to-whole-cpus",
@@ -272,6 +280,21 @@ const VARIANTS: [(&str, u32, &str, Change); 44] = [
     ("a compute unit of nothing is taken", 6, "a-compute-unit-is-needed", |request, forward| {
         asked(request, forward, |text| {
             text.replace("{\"vCPUs\":0,\"mem\":\"1Gi\"}", "{\"vCPUs\":1,\"mem\":\"1Gi\"}")
+        })
+    }),
+    (
+        "a unit of nothing is refused in other words",
+        7,
+        "a-compute-unit-is-needed",
+        |request, forward| {
+            answered(forward(&request), |text| text.replace("mem must be non-zero", "mem is zero"))
+        },
+    ),
+    ("no unit is refused in words of v4.0", 7, "a-compute-unit-is-needed", |request, forward| {
+        let none = request.text().contains("\"computeUnit\":null");
+        answered(forward(&request), |text| match none {
+            true => "computeUnit required for protocol version v5.0".to_owned(),
+            false => text.to_owned(),
         })
     }),
     ("bytes are bare numbers", 7, "memory-is-counted-in-bytes", |request, forward| {
