@@ -103,7 +103,7 @@ impl Collector for Nodes {
                 }
             }
         }
-        let nobody = [("", &directory.nobody)];
+        let nobody = [("<none>", &directory.nobody)];
         let all = nodes.iter().map(|(name, place, _)| (*name, *place)).chain(nobody);
         requests(encoder, all, self.0.answers())
     }

@@ -98,7 +98,7 @@ fn the_reference_s_names_are_served_beside_ours() {
         "windlass_plugin_list_problems 0",
         "autoscaling_plugin_resource_requests_total{code=\"404\"} 1",
         "autoscaling_plugin_resource_requests_results_total{code=\"200\",node=\"one\",has_metrics=\"false\"} 1",
-        "autoscaling_plugin_resource_requests_results_total{code=\"404\",node=\"\",has_metrics=\"false\"} 1",
+        "autoscaling_plugin_resource_requests_results_total{code=\"404\",node=\"<none>\",has_metrics=\"false\"} 1",
         "autoscaling_plugin_node_cpu_resources_current{node=\"one\",node_group=\"\",field=\"Reserved\"} 3000",
         "autoscaling_plugin_node_mem_resources_current{node=\"one\",node_group=\"\",field=\"Buffer\"} 268435456",
     ] {
