@@ -45,7 +45,7 @@ pub struct Args {
     /// Where it keeps what survives a restart; wins over the file.
     #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
-    /// The name of this node, for the log.
+    /// The name of this node, for the log and for billing, which needs it.
     #[arg(long, value_name = "NAME", env = "K8S_NODE_NAME")]
     pub node_name: Option<String>,
     /// Where informants call back, unless the file says.
@@ -82,6 +82,7 @@ impl Args {
             vms_dir: self.vms_dir.clone(),
             state_dir: self.state_dir.clone(),
             pod_ip: self.pod_ip,
+            node_name: self.node_name.clone(),
         };
         read(&config_text(&self.config)?, &given).map_err(|problems| {
             let subject = path.to_string();

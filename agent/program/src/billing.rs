@@ -4,7 +4,7 @@ use crate::config::AgentConfig;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_agent::Agent;
-use windlass_agent_billing::{Allocation, Billing, Metrics, Sizes, Source};
+use windlass_agent_billing::{Allocation, Billing, Metrics, Sizes};
 use windlass_drivers_qemu::Qemu;
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
@@ -16,19 +16,15 @@ const FINDING: Duration = Duration::from_secs(10);
 /// Takes the usage log, if anything is to be billed; what is counted goes into `figures`.
 ///
 /// # Errors
-/// Events have no source, or the log cannot be had.
+/// The log cannot be had.
 pub(crate) fn open(
     config: &AgentConfig,
-    node: Option<&str>,
     clock: Clock,
     figures: Metrics,
 ) -> Result<Option<Billing>, Failure> {
-    let Some(billing) = config.billing.clone() else { return Ok(None) };
-    let node = node.ok_or_else(|| {
-        Failure::Usage("--node-name: is missing: billing events say where they are from".into())
-    })?;
-    let source = Source::try_from(node.to_owned())
-        .map_err(|error| Failure::Usage(format!("--node-name = {node:?}: {error}")))?;
+    let Some((billing, source)) = config.billing.clone().zip(config.source.clone()) else {
+        return Ok(None);
+    };
     let folder = config.state_dir.join("billing");
     Billing::open(billing, &folder, source, clock.now(), figures)
         .map(Some)

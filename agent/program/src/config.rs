@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent::config::LONGEST_ACT;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
+use windlass_agent_billing::Source;
 use windlass_agent_billing::config::{Config as Billing, Spelling};
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
@@ -54,6 +55,8 @@ pub struct AgentConfig {
     pub silence: Silence,
     /// Where billing events go, and when; none are sent without it.
     pub billing: Option<Billing>,
+    /// Where billing events say they are from; there if anything is billed.
+    pub source: Option<Source>,
 }
 
 /// What the command line and the environment say.
@@ -67,6 +70,8 @@ pub struct Given {
     pub state_dir: Option<PathBuf>,
     /// Where informants call back, unless the file says.
     pub pod_ip: Option<IpAddr>,
+    /// The name of this node.
+    pub node_name: Option<String>,
 }
 
 // === impl AgentConfig ===
@@ -106,6 +111,7 @@ impl AgentConfig {
             times: times(&mut check),
             periods: periods(&mut check),
             silence: silence(&mut check),
+            source: given.source(&mut check),
             billing: billing(&mut check, Spelling::Snake),
         };
         let config = Self {
@@ -171,8 +177,9 @@ impl AgentConfig {
             (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
         });
         unused(&mut check);
+        let source = given.source(&mut check);
         let billing = billing(&mut check, Spelling::Camel);
-        let config = Self { times, periods, silence, dump_state, billing, ..usual };
+        let config = Self { times, periods, silence, dump_state, billing, source, ..usual };
         check.unknown();
         config.combinations(&mut check);
         check.finish(config)
@@ -247,7 +254,25 @@ impl Given {
             periods: Periods::default(),
             silence: Silence::default(),
             billing: None,
+            source: None,
         }
+    }
+
+    /// The name of this node, if anything is to be billed: then it is needed. To be asked for before
+    /// the keys of billing are read.
+    fn source(&self, check: &mut Check) -> Option<Source> {
+        if !check.has_table("billing") {
+            return None;
+        }
+        let Some(name) = self.node_name.clone() else {
+            let limit = "is needed with billing: events say where they are from";
+            check.add([Problem::without_value("--node-name", limit)]);
+            return None;
+        };
+        let source = Source::try_from(name.clone());
+        let limit = "must be 1 to 253 letters, digits and punctuation of ASCII";
+        let quoted = format!("{name:?}");
+        source.map_err(|_| check.wrong("--node-name", &quoted, limit)).ok()
     }
 }
 

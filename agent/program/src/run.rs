@@ -88,7 +88,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     }
     let mut registry = metrics::registry(agent.metrics(), &files);
     let figures = windlass_agent_billing::Metrics::default();
-    let billing = billing::open(&config, args.node_name.as_deref(), clock, figures.clone())?;
+    let billing = billing::open(&config, clock, figures.clone())?;
     if billing.is_some() {
         figures.register(&mut registry);
     }

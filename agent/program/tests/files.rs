@@ -166,7 +166,32 @@ fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
         .fold(JSON.to_owned(), |text, (what, other, _)| text.replacen(what, other, 1));
     assert_eq!(said(&all, AgentConfig::from_json(&all, &given())).len(), 11, "all at once");
     let nowhere = said(JSON, AgentConfig::from_json(JSON, &Given::default()));
-    assert_eq!(nowhere, ["--plugin: is needed: this file does not say where the plugin is"]);
+    let unnamed = "--node-name: is needed with billing: events say where they are from";
+    assert_eq!(
+        nowhere,
+        ["--plugin: is needed: this file does not say where the plugin is", unnamed]
+    );
+}
+
+#[test]
+fn events_need_a_source_and_that_is_said_with_everything_else() {
+    let text = format!(
+        "{PLUGIN}admin = 1\n[billing]\nurl = \"http://10.0.0.7\"\npush_every_seconds = 0\n"
+    );
+    let named = |name: Option<&str>| Given { node_name: name.map(str::to_owned), ..given() };
+    let others = ["admin = 1: must be", "billing.push_every_seconds = 0: must be"];
+    let all = |first: &'static str| [first, others[0], others[1]];
+    for (name, said) in [
+        (None, "--node-name: is needed with billing: events say where they are from"),
+        (Some(""), "--node-name = \"\": must be 1 to 253 letters, digits and punctuation of ASCII"),
+        (Some("node 1"), "--node-name = \"node 1\": must be 1 to 253"),
+    ] {
+        judged(&text, AgentConfig::from_toml(&text, &named(name)), &all(said));
+    }
+    judged(&text, AgentConfig::from_toml(&text, &named(Some("n1"))), &others);
+    let unbilled =
+        AgentConfig::from_toml(PLUGIN, &named(Some("node 1"))).expect("nothing is billed");
+    assert_eq!(unbilled.source, None);
 }
 
 #[test]
@@ -255,7 +280,7 @@ fn every_key_is_read() {
 
 fn given() -> Given {
     let plugin = Some("http://10.0.0.6:1".parse().expect("an address"));
-    Given { plugin, ..Given::default() }
+    Given { plugin, node_name: Some("n1".to_owned()), ..Given::default() }
 }
 
 fn has(problems: &[Problem], field: &str, range: &str) {

@@ -1,6 +1,6 @@
 //! The operator's page says what the code does.
 
-use clap::CommandFactory;
+use clap::{CommandFactory, Parser};
 use prometheus_client::encoding::text::encode;
 use windlass_agent::Metrics;
 use windlass_agent_program::args::Args;
@@ -11,6 +11,7 @@ use windlass_protocol::vm_file::Key;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
 const PAGE: &str = include_str!("../../../docs/agent.md");
+const SERVICE: &str = include_str!("../../../deploy/systemd/windlass-agent.service");
 const METRICS: &str = include_str!("../../../docs/metrics.md");
 
 #[test]
@@ -57,6 +58,14 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     };
     let stale: Vec<_> = own.iter().filter(|name| !known(name)).collect();
     assert!(stale.is_empty(), "nobody measures {stale:?}");
+}
+
+/// What the configuration may make needful is on its command line.
+#[test]
+fn the_shipped_service_can_start_with_billing() {
+    let line = SERVICE.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    let args = Args::try_parse_from(line.replace("%H", "host-1").split(' ')).unwrap();
+    assert_eq!(args.node_name.as_deref(), Some("host-1"));
 }
 
 fn row(key: &Key) -> String {
