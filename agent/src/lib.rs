@@ -19,6 +19,7 @@
 
 mod address;
 mod callback;
+mod charged;
 pub mod config;
 mod counted;
 mod dump;
@@ -36,6 +37,7 @@ mod runner;
 mod scrape;
 pub mod vm_text;
 
+pub use charged::Charged;
 pub use config::{Config, Silence, Times};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, Unheard};
@@ -43,4 +45,4 @@ pub use metrics::Metrics;
 pub use node::{Agent, Standing, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
-pub use windlass_agent_core::Periods;
+pub use windlass_agent_core::{Charge, Periods};

@@ -10,6 +10,7 @@ mod entry;
 pub(crate) use entry::Told;
 
 use crate::callback::Calls;
+use crate::charged::Charged;
 use crate::config::Config;
 use crate::counted::Counted;
 use crate::dump::{self, Pod};
@@ -186,6 +187,17 @@ impl<A: Attach> Agent<A> {
     pub fn standings(&self) -> Vec<(VmName, Standing, Option<Resources>)> {
         let vms = lock(&self.vms);
         vms.iter().map(|(vm, e)| (vm.clone(), e.standing, lock(&e.view).upper)).collect()
+    }
+
+    /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
+    pub fn charges(&self) -> Vec<Charged> {
+        let vms = lock(&self.vms);
+        let charged = |(vm, entry): (&VmName, &Entry<A>)| {
+            let view = lock(&entry.view);
+            let mode = view.status.as_ref().map(|status| status.mode);
+            Charged { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
+        };
+        vms.iter().map(charged).collect()
     }
 
     /// Which VM has which call-back port. Given back as [`Config::kept_ports`], it has the same

@@ -31,7 +31,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_agent_core::{CallAnswer, Event};
+use windlass_agent_core::{CallAnswer, Charge, Event};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Capabilities, Moment, Peer};
@@ -347,11 +347,19 @@ impl<A: Attach> Runner<A> {
             Phase::Absent | Phase::Counted { .. } => (None, None),
         };
         let status = status.or_else(|| self.unseen_status());
-        let (errors, guest) = match &self.phase {
-            Phase::Managed(managed) => (managed.errors(), managed.heard()),
-            Phase::Absent | Phase::Counted { .. } => Default::default(),
+        let view = View { status, open, upper: self.account.upper(), ..View::default() };
+        let view = match &self.phase {
+            Phase::Managed(managed) => View {
+                charge: managed.charge(now),
+                silent: managed.is_silent(),
+                errors: managed.errors(),
+                guest: managed.heard(),
+                ..view
+            },
+            Phase::Absent if !self.sought || self.account.is_present() => view,
+            Phase::Absent | Phase::Counted { .. } => View { charge: Charge::Nothing, ..view },
         };
-        *lock(&self.view) = View { status, open, upper: self.account.upper(), errors, guest };
+        *lock(&self.view) = view;
     }
 
     /// What is known of a VM that is there, is to be managed, and cannot be reached.

@@ -23,6 +23,6 @@ mod usage_log;
 pub use billing::{Billing, Sizes};
 pub use config::{Config, Spelling};
 pub use journal::OpenError;
-pub use metrics::Metrics;
+pub use metrics::{Found, Metrics};
 pub use receiver::Receiver;
 pub use windlass_agent_billing_core::{Allocation, Endpoint, NoEndpoint, Source};

@@ -15,10 +15,17 @@ use windlass_protocol::Moment;
 const CAUSES: [&str; 9] =
     ["name", "path", "connect", "no-answer", "too-large", "broken", "4xx", "5xx", "status"];
 
+/// The reference's phase of a VM whose hypervisor is there.
+const RUNNING: &str = "Running";
+
 /// All of them. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
     vms: Gauge,
+    elsewhere: Gauge,
+    silent: Gauge,
+    processed: Family<VmLabels, Counter>,
+    current: Family<VmLabels, Gauge>,
     not_billed: Gauge,
     queue: Gauge,
     held: Gauge,
@@ -38,6 +45,27 @@ struct CauseLabels {
     cause: &'static str,
 }
 
+/// The words are `true` and `false`, and one phase.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct VmLabels {
+    is_endpoint: &'static str,
+    autoscaling_enabled: &'static str,
+    phase: &'static str,
+}
+
+/// A VM that is there, as a look finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Whether there is somebody to bill.
+    pub is_endpoint: bool,
+    /// Whether it is sized, and not only observed.
+    pub is_sized: bool,
+    /// Whether this agent bills it.
+    pub is_billed: bool,
+    /// Whether its informant has said nothing for longer than it may.
+    pub is_silent: bool,
+}
+
 // === impl Metrics ===
 
 impl Metrics {
@@ -46,6 +74,13 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let ours = registry.sub_registry_with_prefix("windlass_agent_billing");
         ours.register("vms", "VMs that are billed", self.vms.clone());
+        // There from the start.
+        self.found(&[]);
+        ours.register(
+            "vms_elsewhere",
+            "VMs with an endpoint that are there and are not this agent's to bill",
+            self.elsewhere.clone(),
+        );
         ours.register(
             "vms_not_billed",
             "VMs that are not billed for want of room",
@@ -79,14 +114,38 @@ impl Metrics {
             drop(self.errors.get_or_create(&CauseLabels { cause }));
         }
         ours.register("send_errors", "Requests that failed, by cause", self.errors.clone());
+        let silent = "VMs that are billed whose informant has been silent for longer than it may";
+        let name = "autoscaling_billed_vms_unsuccessful_communication_with_informant_current";
+        registry.register(name, silent, self.silent.clone());
         let theirs = registry.sub_registry_with_prefix("autoscaling_agent_billing");
         theirs.register("queue_size", "Events that wait for the receiver", self.queue.clone());
+        let processed = "VMs at all looks, each at each look";
+        theirs.register("vms_processed", processed, self.processed.clone());
+        theirs.register("vms_current", "VMs at the last look", self.current.clone());
         theirs.register("send_errors", "Requests that failed", self.all_errors.clone());
         theirs.register(
             "last_send_duration_seconds",
             "How long it took to send what waited; 0 if that failed",
             self.last_send.clone(),
         );
+    }
+
+    /// VMs were looked at, and these are there.
+    pub fn found(&self, vms: &[Found]) {
+        let of = |is: fn(&Found) -> bool| vms.iter().filter(|vm| is(vm)).count();
+        set(&self.elsewhere, of(|vm| vm.is_endpoint && !vm.is_billed));
+        set(&self.silent, of(|vm| vm.is_billed && vm.is_silent));
+        let said = |is: bool| if is { "true" } else { "false" };
+        for is_endpoint in [true, false] {
+            for is_sized in [true, false] {
+                let same = |vm: &&Found| (vm.is_endpoint, vm.is_sized) == (is_endpoint, is_sized);
+                let (is_endpoint, autoscaling_enabled) = (said(is_endpoint), said(is_sized));
+                let labels = VmLabels { is_endpoint, autoscaling_enabled, phase: RUNNING };
+                let count = vms.iter().filter(same).count();
+                self.processed.get_or_create(&labels).inc_by(count as u64);
+                set(&self.current.get_or_create(&labels), count);
+            }
+        }
     }
 
     pub(crate) fn log(&self, vms: usize, queue: usize, oldest: Option<Moment>, bytes: u64) {

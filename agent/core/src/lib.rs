@@ -20,6 +20,6 @@ pub mod trials;
 pub mod wire;
 
 pub use event::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
-pub use scaler::{Plan, Scaler};
+pub use scaler::{Charge, Plan, Scaler};
 pub use settings::{Periods, Settings};
 pub use trials::{Judged, Tally};

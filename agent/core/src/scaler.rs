@@ -23,6 +23,7 @@
 //!   time.
 
 mod books;
+mod charge;
 mod counts;
 mod grow;
 mod guest;
@@ -31,6 +32,7 @@ mod reading;
 mod shrink;
 mod status;
 
+pub use charge::Charge;
 pub use plan::Plan;
 
 use crate::event::{Action, Call, CallAnswer, Event, Failure, Order};

@@ -75,6 +75,8 @@ pub(crate) struct Session {
     began_at: Option<Moment>,
     /// Whether there ever was one.
     has_been: bool,
+    /// Whether it was told to wait, and not to run since.
+    waits: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,7 @@ impl Session {
             rest: Rest::new(session_retry, LONGEST_REST.max(session_retry)),
             began_at: None,
             has_been: false,
+            waits: false,
         }
     }
 
@@ -134,6 +137,11 @@ impl Session {
     /// Whether the informant ever took this agent on.
     pub(crate) fn has_been(&self) -> bool {
         self.has_been
+    }
+
+    /// Whether the last word was to wait: another agent is there, also when the session is over.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -285,7 +293,7 @@ impl Session {
         // One that was told to run already has it confirmed at once.
         self.check_later(now, jitter);
         if self.is_active() {
-            self.health_at = now;
+            (self.health_at, self.waits) = (now, false);
         }
     }
 
@@ -358,7 +366,7 @@ impl Session {
             }
             (Call::Resume(_), State::Active) => {}
             (Call::Resume(_), _) => {
-                self.state = State::Active;
+                (self.state, self.waits) = (State::Active, false);
                 (self.checked_at, self.leased_at, self.health_at) = (None, None, now);
             }
             (Call::Suspend(_), State::Opening { .. }) => {
@@ -366,7 +374,9 @@ impl Session {
                 self.state = State::Opening { resumed: false };
                 return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
             }
-            (Call::Suspend(_), _) => self.state = State::Suspended { since: now },
+            (Call::Suspend(_), _) => {
+                (self.state, self.waits) = (State::Suspended { since: now }, true);
+            }
             (Call::MoreResources { .. }, State::Active) if !version.asks_for_more() => {
                 return CallAnswer::NotNow(NotNow::MoreUnknown(version));
             }

@@ -2,16 +2,19 @@
 
 use crate::config::AgentConfig;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windlass_agent::Agent;
-use windlass_agent_billing::{Allocation, Billing, Metrics, Sizes};
+use windlass_agent::{Agent, Charged};
+use windlass_agent_billing::{Allocation, Billing, Endpoint, Found, Metrics, Sizes};
 use windlass_drivers_qemu::Qemu;
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
+use windlass_protocol::Mode;
 
-/// After a start, for how long VMs that were not seen yet hold up the first look: what they had
-/// before is billed by the last look of the process before.
-const FINDING: Duration = Duration::from_secs(10);
+/// After a start, for how long VMs of which it is not known yet what they have, or who acts on them,
+/// hold up the first look: what they had meanwhile, and since the last look of the process before,
+/// is billed by it. Twice the 15 s for which an informant may let an agent wait.
+const FINDING: Duration = Duration::from_secs(30);
 
 /// Takes the usage log, if anything is to be billed; what is counted goes into `figures`.
 ///
@@ -31,12 +34,39 @@ pub(crate) fn open(
         .map_err(|error| Failure::CannotCreate(format!("billing: {error}")))
 }
 
-/// What VMs have, as their agent says it.
-pub(crate) fn sizes(agent: Agent<Qemu>, clock: Clock) -> Arc<dyn Sizes> {
+/// What VMs have, as their agent says it. Before it is `listed` which VMs there should be, nothing is
+/// known of any.
+pub(crate) fn sizes(
+    agent: Agent<Qemu>,
+    listed: Arc<AtomicBool>,
+    clock: Clock,
+    figures: Metrics,
+) -> Arc<dyn Sizes> {
     let begun = clock.now();
     Arc::new(move || {
-        let vms = agent.status();
-        let found = vms.iter().all(|vm| vm.upper.is_some()) || clock.now().since(begun) >= FINDING;
-        found.then(|| vms.iter().filter_map(Allocation::on_host).collect())
+        let vms = agent.charges();
+        let finding = clock.now().since(begun) < FINDING;
+        if !listed.load(Ordering::Relaxed) || (finding && !are_found(&vms)) {
+            return None;
+        }
+        figures.found(&vms.iter().filter_map(found).collect::<Vec<_>>());
+        Some(vms.into_iter().filter_map(allocation).collect())
     })
+}
+
+fn are_found(vms: &[Charged]) -> bool {
+    vms.iter().all(|vm| vm.charge.is_settled())
+}
+
+fn found(vm: &Charged) -> Option<Found> {
+    Some(Found {
+        is_endpoint: Endpoint::try_from(vm.vm.name.clone()).is_ok(),
+        is_sized: vm.mode? == Mode::Act,
+        is_billed: allocation(vm.clone()).is_some(),
+        is_silent: vm.silent,
+    })
+}
+
+fn allocation(vm: Charged) -> Option<Allocation> {
+    Allocation::on_host(vm.vm, vm.charge.cpu()?)
 }

@@ -7,6 +7,8 @@ use crate::config::AgentConfig;
 use crate::metrics::Files;
 use crate::state::State;
 use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -29,6 +31,8 @@ pub(crate) struct Keeper {
     pub(crate) folder: Folder,
     pub(crate) state: State,
     pub(crate) files: Files,
+    /// Whether it is known which VMs are to be managed: the folder was read at least once.
+    pub(crate) listed: Arc<AtomicBool>,
     /// Whether the ports could not be written, and that was said.
     pub(crate) unwritten: bool,
 }
@@ -62,8 +66,12 @@ impl Keeper {
     fn look(&mut self, settled: bool) {
         let before = self.folder.reports();
         let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
+        let is_read = look.is_ok();
         for step in self.folder.observe(look, settled) {
             self.follow(step);
+        }
+        if is_read {
+            self.listed.store(true, Ordering::Relaxed);
         }
         let reports = self.folder.reports();
         for report in reports.iter().filter(|report| !before.contains(report)) {

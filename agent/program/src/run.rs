@@ -10,6 +10,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -99,8 +100,9 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     let folder = Folder::new(&config.vms_dir);
     let node = args.node_name.clone().unwrap_or_default();
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
-    let sizes = billing::sizes(agent.clone(), clock);
-    let mut keeper = Keeper { agent, args, config, folder, state, files, unwritten: false };
+    let listed = Arc::<AtomicBool>::default();
+    let sizes = billing::sizes(agent.clone(), listed.clone(), clock, figures);
+    let mut keeper = Keeper { agent, args, config, folder, state, files, listed, unwritten: false };
     keeper.begin();
     if let Some(billing) = billing {
         billing.start(sizes, clock, &tasks);

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "process/billing.rs"]
+mod billing;
 #[path = "process/guest.rs"]
 mod guest;
 #[path = "../../../cli/tests/host/machine.rs"]
@@ -166,27 +168,6 @@ fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again(
     until("it is heard", || agent.log().contains("plugin takes a version again"));
     plugin.say(400, "Protocol version mismatch: need v9.0 but got another");
     until("it is said again", || warned().len() == 2);
-}
-
-#[test]
-fn what_a_vm_has_is_billed() {
-    let plugin = Plugin::start(LIST);
-    let folder = Folder::new();
-    let machine = Machine::start(folder.path("a.sock"), 0);
-    let guest = Guest::start();
-    let receiver = Receiver::start();
-    folder.put("a", &vm_file(machine.path(), guest.address));
-    let more = format!(
-        "[billing]\nurl = \"http://{}\"\ncollect_every_seconds = 1\n\
-         accumulate_every_seconds = 1\npush_every_seconds = 1\n",
-        receiver.address
-    );
-    let agent = Agent::start_with(&folder, &plugin, &more);
-    let billed = |text: &str| receiver.heard().iter().any(|request| request.contains(text));
-    until("an event of its vCPU seconds", || {
-        billed("\"endpoint_id\":\"a\"") && billed("\"metric\":\"effective_compute_seconds\"")
-    });
-    assert!(agent.metrics().contains("autoscaling_agent_billing"), "{}", agent.metrics());
 }
 
 #[test]

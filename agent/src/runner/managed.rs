@@ -15,7 +15,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, Order, Scaler, Settings};
+use windlass_agent_core::{
+    Action, Call, CallAnswer, Charge, Event, Failure, Order, Scaler, Settings,
+};
 use windlass_drivers::{Attach, Notice};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
@@ -230,6 +232,16 @@ impl Managed {
 
     pub(super) fn upper(&self) -> Option<Resources> {
         self.scaler.upper()
+    }
+
+    /// What is billed of it.
+    pub(super) fn charge(&self, now: Moment) -> Charge {
+        self.scaler.charge(now)
+    }
+
+    /// Whether its informant is silent for longer than it may.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent.is_some()
     }
 
     /// What was last heard of the guest.

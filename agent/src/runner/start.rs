@@ -5,7 +5,7 @@ use crate::node::{Shared, Told};
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use windlass_agent_core::{Event, Failure};
+use windlass_agent_core::{Charge, Event, Failure};
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Decision, InformantVersion, Moment, Peer, Resources, VmName};
 use windlass_scaling::Sample;
@@ -33,6 +33,10 @@ pub(crate) struct View {
     pub(crate) open: Option<Decision>,
     /// The last size that is known, also of a VM that is only counted.
     pub(crate) upper: Option<Resources>,
+    /// What is billed of it.
+    pub(crate) charge: Charge,
+    /// Whether its informant is silent for longer than it may.
+    pub(crate) silent: bool,
     pub(crate) errors: Errors,
     pub(crate) guest: Heard,
 }

@@ -7,6 +7,7 @@
 
 mod bodies;
 mod calls;
+mod charges;
 mod faults;
 mod follows;
 mod guest;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use windlass_protocol::{InformantVersion, Moment};
 
 /// Where an informant has not answered for this long, there is none.
-const UNANSWERED: Duration = Duration::from_secs(35);
+pub(super) const UNANSWERED: Duration = Duration::from_secs(35);
 
 // === impl Scaler ===
 

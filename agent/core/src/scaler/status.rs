@@ -35,7 +35,7 @@ impl Scaler {
 
     /// What the VM waits for, or why it does not move; never empty.
     pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
-        if self.lines.hypervisor.failures() > 1 {
+        if self.hypervisor_is_lost() {
             return vec![Waiting::HypervisorLost];
         }
         let (Some(can), Some(has), Some(goal)) = (&self.can, self.using(), self.goal(now)) else {
@@ -54,6 +54,11 @@ impl Scaler {
             waiting.push(if moves { Waiting::Hypervisor } else { Waiting::AtGoal });
         }
         waiting
+    }
+
+    /// Whether the hypervisor does not answer.
+    pub(super) fn hypervisor_is_lost(&self) -> bool {
+        self.lines.hypervisor.failures() > 1
     }
 
     /// Until when nothing is asked of the hypervisor that should be, because it had no effect.
