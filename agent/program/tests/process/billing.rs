@@ -24,8 +24,14 @@ fn what_a_vm_has_is_billed_also_while_its_agent_was_killed() {
     let mut agent = Agent::start_with(&folder, &plugin, &table(&receiver));
     until("it is billed", || active(&receiver).len() >= 2);
     let text = agent.metrics();
-    for line in ["autoscaling_agent_billing_queue_size 0", "windlass_agent_billing_vms 1"] {
-        assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+    for name in [
+        "windlass_agent_billing_vms ",
+        "windlass_agent_billing_vms_elsewhere ",
+        "autoscaling_agent_billing_queue_size ",
+        "autoscaling_agent_billing_vms_current{is_endpoint=\"true\",autoscaling_enabled=\"true\",phase=\"Running\"} 1",
+        "autoscaling_billed_vms_unsuccessful_communication_with_informant_current ",
+    ] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name} in\n{text}");
     }
 
     agent.kill();
