@@ -42,7 +42,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Manages what files say, before anybody is told that the agent is ready.
     pub(crate) fn begin(&mut self) {
-        self.look(true);
+        self.look();
     }
 
     /// Works until `stop`.
@@ -57,17 +57,17 @@ impl Keeper {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 () = hangups.next() => self.reload(),
-                _ = looks.tick() => self.look(false),
+                _ = looks.tick() => self.look(),
             }
         }
     }
 
-    /// Looks at the VM files; what is found counts at once if `settled`.
-    fn look(&mut self, settled: bool) {
+    /// Looks at the VM files; what the first look finds counts at once.
+    fn look(&mut self) {
         let before = self.folder.reports();
         let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
-        let is_read = look.is_ok();
-        for step in self.folder.observe(look, settled) {
+        let (is_read, is_first) = (look.is_ok(), !self.listed.load(Ordering::Relaxed));
+        for step in self.folder.observe(look, is_first) {
             self.follow(step);
         }
         if is_read {
@@ -129,6 +129,6 @@ impl Keeper {
                 error!(why, "the configuration is not valid; the one of the start is in force");
             }
         }
-        self.look(false);
+        self.look();
     }
 }

@@ -14,6 +14,39 @@ const GAP: Duration = Duration::from_secs(4);
 
 #[test]
 fn what_a_vm_has_is_billed_also_while_its_agent_was_killed() {
+    bills_its_absence(|_, agent| agent.restart());
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_at_the_start_has_not_lost_its_vms() {
+    bills_its_absence(|folder, agent| {
+        let (vms, away) = (folder.path("vms.d"), folder.path("away"));
+        std::fs::rename(&vms, &away).unwrap();
+        agent.restart();
+        until("the folder is missed", || agent.log().contains("cannot be read"));
+        std::fs::rename(&away, &vms).unwrap();
+    });
+}
+
+#[test]
+fn an_agent_that_bills_and_has_no_name_takes_nothing() {
+    let folder = Folder::new();
+    let place = folder.path("state");
+    let text = format!(
+        "plugin = \"http://127.0.0.1:1\"\nstate_dir = {place:?}\n[billing]\nurl = \"https://x\"\n"
+    );
+    folder.write("agent.toml", &text);
+    let (code, said) = fail(&["--config", folder.path("agent.toml").to_str().unwrap()]);
+    for words in
+        ["--node-name: is needed with billing", "billing.url = \"https://x\": must be http://"]
+    {
+        assert!(code == 65 && said.contains(words), "ended with {code}: {said}");
+    }
+    assert!(!place.exists(), "it took its state_dir first");
+}
+
+/// An agent bills a VM, is killed, and starts again: the time without it is billed once.
+fn bills_its_absence(restart: impl FnOnce(&Folder, &mut Agent)) {
     let plugin = Plugin::start(LIST);
     let folder = Folder::new();
     let machine = Machine::start(folder.path("a.sock"), 0);
@@ -37,29 +70,12 @@ fn what_a_vm_has_is_billed_also_while_its_agent_was_killed() {
     agent.kill();
     std::thread::sleep(GAP);
     let before = active(&receiver).len();
-    agent.restart();
+    restart(&folder, &mut agent);
     until("it is billed again", || active(&receiver).len() >= before + 4);
     let (active, longest) = (active(&receiver), GAP.as_secs());
     assert!(active.values().any(|value| *value >= longest), "the gap is not billed: {active:?}");
     let (sum, most) = (active.values().sum::<u64>(), begun.elapsed().as_secs());
     assert!(sum <= most, "{sum} s are billed of {most}: {active:?}");
-}
-
-#[test]
-fn an_agent_that_bills_and_has_no_name_takes_nothing() {
-    let folder = Folder::new();
-    let place = folder.path("state");
-    let text = format!(
-        "plugin = \"http://127.0.0.1:1\"\nstate_dir = {place:?}\n[billing]\nurl = \"https://x\"\n"
-    );
-    folder.write("agent.toml", &text);
-    let (code, said) = fail(&["--config", folder.path("agent.toml").to_str().unwrap()]);
-    for words in
-        ["--node-name: is needed with billing", "billing.url = \"https://x\": must be http://"]
-    {
-        assert!(code == 65 && said.contains(words), "ended with {code}: {said}");
-    }
-    assert!(!place.exists(), "it took its state_dir first");
 }
 
 fn table(receiver: &Receiver) -> String {
