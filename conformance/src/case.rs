@@ -178,16 +178,45 @@ impl Answer {
         ensure(found == *expected, || format!("{asked}: answered {found}, expected {expected}"))
     }
 
-    /// Whether it is a refusal with this status, in words that begin so.
+    /// Whether it is a refusal with this status, in words that begin so and end no line.
     ///
     /// # Errors
     /// If it is not.
     pub fn refuses(&self, asked: &str, status: u16, words: &str) -> Verdict {
+        self.has(asked, status)?;
+        let text = self.text();
+        ensure(text.starts_with(words) && !text.ends_with('\n'), || {
+            format!("{asked}: {}; it was to begin with {words:?}, and end no line", self.quoted())
+        })
+    }
+
+    /// Whether it is a refusal with this status, and its body these words and nothing else.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn refuses_with(&self, asked: &str, status: u16, words: &str) -> Verdict {
+        self.has(asked, status)?;
+        ensure(self.text() == words, || {
+            format!("{asked}: {}; {words:?} was expected", self.quoted())
+        })
+    }
+
+    /// Whether it refuses a body that is not the message: 400 `bad JSON`, perhaps with a colon and
+    /// what is wrong.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn refuses_body(&self, asked: &str) -> Verdict {
+        self.refuses(asked, 400, "bad JSON")?;
+        let text = self.text();
+        ensure(text == "bad JSON" || text.starts_with("bad JSON: "), || {
+            format!("{asked}: {}; it was to go on with a colon, or not at all", self.quoted())
+        })
+    }
+
+    fn has(&self, asked: &str, status: u16) -> Verdict {
         ensure(self.status == status, || {
             format!("{asked}: status is {}, {status} was expected; {}", self.status, self.quoted())
-        })?;
-        ensure(self.text().starts_with(words), || {
-            format!("{asked}: {}; it was to begin with {words:?}", self.quoted())
         })
     }
 

@@ -75,21 +75,25 @@ fn numbers(bench: &Bench) -> Verdict {
 
 fn checks(bench: &Bench) -> Verdict {
     let stage = active(bench)?;
-    let words = |text: &str| text.to_owned();
-    for (method, path, body, status, said) in [
-        ("POST", "/", "{}", 404, words("404 page not found")),
-        ("POST", "/register", "{}", 404, words("404 page not found")),
-        ("POST", "/id", "{}", 405, words("request method must be GET")),
-        ("PUT", "/resume", "{}", 405, words("request method must be POST")),
-        ("GET", "/suspend", "", 405, words("request method must be POST")),
-        ("post", "/try-upscale", "{}", 405, words("request method must be POST")),
-        ("GET", "/id", "", 400, words("bad JSON")),
-        ("POST", "/resume", "{", 400, words("bad JSON")),
-        ("POST", "/suspend", "[]", 400, words("bad JSON")),
-        ("POST", "/try-upscale", "{\"cpu\":1}", 400, words("bad JSON")),
+    for (method, path, body, status, words) in [
+        ("POST", "/", "{}", 404, "404 page not found\n"),
+        ("POST", "/register", "{}", 404, "404 page not found\n"),
+        ("POST", "/id", "{}", 405, "request method must be GET"),
+        ("PUT", "/resume", "{}", 405, "request method must be POST"),
+        ("GET", "/suspend", "", 405, "request method must be POST"),
+        ("post", "/try-upscale", "{}", 405, "request method must be POST"),
     ] {
         let asked = format!("{method} {path} with the body {body:?}");
-        stage.call(method, path, body)?.refuses(&asked, status, &said)?;
+        stage.call(method, path, body)?.refuses_with(&asked, status, words)?;
+    }
+    for (method, path, body) in [
+        ("GET", "/id", ""),
+        ("POST", "/resume", "{"),
+        ("POST", "/suspend", "[]"),
+        ("POST", "/try-upscale", "{\"cpu\":1}"),
+    ] {
+        let asked = format!("{method} {path} with the body {body:?}");
+        stage.call(method, path, body)?.refuses_body(&asked)?;
     }
     number(&stage, &stage.call("GET", "/id", "{} and more")?, "GET /id, followed by more")?;
     Ok(())
@@ -100,8 +104,10 @@ fn another(bench: &Bench) -> Verdict {
     let other = ids::fresh();
     let expected = json!({ "expectedID": other }).to_string();
     let more = json!({ "cpu": true, "memory": true, "expectedID": other }).to_string();
+    let words = format!("AgentID \"{other}\" not found");
     for (path, body) in [("/resume", &expected), ("/suspend", &expected), ("/try-upscale", &more)] {
-        stage.call("POST", path, body)?.refuses(&format!("POST {path} to another"), 404, "")?;
+        let asked = format!("POST {path} to another");
+        stage.call("POST", path, body)?.refuses_with(&asked, 404, &words)?;
     }
     // It counts as before.
     stage.world().busy();
@@ -141,11 +147,9 @@ fn suspended(bench: &Bench) -> Verdict {
     let post = |path: &str| stage.call("POST", path, &expected);
     number(&stage, &post("/suspend")?, "POST /suspend")?;
     let more = json!({ "cpu": true, "memory": true, "expectedID": stage.id() }).to_string();
-    stage.call("POST", "/try-upscale", &more)?.refuses(
-        "POST /try-upscale of one that waits",
-        400,
-        "",
-    )?;
+    let words = "Cannot process upscale while suspended";
+    let answer = stage.call("POST", "/try-upscale", &more)?;
+    answer.refuses_with("POST /try-upscale of one that waits", 400, words)?;
     still(&stage, "the agent is suspended")?;
     number(&stage, &stage.call("GET", "/id", "{}")?, "GET /id of one that waits")?;
     number(&stage, &post("/resume")?, "POST /resume of one that waits")?;
@@ -202,5 +206,6 @@ fn no_more(bench: &Bench) -> Verdict {
     let stage = active(bench)?;
     let body: Value = json!({ "cpu": false, "memory": true, "expectedID": stage.id() });
     let answer = stage.call("POST", "/try-upscale", &body.to_string())?;
-    answer.refuses("POST /try-upscale in v1.0", 400, "")
+    let words = "/try-upscale not supported for protocol version v1.0";
+    answer.refuses_with("POST /try-upscale in v1.0", 400, words)
 }

@@ -80,7 +80,7 @@ fn not_active(bench: &Bench, id: &str) -> Verdict {
     for path in ["/downscale", "/upscale"] {
         let body = bench.amounts(ENOUGH, id, 1000);
         let words = format!("Agent ID {id} is not the active Agent");
-        bench.ask("PUT", path, &body)?.refuses(&format!("PUT {path} of {id}"), 400, &words)?;
+        bench.ask("PUT", path, &body)?.refuses_with(&format!("PUT {path} of {id}"), 400, &words)?;
     }
     Ok(())
 }

@@ -36,20 +36,21 @@ fn nobody(bench: &Bench) -> Verdict {
     let id = ids::fresh();
     let words = format!("No Agent with ID {id} registered");
     let answer = bench.ask("PUT", "/health-check", &format!(r#"{{"agentID":"{id}"}}"#))?;
-    answer.refuses("PUT /health-check of an unknown id", 404, &words)?;
+    answer.refuses_with("PUT /health-check of an unknown id", 404, &words)?;
     let answer = bench.ask("PUT", "/health-check", "{}")?;
-    answer.refuses("PUT /health-check without an id", 404, "No Agent with ID 0000")?;
+    let words = "No Agent with ID 00000000-0000-0000-0000-000000000000 registered";
+    answer.refuses_with("PUT /health-check without an id", 404, words)?;
     let gone = Agent::current(bench)?;
     gone.leave()?.json("DELETE /unregister")?;
     let words = format!("No Agent with ID {} registered", gone.id);
-    gone.health()?.refuses("PUT /health-check after DELETE /unregister", 404, &words)
+    gone.health()?.refuses_with("PUT /health-check after DELETE /unregister", 404, &words)
 }
 
 fn too_old(bench: &Bench) -> Verdict {
     let agent = Agent::current(bench)?;
     let words =
         format!("health checks are not supported in protocol version {}", bench.version.name);
-    agent.health()?.refuses("PUT /health-check", 400, &words)?;
+    agent.health()?.refuses_with("PUT /health-check", 400, &words)?;
     agent.says("/upscale", ENOUGH)?.is("PUT /upscale after it", &json!({}))
 }
 
@@ -63,10 +64,10 @@ fn leave(bench: &Bench) -> Verdict {
 fn unknown(bench: &Bench) -> Verdict {
     let agent = Agent::new(bench)?;
     let words = format!("No agent with ID \"{}\"", agent.id);
-    agent.leave()?.refuses("DELETE /unregister of an unknown id", 404, &words)?;
+    agent.leave()?.refuses_with("DELETE /unregister of an unknown id", 404, &words)?;
     agent.join()?;
     agent.leave()?.json("DELETE /unregister")?;
-    agent.leave()?.refuses("DELETE /unregister, twice", 404, &words)
+    agent.leave()?.refuses_with("DELETE /unregister, twice", 404, &words)
 }
 
 fn elsewhere(bench: &Bench) -> Verdict {
@@ -75,6 +76,6 @@ fn elsewhere(bench: &Bench) -> Verdict {
     let body = agent.desc().replace(&agent.addr.to_string(), other);
     let words = format!("Agent serverAddr is incorrect, got \"{other}\"");
     let answer = bench.ask("DELETE", "/unregister", &body)?;
-    answer.refuses("DELETE /unregister with another address", 400, &words)?;
+    answer.refuses_with("DELETE /unregister with another address", 400, &words)?;
     agent.says("/upscale", ENOUGH)?.is("PUT /upscale after it", &json!({}))
 }

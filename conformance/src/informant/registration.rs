@@ -178,7 +178,7 @@ fn zero(bench: &Bench) -> Verdict {
 fn twice(bench: &Bench) -> Verdict {
     let agent = Agent::current(bench)?;
     let words = format!("Agent with ID {} is already registered", agent.id);
-    agent.register()?.refuses("POST /register of a registered id", 409, &words)?;
+    agent.register()?.refuses_with("POST /register of a registered id", 409, &words)?;
     agent.says("/upscale", ENOUGH)?.is("PUT /upscale after it", &json!({}))
 }
 

@@ -138,15 +138,15 @@ fn metrics_page<B: Beside>(shared: &Shared<B>) -> Answer {
 }
 
 fn livez<B>(_: &Shared<B>) -> Answer {
-    plain(200, "ok")
+    plain(200, "ok\n")
 }
 
 /// Ready: load is being read.
 fn readyz<B: Beside>(shared: &Shared<B>) -> Answer {
     if shared.load().averages(shared.clock.now()).is_some() {
-        plain(200, "ok")
+        plain(200, "ok\n")
     } else {
-        plain(503, "no sample of load within the last 2s")
+        plain(503, "no sample of load within the last 2s\n")
     }
 }
 
@@ -164,7 +164,7 @@ async fn read(body: Incoming) -> Result<Bytes, Problem> {
 }
 
 fn plain(status: u16, text: &str) -> Answer {
-    (status, TEXT, format!("{text}\n").into_bytes())
+    (status, TEXT, text.as_bytes().to_vec())
 }
 
 // === impl Problem ===

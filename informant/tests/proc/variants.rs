@@ -16,7 +16,7 @@ use windlass_conformance::tamper::{Forward, Tamper, reply};
 type Change = fn(Request, Forward<'_>) -> Reply;
 
 /// What is broken, the case that must fail, and how.
-const VARIANTS: [(&str, &str, Change); 32] = [
+const VARIANTS: [(&str, &str, Change); 35] = [
     ("unknown paths are 400", "an-unknown-path-is-not-found", |request, forward| {
         status(forward(&request), 404, 400, |text| text.starts_with("404 page"))
     }),
@@ -28,6 +28,17 @@ const VARIANTS: [(&str, &str, Change); 32] = [
     }),
     ("a wrong method is 404", "each-endpoint-takes-its-method-only", |request, forward| {
         status(forward(&request), 405, 404, |_| true)
+    }),
+    ("a refusal ends its line", "each-endpoint-takes-its-method-only", |request, forward| {
+        ended(forward(&request), 405)
+    }),
+    (
+        "a refusal of an amount ends its line",
+        "amounts-of-another-are-refused",
+        |request, forward| ended(forward(&request), 400),
+    ),
+    ("an unknown path ends no line", "an-unknown-path-is-not-found", |request, forward| {
+        said(forward(&request), "404 page not found\n", "404 page not found")
     }),
     ("an empty body is read as {}", "each-endpoint-needs-a-body", |mut request, forward| {
         if request.body.is_empty() {
@@ -150,7 +161,7 @@ const VARIANTS: [(&str, &str, Change); 32] = [
     }),
     ("amounts of anybody are taken", "amounts-of-another-are-refused", |request, forward| {
         match forward(&request) {
-            Some(found) if found.text().ends_with("is not the active Agent\n") => refuse(200, "{}"),
+            Some(found) if found.text().ends_with("is not the active Agent") => refuse(200, "{}"),
             other => reply(other),
         }
     }),
@@ -254,6 +265,16 @@ fn status(answered: Option<Answer>, from: u16, to: u16, such: fn(&str) -> bool) 
         }
         other => reply(other),
     }
+}
+
+/// A line's end after an answer of this status.
+fn ended(answered: Option<Answer>, of: u16) -> Reply {
+    reply(answered.map(|mut found| {
+        if found.status == of {
+            found.body.push(b'\n');
+        }
+        found
+    }))
 }
 
 /// Other words in the answer.

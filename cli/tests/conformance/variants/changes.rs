@@ -18,7 +18,7 @@ const fn broken(
     Variant { what, version, case, change }
 }
 
-pub(super) const VARIANTS: [Variant; 35] = [
+pub(super) const VARIANTS: [Variant; 37] = [
     // Sessions.
     broken("the range of versions is text", "v2.0", "an-agent-registers-by-itself", Says(RANGE)),
     broken("it keeps its id", "v1.0", "a-refused-registration-is-tried-anew", Says(KEEPS_ID)),
@@ -74,6 +74,20 @@ pub(super) const VARIANTS: [Variant; 35] = [
         "v2.0",
         "a-call-is-checked-by-path-method-body",
         Answers(|request, way| status(way.pass(&request), 405, 404, "404 page not found")),
+    ),
+    broken(
+        "a refusal ends its line",
+        "v2.0",
+        "a-call-is-checked-by-path-method-body",
+        Answers(|request, way| {
+            said(way.pass(&request), "method must be POST", "method must be POST\n")
+        }),
+    ),
+    broken(
+        "another session is not found in other words",
+        "v2.0",
+        "a-call-for-another-session-changes-nothing",
+        Answers(|request, way| said(way.pass(&request), "\" not found", "\" not found.")),
     ),
     broken(
         "it takes the id of another session",
