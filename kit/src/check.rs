@@ -5,7 +5,7 @@
 //! list of keys gives, so that the list, the documents and the errors say the same.
 
 use crate::problem::Problem;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -40,6 +40,8 @@ pub const fn json_key(
 pub struct Check {
     keys: &'static [Key],
     nodes: BTreeMap<String, Node>,
+    /// The tables that became their keys, empty ones too.
+    tables: BTreeSet<String>,
     problems: Vec<Problem>,
     form: Form,
 }
@@ -57,9 +59,10 @@ pub enum Form {
 
 impl Check {
     /// Of a table with these keys. A table inside of it becomes its keys, as `node.cpu`, if a key
-    /// begins with its name.
+    /// begins with its name. A key that is `null` is not there.
     pub fn of(keys: &'static [Key], table: BTreeMap<String, Node>, form: Form) -> Self {
-        let mut check = Self { keys, nodes: BTreeMap::new(), problems: Vec::new(), form };
+        let (nodes, tables, problems) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+        let mut check = Self { keys, nodes, tables, problems, form };
         check.flatten("", table);
         check
     }
@@ -96,11 +99,9 @@ impl Check {
         self.nodes.get(name)
     }
 
-    /// Whether the table of this name, or one of its keys, is there and was not looked at yet.
+    /// Whether the table of this name is there, with or without keys.
     pub fn has_table(&self, name: &str) -> bool {
-        let inside =
-            |key: &String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
-        self.nodes.keys().any(inside)
+        self.tables.contains(name)
     }
 
     /// Notes a problem of a key.
@@ -137,8 +138,12 @@ impl Check {
             match node {
                 Node::Table(inner) if self.is_table(&name) => {
                     self.flatten(&format!("{name}."), inner);
+                    self.tables.insert(name);
                 }
-                Node::Bool(_)
+                // As if it were not there, if it may be.
+                Node::Null if self.is_table(&name) || self.is_key(&name) => {}
+                Node::Null
+                | Node::Bool(_)
                 | Node::Whole(_)
                 | Node::Float(_)
                 | Node::Text(_)
@@ -175,6 +180,10 @@ impl Check {
         self.keys
             .iter()
             .any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+    }
+
+    fn is_key(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
     }
 
     fn range(&self, name: &str) -> &'static str {
@@ -225,7 +234,7 @@ pub fn time(node: &Node, range: &RangeInclusive<Duration>) -> Option<Duration> {
             (text[..end].parse::<f64>().ok()?, unit)
         }
         Node::Whole(_) | Node::Float(_) => (node.number()?, 1.0),
-        Node::Bool(_) | Node::List(_) | Node::Table(_) => return None,
+        Node::Null | Node::Bool(_) | Node::List(_) | Node::Table(_) => return None,
     };
     let time = Duration::try_from_secs_f64(number * unit).ok()?;
     range.contains(&time).then_some(time)
@@ -275,6 +284,24 @@ mod tests {
         assert_eq!(flat.finish(()).unwrap_err()[0].to_string(), "cpu = 7: must be an object");
         for (text, line) in [("{", Some(1)), ("[]", None), ("{}\n{", Some(2))] {
             assert_eq!(parse_json(text).unwrap_err().line, line, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_null_is_a_key_all_the_same() {
+        let text = r#"{"nmae":null,"CPU":{"middle":null,"top":null},"name":null}"#;
+        let said = Check::of(KEYS, parse_json(text).unwrap(), Form::Json).finish(()).unwrap_err();
+        let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+        let unknown = "null: is not a key; the keys are name, cpu.top, cpu.low";
+        assert_eq!(said, [format!("cpu.middle = {unknown}"), format!("nmae = {unknown}")]);
+    }
+
+    #[test]
+    fn an_empty_table_is_there_and_one_that_is_null_is_not() {
+        for (text, there) in [("{\"CPU\":{}}", true), ("{\"cpu\":null}", false), ("{}", false)] {
+            let check = Check::of(KEYS, parse_json(text).unwrap(), Form::Json);
+            assert_eq!(check.has_table("cpu"), there, "{text}");
+            check.finish(()).unwrap();
         }
     }
 

@@ -93,7 +93,7 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     })
 }
 
-/// Reads a JSON text that must be one object. What is `null` is not there.
+/// Reads a JSON text that must be one object.
 ///
 /// # Errors
 /// Names the line and what is wrong.
@@ -104,18 +104,22 @@ pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
         Problem { line: Some(error.line()), field: String::new(), message }
     })?;
     match node(value) {
-        Some(Node::Table(table)) => Ok(table),
-        Some(Node::Bool(_) | Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_))
-        | None => {
+        Node::Table(table) => Ok(table),
+        Node::Null
+        | Node::Bool(_)
+        | Node::Whole(_)
+        | Node::Float(_)
+        | Node::Text(_)
+        | Node::List(_) => {
             let message = "is not a JSON object".to_owned();
             Err(Problem { line: None, field: String::new(), message })
         }
     }
 }
 
-fn node(value: Value) -> Option<Node> {
-    Some(match value {
-        Value::Null => return None,
+fn node(value: Value) -> Node {
+    match value {
+        Value::Null => Node::Null,
         Value::Bool(truth) => Node::Bool(truth),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Node::Whole(whole),
@@ -124,11 +128,11 @@ fn node(value: Value) -> Option<Node> {
             (None, None) => Node::Text(number.to_string()),
         },
         Value::String(text) => Node::Text(text),
-        Value::Array(list) => Node::List(list.into_iter().filter_map(node).collect()),
+        Value::Array(list) => Node::List(list.into_iter().map(node).collect()),
         Value::Object(table) => {
-            Node::Table(table.into_iter().filter_map(|(key, v)| Some((key, node(v)?))).collect())
+            Node::Table(table.into_iter().map(|(key, value)| (key, node(value))).collect())
         }
-    })
+    }
 }
 
 // === impl Unread ===

@@ -332,6 +332,9 @@ fn silence(check: &mut Check) -> Silence {
 
 /// What is billed, if anything is said of it.
 fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
+    if !check.has_table("billing") {
+        return None;
+    }
     let mut table = BTreeMap::new();
     for [snake, camel] in BILLING {
         let name = match spelling {
@@ -341,9 +344,6 @@ fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
         if let Some(node) = check.get(name, |node| Some(node.clone())) {
             table.insert(name.trim_start_matches("billing.").to_owned(), node);
         }
-    }
-    if table.is_empty() {
-        return None;
     }
     Billing::from_table(table, spelling)
         .map_err(|problems| check.add(problems.into_iter().map(Problem::from)))

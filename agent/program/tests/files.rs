@@ -46,6 +46,7 @@ const TOML: &[(&str, &[&str])] = &[
     ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
     ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
     ("times.resume = 1", &["times.resume = 1: is not a key; the keys are plugin, state_dir"]),
+    ("[billing]", &["billing.url: "]),
     ("socket = \"/x\"", &["socket = \"/x\": is not a key"]),
     ("node = { cpu = 1 }", &["node = a table: is not a key"]),
     ("plugin = \"http://1.1.1.1:1\"", &["line 2: "]),
@@ -139,6 +140,9 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "dumpState.timeoutSecond = 8: is not a key; the keys",
     ),
     ("\"metrics\":   {", "\"metrics\":   7, \"x\": {", "metrics = 7: must be an object"),
+    ("\"scaling\": ", "\"sclaing\": null, \"scaling\": ", "sclaing = null: is not a key; the keys"),
+    ("\"serverPort\"", "\"typo\": null, \"serverPort\"", "informant.typo = null: is not a key"),
+    ("\"billing\": ", "\"billing\": {}, \"x\": ", "billing.url: "),
 ];
 
 #[test]
@@ -226,6 +230,12 @@ fn files_mean_what_they_say() {
     );
     // Seven are said; hand-over counts on no more than two.
     assert_eq!((times.size, times.metrics, times.permit), (seconds(1), seconds(6), seconds(2)));
+    for absent in ["{}", r#"{"billing":null,"dumpState":null,"scaling":{"defaultConfig":null}}"#] {
+        let config = AgentConfig::from_json(absent, &given()).expect(absent);
+        assert_eq!((config.billing, config.dump_state), (None, None), "{absent}");
+    }
+    let shown = AgentConfig::from_json("{\"dumpState\":{}}", &given()).expect("it has defaults");
+    assert_eq!(shown.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(5))));
     let least = AgentConfig::from_json("{}", &given()).expect("what is missing has a default");
     assert_eq!((least.dump_state, least.times), (None, usual));
     assert_eq!(least.periods, Periods::REFERENCE);

@@ -320,15 +320,28 @@ fn unused(check: &mut Check) {
         check.get(name, texts);
     }
     check.get("nodeMetricLabels", |node| match node {
-        Node::Table(table) => table.values().all(|node| node.text().is_some()).then_some(()),
-        Node::Bool(_) | Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_) => None,
+        Node::Table(table) => {
+            let text = |node: &Node| *node == Node::Null || node.text().is_some();
+            table.values().all(text).then_some(())
+        }
+        Node::Null
+        | Node::Bool(_)
+        | Node::Whole(_)
+        | Node::Float(_)
+        | Node::Text(_)
+        | Node::List(_) => None,
     });
 }
 
 fn overrides(check: &mut Check, slot: Bytes, base: Base) -> Vec<(Vec<String>, Rule)> {
     let list = check.get("nodeOverrides", |node| match node {
         Node::List(list) => Some(list.clone()),
-        Node::Bool(_) | Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::Table(_) => None,
+        Node::Null
+        | Node::Bool(_)
+        | Node::Whole(_)
+        | Node::Float(_)
+        | Node::Text(_)
+        | Node::Table(_) => None,
     });
     let mut named = Vec::new();
     for (nth, entry) in list.unwrap_or_default().into_iter().enumerate() {
@@ -373,9 +386,12 @@ fn score(node: &Node) -> Option<f64> {
 fn amount(node: &Node) -> Option<Bytes> {
     match node {
         Node::Text(text) => quantity::memory(text).ok(),
-        Node::Whole(_) | Node::Bool(_) | Node::Float(_) | Node::List(_) | Node::Table(_) => {
-            node.memory()
-        }
+        Node::Null
+        | Node::Whole(_)
+        | Node::Bool(_)
+        | Node::Float(_)
+        | Node::List(_)
+        | Node::Table(_) => node.memory(),
     }
 }
 

@@ -155,7 +155,12 @@ fn tables(node: &Node) -> Option<Vec<BTreeMap<String, Node>>> {
     let Node::List(list) = node else { return None };
     let table = |node: &Node| match node {
         Node::Table(table) => Some(table.clone()),
-        Node::Bool(_) | Node::Whole(_) | Node::Float(_) | Node::Text(_) | Node::List(_) => None,
+        Node::Null
+        | Node::Bool(_)
+        | Node::Whole(_)
+        | Node::Float(_)
+        | Node::Text(_)
+        | Node::List(_) => None,
     };
     list.iter().map(table).collect()
 }

@@ -180,6 +180,11 @@ const BROKEN: &[(&str, &str, &[&str])] = &[
         "{ \"a\": 1, \"b\": [2], \"memBlockSize\"",
         &["a = 1: is", "b = a list: is"],
     ),
+    (
+        "\"doMigration\"",
+        "\"doMigrations\": null, \"doMigration\"",
+        &["doMigrations = null: is not a key; the keys are "],
+    ),
     ("}", "", &["line 13: "]),
 ];
 

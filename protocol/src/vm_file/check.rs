@@ -52,7 +52,8 @@ impl Check {
                 _ if SIZED.contains(&name.as_str()) => {
                     errors.push(FieldError::new(name, node, "must be a table, as { cpu = 1 }"));
                 }
-                Node::Bool(_)
+                Node::Null
+                | Node::Bool(_)
                 | Node::Whole(_)
                 | Node::Float(_)
                 | Node::Text(_)

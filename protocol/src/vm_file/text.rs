@@ -15,6 +15,8 @@ pub struct VmFileText(pub BTreeMap<String, Node>);
 /// A value that a person wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
+    /// Nothing, which JSON can say and TOML cannot.
+    Null,
     /// `true` or `false`.
     Bool(bool),
     /// A whole number.
@@ -36,9 +38,12 @@ impl Node {
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Bool(_) | Self::Whole(_) | Self::Float(_) | Self::List(_) | Self::Table(_) => {
-                None
-            }
+            Self::Null
+            | Self::Bool(_)
+            | Self::Whole(_)
+            | Self::Float(_)
+            | Self::List(_)
+            | Self::Table(_) => None,
         }
     }
 
@@ -46,9 +51,12 @@ impl Node {
     pub fn truth(&self) -> Option<bool> {
         match self {
             Self::Bool(truth) => Some(*truth),
-            Self::Whole(_) | Self::Float(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => {
-                None
-            }
+            Self::Null
+            | Self::Whole(_)
+            | Self::Float(_)
+            | Self::Text(_)
+            | Self::List(_)
+            | Self::Table(_) => None,
         }
     }
 
@@ -56,7 +64,12 @@ impl Node {
     pub fn whole(&self) -> Option<i64> {
         match self {
             Self::Whole(number) => Some(*number),
-            Self::Bool(_) | Self::Float(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null
+            | Self::Bool(_)
+            | Self::Float(_)
+            | Self::Text(_)
+            | Self::List(_)
+            | Self::Table(_) => None,
         }
     }
 
@@ -65,7 +78,7 @@ impl Node {
         match self {
             Self::Whole(number) => number.to_string().parse().ok(),
             Self::Float(number) => Some(*number),
-            Self::Bool(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null | Self::Bool(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => None,
         }
     }
 
@@ -75,7 +88,7 @@ impl Node {
             Self::Whole(cores) => quantity::cpu(&cores.to_string()).ok(),
             Self::Float(cores) => quantity::cpu(&cores.to_string()).ok(),
             Self::Text(text) => quantity::cpu(text).ok(),
-            Self::Bool(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null | Self::Bool(_) | Self::List(_) | Self::Table(_) => None,
         }
     }
 
@@ -84,7 +97,7 @@ impl Node {
         match self {
             Self::Whole(bytes) => u64::try_from(*bytes).ok().map(Bytes::from_bytes),
             Self::Text(text) => memory(text),
-            Self::Bool(_) | Self::Float(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null | Self::Bool(_) | Self::Float(_) | Self::List(_) | Self::Table(_) => None,
         }
     }
 }
@@ -113,6 +126,7 @@ pub fn memory(text: &str) -> Option<Bytes> {
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Null => f.write_str("null"),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Whole(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number:?}"),
