@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
 use windlass_kit::problem::{Problem, Report};
-use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{Resources, Target};
 
 /// More files than this are not looked at.
 pub const MOST_FILES: usize = 1_000;
@@ -20,6 +20,8 @@ pub const MOST_FILES: usize = 1_000;
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    /// What files aim at that state nothing.
+    target: Target,
     files: BTreeMap<String, Entry>,
     unreadable: Option<Problem>,
 }
@@ -52,7 +54,12 @@ struct Entry {
 impl Folder {
     /// A folder that was not looked at yet.
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), files: BTreeMap::new(), unreadable: None }
+        Self::aiming(path, Target::default())
+    }
+
+    /// The same, where another target holds for files that state none.
+    pub fn aiming(path: &Path, target: Target) -> Self {
+        Self { path: path.to_path_buf(), target, files: BTreeMap::new(), unreadable: None }
     }
 
     /// Takes in what a look found. The first look at a new folder is `settled` at once: there is
@@ -134,7 +141,7 @@ impl Folder {
     /// # Errors
     /// All of it.
     pub fn check(&self, stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
-        let file = vm_text::parse(stem, text)?;
+        let file = vm_text::aiming(stem, text, self.target)?;
         let problems = self.clashes(stem, &file);
         if problems.is_empty() { Ok(file) } else { Err(problems) }
     }

@@ -55,7 +55,7 @@ pub struct Annotations {
 }
 
 /// What the VM itself says, for what no annotation says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Defaults {
     /// Its bounds.
     pub bounds: Option<Bounds>,
@@ -69,6 +69,8 @@ pub struct Defaults {
     pub mode: Option<Mode>,
     /// Its step of memory.
     pub memory_slot: Bytes,
+    /// What is aimed at where nothing else is said.
+    pub target: Target,
 }
 
 // === impl Annotations ===
@@ -107,7 +109,7 @@ impl Annotations {
     pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<FieldError>> {
         let config = self.config.unwrap_or_default();
         let theirs = self.their_config.unwrap_or_default();
-        let target = Target::default();
+        let target = defaults.target;
         Ok(VmInfo {
             name,
             bounds: self.resolve_bounds(defaults)?,

@@ -137,6 +137,7 @@ fn defaults() -> Defaults {
         priority: None,
         mode: None,
         memory_slot: slot(),
+        target: Target::default(),
     }
 }
 

@@ -78,6 +78,7 @@ fn words_that_are_not_known_yet_leave_what_was_valid() {
         priority: None,
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        target: windlass_protocol::Target::default(),
     };
     let mut said = Annotations::default();
     let text = |mode: &str, policy: &str| {

@@ -1,13 +1,15 @@
 //! The command line of `windlass-agent`.
 
-use crate::config::{AgentConfig, Given};
+use crate::config::{AgentConfig, Given, unit_cpu, unit_memory};
 use clap::Parser;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use windlass_agent::PluginAt;
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::{Failure, config_text};
 use windlass_kit::telemetry::Format;
+use windlass_protocol::vm_file::Node;
+use windlass_protocol::{Bytes, MilliCpu};
 
 /// Sizes the VMs of this host by their load, as far as a plugin permits.
 #[derive(Clone, Debug, Parser)]
@@ -45,6 +47,15 @@ pub struct Args {
     /// Where it keeps what survives a restart; wins over the file.
     #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
+    /// Where health and metrics are served, as IP:PORT; wins over the file.
+    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
+    pub admin: Option<SocketAddr>,
+    /// vCPUs of the step that sizes move in, as 1 or 0.25; wins over the file.
+    #[arg(long, value_name = "N", env = "WINDLASS_COMPUTE_UNIT_CPU", value_parser = cpu)]
+    pub compute_unit_cpu: Option<MilliCpu>,
+    /// Memory of that step, as 512MiB or 1GiB; wins over the file.
+    #[arg(long, value_name = "SIZE", env = "WINDLASS_COMPUTE_UNIT_MEMORY", value_parser = memory)]
+    pub compute_unit_memory: Option<Bytes>,
     /// The name of this node, for the log and for billing, which needs it.
     #[arg(long, value_name = "NAME", env = "K8S_NODE_NAME")]
     pub node_name: Option<String>,
@@ -81,6 +92,9 @@ impl Args {
             plugin: self.plugin.clone(),
             vms_dir: self.vms_dir.clone(),
             state_dir: self.state_dir.clone(),
+            admin: self.admin,
+            unit_cpu: self.compute_unit_cpu,
+            unit_memory: self.compute_unit_memory,
             pod_ip: self.pod_ip,
             node_name: self.node_name.clone(),
         };
@@ -89,4 +103,12 @@ impl Args {
             Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
         })
     }
+}
+
+fn cpu(text: &str) -> Result<MilliCpu, &'static str> {
+    unit_cpu(&Node::Text(text.to_owned())).ok_or("must be 0.05 to 64 vCPUs, as 1 or 0.25")
+}
+
+fn memory(text: &str) -> Result<Bytes, &'static str> {
+    unit_memory(&Node::Text(text.to_owned())).ok_or("must be 1MiB to 1TiB, as 512MiB or 1GiB")
 }

@@ -17,7 +17,7 @@ use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
 use windlass_kit::problem::Problem;
 use windlass_protocol::vm_file::Node;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu};
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Target};
 
 /// The shortest time that anything may take.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -53,6 +53,10 @@ pub struct AgentConfig {
     pub periods: Periods,
     /// When an informant counts as silent.
     pub silence: Silence,
+    /// What VM files aim at that state nothing.
+    pub target: Target,
+    /// What counts as something else than the reference's file says.
+    pub adjusted: Vec<Problem>,
     /// Where billing events go, and when; none are sent without it.
     pub billing: Option<Billing>,
     /// Where billing events say they are from; there if anything is billed.
@@ -68,6 +72,12 @@ pub struct Given {
     pub vms_dir: Option<PathBuf>,
     /// In place of `state_dir`.
     pub state_dir: Option<PathBuf>,
+    /// In place of `admin`.
+    pub admin: Option<SocketAddr>,
+    /// In place of `compute_unit.cpu`, in its range.
+    pub unit_cpu: Option<MilliCpu>,
+    /// In place of `compute_unit.memory`, in its range.
+    pub unit_memory: Option<Bytes>,
     /// Where informants call back, unless the file says.
     pub pod_ip: Option<IpAddr>,
     /// The name of this node.
@@ -111,12 +121,16 @@ impl AgentConfig {
             times: times(&mut check),
             periods: periods(&mut check),
             silence: silence(&mut check),
+            target: usual.target,
+            adjusted: usual.adjusted,
             source: given.source(&mut check),
             billing: billing(&mut check, Spelling::Snake),
         };
         let config = Self {
             state_dir: given.state_dir.clone().unwrap_or(config.state_dir),
             vms_dir: given.vms_dir.clone().unwrap_or(config.vms_dir),
+            admin: given.admin.unwrap_or(config.admin),
+            unit: given.unit(config.unit),
             ..config
         };
         check.unknown();
@@ -136,50 +150,67 @@ impl AgentConfig {
             check.add([Problem::without_value("--plugin", limit)]);
         }
         let usual = given.usual();
+        let mut adjusted = Vec::new();
         let mut seconds =
-            |name, most| check.get(name, |node| whole(node, most)).map(Duration::from_secs);
+            |name, range| at_most(&mut check, &mut adjusted, name, range).map(Duration::from_secs);
         let times = Times {
-            register: seconds("informant.registerTimeoutSeconds", 30)
+            register: seconds("informant.registerTimeoutSeconds", 1..=30)
                 .unwrap_or(usual.times.register),
-            health: seconds("informant.requestTimeoutSeconds", 5).unwrap_or(usual.times.health),
-            size: seconds("informant.downscaleTimeoutSeconds", LONGEST_ACT.as_secs())
+            health: seconds("informant.requestTimeoutSeconds", 1..=5).unwrap_or(usual.times.health),
+            size: seconds("informant.downscaleTimeoutSeconds", 1..=LONGEST_ACT.as_secs())
                 .unwrap_or(usual.times.size),
-            metrics: seconds("metrics.requestTimeoutSeconds", 10).unwrap_or(usual.times.metrics),
-            permit: seconds("scheduler.requestTimeoutSeconds", 10)
-                .map_or(usual.times.permit, |permit| permit.min(LONGEST_ACT)),
+            // The reference does not look at it, and takes zero.
+            metrics: seconds("metrics.requestTimeoutSeconds", 0..=10)
+                .map_or(usual.times.metrics, |limit| limit.max(Duration::from_secs(1))),
+            permit: seconds("scheduler.requestTimeoutSeconds", 1..=LONGEST_ACT.as_secs())
+                .unwrap_or(usual.times.permit),
             unregister: usual.times.unregister,
         };
         let own = Periods::REFERENCE;
+        let wait = 1..=LONGEST_WAIT.as_secs();
         let periods = Periods {
-            metrics: seconds("metrics.secondsBetweenRequests", Periods::LONGEST_METRICS.as_secs())
-                .unwrap_or(own.metrics),
-            register_retry: seconds("informant.registerRetrySeconds", LONGEST_WAIT.as_secs())
-                .unwrap_or(own.register_retry),
-            session_retry: seconds(
-                "informant.retryServerNormalWaitSeconds",
-                LONGEST_WAIT.as_secs(),
+            metrics: seconds(
+                "metrics.secondsBetweenRequests",
+                1..=Periods::LONGEST_METRICS.as_secs(),
             )
-            .unwrap_or(own.session_retry),
-            session_gap: seconds("informant.retryServerMinWaitSeconds", LONGEST_WAIT.as_secs())
+            .unwrap_or(own.metrics),
+            register_retry: seconds("informant.registerRetrySeconds", wait.clone())
+                .unwrap_or(own.register_retry),
+            session_retry: seconds("informant.retryServerNormalWaitSeconds", wait.clone())
+                .unwrap_or(own.session_retry),
+            session_gap: seconds("informant.retryServerMinWaitSeconds", wait)
                 .unwrap_or(own.session_gap),
             health: own.health,
         };
+        let silent = 1..=MOST_SECONDS;
         let silence = Silence {
-            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", MOST_SECONDS)
+            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", silent.clone())
                 .unwrap_or(usual.silence.after),
-            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", MOST_SECONDS)
+            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", silent)
                 .unwrap_or(usual.silence.grace),
         };
         let dump_state = check.has_table("dumpState").then(|| {
             let port = check.get("dumpState.port", |node| whole(node, 65_535));
-            let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
+            let limit = at_most(&mut check, &mut adjusted, "dumpState.timeoutSeconds", 1..=60);
+            let limit = limit.unwrap_or(5);
             let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(10_300);
             (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
         });
-        unused(&mut check);
+        let target = target(&mut check, &mut adjusted);
+        unused(&mut check, &mut adjusted);
         let source = given.source(&mut check);
         let billing = billing(&mut check, Spelling::Camel);
-        let config = Self { times, periods, silence, dump_state, billing, source, ..usual };
+        let config = Self {
+            times,
+            periods,
+            silence,
+            dump_state,
+            target,
+            adjusted,
+            billing,
+            source,
+            ..usual
+        };
         check.unknown();
         config.combinations(&mut check);
         check.finish(config)
@@ -200,6 +231,7 @@ impl AgentConfig {
             ("times", self.times != other.times),
             ("periods", self.periods != other.periods),
             ("silence", self.silence != other.silence),
+            ("scaling.defaultConfig", self.target != other.target),
             ("billing", self.billing != other.billing),
         ]
         .into_iter()
@@ -243,16 +275,20 @@ impl Given {
             plugin: self.plugin.clone().unwrap_or(nowhere),
             state_dir: self.state_dir.clone().unwrap_or("/var/lib/windlass-agent".into()),
             vms_dir: self.vms_dir.clone().unwrap_or("/etc/windlass/vms.d".into()),
-            admin: here(10304),
+            admin: self.admin.unwrap_or(here(10304)),
             dump_state: None,
             callback_listen: self.pod_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             callback_ports: 10310..=10399,
             trust_guest_parking: false,
-            unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
-                .expect("neither axis is zero"),
+            unit: self.unit(
+                ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
+                    .expect("neither axis is zero"),
+            ),
             times: Times::default(),
             periods: Periods::default(),
             silence: Silence::default(),
+            target: Target::default(),
+            adjusted: Vec::new(),
             billing: None,
             source: None,
         }
@@ -274,12 +310,28 @@ impl Given {
         let quoted = format!("{name:?}");
         source.map_err(|_| check.wrong("--node-name", &quoted, limit)).ok()
     }
+
+    /// The unit, but for what the command line says of it.
+    fn unit(&self, unit: ComputeUnit) -> ComputeUnit {
+        let cpu = self.unit_cpu.unwrap_or(unit.cpu());
+        let memory = self.unit_memory.unwrap_or(unit.mem());
+        ComputeUnit::new(cpu, memory).expect("neither axis may be zero by its range")
+    }
+}
+
+/// vCPUs of a compute unit.
+pub fn unit_cpu(node: &Node) -> Option<MilliCpu> {
+    cpu(node, 64)
+}
+
+/// Memory of a compute unit.
+pub fn unit_memory(node: &Node) -> Option<Bytes> {
+    memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
 }
 
 fn unit(check: &mut Check) -> ComputeUnit {
-    let cpu = check.get("compute_unit.cpu", |node| cpu(node, 64));
-    let memory = check
-        .get("compute_unit.memory", |node| memory(node, Bytes::from_mib(1), Bytes::from_gib(1024)));
+    let cpu = check.get("compute_unit.cpu", unit_cpu);
+    let memory = check.get("compute_unit.memory", unit_memory);
     let (cpu, memory) =
         (cpu.unwrap_or(MilliCpu::from_cores(1)), memory.unwrap_or(Bytes::from_gib(1)));
     ComputeUnit::new(cpu, memory).expect("neither axis may be zero by its range")
@@ -350,21 +402,57 @@ fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
         .ok()
 }
 
+/// What the reference aims at where a VM states nothing. It takes zero, at which nothing can be
+/// aimed: then the default counts.
+fn target(check: &mut Check, adjusted: &mut Vec<Problem>) -> Target {
+    let (name, usual) = ("scaling.defaultConfig.loadAverageFractionTarget", Target::default());
+    let given = check.get(name, |node| node.number().filter(|aim| (0.0..2.0).contains(aim)));
+    match given {
+        Some(0.0) => {
+            let limit =
+                format!("counts as {}, since no load cannot be aimed at", usual.load_average);
+            adjusted.push(Problem::new(name, 0, limit));
+            usual
+        }
+        Some(load_average) => Target { load_average, ..usual },
+        None => usual,
+    }
+}
+
 /// What the reference uses and this agent does not: it is still to be what it should.
-fn unused(check: &mut Check) {
-    check.get("scaling.requestTimeoutSeconds", |node| whole(node, MOST_SECONDS));
+fn unused(check: &mut Check, adjusted: &mut Vec<Problem>) {
+    check.get("scaling.requestTimeoutSeconds", |node| whole(node, u64::MAX));
     for name in ["informant.serverPort", "scheduler.requestPort"] {
         check.get(name, |node| whole(node, 65_535));
     }
-    check.get("scheduler.schedulerName", |node| {
-        node.text().filter(|text| !text.is_empty()).map(drop)
-    });
-    check.get("metrics.loadMetricPrefix", |node| {
-        node.text().filter(|prefix| ["host_", "node_"].contains(prefix)).map(drop)
-    });
-    check.get("scaling.defaultConfig.loadAverageFractionTarget", |node| {
-        node.number().filter(|target| *target > 0.0 && *target < 2.0)
-    });
+    let text = |node: &Node| node.text().filter(|text| !text.is_empty()).map(str::to_owned);
+    check.get("scheduler.schedulerName", text);
+    let prefix = check.get("metrics.loadMetricPrefix", text);
+    if let Some(prefix) = prefix.filter(|prefix| !["host_", "node_"].contains(&prefix.as_str())) {
+        let limit = "is not read; host_ and node_ are, whichever the guest has";
+        adjusted.push(Problem::new("metrics.loadMetricPrefix", format!("{prefix:?}"), limit));
+    }
+}
+
+/// A whole number of the reference's file, which knows no limit: what is beyond the range counts
+/// as its end.
+fn at_most(
+    check: &mut Check,
+    adjusted: &mut Vec<Problem>,
+    name: &'static str,
+    range: RangeInclusive<u64>,
+) -> Option<u64> {
+    let read = |node: &Node| u64::try_from(node.whole()?).ok();
+    let given = check.get(name, |node| read(node).filter(|given| given >= range.start()))?;
+    let counts = given.min(*range.end());
+    if given > counts {
+        adjusted.push(Problem::new(
+            name,
+            given,
+            format!("counts as {counts}, the most that is taken"),
+        ));
+    }
+    Some(counts)
 }
 
 /// A whole number from 1 to `most`.

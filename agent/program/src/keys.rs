@@ -206,12 +206,12 @@ pub const AGENT_KEYS: &[Key] = &[
 
 /// The keys of the reference's configuration file, a JSON object.
 pub const JSON_KEYS: &[Key] = &[
-    json("scaling.requestTimeoutSeconds", "10", COUNT, "Not used: there is no Kubernetes to ask."),
+    json("scaling.requestTimeoutSeconds", "10", ANY, "Not used: there is no Kubernetes to ask."),
     json(
         "scaling.defaultConfig.loadAverageFractionTarget",
         "0.9",
-        "above 0, below 2",
-        "Not used: a VM file says its own, or has 0.9.",
+        "from 0, below 2; 0 counts as 0.9",
+        "The load per vCPU that is aimed at, where a VM file states none.",
     ),
     json("informant.serverPort", "10301", PORT, "Not used: a VM file says where its informant is."),
     json("informant.retryServerMinWaitSeconds", "5", WAIT, GAP),
@@ -220,39 +220,39 @@ pub const JSON_KEYS: &[Key] = &[
     json(
         "informant.requestTimeoutSeconds",
         "1",
-        "a whole number from 1 to 5",
+        "a whole number from 1; more than 5 counts as 5",
         "How long an informant may take to say that a session stands.",
     ),
     json(
         "informant.registerTimeoutSeconds",
         "2",
-        "a whole number from 1 to 30",
+        "a whole number from 1; more than 30 counts as 30",
         "How long an informant may take to register this agent.",
     ),
     json(
         "informant.downscaleTimeoutSeconds",
         "2",
-        "1 or 2; hand-over between agents counts on no more",
+        "a whole number from 1; more than 2 counts as 2, on which hand-over counts",
         "How long an informant may take for its word on a size, either way.",
     ),
-    json("informant.unhealthyAfterSilenceDurationSeconds", "20", COUNT, SILENT),
-    json("informant.unhealthyStartupGracePeriodSeconds", "20", COUNT, TAKEN_UP),
+    json("informant.unhealthyAfterSilenceDurationSeconds", "20", DAY, SILENT),
+    json("informant.unhealthyStartupGracePeriodSeconds", "20", DAY, TAKEN_UP),
     json(
         "metrics.loadMetricPrefix",
         "host_",
-        "host_ or node_",
+        "a text that is not empty",
         "Not used: both are read, whichever the guest has.",
     ),
     json(
         "metrics.requestTimeoutSeconds",
         "2",
-        "a whole number from 1 to 10",
+        "a whole number; 0 counts as 1, more than 10 as 10",
         "How long reading a guest's metrics may take.",
     ),
     json(
         "metrics.secondsBetweenRequests",
         "5",
-        "a whole number from 1 to 10; figures are old after 15 s",
+        "a whole number from 1; more than 10 counts as 10, since figures are old after 15 s",
         READ,
     ),
     json(
@@ -264,7 +264,7 @@ pub const JSON_KEYS: &[Key] = &[
     json(
         "scheduler.requestTimeoutSeconds",
         "2",
-        "a whole number from 1 to 10; more than 2 counts as 2, on which hand-over counts",
+        "a whole number from 1; more than 2 counts as 2, on which hand-over counts",
         "How long the plugin may take to answer.",
     ),
     json("scheduler.requestPort", "10299", PORT, "Not used: --plugin says where the plugin is."),
@@ -286,14 +286,15 @@ pub const JSON_KEYS: &[Key] = &[
     json(
         "dumpState.timeoutSeconds",
         "5",
-        "a whole number from 1 to 60",
+        "a whole number from 1; more than 60 counts as 60",
         "How long gathering the state may take.",
     ),
 ];
 
-const COUNT: &str = "a whole number from 1 to 86400";
+const ANY: &str = "a whole number from 1";
+const DAY: &str = "a whole number from 1; more than 86400 counts as 86400";
 const PORT: &str = "a port from 1 to 65535";
-const WAIT: &str = "a whole number from 1 to 300";
+const WAIT: &str = "a whole number from 1; more than 300 counts as 300";
 
 /// A key of the `billing` part, as the billing crate says it; nothing is billed without one.
 const fn billed(name: &'static str, kind: &'static str, index: usize) -> Key {

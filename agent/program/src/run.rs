@@ -13,12 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 use windlass_agent::folder::Folder;
 use windlass_agent::{Agent, Config, Remote, Unheard};
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::problem::Problem;
 use windlass_kit::program::{self, Failure, listen};
 use windlass_kit::server::{Limits, serve};
 use windlass_kit::signal::{Hangups, stop_on_signal};
@@ -53,6 +54,9 @@ fn start(args: Args) -> Result<(), Failure> {
 
 async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(), Failure> {
     let (clock, tasks) = (Clock::system(), Tasks::default());
+    for Problem { field, value, limit } in &config.adjusted {
+        warn!(field, value, limit, "a value of the configuration is valid and counts as another");
+    }
     let hangups = stop_on_signal(&tasks)
         .and_then(|()| Hangups::listen())
         .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
@@ -97,7 +101,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     let admin = Admin { readiness: Readiness::default(), registry, log_level };
     let limits = Limits::small(refusals);
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
-    let folder = Folder::new(&config.vms_dir);
+    let folder = Folder::aiming(&config.vms_dir, config.target);
     let node = args.node_name.clone().unwrap_or_default();
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
     let listed = Arc::<AtomicBool>::default();

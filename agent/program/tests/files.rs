@@ -1,10 +1,13 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
+use std::path::Path;
 use std::time::Duration;
 use windlass_agent::Periods;
+use windlass_agent::folder::Folder;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_agent_program::keys::{AGENT_KEYS, JSON_KEYS};
 use windlass_kit::problem::Problem;
+use windlass_protocol::{Bytes, MilliCpu, Target};
 
 const PLUGIN: &str = "plugin = \"http://10.0.0.5:10299\"\n";
 
@@ -88,20 +91,20 @@ const JSON: &str = r#"{
 const BROKEN: &[(&str, &str, &str)] = &[
     (
         "\"secondsBetweenRequests\": 4",
-        "\"secondsBetweenRequests\": 15",
-        "metrics.secondsBetweenRequests = 15: must be a whole number from 1 to 10; figures are old",
+        "\"secondsBetweenRequests\": 0",
+        "metrics.secondsBetweenRequests = 0: must be a whole number from 1; more than 10 counts",
     ),
     (
         "\"registerRetrySeconds\": 8",
         "\"registerRetrySeconds\": 0",
-        "informant.registerRetrySeconds = 0: must be a whole number from 1 to 300",
+        "informant.registerRetrySeconds = 0: must be a whole number from 1; more than 300",
     ),
     (
         "\"requestTimeoutSeconds\": 10",
         "\"requestTimeoutSeconds\": 0",
         "scaling.requestTimeoutSeconds = 0: ",
     ),
-    ("0.9", "2", "scaling.defaultConfig.loadAverageFractionTarget = 2: must be above 0, below 2"),
+    ("0.9", "2", "scaling.defaultConfig.loadAverageFractionTarget = 2: must be from 0, below 2"),
     (
         "\"serverPort\": 10301",
         "\"serverPort\": 70000",
@@ -109,15 +112,15 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ),
     (
         "\"downscaleTimeoutSeconds\": 1",
-        "\"downscaleTimeoutSeconds\": 3",
-        "informant.downscaleTimeoutSeconds = 3: must be 1 or 2; hand-over",
+        "\"downscaleTimeoutSeconds\": -3",
+        "informant.downscaleTimeoutSeconds = -3: must be a whole number from 1; more than 2 counts",
     ),
     (
         "\"registerTimeoutSeconds\": 4",
         "\"registerTimeoutSeconds\": \"4\"",
         "informant.registerTimeoutSeconds = \"4\": ",
     ),
-    ("\"host_\"", "\"\"", "metrics.loadMetricPrefix = \"\": must be host_ or node_"),
+    ("\"host_\"", "\"\"", "metrics.loadMetricPrefix = \"\": must be a text that is not"),
     (
         "\"autoscale-scheduler\"",
         "\"\"",
@@ -255,6 +258,84 @@ fn files_mean_what_they_say() {
 }
 
 #[test]
+fn what_the_reference_takes_is_taken_and_said_if_it_counts_as_something_else() {
+    let read = |what: &str, other: &str| {
+        assert!(JSON.contains(what), "{what}");
+        let text = JSON.replacen(what, other, 1);
+        let config = AgentConfig::from_json(&text, &given()).expect(other);
+        // The example's own seven seconds are always among them.
+        let said = config.adjusted.iter().map(ToString::to_string);
+        let own = "scheduler.requestTimeoutSeconds = 7: counts as 2, the most that is taken";
+        let (own, said): (Vec<_>, Vec<_>) = said.partition(|said| said == own);
+        assert_eq!(own.len(), usize::from(!what.contains(": 7")), "{other}");
+        (config, said)
+    };
+    for (what, other, said) in [
+        ("\"downscaleTimeoutSeconds\": 1", 3, "informant.downscaleTimeoutSeconds = 3: counts as 2"),
+        ("\"secondsBetweenRequests\": 4", 15, "metrics.secondsBetweenRequests = 15: counts as 10"),
+        ("\"requestTimeoutSeconds\": 3", 6, "informant.requestTimeoutSeconds = 6: counts as 5"),
+        (
+            "\"registerTimeoutSeconds\": 4",
+            31,
+            "informant.registerTimeoutSeconds = 31: counts as 30",
+        ),
+        ("\"registerRetrySeconds\": 8", 301, "informant.registerRetrySeconds = 301: counts as 300"),
+        ("\"requestTimeoutSeconds\": 6", 11, "metrics.requestTimeoutSeconds = 11: counts as 10"),
+        ("\"timeoutSeconds\": 8", 61, "dumpState.timeoutSeconds = 61: counts as 60"),
+    ] {
+        let key = what.split(':').next().expect("a key");
+        let (config, found) = read(what, &format!("{key}: {other}"));
+        let said = format!("{said}, the most that is taken");
+        assert_eq!(found, [said], "{what}");
+        let all = (config.times, config.periods);
+        assert!(all.0.size <= Duration::from_secs(2) && all.1.metrics <= Periods::LONGEST_METRICS);
+    }
+    for (what, other) in [
+        ("\"requestTimeoutSeconds\": 10", "\"requestTimeoutSeconds\": 999999"),
+        ("\"requestTimeoutSeconds\": 7", "\"requestTimeoutSeconds\": 2"),
+    ] {
+        assert_eq!(read(what, other).1, [""; 0], "{other}");
+    }
+    let (config, said) = read("\"requestTimeoutSeconds\": 6", "\"requestTimeoutSeconds\": 0");
+    assert_eq!((config.times.metrics, said), (Duration::from_secs(1), vec![]));
+    let (_, said) = read("\"host_\"", "\"vm_\"");
+    assert!(said[0].starts_with("metrics.loadMetricPrefix = \"vm_\": is not read;"), "{said:?}");
+    assert_eq!(read("\"host_\"", "\"node_\"").1, [""; 0]);
+
+    let (config, said) = read("Target\": 0.9", "Target\": 0.7");
+    assert_eq!((config.target.load_average, said), (0.7, vec![]));
+    assert_eq!(config.target.memory, Target::default().memory);
+    let (config, said) = read("Target\": 0.9", "Target\": 0");
+    assert_eq!(config.target, Target::default());
+    assert!(said[0].contains("loadAverageFractionTarget = 0: counts as 0.9"), "{said:?}");
+}
+
+#[test]
+fn a_vm_file_without_a_target_aims_at_what_the_reference_s_default_says() {
+    let text = JSON.replacen("Target\": 0.9", "Target\": 0.7", 1);
+    let config = AgentConfig::from_json(&text, &given()).expect("a valid file");
+    let plain = "qmp = \"/q\"\ninformant = \"10.0.0.9:10301\"\n";
+    let sizes = "min = { cpu = 1, memory = \"256MiB\" }\nmax = { cpu = 2, memory = \"1GiB\" }\n";
+    let annotated = "[annotations]\n\"windlass.dev/bounds\" = '{\"min\":{\"cpu\":1,\"mem\":\"256Mi\"},\
+                     \"max\":{\"cpu\":2,\"mem\":\"1Gi\"}}'\n";
+    let folder = Folder::aiming(Path::new("/vms.d"), config.target);
+    for (sizes, more, aim) in [
+        (sizes, "", 0.7),
+        (sizes, "target.load_average = 0.8\n", 0.8),
+        (sizes, "target.memory = 0.5\n", 0.7),
+        (annotated, "", 0.7),
+        (
+            annotated,
+            "\"autoscaling.neon.tech/config\" = '{\"loadAverageFractionTarget\":0.6}'\n",
+            0.6,
+        ),
+    ] {
+        let file = folder.check("a", &format!("{plain}{sizes}{more}")).expect(more);
+        assert_eq!(file.info.target.load_average, aim, "{sizes}{more}");
+    }
+}
+
+#[test]
 fn what_the_command_line_says_wins() {
     let pod_ip = Some("192.0.2.7".parse().expect("an address"));
     let given =
@@ -267,7 +348,29 @@ fn what_the_command_line_says_wins() {
         assert_eq!(config.vms_dir.to_str(), Some("/v"));
         assert_eq!(Some(config.callback_listen), pod_ip);
     }
-    let said = said("", AgentConfig::from_toml("plugin = 1", &given));
+    let admin = Some("0.0.0.0:9100".parse().expect("an address"));
+    let unit_cpu = Some(MilliCpu::from_milli(250));
+    let given = Given { admin, unit_cpu, ..given };
+    let toml = "admin = \"127.0.0.1:1\"\n[compute_unit]\ncpu = 2\nmemory = \"512MiB\"\n";
+    let config = AgentConfig::from_toml(toml, &given).expect(toml);
+    assert_eq!(
+        (Some(config.admin), config.unit.to_string().as_str()),
+        (admin, "0.25 vCPU / 512MiB")
+    );
+    let given = Given { unit_memory: Some(Bytes::from_mib(256)), ..given };
+    let config = AgentConfig::from_json(JSON, &given).expect("the reference's example");
+    assert_eq!(
+        (Some(config.admin), config.unit.to_string().as_str()),
+        (admin, "0.25 vCPU / 256MiB")
+    );
+    // The address of the file is not in the way of what replaces it.
+    let text = JSON.replacen("\"port\": 10300", "\"port\": 10304", 1);
+    assert!(AgentConfig::from_json(&text, &given).is_ok());
+    let clash =
+        Given { admin: Some("0.0.0.0:10300".parse().expect("an address")), ..given.clone() };
+    let said = said("", AgentConfig::from_json(JSON, &clash));
+    assert_eq!(said, ["admin = 0.0.0.0:10300: must not be the address of dump_state"]);
+    let said = self::said("", AgentConfig::from_toml("plugin = 1", &given));
     assert_eq!(said.len(), 1, "what is overruled has to be right all the same");
 }
 

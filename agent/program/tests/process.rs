@@ -196,17 +196,20 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
     let taken = folder.path("taken.toml");
     let admin = format!("admin = \"{}\"", agent.admin);
     std::fs::write(&taken, text.replace("admin = \"127.0.0.1:0\"", &admin)).unwrap();
-    folder.write("odd.json", "{\"informant\":{\"downscaleTimeoutSeconds\":5}}");
+    folder.write("odd.json", "{\"informant\":{\"downscaleTimeoutSeconds\":0}}");
     let odd = folder.path("odd.json");
     for (args, code, words) in [
         (&["--config", "/nonexistent.toml"][..], 66, "there is no such file"),
         (&["--config", "/nonexistent.yaml"], 64, "must end in .toml or .json"),
         (&["--plugin", "plugin:10299"], 64, "does not begin with http://"),
         (&["--pod-ip", "here"], 64, "invalid value 'here'"),
+        (&["--admin", "9100"], 64, "invalid value '9100'"),
+        (&["--compute-unit-cpu", "0.04"], 64, "must be 0.05 to 64 vCPUs, as 1 or 0.25"),
+        (&["--compute-unit-memory", "1GB"], 64, "must be 1MiB to 1TiB, as 512MiB or 1GiB"),
         (
             &["--config", odd.to_str().unwrap()],
             65,
-            "informant.downscaleTimeoutSeconds = 5: must be",
+            "informant.downscaleTimeoutSeconds = 0: must be",
         ),
         (&["--config", odd.to_str().unwrap()], 65, "--plugin: is needed"),
         (&["--config", config.to_str().unwrap()], 73, "another agent has this state_dir"),

@@ -1,7 +1,9 @@
 //! The command line of `windlass-plugin`.
 
+use crate::config::Given;
 use crate::source::Source;
 use clap::Parser;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use windlass_kit::program::Failure;
 use windlass_kit::telemetry::Format;
@@ -36,6 +38,9 @@ pub struct Args {
     /// With a .json: the .toml that lists nodes and VMs.
     #[arg(long, value_name = "FILE", env = "WINDLASS_BOOKS")]
     pub books: Option<PathBuf>,
+    /// Where health and metrics are served, as IP:PORT; wins over the file.
+    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
+    pub admin: Option<SocketAddr>,
     /// What is logged: a level, or `target=level` parts.
     #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
     pub log: String,
@@ -56,6 +61,6 @@ impl Args {
             let theirs = PathBuf::from(REFERENCE_CONFIG);
             if theirs.is_file() { theirs } else { DEFAULT_CONFIG.into() }
         });
-        Source::of(config, self.books.clone())
+        Source::of(config, self.books.clone(), Given { admin: self.admin })
     }
 }

@@ -44,6 +44,13 @@ pub struct Cluster {
     pub node_group_label: String,
 }
 
+/// What the command line and the environment say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// In place of `admin`.
+    pub admin: Option<SocketAddr>,
+}
+
 /// How nodes are treated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
@@ -72,35 +79,7 @@ impl PluginConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_toml(text: &str) -> Result<(Self, Lists), Vec<Problem>> {
-        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(PLUGIN_KEYS, table, Form::Toml);
-        let unit = ComputeUnit::new(
-            check.get("compute_unit.cpu", |n| cpu(n, 64)).unwrap_or(MilliCpu::from_cores(1)),
-            check
-                .get("compute_unit.memory", |n| {
-                    memory(n, Bytes::from_mib(1), Bytes::from_gib(1024))
-                })
-                .unwrap_or(Bytes::from_gib(1)),
-        );
-        let unit = unit.expect("neither axis may be zero by its range");
-        let listen = check.get("listen", address).unwrap_or(everywhere(10299));
-        let dump = check.get("dump_state", address).unwrap_or(here(10298));
-        let range = Duration::from_millis(100)..=LONGEST_DUMP;
-        let limit = check.get("dump_state_timeout", |node| time(node, &range));
-        let admin = check.get("admin", address).unwrap_or(here(10305));
-        let slot = VmInfo::DEFAULT_MEMORY_SLOT;
-        let lists = Lists::read(&mut check, slot);
-        let usual = Rule { unit, system: Resources::ZERO, watermark: (1.0, 1.0) };
-        let config = Self {
-            listen,
-            dump_state: Some((dump, limit.unwrap_or(Duration::from_secs(5)))),
-            admin,
-            slot,
-            rules: Rules { usual, named: Vec::new() },
-            cluster: Cluster::default(),
-        };
-        config.addresses(&mut check);
-        check.finish((config, lists))
+        Given::default().toml(text)
     }
 
     /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
@@ -108,36 +87,7 @@ impl PluginConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, Vec<Problem>> {
-        let table = parse_json(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(JSON_KEYS, table, Form::Json);
-        let slot = check
-            .get("memBlockSize", |node| amount(node).filter(|slot| limits::slot(*slot)))
-            .unwrap_or(VmInfo::DEFAULT_MEMORY_SLOT);
-        let base = Base::read(&mut check, slot);
-        let usual = Rule::read(&mut check, slot, base, DEFAULTS);
-        let named = overrides(&mut check, slot, base);
-        let cluster = Cluster::read(&mut check);
-        unused(&mut check);
-        let dump = if check.has_table("dumpState") {
-            let port = check.get("dumpState.port", |node| whole(node, 65_535)).unwrap_or(10_298);
-            let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
-            Some((port, limit))
-        } else {
-            None
-        };
-        let dump_state = dump.and_then(|(port, seconds)| {
-            Some((everywhere(u16::try_from(port).ok()?), Duration::from_secs(seconds)))
-        });
-        let config = Self {
-            listen: everywhere(10299),
-            dump_state,
-            admin: here(10305),
-            slot,
-            rules: Rules { usual, named },
-            cluster,
-        };
-        config.addresses(&mut check);
-        check.finish(config)
+        Given::default().json(text)
     }
 
     /// What differs from `other` and is only read at the start.
@@ -201,6 +151,84 @@ impl Cluster {
             migration_retry_seconds: seconds.unwrap_or_default(),
             node_group_label: check.get("k8sNodeGroupLabel", text).unwrap_or_default(),
         }
+    }
+}
+
+// === impl Given ===
+
+impl Given {
+    /// Reads plugin.toml, with the lists in it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn toml(&self, text: &str) -> Result<(PluginConfig, Lists), Vec<Problem>> {
+        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
+        let mut check = Check::of(PLUGIN_KEYS, table, Form::Toml);
+        let unit = ComputeUnit::new(
+            check.get("compute_unit.cpu", |n| cpu(n, 64)).unwrap_or(MilliCpu::from_cores(1)),
+            check
+                .get("compute_unit.memory", |n| {
+                    memory(n, Bytes::from_mib(1), Bytes::from_gib(1024))
+                })
+                .unwrap_or(Bytes::from_gib(1)),
+        );
+        let unit = unit.expect("neither axis may be zero by its range");
+        let listen = check.get("listen", address).unwrap_or(everywhere(10299));
+        let dump = check.get("dump_state", address).unwrap_or(here(10298));
+        let range = Duration::from_millis(100)..=LONGEST_DUMP;
+        let limit = check.get("dump_state_timeout", |node| time(node, &range));
+        let admin = check.get("admin", address).unwrap_or(here(10305));
+        let admin = self.admin.unwrap_or(admin);
+        let slot = VmInfo::DEFAULT_MEMORY_SLOT;
+        let lists = Lists::read(&mut check, slot);
+        let usual = Rule { unit, system: Resources::ZERO, watermark: (1.0, 1.0) };
+        let config = PluginConfig {
+            listen,
+            dump_state: Some((dump, limit.unwrap_or(Duration::from_secs(5)))),
+            admin,
+            slot,
+            rules: Rules { usual, named: Vec::new() },
+            cluster: Cluster::default(),
+        };
+        config.addresses(&mut check);
+        check.finish((config, lists))
+    }
+
+    /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn json(&self, text: &str) -> Result<PluginConfig, Vec<Problem>> {
+        let table = parse_json(text).map_err(|problem| vec![problem.into()])?;
+        let mut check = Check::of(JSON_KEYS, table, Form::Json);
+        let slot = check
+            .get("memBlockSize", |node| amount(node).filter(|slot| limits::slot(*slot)))
+            .unwrap_or(VmInfo::DEFAULT_MEMORY_SLOT);
+        let base = Base::read(&mut check, slot);
+        let usual = Rule::read(&mut check, slot, base, DEFAULTS);
+        let named = overrides(&mut check, slot, base);
+        let cluster = Cluster::read(&mut check);
+        unused(&mut check);
+        let dump = if check.has_table("dumpState") {
+            let port = check.get("dumpState.port", |node| whole(node, 65_535)).unwrap_or(10_298);
+            let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
+            Some((port, limit))
+        } else {
+            None
+        };
+        let dump_state = dump.and_then(|(port, seconds)| {
+            Some((everywhere(u16::try_from(port).ok()?), Duration::from_secs(seconds)))
+        });
+        let config = PluginConfig {
+            listen: everywhere(10299),
+            dump_state,
+            admin: self.admin.unwrap_or(here(10305)),
+            slot,
+            rules: Rules { usual, named },
+            cluster,
+        };
+        config.addresses(&mut check);
+        check.finish(config)
     }
 }
 

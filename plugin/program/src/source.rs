@@ -1,15 +1,21 @@
 //! Which files the plugin reads, and what they say together.
 
-use crate::config::PluginConfig;
+use crate::config::{Given, PluginConfig};
 use crate::lists::Lists;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::Failure;
 
-/// Which files are read.
+/// Which files are read, and what the command line says besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub struct Source {
+    files: Files,
+    given: Given,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Files {
     /// Ours, which has the lists too.
     Toml(PathBuf),
     /// The reference's, and the lists that go with it.
@@ -37,12 +43,12 @@ impl Source {
     ///
     /// # Errors
     /// It is neither .toml nor .json, or the lists stand where they do not belong.
-    pub fn of(config: PathBuf, books: Option<PathBuf>) -> Result<Self, Failure> {
+    pub fn of(config: PathBuf, books: Option<PathBuf>, given: Given) -> Result<Self, Failure> {
         let ending = config.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
         let path = config.display();
-        match (ending.as_deref(), books) {
-            (Some("toml"), None) => Ok(Self::Toml(config)),
-            (Some("json"), Some(books)) => Ok(Self::Json { config, books }),
+        let files = match (ending.as_deref(), books) {
+            (Some("toml"), None) => Ok(Files::Toml(config)),
+            (Some("json"), Some(books)) => Ok(Files::Json { config, books }),
             (Some("toml"), Some(_)) => Err(Failure::Usage(format!(
                 "--books goes with a .json; {path} lists nodes and VMs itself"
             ))),
@@ -50,7 +56,8 @@ impl Source {
                 "{path} lists no nodes and VMs: --books FILE is needed, a .toml that does"
             ))),
             (_, _) => Err(Failure::Usage(format!("{path}: must end in .toml or .json"))),
-        }
+        };
+        files.map(|files| Self { files, given })
     }
 
     /// Reads everything anew.
@@ -58,15 +65,15 @@ impl Source {
     /// # Errors
     /// Everything that is wrong with the files.
     pub fn read(&self) -> Result<(PluginConfig, Lists), Unreadable> {
-        match self {
-            Self::Toml(path) => {
-                let read = PluginConfig::from_toml(&text(path)?);
+        match &self.files {
+            Files::Toml(path) => {
+                let read = self.given.toml(&text(path)?);
                 let (config, lists) = read.map_err(|problems| invalid(path, problems))?;
                 Ok((config, lists))
             }
-            Self::Json { config: path, books } => {
+            Files::Json { config: path, books } => {
                 let (config, list) = (text(path), text(books));
-                let config = PluginConfig::from_json(&config?);
+                let config = self.given.json(&config?);
                 let slot = config.as_ref().map(|config| config.slot);
                 let slot = slot.unwrap_or(windlass_protocol::VmInfo::DEFAULT_MEMORY_SLOT);
                 let lists = Lists::from_text(&list?, slot);

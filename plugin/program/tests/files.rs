@@ -1,7 +1,7 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
 use windlass_kit::problem::Problem;
-use windlass_plugin_program::config::PluginConfig;
+use windlass_plugin_program::config::{Given, PluginConfig};
 use windlass_plugin_program::keys::{
     BOOKS_KEYS, JSON_KEYS, LISTED_KEYS, NODE_KEYS, OVERRIDE_KEYS, PLUGIN_KEYS,
 };
@@ -187,6 +187,23 @@ const BROKEN: &[(&str, &str, &[&str])] = &[
     ),
     ("}", "", &["line 13: "]),
 ];
+
+#[test]
+fn the_address_of_the_command_line_wins_and_no_address_of_a_file_is_in_its_way() {
+    let admin = "0.0.0.0:9100".parse().unwrap();
+    let given = Given { admin: Some(admin) };
+    let (config, _) = given.toml(&format!("admin = \"127.0.0.1:1\"\n{NODE}{VM}")).unwrap();
+    assert_eq!(config.admin, admin);
+    assert_eq!(given.json(JSON).unwrap().admin, admin);
+    let text = JSON.replace("\"port\": 10298", "\"port\": 10305");
+    assert!(PluginConfig::from_json(&text).is_err() && given.json(&text).is_ok());
+    let clash = Given { admin: Some("127.0.0.1:10299".parse().unwrap()) };
+    judged(
+        "",
+        clash.json(JSON).map(drop),
+        &["admin = 127.0.0.1:10299: must not be the address of listen"],
+    );
+}
 
 #[test]
 fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {

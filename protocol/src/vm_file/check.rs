@@ -22,8 +22,16 @@ impl VmFile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_text(stem: &str, text: VmFileText) -> Result<Self, Vec<FieldError>> {
+        Self::aiming(stem, text, Target::default())
+    }
+
+    /// The same, where another target holds for files that state none.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn aiming(stem: &str, text: VmFileText, target: Target) -> Result<Self, Vec<FieldError>> {
         let mut check = Check::of(text);
-        let file = check.file(stem);
+        let file = check.file(stem, target);
         check.unknown();
         match file {
             Some(file) if check.errors.is_empty() => Ok(file),
@@ -67,7 +75,7 @@ impl Check {
     }
 
     /// Every key is looked at, also when an earlier one is wrong.
-    fn file(&mut self, stem: &str) -> Option<VmFile> {
+    fn file(&mut self, stem: &str, target: Target) -> Option<VmFile> {
         let name = self.name(stem);
         let qmp = self.required("qmp", path);
         let informant = self.required("informant", socket);
@@ -84,6 +92,7 @@ impl Check {
             priority: self.get("priority", priority),
             mode: self.get("mode", mode),
             memory_slot,
+            target,
         };
         let info = match self.nodes.remove("annotations") {
             Some(node) => self.annotated(name?, &defaults, node),
@@ -118,7 +127,7 @@ impl Check {
     /// Bounds and target from the file's own keys.
     fn plain(&mut self, name: VmName, defaults: &Defaults) -> Option<VmInfo> {
         let bounds = self.bounds(defaults.memory_slot);
-        let default = Target::default();
+        let default = defaults.target;
         let aimed = |fits: fn(f64) -> bool| move |node: &Node| node.number().filter(|n| fits(*n));
         let load = self.get("target.load_average", aimed(limits::load_target));
         let memory = self.get("target.memory", aimed(limits::memory_target));

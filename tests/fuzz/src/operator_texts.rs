@@ -13,7 +13,9 @@ use windlass_protocol::annotations::{Annotations, Defaults};
 use windlass_protocol::informant::ResourceMessage;
 use windlass_protocol::quantity::{self, QuantityError};
 use windlass_protocol::vm_file::{FieldError, Node, VmFileText, memory};
-use windlass_protocol::{AgentId, Bytes, MilliCpu, Resources, Sequence, VmFile, VmInfo, VmName};
+use windlass_protocol::{
+    AgentId, Bytes, MilliCpu, Resources, Sequence, Target, VmFile, VmInfo, VmName,
+};
 
 /// More problems than a person reads; the file that has them is 4 KiB.
 const PROBLEMS: usize = 4096;
@@ -71,6 +73,7 @@ fn annotations(input: &mut Input<'_>) {
         priority: None,
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
+        target: Target::default(),
     };
     let mut said = Annotations::default();
     while !input.is_empty() {
