@@ -3,12 +3,15 @@
 //! It is read from what runners publish, so a VM that hangs does not keep it waiting.
 
 use crate::node::Standing;
-use crate::runner::View;
+use crate::runner::{Heard, View};
 use serde_json::{Value, json};
+use std::net::IpAddr;
+use windlass_protocol::informant::{AgentDesc, InformantDesc};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Bytes, ComputeUnit, InformantVersion, MilliCpu, Moment, Resources, VmInfo, VmName, Waiting,
+    Bytes, ComputeUnit, InformantVersion, MilliCpu, Moment, Resources, Sequence, VmInfo, VmName,
+    Waiting,
 };
 use windlass_scaling::Sample;
 
@@ -65,7 +68,7 @@ pub(crate) struct Pod {
 impl Pod {
     /// As the reference's agent dumps a pod. What Windlass does not keep is `null`; `windlass` has
     /// what the reference has no place for.
-    pub(crate) fn reference(&self, unit: ComputeUnit, plugin: &str) -> Value {
+    pub(crate) fn reference(&self, unit: ComputeUnit, plugin: IpAddr) -> Value {
         let info = self.file.as_ref().map(|file| vm_info(&file.info, self.view.upper));
         let runner = self.file.as_ref().zip(self.view.status.as_ref());
         json!({
@@ -76,7 +79,7 @@ impl Pod {
                 "previousEndStates": [],
                 "lastSuccessfulInformantComm": self.view.guest.at.and_then(rfc3339),
                 "vmInfo": info,
-                "endpointID": "",
+                "endpointID": self.name.name,
             },
             "runner": runner.map(|(file, status)| runner_of(file, status, &self.view, unit, plugin)),
             "windlass": vm(&self.name, self.standing, self.port, self.file.as_ref(), &self.view),
@@ -89,7 +92,7 @@ fn runner_of(
     status: &VmStatus,
     view: &View,
     unit: ComputeUnit,
-    plugin: &str,
+    plugin: IpAddr,
 ) -> Value {
     let slot = file.info.memory_slot;
     json!({
@@ -101,8 +104,8 @@ fn runner_of(
             "registered": status.permit.is_some(),
             "fatalError": null,
         },
-        "server": server(status.session, view.guest.version),
-        "informant": null,
+        "server": server(status.session, &view.guest),
+        "informant": informant(&view.guest),
         "computeUnit": resources(unit.into(), slot),
         "lastApproved": status.permit.map(|permit| resources(permit, slot)),
         "lastSchedulerError": view.errors.plugin,
@@ -116,23 +119,37 @@ fn loads(sample: &Sample) -> Value {
     json!({ "loadAvg1M": sample.loads.one_minute, "loadAvg5M": sample.loads.five_minutes })
 }
 
-/// A session that there is has been asked for its id: only then is it registered.
-fn server(session: SessionState, version: Option<InformantVersion>) -> Option<Value> {
-    let mode = match session {
-        SessionState::Absent => return None,
-        SessionState::Registered => "unconfirmed",
-        SessionState::Active => "running",
-        SessionState::Suspended => "suspended",
+/// A session of which `/register` was answered: its informant had asked it for its id before.
+fn server(state: SessionState, guest: &Heard) -> Option<Value> {
+    let session = guest.session?;
+    let numbered = session.sequence > Sequence::ZERO;
+    let (mode, registered) = match state {
+        SessionState::Absent => ("unconfirmed", false),
+        SessionState::Registered | SessionState::Suspended => ("suspended", true),
+        SessionState::Active => ("running", true),
     };
+    let serve_addr = session.callback.map(|at| at.to_string()).unwrap_or_default();
+    let (agent_id, versions) = (session.id, InformantVersion::SPOKEN);
     Some(json!({
-        "desc": null,
-        "seqNum": null,
-        "receivedIDCheck": true,
-        "madeContact": true,
-        "protoVersion": version.map(InformantVersion::number),
+        "desc": value(&AgentDesc { agent_id, serve_addr, versions }.encode()),
+        "seqNum": session.sequence.number(),
+        "receivedIDCheck": registered || numbered,
+        "madeContact": registered,
+        "protoVersion": guest.version.filter(|_| registered).map(InformantVersion::number),
         "mode": mode,
         "exitStatus": null,
     }))
+}
+
+/// What the informant said of itself when it was last registered with.
+fn informant(guest: &Heard) -> Option<Value> {
+    let (version, metrics_port) = (guest.version?, guest.metrics_port);
+    metrics_port.and_then(|_| value(&InformantDesc { version, metrics_port }.encode()))
+}
+
+/// A body of the wire as a value.
+fn value(body: &[u8]) -> Option<Value> {
+    serde_json::from_slice(body).ok()
 }
 
 fn vm_info(info: &VmInfo, uses: Option<Resources>) -> Value {
@@ -171,4 +188,66 @@ fn cpu(cpu: MilliCpu) -> Value {
 fn rfc3339(moment: Moment) -> Option<String> {
     let millis = i64::try_from(moment.millis()).ok()?;
     jiff::Timestamp::from_millisecond(millis).ok().map(|time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::Session;
+    use windlass_protocol::AgentId;
+
+    const ID: AgentId = AgentId::from_u128(7);
+
+    #[test]
+    fn a_session_is_shown_as_the_reference_shows_its_server() {
+        let session = |number| Session {
+            id: ID,
+            sequence: Sequence::from_number(number),
+            callback: Some(([10, 0, 0, 1], 10310).into()),
+        };
+        let guest = Heard {
+            version: Some(InformantVersion::V1_2),
+            metrics_port: Some(9100),
+            session: Some(session(12)),
+            ..Heard::default()
+        };
+        assert_eq!(
+            server(SessionState::Active, &guest),
+            Some(json!({
+                "desc": {
+                    "agentID": "00000000-0000-0000-0000-000000000007",
+                    "agentServeAddr": "10.0.0.1:10310",
+                    "minProtoVersion": 1,
+                    "maxProtoVersion": 4,
+                },
+                "seqNum": 12,
+                "receivedIDCheck": true,
+                "madeContact": true,
+                "protoVersion": 3,
+                "mode": "running",
+                "exitStatus": null,
+            }))
+        );
+        let metrics = json!({ "prometheus": { "port": 9100 } });
+        let told = json!({ "protoVersion": 3, "metricsMethod": metrics });
+        assert_eq!(informant(&guest), Some(told));
+        for state in [SessionState::Registered, SessionState::Suspended] {
+            assert_eq!(server(state, &guest).unwrap()["mode"], "suspended");
+        }
+        // While `/register` is under way.
+        for (number, called) in [(0, false), (1, true)] {
+            let guest = Heard { session: Some(session(number)), ..guest };
+            let shown = server(SessionState::Absent, &guest).unwrap();
+            assert_eq!(
+                (&shown["mode"], &shown["madeContact"]),
+                (&json!("unconfirmed"), &json!(false))
+            );
+            assert_eq!(
+                (&shown["receivedIDCheck"], &shown["protoVersion"]),
+                (&json!(called), &json!(null))
+            );
+        }
+        assert_eq!(server(SessionState::Absent, &Heard::default()), None);
+        assert_eq!(informant(&Heard::default()), None);
+    }
 }

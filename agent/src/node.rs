@@ -25,6 +25,7 @@ use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
@@ -262,7 +263,7 @@ impl<A: Attach> Agent<A> {
     }
 
     /// The state in the shape of the reference's agent; `plugin` is where permits are asked for.
-    pub fn reference_dump(&self, stopped: bool, plugin: &str) -> serde_json::Value {
+    pub fn reference_dump(&self, stopped: bool, plugin: IpAddr) -> serde_json::Value {
         let pod = |(vm, entry): (&VmName, &Entry<A>)| Pod {
             name: vm.clone(),
             since: entry.since,

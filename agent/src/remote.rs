@@ -7,7 +7,7 @@ use crate::plugin::{Asked, Permits};
 use bytes::Bytes;
 use http::Method;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use windlass_kit::client::{Address, Ask, ask};
@@ -31,6 +31,13 @@ pub struct Remote {
 }
 
 // === impl PluginAt ===
+
+impl PluginAt {
+    /// Its address, without the port.
+    pub const fn ip(&self) -> IpAddr {
+        self.address.ip()
+    }
+}
 
 /// `http://IP:PORT` and perhaps a path; names are not looked up.
 impl FromStr for PluginAt {

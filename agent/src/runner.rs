@@ -18,7 +18,9 @@ mod managed;
 mod monitor;
 mod start;
 
-pub(crate) use start::{End, Start, View};
+#[cfg(test)]
+pub(crate) use start::Session;
+pub(crate) use start::{End, Heard, Start, View};
 
 use crate::callback::Waiting as Call;
 use crate::node::{Shared, Standing, Told};

@@ -50,8 +50,8 @@ use reading::Reading;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Capabilities, Decision, Mode, Moment, Peer, Reason, Resize, Resources, Signal, VmInfo,
-    VmName,
+    AgentId, Bytes, Capabilities, Decision, Mode, Moment, Peer, Reason, Resize, Resources,
+    Sequence, Signal, VmInfo, VmName,
 };
 use windlass_scaling::{Goal, Inputs, Sample, goal};
 
@@ -227,6 +227,12 @@ impl Scaler {
     /// How the session with the informant stands.
     pub fn session(&self) -> SessionState {
         self.session.status()
+    }
+
+    /// The session's id, and the last number that was said in it; from the first request on, also
+    /// before that is answered.
+    pub fn numbered(&self) -> Option<(AgentId, Sequence)> {
+        self.session.id().map(|id| (id, self.session.last_sequence()))
     }
 
     /// Whether the hypervisor was looked at since it was last asked for a size.

@@ -182,6 +182,11 @@ impl Session {
         (!self.is_absent()).then(|| self.id_of(self.generation))
     }
 
+    /// The last number that was said in it, in answers and sizes together.
+    pub(crate) fn last_sequence(&self) -> Sequence {
+        self.sequence
+    }
+
     /// The id that the next attempt to register will have.
     pub(crate) fn next_id(&self) -> AgentId {
         self.id_of(self.generation.next())
@@ -381,10 +386,10 @@ impl Session {
                 return CallAnswer::NotNow(NotNow::MoreUnknown(version));
             }
             (Call::MoreResources { .. }, State::Active) | (Call::Id, _) => {}
-            (Call::MoreResources { .. }, State::Suspended { .. }) => {
+            (Call::MoreResources { .. }, State::Registered { .. } | State::Suspended { .. }) => {
                 return CallAnswer::NotNow(NotNow::MoreSuspended);
             }
-            (Call::MoreResources { .. }, State::Registered { .. } | State::Opening { .. }) => {
+            (Call::MoreResources { .. }, State::Opening { .. }) => {
                 return CallAnswer::NotNow(NotNow::MoreUnconfirmed);
             }
             (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,

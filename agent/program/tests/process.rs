@@ -48,6 +48,16 @@ fn a_vm_gets_what_the_plugin_permits_and_gives_back_what_it_does_not_need() {
             && runner["server"]["protoVersion"] == 4
             && pod["status"]["lastSuccessfulInformantComm"].is_string()
     });
+    let pod = agent.pod("a");
+    assert_eq!(pod["status"]["endpointID"], "a");
+    let runner = &pod["runner"];
+    assert_eq!(runner["scheduler"]["info"]["IP"], "127.0.0.1");
+    let desc = &runner["server"]["desc"];
+    assert_eq!(desc["agentServeAddr"], json!(guest.callback().unwrap().to_string()), "{desc}");
+    assert_eq!((&desc["minProtoVersion"], &desc["maxProtoVersion"]), (&json!(1), &json!(4)));
+    assert!(runner["server"]["seqNum"].as_u64() > Some(0), "{runner}");
+    assert_eq!(runner["informant"]["protoVersion"], 4);
+    assert!(runner["informant"]["metricsMethod"]["prometheus"]["port"].is_u64(), "{runner}");
 
     plugin.write(&LIST.replace("768MiB", "1GiB"));
     plugin.signal("HUP");

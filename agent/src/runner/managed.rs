@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use super::monitor::{Monitor, Wanted};
-use super::start::{Errors, Heard};
+use super::start::{Errors, Heard, Session};
 use crate::address;
 use crate::callback::Waiting as Calling;
 use crate::config::{LEAVE_TIME, Silence};
@@ -45,6 +45,8 @@ pub(super) struct Managed {
     asked: Option<Resources>,
     /// Answers to `/suspend` that wait until nothing is under way.
     held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
+    /// Where its informant was last told to call back.
+    announced: Option<SocketAddr>,
     /// No local address leads to its informant, and that was said.
     unreachable: bool,
     /// When it was taken up.
@@ -95,6 +97,7 @@ impl Managed {
             errors: Errors::default(),
             asked: None,
             held: Vec::new(),
+            announced: None,
             unreachable: false,
             since: now,
             silent: None,
@@ -247,7 +250,14 @@ impl Managed {
     /// What was last heard of the guest.
     pub(super) fn heard(&self) -> Heard {
         let at = Some(self.scaler.heard_at()).filter(|at| *at > self.since);
-        Heard { at, version: at.map(|_| self.scaler.version()), sample: self.sample }
+        let session = |(id, sequence)| Session { id, sequence, callback: self.announced };
+        Heard {
+            at,
+            version: at.map(|_| self.scaler.version()),
+            session: self.scaler.numbered().map(session),
+            metrics_port: self.scaler.metrics_port(),
+            sample: self.sample,
+        }
     }
 
     pub(super) fn errors(&self) -> Errors {
@@ -277,6 +287,9 @@ impl Managed {
             | Action::Downscale(..)
             | Action::Upscale(..) => None,
         };
+        if matches!(action, Action::Register(_)) {
+            self.announced = callback;
+        }
         let times = self.shared.config.times;
         let informant = Informant { at: self.file.informant, callback, times };
         let (peer, lines) = (action.peer(), &mut self.lines);

@@ -2,12 +2,15 @@
 
 use crate::callback::Calls;
 use crate::node::{Shared, Told};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use windlass_agent_core::{Charge, Event, Failure};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Decision, InformantVersion, Moment, Peer, Resources, VmName};
+use windlass_protocol::{
+    AgentId, Decision, InformantVersion, Moment, Peer, Resources, Sequence, VmName,
+};
 use windlass_scaling::Sample;
 
 /// What a runner starts with.
@@ -48,8 +51,22 @@ pub(crate) struct Heard {
     pub(crate) at: Option<Moment>,
     /// What is spoken with it, or was in the last session.
     pub(crate) version: Option<InformantVersion>,
+    /// The session with its informant.
+    pub(crate) session: Option<Session>,
+    /// At which port its informant said that figures are read.
+    pub(crate) metrics_port: Option<u16>,
     /// Its figures.
     pub(crate) sample: Option<Sample>,
+}
+
+/// A session, from the first request on, also before that is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: AgentId,
+    /// The last number that was said in it.
+    pub(crate) sequence: Sequence,
+    /// Where the informant was told to call back.
+    pub(crate) callback: Option<SocketAddr>,
 }
 
 /// What became of the last request to a peer, if it failed.
