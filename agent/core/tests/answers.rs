@@ -7,11 +7,11 @@
 mod vm;
 
 use vm::{Vm, agreed, capabilities, cu, info, seen};
-use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure};
+use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, ComputeUnit, MemorySeen, Mode, Peer, PluginVersion, Resize, Resources,
-    Seen, Sequence, ShrinkCpu, VmInfo,
+    AgentId, Bounds, Bytes, ComputeUnit, InformantVersion, MemorySeen, Mode, Peer, PluginVersion,
+    Resize, Resources, Seen, Sequence, ShrinkCpu, VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -301,6 +301,28 @@ fn a_call_that_names_another_session_changes_nothing() {
             assert_eq!(vm.scaler.plan(vm.now), plan, "{call:?}");
         }
     }
+}
+
+#[test]
+fn who_was_not_told_to_run_says_that_it_is_suspended_once_it_is_registered() {
+    let mut vm = Vm::seen_with(2);
+    let refusal = |vm: &mut Vm| {
+        let (expected, _) = vm.scaler.numbered().expect("a session is there, or on its way");
+        vm.scaler.call(vm.now, Call::MoreResources { expected, cpu: true, memory: true })
+    };
+    let plan = vm.scaler.plan(vm.now);
+    let opens = |action: &&Action| matches!(action, Action::Register(_));
+    let register = *plan.actions.iter().find(opens).expect("it registers");
+    vm.scaler.observe(vm.now, Event::Sent(register));
+    assert_eq!(refusal(&mut vm), CallAnswer::NotNow(NotNow::MoreUnconfirmed));
+    let version = InformantVersion::V2_0;
+    vm.scaler.observe(vm.now, Event::Registered { version, metrics_port: 9100 });
+    assert_eq!(refusal(&mut vm), CallAnswer::NotNow(NotNow::MoreSuspended));
+    let (ours, _) = vm.scaler.numbered().expect("a session");
+    vm.scaler.call(vm.now, Call::Resume(ours));
+    assert!(matches!(refusal(&mut vm), CallAnswer::Ours(..)));
+    vm.scaler.call(vm.now, Call::Suspend(ours));
+    assert_eq!(refusal(&mut vm), CallAnswer::NotNow(NotNow::MoreSuspended));
 }
 
 #[test]

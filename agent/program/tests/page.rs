@@ -50,10 +50,9 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let documented = own.union(&subjects(METRICS, "## Host")).cloned().collect();
     let silent: Vec<_> = measured.difference(&documented).collect();
     assert!(silent.is_empty(), "docs/metrics.md is silent about {silent:?}");
-    let source = include_str!("../../src/metrics/reference.rs").replace("{word}", "…");
+    let source = include_str!("../../src/metrics/reference.rs");
     let known = |name: &str| {
         let bare = name.trim_start_matches("autoscaling_agent_").trim_end_matches("_total");
-        let bare = bare.replace("_requested_", "_…_").replace("_accepted_", "_…_");
         measured.contains(name) || source.contains(&format!("\"{bare}\""))
     };
     let stale: Vec<_> = own.iter().filter(|name| !known(name)).collect();

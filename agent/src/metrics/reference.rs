@@ -3,11 +3,13 @@
 //! Labels that there may hold any text (the cause of a failed request) have one word here.
 
 use super::Presence;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 use windlass_protocol::Resources;
 
@@ -22,11 +24,17 @@ pub(crate) struct Reference {
     plugin_accepted: Changes,
     outbound: Family<EndpointLabels, Counter>,
     inbound: Family<EndpointLabels, Counter>,
-    starts: Counter,
-    restarts: Counter,
+    informant_asked: Changes,
+    informant_approved: Changes,
+    starts: Plain,
+    restarts: Plain,
     panics: Counter,
     silent: Gauge,
 }
+
+/// A count under a name that does not end in `_total`, which the encoder adds to every counter.
+#[derive(Clone, Debug, Default)]
+struct Plain(Counter);
 
 /// Changes of a size, both ways.
 #[derive(Clone, Debug, Default)]
@@ -65,14 +73,30 @@ impl Reference {
         let registry = registry.sub_registry_with_prefix("autoscaling_agent");
         let requests = "Requests to the plugin, by status";
         registry.register("scheduler_plugin_requests", requests, self.plugin_requests.clone());
-        for (word, help, changes) in [
-            ("requested", "asked of the plugin", &self.plugin_asked),
-            ("accepted", "permitted by the plugin", &self.plugin_accepted),
+        for ([cpu, mem], help, changes) in [
+            (
+                ["scheduler_plugin_requested_cpu_change", "scheduler_plugin_requested_mem_change"],
+                "asked of the plugin",
+                &self.plugin_asked,
+            ),
+            (
+                ["scheduler_plugin_accepted_cpu_change", "scheduler_plugin_accepted_mem_change"],
+                "permitted by the plugin",
+                &self.plugin_accepted,
+            ),
+            (
+                ["informant_requested_cpu_change", "informant_requested_mem_change"],
+                "said to informants",
+                &self.informant_asked,
+            ),
+            (
+                ["informant_approved_cpu_change", "informant_approved_mem_change"],
+                "agreed to by informants",
+                &self.informant_approved,
+            ),
         ] {
-            let name = format!("scheduler_plugin_{word}_cpu_change");
-            registry.register(name, format!("vCPUs more and less {help}"), changes.cpu.clone());
-            let name = format!("scheduler_plugin_{word}_mem_change");
-            registry.register(name, format!("MiB more and less {help}"), changes.mem.clone());
+            registry.register(cpu, format!("vCPUs more and less {help}"), changes.cpu.clone());
+            registry.register(mem, format!("MiB more and less {help}"), changes.mem.clone());
         }
         let requests = "Requests to informants, by endpoint and status";
         registry.register("informant_outbound_requests", requests, self.outbound.clone());
@@ -106,6 +130,16 @@ impl Reference {
         self.outbound.get_or_create(&EndpointLabels { endpoint, code: code(status) }).inc();
     }
 
+    /// An informant is asked for a size, or told one, where it had agreed to that.
+    pub(crate) fn said_to_informant(&self, had: Resources, said: Resources) {
+        self.informant_asked.add(had, said);
+    }
+
+    /// The informant agreed to it, or has heard it.
+    pub(crate) fn informant_approved(&self, had: Resources, said: Resources) {
+        self.informant_approved.add(had, said);
+    }
+
     /// An informant called, at a path of the protocol.
     pub(crate) fn called(&self, endpoint: &'static str, status: u16) {
         let labels = EndpointLabels { endpoint, code: code(Some(status)) };
@@ -119,11 +153,24 @@ impl Reference {
 
     /// What looks after a VM starts; `again` after an end that it should not have had.
     pub(crate) fn started(&self, again: bool) {
-        self.starts.inc();
+        self.starts.0.inc();
         if again {
-            self.restarts.inc();
+            self.restarts.0.inc();
             self.panics.inc();
         }
+    }
+}
+
+// === impl Plain ===
+
+impl EncodeMetric for Plain {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
+        encoder.encode_gauge(&self.0.get())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        // A counter without the ending is none to whoever reads OpenMetrics.
+        MetricType::Unknown
     }
 }
 
@@ -167,6 +214,8 @@ mod tests {
         counts.asked(size(1000, 256), size(2500, 128));
         counts.accepted(size(1000, 256), size(2000, 256));
         counts.asked_informant("/downscale", Some(200));
+        counts.said_to_informant(size(1000, 512), size(1000, 256));
+        counts.informant_approved(size(1000, 256), size(2000, 256));
         counts.called("/id", 404);
         counts.started(false);
         counts.started(true);
@@ -182,8 +231,11 @@ mod tests {
             r#"autoscaling_agent_scheduler_plugin_accepted_cpu_change_total{direction="inc"} 1.0"#,
             r#"autoscaling_agent_informant_outbound_requests_total{endpoint="/downscale",code="200"} 1"#,
             r#"autoscaling_agent_informant_inbound_requests_total{endpoint="/id",code="404"} 1"#,
-            "autoscaling_agent_runner_starts_total 2",
-            "autoscaling_agent_runner_restarts_total 1",
+            r#"autoscaling_agent_informant_requested_mem_change_total{direction="dec"} 256.0"#,
+            r#"autoscaling_agent_informant_approved_cpu_change_total{direction="inc"} 1.0"#,
+            "# TYPE autoscaling_agent_runner_starts unknown",
+            "autoscaling_agent_runner_starts 2",
+            "autoscaling_agent_runner_restarts 1",
             "autoscaling_agent_runner_thread_panics_total 1",
             "autoscaling_vms_unsuccessful_communication_with_informant_current 1",
         ] {

@@ -43,6 +43,10 @@ pub(super) struct Managed {
     errors: Errors,
     /// What the VM had when the plugin was last asked.
     asked: Option<Resources>,
+    /// The size that its informant agreed to or was told of last, or that it found.
+    agreed: Option<Resources>,
+    /// The size that it is asked for or told of.
+    saying: Option<Resources>,
     /// Answers to `/suspend` that wait until nothing is under way.
     held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
     /// Where its informant was last told to call back.
@@ -96,6 +100,8 @@ impl Managed {
             sample: None,
             errors: Errors::default(),
             asked: None,
+            agreed: None,
+            saying: None,
             held: Vec::new(),
             announced: None,
             unreachable: false,
@@ -169,6 +175,7 @@ impl Managed {
         if let (Event::Permitted(permit), Some(had)) = (&event, self.asked) {
             self.shared.metrics.reference.accepted(had, *permit);
         }
+        self.answered_size(&event);
         debug!(?event, "heard");
         let takes = takes_version(&event);
         self.scaler.observe(now, event);
@@ -290,6 +297,9 @@ impl Managed {
         if matches!(action, Action::Register(_)) {
             self.announced = callback;
         }
+        if let Action::Downscale(_, _, said) | Action::Upscale(_, _, said) = action {
+            self.says_size(said);
+        }
         let times = self.shared.config.times;
         let informant = Informant { at: self.file.informant, callback, times };
         let (peer, lines) = (action.peer(), &mut self.lines);
@@ -321,6 +331,29 @@ impl Managed {
                 let counts = self.shared.metrics.reference.clone();
                 lines.start(peer, async move { informant.ask(action, &counts).await });
             }
+        }
+    }
+
+    /// The informant is asked for this size, or told of it.
+    fn says_size(&mut self, said: Resources) {
+        self.saying = Some(said);
+        if let Some(had) = self.agreed {
+            self.shared.metrics.reference.said_to_informant(had, said);
+        }
+    }
+
+    /// What became of the size that was said. A new informant finds what there is.
+    fn answered_size(&mut self, event: &Event) {
+        if matches!(event, Event::Registered { .. }) {
+            self.agreed = self.scaler.upper();
+        }
+        if !matches!(event, Event::Agreed { .. } | Event::Upscaled) {
+            return;
+        }
+        if let Some(said) = self.saying.take()
+            && let Some(had) = self.agreed.replace(said)
+        {
+            self.shared.metrics.reference.informant_approved(had, said);
         }
     }
 
