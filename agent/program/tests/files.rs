@@ -49,7 +49,7 @@ const TOML: &[(&str, &[&str])] = &[
     ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
     ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
     ("times.resume = 1", &["times.resume = 1: is not a key; the keys are plugin, state_dir"]),
-    ("[billing]", &["billing.url: "]),
+    ("[billing]", &["billing.url: ", "--node-name: is needed with billing"]),
     ("socket = \"/x\"", &["socket = \"/x\": is not a key"]),
     ("node = { cpu = 1 }", &["node = a table: is not a key"]),
     ("plugin = \"http://1.1.1.1:1\"", &["line 2: "]),
