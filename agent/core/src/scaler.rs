@@ -306,6 +306,10 @@ impl Scaler {
 
     fn answered(&mut self, now: Moment, event: Event) {
         let Some(peer) = event.peer() else { return };
+        // A VM that is to be moved is moved whoever asks: this is so in an old answer, too.
+        if matches!(event, Event::MustStay(_)) {
+            self.permit.stays(now);
+        }
         let Some(action) = self.lines.to_mut(peer).answered() else { return };
         if peer == Peer::Informant {
             self.session.answered(now);
@@ -328,12 +332,8 @@ impl Scaler {
                 }
             }
             (Event::Measured(sample), Action::Measure) => self.measured(sample),
-            (Event::Permitted(permit), Action::AskPlugin(asked)) => {
+            (Event::Permitted(permit) | Event::MustStay(permit), Action::AskPlugin(asked)) => {
                 self.plugin_permits(now, asked, permit);
-            }
-            (Event::MustStay(permit), Action::AskPlugin(asked)) => {
-                self.plugin_permits(now, asked, permit);
-                self.permit.stays(now);
             }
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.session.registered(now, version, &mut self.jitter);
@@ -383,6 +383,9 @@ impl Scaler {
         if self.tries_another_version(peer, failure) {
             return;
         }
+        if failure == Failure::Moving {
+            self.permit.stays(now);
+        }
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
         match (action, failure) {
@@ -402,7 +405,6 @@ impl Scaler {
             (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
                 self.end_session();
             }
-            (Action::AskPlugin(_), Failure::Moving) => self.permit.stays(now),
             (_, Failure::NoAnswer | Failure::Refused(_) | Failure::Version | Failure::Moving) => {}
         }
     }

@@ -364,6 +364,29 @@ fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
     assert!(asks(&vm), "and it does again");
 }
 
+/// It is moved whoever asks.
+#[test]
+fn a_move_that_is_told_in_an_old_answer_keeps_the_size() {
+    let told = Event::MustStay(cu(3));
+    let refused = Event::Failed(Peer::Plugin, Failure::Moving);
+    for (answer, stays) in [(Event::Permitted(cu(3)), false), (told, true), (refused, true)] {
+        let mut vm = Vm::seen_with(3);
+        let id = vm.registers();
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm.tell(Event::Sent(asks(cu(3))));
+        vm.scaler.call(vm.now, Call::Suspend(id));
+        vm.passes(6_000);
+        vm.tell(answer);
+        vm.scaler.call(vm.now, Call::Resume(id));
+        vm.checked();
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        vm.answered(Action::Measure, Event::Measured(vm.report(3)));
+        let actions = vm.scaler.plan(vm.now).actions;
+        let is_for_less = |action: &Action| matches!(action, Action::Downscale(..));
+        assert_eq!(!actions.iter().any(is_for_less), stays, "{actions:?}");
+    }
+}
+
 fn asks(resources: Resources) -> Action {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
     let version = PluginVersion::V5_0;

@@ -51,8 +51,6 @@ pub(crate) struct Vm {
     version: Option<InformantVersion>,
     /// Until when the VM keeps its size.
     stays_until: Option<Moment>,
-    /// Whether another session counted since the plugin was last asked: its answer is then old.
-    waited: bool,
     load: f64,
 }
 
@@ -103,7 +101,6 @@ impl Vm {
             session: None,
             version: None,
             stays_until: None,
-            waited: false,
             load: 0.1,
         };
         vm.hear(Event::Attached(Capabilities {
@@ -251,20 +248,17 @@ impl Vm {
     /// A call that was answered.
     fn followed(&mut self, call: Call) {
         match call {
-            Call::Suspend(_) => (self.waited, self.stays_until) = (true, None),
             Call::MoreResources { .. } => {
                 let version = self.version.expect("who is called for more is registered");
                 assert!(version.asks_for_more(), "{version} cannot ask for more");
             }
-            Call::Id | Call::Resume(_) => {}
+            Call::Id | Call::Resume(_) | Call::Suspend(_) => {}
         }
     }
 
     /// The plugin said that the VM is about to be moved.
     fn stays(&mut self) {
-        if !self.waited {
-            self.stays_until = Some(self.now.after(STAYS_FOR));
-        }
+        self.stays_until = Some(self.now.after(STAYS_FOR));
     }
 
     fn must_stay(&self) -> bool {
@@ -339,7 +333,6 @@ impl Vm {
             let permit = self.permit.expect("nothing was permitted");
             assert!(permit.covers(last), "{last} was not permitted, but {permit}");
         }
-        self.waited = false;
     }
 
     /// Law 1, permit before growth, and law 3, consent before shrinkage, by what was said.
