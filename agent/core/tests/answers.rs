@@ -375,7 +375,7 @@ fn a_move_that_is_told_in_an_old_answer_keeps_the_size() {
         vm.answered(Action::Look, Event::Seen(seen(3)));
         vm.tell(Event::Sent(asks(cu(3))));
         vm.scaler.call(vm.now, Call::Suspend(id));
-        vm.passes(6_000);
+        vm.wait(6_000);
         vm.tell(answer);
         vm.scaler.call(vm.now, Call::Resume(id));
         vm.checked();
