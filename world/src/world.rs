@@ -299,8 +299,9 @@ impl World {
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
             let counts = vm.counts(self.setup.trust_guest_parking);
-            // Nothing is promised for vCPUs that a guest got back, where nothing is free.
-            let came_back = booked.cpu < counts.cpu && free.cpu < unit.cpu;
+            // Who does not see what hypervisors have promises nothing for vCPUs that a guest got
+            // back, where nothing is free.
+            let came_back = self.setup.listed && booked.cpu < counts.cpu && free.cpu < unit.cpu;
             let known = booked.mem == counts.mem && (booked.cpu == counts.cpu || came_back);
             // Who wants more vCPUs keeps those that are idle.
             let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;

@@ -82,7 +82,9 @@ impl World {
         let Some(agent) = &vm.agent else { return };
         // Of two agents the one that acts speaks to the books, also when the other one is gone.
         let two = vm.other.is_some() || !vm.ended.is_empty();
-        if two && !agent.scaler.acts(clock) {
+        // What it saw before may be what there was before the other one acted.
+        let knows = agent.scaler.acts(clock) && (looked || vm.heard.mode == Mode::Act);
+        if two && !knows {
             return;
         }
         let Some(upper) = agent.scaler.upper() else { return };
