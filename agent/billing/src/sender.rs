@@ -48,22 +48,21 @@ impl Sender {
     }
 
     pub(crate) async fn run(mut self, closed: &CancellationToken) {
-        let regular = async {
-            loop {
-                self.push().await;
-                sleep(self.wait()).await;
+        loop {
+            self.push(closed).await;
+            if closed.run_until_cancelled(sleep(self.wait())).await.is_none() {
+                break;
             }
-        };
-        // A request that is under way then is made again.
-        let _cut: Option<()> = closed.run_until_cancelled(regular).await;
-        if timeout(LAST_PUSH, self.push()).await.is_err() {
+        }
+        if timeout(LAST_PUSH, self.push(&CancellationToken::new())).await.is_err() {
             let waiting = self.billing.waiting().await;
             warn!(waiting, "events are left for the next start");
         }
     }
 
-    /// Sends until nothing waits or something fails.
-    async fn push(&mut self) {
+    /// Sends until nothing waits, something fails, or it is `cut`: a request that is under way then
+    /// is made again, and what was answered is noted first.
+    async fn push(&mut self, cut: &CancellationToken) {
         let started = Instant::now();
         loop {
             let most = self.most;
@@ -72,7 +71,8 @@ impl Sender {
                 self.most = self.config.max_batch;
                 return;
             };
-            if let Err(why) = self.post(&batch).await {
+            let Some(answer) = cut.run_until_cancelled(self.post(&batch)).await else { return };
+            if let Err(why) = answer {
                 self.failed(&batch, &why);
                 return;
             }

@@ -75,6 +75,8 @@ pub(crate) struct Session {
     began_at: Option<Moment>,
     /// Whether there ever was one.
     has_been: bool,
+    /// Requests to be registered without any answer, since the informant was last heard.
+    unanswered: u32,
     /// Whether it was told to wait, and not to run since.
     waits: bool,
 }
@@ -117,6 +119,7 @@ impl Session {
             rest: Rest::new(session_retry, LONGEST_REST.max(session_retry)),
             began_at: None,
             has_been: false,
+            unanswered: 0,
             waits: false,
         }
     }
@@ -260,8 +263,9 @@ impl Session {
     /// The informant does not heed it, though it may be registered: another one takes over, or
     /// its word to run is on its way.
     pub(crate) fn unheeded(&mut self, now: Moment) {
+        self.answered(now);
         self.state = State::Registered { since: now };
-        self.leased_at = None;
+        (self.leased_at, self.waits) = (None, true);
     }
 
     /// It takes its leave.
@@ -304,8 +308,13 @@ impl Session {
 
     /// The informant answered something.
     pub(crate) fn answered(&mut self, now: Moment) {
-        self.silences = 0;
+        (self.silences, self.unanswered) = (0, 0);
         self.heard_at = now;
+    }
+
+    /// Whether nobody answered when it was last asked for a session.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.unanswered > 0
     }
 
     /// The next check is due a while after the last one.
@@ -317,7 +326,9 @@ impl Session {
     /// The informant did not answer. Returns whether that ends the session.
     pub(crate) fn silent(&mut self) -> bool {
         self.silences += 1;
-        self.silences >= SILENCES || matches!(self.state, State::Opening { .. })
+        let opening = matches!(self.state, State::Opening { .. });
+        self.unanswered = self.unanswered.saturating_add(u32::from(opening));
+        opening || self.silences >= SILENCES
     }
 
     pub(crate) fn end(&mut self) {
@@ -328,6 +339,7 @@ impl Session {
     /// The informant refused a request of an open session, which is over. One that does not know
     /// the session has restarted, as a rule: it is registered with at once, unless it did so before.
     pub(crate) fn refused(&mut self, now: Moment, status: u16, jitter: &mut Jitter) {
+        self.answered(now);
         self.rest.failed(now, jitter);
         if status == NOT_FOUND && self.rest.failures() == 1 {
             self.rest.lift();
@@ -376,7 +388,7 @@ impl Session {
             }
             (Call::Suspend(_), State::Opening { .. }) => {
                 // A word to run that came before it is older.
-                self.state = State::Opening { resumed: false };
+                (self.state, self.waits) = (State::Opening { resumed: false }, true);
                 return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
             }
             (Call::Suspend(_), _) => {
@@ -394,7 +406,7 @@ impl Session {
             }
             (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
         }
-        (self.heard_at, self.called_at) = (now, now);
+        (self.heard_at, self.called_at, self.unanswered) = (now, now, 0);
         self.sequence = self.sequence.next();
         CallAnswer::Ours(id, self.sequence)
     }

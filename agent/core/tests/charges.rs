@@ -36,6 +36,13 @@ const CASES: &[Case] = &[
     ("nobody answers for an hour", |vm| then(vm, acts, gone_for_good), PRESUMED),
     ("its informant does not know it", |vm| then(vm, acts, forgotten), Charge::Open),
     ("its informant answers, and does not take it", |vm| then(vm, acts, not_called), Charge::Open),
+    ("its informant has refused it again and again", rests, Charge::Open),
+    (
+        "its sizes are refused for another agent's sake",
+        |vm| then(vm, acts, unheeded),
+        Charge::Nothing,
+    ),
+    ("it was told to wait, and does not know that it is registered", waits_early, Charge::Nothing),
     ("the guest restarts", |vm| then(vm, acts, restarts), Charge::Open),
     ("its hypervisor does not answer", |vm| then(vm, acts, lost), Charge::Open),
     ("it is told to observe", |vm| then(vm, acts, observes), Charge::Nothing),
@@ -149,7 +156,32 @@ fn silences(vm: &mut Vm) {
 
 fn dies(vm: &mut Vm) {
     silences(vm);
-    vm.passes(17_000);
+    vm.passes(16_000);
+    hello(vm, Failure::NoAnswer);
+    vm.passes(1_000);
+}
+
+/// Its line rests, so that nobody is asked.
+fn rests(vm: &mut Vm) {
+    for _ in 0..4 {
+        acts(vm);
+        forgotten(vm);
+        vm.passes(59_000);
+    }
+}
+
+/// A size is refused, since another agent counts; then nothing reaches anybody.
+fn unheeded(vm: &mut Vm) {
+    let less = vm.downscale(vm::cu(2));
+    vm.answered(less, Event::Failed(Peer::Informant, Failure::Refused(400)));
+    dies(vm);
+}
+
+/// Told to wait before it has read that it is registered, which is lost.
+fn waits_early(vm: &mut Vm) {
+    vm.says_hello();
+    waits(vm);
+    vm.tell(Event::Failed(Peer::Informant, Failure::NoAnswer));
 }
 
 fn gone_for_good(vm: &mut Vm) {
@@ -173,7 +205,7 @@ fn not_called(vm: &mut Vm) {
         vm.passes(60_000);
         hello(vm, Failure::Refused(400));
     }
-    vm.passes(30_000);
+    vm.passes(59_000);
 }
 
 fn restarts(vm: &mut Vm) {

@@ -21,6 +21,8 @@ use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Target};
 
 /// The shortest time that anything may take.
 const SHORTEST: Duration = Duration::from_millis(100);
+/// Who waits less does not hear of an informant that cannot call back: that takes it 1.5 s.
+const SHORTEST_REGISTER: Duration = Duration::from_secs(2);
 /// The longest wait for an informant that may be told: what is away longer is a person's matter.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The most of a count of seconds that nothing depends on.
@@ -151,18 +153,24 @@ impl AgentConfig {
         }
         let usual = given.usual();
         let mut adjusted = Vec::new();
-        let mut seconds =
-            |name, range| at_most(&mut check, &mut adjusted, name, range).map(Duration::from_secs);
+        let mut seconds = |name, from, range| {
+            clamped(&mut check, &mut adjusted, name, from, range).map(Duration::from_secs)
+        };
         let times = Times {
-            register: seconds("informant.registerTimeoutSeconds", 1..=30)
-                .unwrap_or(usual.times.register),
-            health: seconds("informant.requestTimeoutSeconds", 1..=5).unwrap_or(usual.times.health),
-            size: seconds("informant.downscaleTimeoutSeconds", 1..=LONGEST_ACT.as_secs())
+            register: seconds(
+                "informant.registerTimeoutSeconds",
+                1,
+                SHORTEST_REGISTER.as_secs()..=30,
+            )
+            .unwrap_or(usual.times.register),
+            health: seconds("informant.requestTimeoutSeconds", 1, 1..=5)
+                .unwrap_or(usual.times.health),
+            size: seconds("informant.downscaleTimeoutSeconds", 1, 1..=LONGEST_ACT.as_secs())
                 .unwrap_or(usual.times.size),
             // The reference does not look at it, and takes zero.
-            metrics: seconds("metrics.requestTimeoutSeconds", 0..=10)
-                .map_or(usual.times.metrics, |limit| limit.max(Duration::from_secs(1))),
-            permit: seconds("scheduler.requestTimeoutSeconds", 1..=LONGEST_ACT.as_secs())
+            metrics: seconds("metrics.requestTimeoutSeconds", 0, 1..=10)
+                .unwrap_or(usual.times.metrics),
+            permit: seconds("scheduler.requestTimeoutSeconds", 1, 1..=LONGEST_ACT.as_secs())
                 .unwrap_or(usual.times.permit),
             unregister: usual.times.unregister,
         };
@@ -171,27 +179,28 @@ impl AgentConfig {
         let periods = Periods {
             metrics: seconds(
                 "metrics.secondsBetweenRequests",
+                1,
                 1..=Periods::LONGEST_METRICS.as_secs(),
             )
             .unwrap_or(own.metrics),
-            register_retry: seconds("informant.registerRetrySeconds", wait.clone())
+            register_retry: seconds("informant.registerRetrySeconds", 1, wait.clone())
                 .unwrap_or(own.register_retry),
-            session_retry: seconds("informant.retryServerNormalWaitSeconds", wait.clone())
+            session_retry: seconds("informant.retryServerNormalWaitSeconds", 1, wait.clone())
                 .unwrap_or(own.session_retry),
-            session_gap: seconds("informant.retryServerMinWaitSeconds", wait)
+            session_gap: seconds("informant.retryServerMinWaitSeconds", 1, wait)
                 .unwrap_or(own.session_gap),
             health: own.health,
         };
         let silent = 1..=MOST_SECONDS;
         let silence = Silence {
-            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", silent.clone())
+            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", 1, silent.clone())
                 .unwrap_or(usual.silence.after),
-            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", silent)
+            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", 1, silent)
                 .unwrap_or(usual.silence.grace),
         };
         let dump_state = check.has_table("dumpState").then(|| {
             let port = check.get("dumpState.port", |node| whole(node, 65_535));
-            let limit = at_most(&mut check, &mut adjusted, "dumpState.timeoutSeconds", 1..=60);
+            let limit = clamped(&mut check, &mut adjusted, "dumpState.timeoutSeconds", 1, 1..=60);
             let limit = limit.unwrap_or(5);
             let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(10_300);
             (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
@@ -294,8 +303,7 @@ impl Given {
         }
     }
 
-    /// The name of this node, if anything is to be billed: then it is needed. To be asked for before
-    /// the keys of billing are read.
+    /// The name of this node, if anything is to be billed: then it is needed.
     fn source(&self, check: &mut Check) -> Option<Source> {
         if !check.has_table("billing") {
             return None;
@@ -339,11 +347,13 @@ fn unit(check: &mut Check) -> ComputeUnit {
 
 fn times(check: &mut Check) -> Times {
     let usual = Times::default();
+    let seconds = Duration::from_secs;
+    let register = SHORTEST_REGISTER..=seconds(30);
+    let register = check.get("times.register", |node| time(node, &register));
     let mut within =
         |name, most, usual| check.get(name, |node| time(node, &(SHORTEST..=most))).unwrap_or(usual);
-    let seconds = Duration::from_secs;
     Times {
-        register: within("times.register", seconds(30), usual.register),
+        register: register.unwrap_or(usual.register),
         unregister: within("times.unregister", seconds(10), usual.unregister),
         health: within("times.health", seconds(5), usual.health),
         size: within("times.size", LONGEST_ACT, usual.size),
@@ -434,23 +444,22 @@ fn unused(check: &mut Check, adjusted: &mut Vec<Problem>) {
     }
 }
 
-/// A whole number of the reference's file, which knows no limit: what is beyond the range counts
-/// as its end.
-fn at_most(
+/// A whole number of the reference's file, which knows no limit but the least: what is beyond the
+/// range counts as its end.
+fn clamped(
     check: &mut Check,
     adjusted: &mut Vec<Problem>,
     name: &'static str,
+    least: u64,
     range: RangeInclusive<u64>,
 ) -> Option<u64> {
     let read = |node: &Node| u64::try_from(node.whole()?).ok();
-    let given = check.get(name, |node| read(node).filter(|given| given >= range.start()))?;
-    let counts = given.min(*range.end());
-    if given > counts {
-        adjusted.push(Problem::new(
-            name,
-            given,
-            format!("counts as {counts}, the most that is taken"),
-        ));
+    let given = check.get(name, |node| read(node).filter(|given| *given >= least))?;
+    let counts = given.clamp(*range.start(), *range.end());
+    if given != counts {
+        let end = if given > counts { "most" } else { "least" };
+        let limit = format!("counts as {counts}, the {end} that is taken");
+        adjusted.push(Problem::new(name, given, limit));
     }
     Some(counts)
 }

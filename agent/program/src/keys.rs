@@ -106,7 +106,7 @@ pub const AGENT_KEYS: &[Key] = &[
         name: "times.register",
         kind: TIME,
         default: "2s",
-        range: "100ms to 30s",
+        range: "2s to 30s",
         meaning: "How long an informant may take to register this agent; it calls back meanwhile.",
     },
     Key {
@@ -226,7 +226,7 @@ pub const JSON_KEYS: &[Key] = &[
     json(
         "informant.registerTimeoutSeconds",
         "2",
-        "a whole number from 1; more than 30 counts as 30",
+        "a whole number from 1; 1 counts as 2, more than 30 as 30",
         "How long an informant may take to register this agent.",
     ),
     json(

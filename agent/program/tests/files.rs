@@ -30,7 +30,7 @@ const TOML: &[(&str, &[&str])] = &[
     ("times.size = 2.001", &["times.size = 2.001: must be 100ms to 2s; hand-over between agents"]),
     ("times.size = \"2500ms\"", &["times.size = \"2500ms\": must be 100ms to 2s; hand-over"]),
     ("times.size = 0", &["times.size = 0: must be 100ms to 2s"]),
-    ("times.register = 31", &["times.register = 31: must be 100ms to 30s"]),
+    ("times.register = 31", &["times.register = 31: must be 2s to 30s"]),
     ("times.unregister = \"x\"", &["times.unregister = \"x\": must be 100ms to 10s"]),
     ("times.health = 6", &["times.health = 6: must be 100ms to 5s"]),
     ("times.metrics = -1", &["times.metrics = -1: must be 100ms to 10s"]),
@@ -297,7 +297,12 @@ fn what_the_reference_takes_is_taken_and_said_if_it_counts_as_something_else() {
         assert_eq!(read(what, other).1, [""; 0], "{other}");
     }
     let (config, said) = read("\"requestTimeoutSeconds\": 6", "\"requestTimeoutSeconds\": 0");
-    assert_eq!((config.times.metrics, said), (Duration::from_secs(1), vec![]));
+    let text = "metrics.requestTimeoutSeconds = 0: counts as 1, the least that is taken".to_owned();
+    assert_eq!((config.times.metrics, said), (Duration::from_secs(1), vec![text]));
+    let (config, said) = read("\"registerTimeoutSeconds\": 4", "\"registerTimeoutSeconds\": 1");
+    let text =
+        "informant.registerTimeoutSeconds = 1: counts as 2, the least that is taken".to_owned();
+    assert_eq!((config.times.register, said), (Duration::from_secs(2), vec![text]));
     let (_, said) = read("\"host_\"", "\"vm_\"");
     assert!(said[0].starts_with("metrics.loadMetricPrefix = \"vm_\": is not read;"), "{said:?}");
     assert_eq!(read("\"host_\"", "\"node_\"").1, [""; 0]);

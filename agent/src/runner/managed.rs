@@ -214,6 +214,10 @@ impl Managed {
     pub(super) fn called(&mut self, now: Moment, calling: Calling) {
         let answer = self.scaler.call(now, calling.call);
         debug!(call = ?calling.call, ?answer, "called");
+        if matches!(calling.call, Call::Resume(_)) {
+            // Another agent may have said what it may use meanwhile.
+            self.agreed = self.scaler.upper();
+        }
         match (calling.call, answer) {
             (Call::Suspend(_), CallAnswer::Ours(..))
             | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => {

@@ -59,7 +59,9 @@ impl Scaler {
         if self.session.acts(now) {
             return Charge::Certain(cpu);
         }
-        let gone = !self.session.has_been() || now.since(self.session.heard_at()) >= UNANSWERED;
+        let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
+        // Where nobody was asked, that nobody answered says nothing.
+        let gone = !self.session.has_been() || (unheard && self.session.is_unanswered());
         match self.session.status() {
             SessionState::Suspended => Charge::Nothing,
             SessionState::Absent if self.session.waits() => Charge::Nothing,
