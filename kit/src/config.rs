@@ -103,18 +103,11 @@ pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
         let message = error.to_string().replace(&at, "");
         Problem { line: Some(error.line()), field: String::new(), message }
     })?;
-    match node(value) {
-        Node::Table(table) => Ok(table),
-        Node::Null
-        | Node::Bool(_)
-        | Node::Whole(_)
-        | Node::Float(_)
-        | Node::Text(_)
-        | Node::List(_) => {
-            let message = "is not a JSON object".to_owned();
-            Err(Problem { line: None, field: String::new(), message })
-        }
-    }
+    let Node::Table(table) = node(value) else {
+        let message = "is not a JSON object".to_owned();
+        return Err(Problem { line: None, field: String::new(), message });
+    };
+    Ok(table)
 }
 
 fn node(value: Value) -> Node {

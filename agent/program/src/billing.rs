@@ -59,10 +59,11 @@ fn are_found(vms: &[Charged]) -> bool {
 }
 
 fn found(vm: &Charged) -> Option<Found> {
+    let is_endpoint = Endpoint::try_from(vm.vm.name.clone()).is_ok();
     Some(Found {
-        is_endpoint: Endpoint::try_from(vm.vm.name.clone()).is_ok(),
+        is_endpoint,
         is_sized: vm.mode? == Mode::Act,
-        is_billed: allocation(vm.clone()).is_some(),
+        is_billed: is_endpoint && vm.charge.cpu().is_some(),
         is_silent: vm.silent,
     })
 }

@@ -347,30 +347,14 @@ fn unused(check: &mut Check) {
     for name in ["ignoreNamespaces", "ignoredNamespaces"] {
         check.get(name, texts);
     }
-    check.get("nodeMetricLabels", |node| match node {
-        Node::Table(table) => {
-            let text = |node: &Node| *node == Node::Null || node.text().is_some();
-            table.values().all(text).then_some(())
-        }
-        Node::Null
-        | Node::Bool(_)
-        | Node::Whole(_)
-        | Node::Float(_)
-        | Node::Text(_)
-        | Node::List(_) => None,
+    check.get("nodeMetricLabels", |node| {
+        let text = |node: &Node| *node == Node::Null || node.text().is_some();
+        node.table()?.values().all(text).then_some(())
     });
 }
 
 fn overrides(check: &mut Check, slot: Bytes, base: Base) -> Vec<(Vec<String>, Rule)> {
-    let list = check.get("nodeOverrides", |node| match node {
-        Node::List(list) => Some(list.clone()),
-        Node::Null
-        | Node::Bool(_)
-        | Node::Whole(_)
-        | Node::Float(_)
-        | Node::Text(_)
-        | Node::Table(_) => None,
-    });
+    let list = check.get("nodeOverrides", |node| node.list().map(<[Node]>::to_vec));
     let mut named = Vec::new();
     for (nth, entry) in list.unwrap_or_default().into_iter().enumerate() {
         let place = format!("nodeOverrides[{nth}]");
@@ -397,8 +381,7 @@ fn names(node: &Node) -> Option<Vec<String>> {
 }
 
 fn texts(node: &Node) -> Option<Vec<String>> {
-    let Node::List(list) = node else { return None };
-    list.iter().map(|node| node.text().map(str::to_owned)).collect()
+    node.list()?.iter().map(|node| node.text().map(str::to_owned)).collect()
 }
 
 /// A share: above 0, at most 1.
@@ -412,14 +395,9 @@ fn score(node: &Node) -> Option<f64> {
 
 /// An amount of memory as Kubernetes writes it.
 fn amount(node: &Node) -> Option<Bytes> {
-    match node {
-        Node::Text(text) => quantity::memory(text).ok(),
-        Node::Null
-        | Node::Whole(_)
-        | Node::Bool(_)
-        | Node::Float(_)
-        | Node::List(_)
-        | Node::Table(_) => node.memory(),
+    match node.text() {
+        Some(text) => quantity::memory(text).ok(),
+        None => node.memory(),
     }
 }
 

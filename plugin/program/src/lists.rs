@@ -152,17 +152,7 @@ fn name(node: &Node) -> Option<String> {
 
 /// The tables of a list; nothing if something else is among them.
 fn tables(node: &Node) -> Option<Vec<BTreeMap<String, Node>>> {
-    let Node::List(list) = node else { return None };
-    let table = |node: &Node| match node {
-        Node::Table(table) => Some(table.clone()),
-        Node::Null
-        | Node::Bool(_)
-        | Node::Whole(_)
-        | Node::Float(_)
-        | Node::Text(_)
-        | Node::List(_) => None,
-    };
-    list.iter().map(table).collect()
+    node.list()?.iter().map(|node| node.table().cloned()).collect()
 }
 
 /// How an entry is called in a problem: by its name, or by its place, counted from one.

@@ -122,6 +122,14 @@ fn a_plugin_toml_means_what_it_says() {
     assert!(lists.vms[&VmName::on_host("a")].moving);
 }
 
+#[test]
+fn an_amount_of_the_reference_is_a_text_or_a_number_of_bytes() {
+    for amount in ["\"1Gi\"", "1073741824"] {
+        let config = PluginConfig::from_json(&format!("{{ \"memBlockSize\": {amount} }}")).unwrap();
+        assert_eq!(config.slot, Bytes::from_gib(1), "{amount}");
+    }
+}
+
 const JSON: &str = r#"{ "memBlockSize": "1Gi",
   "nodeDefaults": { "cpu": { "watermark": 0.7, "system": "500m" },
                     "memory": { "watermark": 0.7, "system": "0.5Gi" },

@@ -36,41 +36,32 @@ pub enum Node {
 impl Node {
     /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
-            Self::Null
-            | Self::Bool(_)
-            | Self::Whole(_)
-            | Self::Float(_)
-            | Self::List(_)
-            | Self::Table(_) => None,
-        }
+        let Self::Text(text) = self else { return None };
+        Some(text)
     }
 
     /// The truth value, if it is one.
     pub fn truth(&self) -> Option<bool> {
-        match self {
-            Self::Bool(truth) => Some(*truth),
-            Self::Null
-            | Self::Whole(_)
-            | Self::Float(_)
-            | Self::Text(_)
-            | Self::List(_)
-            | Self::Table(_) => None,
-        }
+        let Self::Bool(truth) = self else { return None };
+        Some(*truth)
     }
 
     /// The whole number, if it is one.
     pub fn whole(&self) -> Option<i64> {
-        match self {
-            Self::Whole(number) => Some(*number),
-            Self::Null
-            | Self::Bool(_)
-            | Self::Float(_)
-            | Self::Text(_)
-            | Self::List(_)
-            | Self::Table(_) => None,
-        }
+        let Self::Whole(number) = self else { return None };
+        Some(*number)
+    }
+
+    /// The values, if it is a list.
+    pub fn list(&self) -> Option<&[Self]> {
+        let Self::List(list) = self else { return None };
+        Some(list)
+    }
+
+    /// The values by name, if it is a table.
+    pub fn table(&self) -> Option<&BTreeMap<String, Self>> {
+        let Self::Table(table) = self else { return None };
+        Some(table)
     }
 
     /// The number, whole or not, if it is one.
