@@ -123,19 +123,15 @@ impl Vm {
 
     /// Whether both of two agents may act, in versions from v1.2 on.
     pub(crate) fn both_act(&self, now: Moment) -> bool {
-        let acts = |agent: &Option<Agent>, process: &Process, restarted_unheard: bool| {
-            // A guest that restarted knows of no lease; who has not heard of that goes on until its own
-            // ends.
-            let agent = agent.as_ref().filter(|_| !restarted_unheard);
-            agent.is_some_and(|agent| {
+        let acts = |agent: &Option<Agent>, process: &Process| {
+            agent.as_ref().is_some_and(|agent| {
                 // Before v1.2 a call that comes late may let two act.
                 agent.scaler.version().checks_health() && agent.scaler.acts(process.clock(now))
             })
         };
         let other = self.other.as_ref();
-        acts(&self.agent, &self.agent_process, self.restarted_unheard)
-            && other
-                .is_some_and(|other| acts(&other.agent, &other.process, other.restarted_unheard))
+        acts(&self.agent, &self.agent_process)
+            && other.is_some_and(|other| acts(&other.agent, &other.process))
     }
 
     /// The run of the agent that is not in front.

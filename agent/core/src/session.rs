@@ -12,7 +12,8 @@
 //! Active is not yet to act. From v1.2 on an agent acts by lease: for eight seconds after it sent a
 //! health check that was answered, and that it sent after it was told to run. So two never act:
 //! an informant that cannot tell the one to wait lets the lease of it run out before it tells
-//! the next to run. Before v1.2 it acts for 13 seconds after it was last called.
+//! the next to run. Before v1.2 it acts for 13 seconds after it was last called. A guest that
+//! restarts forgets all leases: who may have missed that acts no more, whatever its own says.
 //!
 //! Law 6, the newest session counts: each attempt to register has an id of its own, so a lost
 //! answer cannot be taken for a later one, and an informant that kept the old id drops it when

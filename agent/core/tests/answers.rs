@@ -2,7 +2,6 @@
 //! what they do not. Each is told to one scaler, in the one order in which it matters.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[expect(dead_code, reason = "each test of one scaler needs a part of it")]
 #[path = "support/vm.rs"]
 mod vm;
 
@@ -24,7 +23,7 @@ fn a_resize_counts_until_the_next_look_whatever_was_answered() {
         vm.answered(more, answer);
         assert_eq!(vm.upper().mem, cu(4).mem, "it may have happened");
         vm.answered(Action::Look, silence.clone());
-        vm.wait(1_200);
+        vm.passes(1_200);
         assert_eq!(vm.upper().mem, cu(4).mem, "nobody has looked");
         assert!(vm.scaler.plan(vm.now).actions.contains(&Action::Look), "and first somebody does");
         vm.answered(Action::Look, Event::Seen(seen(2)));

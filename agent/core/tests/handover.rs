@@ -21,9 +21,25 @@ fn an_agent_acts_for_eight_seconds_after_it_sent_a_check_that_was_answered() {
     agent.passes(900);
     agent.tell(Event::Healthy);
     agent.passes(7_000);
+    agent.looks();
     assert!(agent.acts());
     agent.passes(101);
     assert!(!agent.acts(), "8 s after the check left, not after its answer");
+}
+
+/// The guest may have restarted meanwhile, and its new informant tell another agent to run.
+#[test]
+fn who_has_not_seen_its_hypervisor_for_three_seconds_acts_no_more() {
+    let mut agent = Agent::acting();
+    agent.passes(2_999);
+    assert!(agent.acts() && agent.asks(), "{:?}", agent.plan());
+    agent.passes(1);
+    assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
+    agent.tell(Event::Sent(Action::Look));
+    agent.tell(Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
+    assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
+    agent.looks();
+    assert!(agent.acts() && agent.asks(), "{:?}", agent.plan());
 }
 
 #[test]
@@ -31,6 +47,7 @@ fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
     let mut agent = Agent::acting();
     assert!(agent.asks(), "{:?}", agent.plan());
     agent.passes(8_001);
+    agent.looks();
     assert!(!agent.asks(), "{:?}", agent.plan());
     assert_eq!(agent.scaler.session(), SessionState::Active, "its session stands");
     agent.answered(agent.check(), Event::Healthy);
@@ -57,6 +74,7 @@ fn before_v1_2_an_agent_acts_for_thirteen_seconds_after_it_was_called() {
     agent.passes(10_000);
     agent.scaler.call(agent.now, Call::Id);
     agent.passes(12_900);
+    agent.looks();
     assert!(agent.acts());
     agent.passes(101);
     assert!(!agent.acts());
@@ -89,6 +107,7 @@ fn a_suspended_agent_keeps_its_session_by_checks_and_takes_over_again() {
     }
     agent.resume();
     agent.answered(agent.check(), Event::Healthy);
+    agent.looks();
     assert!(agent.acts());
 }
 
@@ -103,6 +122,7 @@ fn who_counts_again_looks_first_and_counts_every_vcpu_until_it_is_told() {
     agent.suspend();
     assert_eq!(agent.upper().cpu, cu(3).cpu, "the other one may have un-parked them");
     agent.passes(6_000);
+    agent.looks();
     agent.resume();
     agent.answered(agent.check(), Event::Healthy);
     assert!(agent.acts());

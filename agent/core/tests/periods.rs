@@ -51,6 +51,7 @@ fn a_lease_ends_eight_seconds_after_its_check_whatever_the_periods_are() {
         vm.passes(900);
         vm.tell(Event::Healthy);
         vm.passes(7_099);
+        vm.looks();
         assert!(vm.scaler.acts(vm.now), "{periods:?}");
         vm.passes(1);
         assert!(!vm.scaler.acts(vm.now), "{periods:?}");
@@ -64,6 +65,7 @@ fn checks_of_the_longest_period_leave_no_gap_in_the_lease() {
     vm.registers();
     for _ in 0..600 {
         vm.passes(100);
+        vm.looks();
         assert!(vm.scaler.acts(vm.now), "after {:?}", vm.now.since(BEGAN));
         let actions = vm.scaler.plan(vm.now).actions;
         if let Some(check) = actions.into_iter().find(|a| matches!(a, Action::CheckHealth(_))) {

@@ -156,10 +156,6 @@ impl Vm {
         vm
     }
 
-    fn looks(&mut self) {
-        self.answered(Action::Look, Event::Seen(seen(1)));
-    }
-
     /// What the plugin is asked, and how, if it is asked now; it is under way then.
     fn asks(&mut self) -> Option<Asking> {
         let actions = self.scaler.plan(self.now).actions;

@@ -11,6 +11,10 @@ use windlass_protocol::{InformantVersion, Moment};
 /// Where an informant has not answered for this long, there is none.
 pub(super) const UNANSWERED: Duration = Duration::from_secs(35);
 
+/// Who has not seen the hypervisor for this long may have missed that the guest restarted, and its
+/// new informant knows of no lease. There is a look every two seconds; few guests boot faster.
+const UNSEEN: Duration = Duration::from_secs(3);
+
 // === impl Scaler ===
 
 impl Scaler {
@@ -38,7 +42,13 @@ impl Scaler {
 
     /// Whether it may ask for permits and sizes: no other agent does.
     pub fn acts(&self, now: Moment) -> bool {
-        self.session.acts(now) || self.acts_alone(now)
+        self.acts_until().is_some_and(|until| now < until) || self.acts_alone(now)
+    }
+
+    /// Until when it may act by its session, as far as is known now.
+    pub(super) fn acts_until(&self) -> Option<Moment> {
+        let sees_until = self.holding.seen_at()?.after(UNSEEN);
+        self.session.acts_until().map(|until| until.min(sees_until))
     }
 
     /// Whatever was agreed in the session ends with it.

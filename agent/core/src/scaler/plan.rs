@@ -41,7 +41,7 @@ impl Scaler {
         let permit = self.permit_due(now);
         self.offer(&mut plan, now, permit);
         self.offer(&mut plan, now, self.for_informant(now));
-        let lease = self.session.acts_until();
+        let lease = self.acts_until();
         let paused = self.info.paused_until;
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());

@@ -132,13 +132,22 @@ impl Vm {
         self.tell(answer);
     }
 
-    /// Time passes, and its session stands meanwhile.
+    /// Time passes, its session stands meanwhile, and what it has stays as it was.
     pub(crate) fn wait(&mut self, millis: u64) {
         let until = self.now.after(Duration::from_millis(millis));
         while self.now < until {
             self.now = self.now.after(Duration::from_secs(1)).min(until);
             self.checked();
+            if self.scaler.plan(self.now).actions.contains(&Action::Look) {
+                self.looks();
+            }
         }
+    }
+
+    /// The hypervisor is looked at again, and nothing has changed.
+    pub(crate) fn looks(&mut self) {
+        let seen = self.scaler.status(self.now).seen;
+        seen.into_iter().for_each(|seen| self.answered(Action::Look, Event::Seen(seen)));
     }
 
     /// Time passes, and nobody answers anything.
