@@ -388,6 +388,9 @@ impl Scaler {
         }
         let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
         let Some(action) = action else { return };
+        if let (Action::Downscale(..), Failure::NoAnswer) = (action, failure) {
+            self.guest.downscale_unanswered();
+        }
         match (action, failure) {
             (Action::Unregister(_), _) => self.has_left(),
             (Action::Downscale(..) | Action::Upscale(..), Failure::Refused(NOT_ACTIVE)) => {

@@ -42,6 +42,27 @@ fn a_report_that_is_older_than_the_session_says_nothing_of_it() {
     assert_eq!(vm.upper().cpu, cu(1).cpu);
 }
 
+/// A guest whose cache makes room before it agrees uses that room again once it is told to.
+#[test]
+fn a_guest_that_may_have_agreed_to_less_is_told_what_is_there() {
+    let busy = |vm: &Vm| Sample { available: Some(Bytes::ZERO), ..vm.report(2) };
+    let mut vm = Vm::with_session(2);
+    vm.answered(Action::Look, Event::Seen(seen(2)));
+    vm.answered(asks(cu(2)), Event::Permitted(cu(2)));
+    vm.answered(Action::Measure, Event::Measured(busy(&vm)));
+    assert_eq!(vm.tells(), Some(cu(2)), "an earlier agent may have asked for less");
+    vm.answered(vm.upscale(cu(2)), Event::Upscaled);
+    assert_eq!(vm.tells(), None);
+    let silence = Event::Failed(Peer::Informant, Failure::NoAnswer);
+    vm.answered(vm.downscale(cu(1)), Event::Declined { status: String::new() });
+    assert_eq!(vm.tells(), None, "it keeps all");
+    vm.answered(vm.downscale(cu(1)), silence);
+    vm.wait(2_000);
+    assert_eq!(vm.tells(), Some(cu(2)), "the answer may have been yes");
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.tells(), None, "it has no need of it");
+}
+
 #[test]
 fn vcpus_that_are_plugged_while_the_guest_agrees_count() {
     let mut vm = Vm::with_session(2);

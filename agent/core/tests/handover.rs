@@ -8,7 +8,7 @@ mod vm;
 use vm::{Vm as Agent, cu, seen, settings};
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow, Settings};
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{AgentId, InformantVersion, Peer, Resize, Resources, Sequence};
+use windlass_protocol::{AgentId, InformantVersion, Peer, Resize, Resources, Sequence, Waiting};
 use windlass_scaling::{Loads, Sample};
 
 #[test]
@@ -35,6 +35,7 @@ fn who_has_not_seen_its_hypervisor_for_three_seconds_acts_no_more() {
     assert!(agent.acts() && agent.asks(), "{:?}", agent.plan());
     agent.passes(1);
     assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
+    assert_eq!(agent.scaler.status(agent.now).waiting, [Waiting::HypervisorLost]);
     agent.tell(Event::Sent(Action::Look));
     agent.tell(Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
     assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());

@@ -62,6 +62,12 @@ impl Scaler {
         if size.mem > told.mem || wanted > told.cpu && !follows {
             return Some((Moment::default(), size));
         }
+        let present = seen.memory.present();
+        let stays = present > seen.memory.boot && size.mem == present && goal.mem >= present;
+        if stays && self.guest.may_hold_back() {
+            // Of vCPUs this says nothing new.
+            return online.map(|online| (Moment::default(), Resources { cpu: online, ..size }));
+        }
         // One that cannot is not told for ever, and not while it is giving memory back.
         let worth = goal.cpu >= size.cpu && self.holding.unplugging().is_none();
         let again = self.guest.told_at().map_or(Moment::default(), |at| at.after(TELL_AGAIN));

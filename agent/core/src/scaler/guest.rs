@@ -23,6 +23,9 @@ pub(crate) struct Guest {
     /// What the guest was last told it has, or last agreed to.
     told: Option<Resources>,
     told_at: Option<Moment>,
+    /// Whether it was told what is there since it may have agreed, to an earlier agent or in an
+    /// answer that was lost, to be without a part of it.
+    counts_on_all: bool,
     /// vCPUs that were asked of the hypervisor, and that the guest was not told of.
     untold: Option<MilliCpu>,
     asking: Option<Asking>,
@@ -70,6 +73,11 @@ impl Guest {
         self.told_at
     }
 
+    /// Whether it may leave memory unused that is there, because it agreed to be without it.
+    pub(super) fn may_hold_back(&self) -> bool {
+        !self.counts_on_all
+    }
+
     /// Whether vCPUs were added for which the guest waits for a word.
     pub(super) fn awaits_word(&self) -> bool {
         self.untold.is_some()
@@ -115,7 +123,7 @@ impl Guest {
 
     pub(super) fn registered(&mut self, metrics_port: u16) {
         self.metrics_port = Some(metrics_port);
-        (self.told, self.told_at) = (None, None);
+        (self.told, self.told_at, self.counts_on_all) = (None, None, false);
     }
 
     /// A guest finds by itself what is there when its session begins; it is told of what comes
@@ -128,6 +136,11 @@ impl Guest {
     /// `plugging` vCPUs may come in while the question is under way.
     pub(super) fn downscale_sent(&mut self, now: Moment, plugging: MilliCpu) {
         self.asking = Some(Asking { at: now, cpu_floor: plugging, taken_back: false });
+    }
+
+    /// Nobody knows whether it agreed.
+    pub(super) fn downscale_unanswered(&mut self) {
+        self.counts_on_all = false;
     }
 
     /// The guest agreed. Returns the most vCPUs that it may use from now on.
@@ -203,8 +216,7 @@ impl Guest {
     }
 
     pub(super) fn upscaled(&mut self, now: Moment, size: Resources) {
-        self.told = Some(size);
-        self.told_at = Some(now);
+        (self.told, self.told_at, self.counts_on_all) = (Some(size), Some(now), true);
         self.untold = self.untold.filter(|count| *count > size.cpu);
     }
 

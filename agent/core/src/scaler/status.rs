@@ -35,7 +35,8 @@ impl Scaler {
 
     /// What the VM waits for, or why it does not move; never empty.
     pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
-        if self.hypervisor_is_lost() {
+        // Who may act, but for what it has not seen.
+        if self.hypervisor_is_lost() || self.session.acts(now) && !self.acts(now) {
             return vec![Waiting::HypervisorLost];
         }
         let (Some(can), Some(has), Some(goal)) = (&self.can, self.using(), self.goal(now)) else {

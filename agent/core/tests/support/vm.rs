@@ -123,6 +123,10 @@ impl Vm {
         Action::Downscale(AgentId::default(), Sequence::ZERO, size)
     }
 
+    pub(crate) fn upscale(&self, size: Resources) -> Action {
+        Action::Upscale(AgentId::default(), Sequence::ZERO, size)
+    }
+
     pub(crate) fn tell(&mut self, event: Event) {
         self.scaler.observe(self.now, event);
     }
