@@ -44,7 +44,7 @@ pub struct Times {
     pub permit: Duration,
 }
 
-/// When an informant counts as silent: in a metric, and in nothing that is decided.
+/// When an informant counts as silent: in a metric and the log, and in nothing that is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// So long after it last answered or called.

@@ -30,6 +30,7 @@ mod informant;
 mod ledger;
 pub mod metrics;
 mod node;
+mod outage;
 mod plugin;
 mod ports;
 mod remote;

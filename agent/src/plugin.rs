@@ -3,6 +3,7 @@
 //! On a host the plugin is in the same process and is called in memory; the bytes are the
 //! same as over a socket, so there is one code path.
 
+use crate::outage::{Outage, Word};
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, Unheard};
 use windlass_agent_core::{Asking, Event, Failure};
-use windlass_protocol::{Peer, PluginVersion, Versions, VmInfo};
+use windlass_protocol::{Moment, Peer, PluginVersion, Versions, VmInfo};
 use windlass_scaling::Sample;
 
 /// An answer on its way: a status and a body, or the reason why there is none.
@@ -35,7 +36,11 @@ pub(crate) struct Refusals(Mutex<Refused>);
 struct Refused {
     words: String,
     is_told: bool,
+    outage: Outage,
 }
+
+/// For so long a plugin may start anew.
+const RESTARTED: Duration = Duration::from_secs(5);
 
 // === impl Refusals ===
 
@@ -59,6 +64,19 @@ impl Refusals {
         if refused.is_told {
             refused.is_told = false;
             info!(plugin = place(), "plugin takes a version again");
+        }
+    }
+
+    /// The plugin answered a VM, or did not: a person is told once for all of them.
+    pub(crate) fn answers(&self, now: Moment, answered: bool, place: impl FnOnce() -> String) {
+        match self.lock().outage.heard(now, answered, RESTARTED) {
+            Some(Word::Silent(since)) => warn!(
+                plugin = place(),
+                since_s = since.as_secs(),
+                "plugin does not answer; nothing grows"
+            ),
+            Some(Word::Back) => info!(plugin = place(), "plugin answers again"),
+            None => {}
         }
     }
 

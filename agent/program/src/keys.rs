@@ -19,7 +19,7 @@ const REFUSED: &str = "The wait after an informant refused a session that it had
 const GAP: &str = "The least time from the start of one session to that of the next.";
 const READ: &str = "How often a guest's metrics are read.";
 const SILENT: &str = "An informant that has said nothing for so long is counted as silent in the \
-    metrics.";
+    metrics, and the log says so.";
 const TAKEN_UP: &str = "How long after a VM was taken up its informant is not yet counted as \
     silent.";
 

@@ -18,6 +18,7 @@ use guest::Guest;
 use machine::Machine;
 use receiver::Receiver;
 use serde_json::json;
+use std::net::SocketAddr;
 use support::{Agent, Folder, Plugin, fail, until, vm_file};
 
 /// A node with room for three units; the VM `a` may have four.
@@ -102,11 +103,14 @@ fn neither_growth_nor_books_are_lost_over_restarts_of_both() {
     plugin.kill();
     let silent = || agent.pod("a")["runner"]["lastSchedulerError"].is_string();
     until("the agent says that nobody answers", silent);
+    until("so does its log", || agent.logged("plugin does not answer") == 1);
     assert_eq!(agent.slots("a"), Some(6), "it keeps what it has");
     // Until it is heard of it counts with its maximum, which is more than there is.
     plugin.restart();
     until("the books are right again", || plugin.booked("a") == Some((2, 6)));
     assert_eq!(agent.slots("a"), Some(6));
+    assert_eq!(agent.logged("plugin does not answer"), 1);
+    assert_eq!(agent.logged("plugin answers again"), 1);
 
     let port = guest.callback();
     agent.kill();
@@ -116,6 +120,23 @@ fn neither_growth_nor_books_are_lost_over_restarts_of_both() {
     assert_eq!(guest.callback(), port, "informants find it where it was");
     until("it is seen", || agent.slots("a") == Some(6));
     assert_eq!(plugin.booked("a"), Some((2, 6)));
+}
+
+#[test]
+fn an_informant_that_is_silent_is_said_once_and_so_is_its_return() {
+    let plugin = Plugin::start(LIST);
+    let folder = Folder::new();
+    let machine = Machine::start(folder.path("a.sock"), 0);
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+    folder.put("a", &vm_file(machine.path(), nobody));
+    let agent = Agent::start_with(&folder, &plugin, "[silence]\nafter = 1\ngrace = 1\n");
+    until("it is said", || agent.logged("informant is silent") == 1);
+    let tries = "windlass_agent_requests_total{peer=\"informant\",answered=\"no-answer\"} 4";
+    until("it is asked again", || agent.metrics().lines().any(|line| line == tries));
+    assert_eq!(agent.logged("informant is silent"), 1);
+    let guest = Guest::start();
+    folder.put("a", &vm_file(machine.path(), guest.address));
+    until("it is back", || agent.logged("informant is heard again") == 1);
 }
 
 #[test]

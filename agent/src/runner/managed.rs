@@ -168,7 +168,7 @@ impl Managed {
     /// Something happened. Whatever is due because of it is done in the next turn.
     pub(super) fn hear(&mut self, now: Moment, event: Event) {
         self.shared.metrics.heard(&event);
-        self.errors.heard(&event);
+        self.errors.heard(now, &event);
         if let Event::Measured(sample) = &event {
             self.sample = Some(*sample);
         }
@@ -178,6 +178,10 @@ impl Managed {
         self.answered_size(&event);
         debug!(?event, "heard");
         let takes = takes_version(&event);
+        let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
+        if silent || takes.is_some() {
+            self.shared.refusals.answers(now, !silent, || self.shared.permits.place());
+        }
         self.scaler.observe(now, event);
         let (refusals, permits) = (&self.shared.refusals, &self.shared.permits);
         match takes {
@@ -382,8 +386,11 @@ impl Managed {
             && now.since(self.since) >= grace
             && now.since(self.scaler.heard_at()) >= after;
         if !silent {
-            self.silent = None;
+            if self.silent.take().is_some() {
+                info!("informant is heard again");
+            }
         } else if self.silent.is_none() {
+            warn!(informant = %self.file.informant, "informant is silent; no memory is taken back");
             self.silent = Some(self.shared.metrics.reference.silent());
         }
     }

@@ -2,10 +2,13 @@
 
 use crate::callback::Calls;
 use crate::node::{Shared, Told};
+use crate::outage::{Outage, Word};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 use windlass_agent_core::{Charge, Event, Failure};
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
@@ -69,11 +72,18 @@ pub(crate) struct Session {
     pub(crate) callback: Option<SocketAddr>,
 }
 
+/// A hypervisor that is silent for so long is no accident.
+const SOON: Duration = Duration::from_secs(5);
+/// The figures of a guest are there once it has booted.
+const BOOTED: Duration = Duration::from_secs(60);
+
 /// What became of the last request to a peer, if it failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Errors {
     pub(crate) plugin: Option<String>,
     pub(crate) informant: Option<String>,
+    hypervisor: Outage,
+    metrics: Outage,
 }
 
 /// Why a runner ends.
@@ -89,7 +99,8 @@ pub(crate) enum End {
 
 impl Errors {
     /// Takes in an answer, or that there was none.
-    pub(super) fn heard(&mut self, event: &Event) {
+    pub(super) fn heard(&mut self, now: Moment, event: &Event) {
+        let answered = !matches!(event, Event::Failed(_, Failure::NoAnswer));
         let failed = if let Event::Failed(peer, failure) = event {
             Some((*peer, Some(words(failure))))
         } else {
@@ -99,8 +110,24 @@ impl Errors {
         match heard {
             Some((Peer::Plugin, error)) => self.plugin = error,
             Some((Peer::Informant, error)) => self.informant = error,
-            Some((Peer::Hypervisor | Peer::Metrics, _)) | None => {}
+            Some((Peer::Hypervisor, _)) => {
+                say("hypervisor", self.hypervisor.heard(now, answered, SOON));
+            }
+            Some((Peer::Metrics, _)) => {
+                say("metrics", self.metrics.heard(now, answered, BOOTED));
+            }
+            None => {}
         }
+    }
+}
+
+fn say(peer: &str, word: Option<Word>) {
+    match word {
+        Some(Word::Silent(since)) => {
+            warn!(peer, since_s = since.as_secs(), "does not answer, and is asked again");
+        }
+        Some(Word::Back) => info!(peer, "answers again"),
+        None => {}
     }
 }
 
