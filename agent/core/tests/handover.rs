@@ -62,6 +62,7 @@ fn a_check_that_is_due_goes_before_a_size() {
     let asks_for_less = |action: &Action| matches!(action, Action::Downscale(..));
     assert!(agent.plan().iter().any(asks_for_less), "{:?}", agent.plan());
     agent.passes(6_000);
+    agent.looks();
     let to_informant: Vec<_> =
         agent.plan().into_iter().filter(|action| action.peer() == Peer::Informant).collect();
     assert_eq!(to_informant, [agent.check()]);

@@ -42,13 +42,13 @@ impl Scaler {
 
     /// Whether it may ask for permits and sizes: no other agent does.
     pub fn acts(&self, now: Moment) -> bool {
-        self.acts_until().is_some_and(|until| now < until) || self.acts_alone(now)
+        let sees = self.sees_until().is_some_and(|until| now < until);
+        sees && self.session.acts(now) || self.acts_alone(now)
     }
 
-    /// Until when it may act by its session, as far as is known now.
-    pub(super) fn acts_until(&self) -> Option<Moment> {
-        let sees_until = self.holding.seen_at()?.after(UNSEEN);
-        self.session.acts_until().map(|until| until.min(sees_until))
+    /// Until when no restart of the guest can have been missed, as far as is known now.
+    pub(super) fn sees_until(&self) -> Option<Moment> {
+        Some(self.holding.seen_at()?.after(UNSEEN))
     }
 
     /// Whatever was agreed in the session ends with it.

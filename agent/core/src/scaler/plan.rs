@@ -41,12 +41,12 @@ impl Scaler {
         let permit = self.permit_due(now);
         self.offer(&mut plan, now, permit);
         self.offer(&mut plan, now, self.for_informant(now));
-        let lease = self.acts_until();
+        let acts = self.session.acts_until().into_iter().chain(self.sees_until());
         let paused = self.info.paused_until;
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
         let moved = self.permit.stays_until(now);
-        for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(lease) {
+        for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(acts) {
             plan.wake(now, deadline);
         }
         plan
