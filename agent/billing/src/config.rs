@@ -11,12 +11,15 @@ use std::time::Duration;
 use windlass_agent_billing_core::{Names, Rule};
 use windlass_protocol::FieldError;
 use windlass_protocol::vm_file::Node;
+use windlass_protocol::words::defused;
 
 /// The longest time between two looks that is billed: an agent that is replaced is back sooner.
 const LONGEST_SLICE: Duration = Duration::from_secs(300);
 
 /// Endpoints that are known at a time; about 200 bytes each.
 const ENDPOINTS: usize = 10_000;
+/// Characters of a key or a value that are enough for a person to know it again.
+const SHOWN: usize = 60;
 
 /// What billing is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,7 +250,7 @@ impl Check {
         let keys: Vec<_> = KEYS.iter().map(|key| self.spelled(key)).collect();
         let limit = format!("is not a key; the keys are {}", keys.join(", "));
         for (name, node) in std::mem::take(&mut self.table) {
-            self.problem(&shortened(&name), node.to_string(), &limit);
+            self.problem(&defused(&name, SHOWN), node.to_string(), &limit);
         }
     }
 
@@ -264,7 +267,7 @@ impl Check {
     fn problem(&mut self, key: &str, value: String, limit: &str) {
         let field = format!("billing.{key}");
         if self.problems.iter().all(|known| known.field != field) {
-            let (value, limit) = (shortened(&value), limit.to_owned());
+            let (value, limit) = (defused(&value, SHOWN), limit.to_owned());
             self.problems.push(FieldError { field, value, limit });
         }
     }
@@ -279,14 +282,6 @@ impl Check {
 
 fn of(snake: &'static str) -> &'static Key {
     KEYS.iter().find(|key| key.snake == snake).expect("only keys of the table are looked at")
-}
-
-/// Enough of a text for a person to know it again.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(60) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -321,6 +316,14 @@ mod tests {
             text => format!("{} = \"{text}\"\n", key.snake),
         });
         assert_eq!(toml(&lines.collect::<String>()), toml("url = \"http://a\""));
+    }
+
+    #[test]
+    fn what_moves_a_cursor_is_not_shown() {
+        let problems = json("{\"url\": \"htt\\u0000p\", \"\\u001b[2J\": 1}").unwrap_err();
+        let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert!(said[0].starts_with("billing.url = \"htt\u{fffd}p\": must be"), "{said:?}");
+        assert!(said[1].starts_with("billing.\u{fffd}[2J = 1: is not a key"), "{said:?}");
     }
 
     #[test]
