@@ -1,9 +1,9 @@
 //! Who of two agents did what, and whether both acted.
 //!
-//! An agent acts when a command that changes what the VM has leaves it, or a size that the informant
-//! heeds. It may from when it was
-//! told to run (`/resume`) until the other one is, and no longer than its lease: ten seconds
-//! after that, or after it sent a health check that was answered.
+//! An agent acts when a command that changes what the VM has leaves it, a size that the informant
+//! heeds, or a request for a permit. It may from when it was told to run (`/resume`) until the
+//! other one is, and no longer than its lease: ten seconds after that, or after it sent a health
+//! check that was answered.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ pub enum What {
     Resumed,
     /// It sent a health check that was answered.
     Checked,
-    /// It changed what the VM has, by this command to QEMU or request to the informant.
+    /// It changed what the VM has, or may have, by this command to QEMU or request.
     Changed(String),
 }
 

@@ -1,4 +1,5 @@
-//! A `windlass-agent` that is not alone: its monitor, and the ways between it and the guest.
+//! A `windlass-agent` that is not alone: its monitor, and the ways between it, the guest and the
+//! plugin.
 
 use crate::acts::{Act, What, Who};
 use crate::fleet::told;
@@ -37,6 +38,7 @@ pub(crate) struct Rival {
     proxy: Proxy,
     calls: Relay,
     requests: Relay,
+    permits: Relay,
     served: Option<Served>,
 }
 
@@ -56,12 +58,13 @@ impl Rival {
         let calls = Relay::start(|port| SocketAddr::from((LISTEN, port))).await?;
         let informant = guest.informant();
         let requests = Relay::start(|_| informant).await?;
+        let permits = Relay::start(|_| permits).await?;
         let (ip, port) = (SocketAddr::from((LISTEN, 0)).ip(), calls.at().port());
         let own = format!("callback_listen = \"{ip}\"\ncallback_ports = \"{port}-{port}\"\n");
-        let text = told(&folder, permits, &own);
+        let text = told(&folder, permits.at(), &own);
         let file = folder.join("vms.d").join(format!("{}.toml", vm.name));
         fs::write(file, vm.text(requests.at(), proxy.path()))?;
-        Ok(Self { who, vm, folder, text, proxy, calls, requests, served: None })
+        Ok(Self { who, vm, folder, text, proxy, calls, requests, permits, served: None })
     }
 
     /// Replaces the file of its VM.
@@ -132,10 +135,12 @@ impl Rival {
             };
             Some((asked.at, what))
         });
+        let permits = self.permits.requests().into_iter();
         let changed = self.proxy.changes().into_iter();
         resumed
             .map(|call| (call.at, What::Resumed))
             .chain(answered)
+            .chain(permits.map(|asked| (asked.at, What::Changed("a permit".to_owned()))))
             .chain(changed.map(|change| (change.at, What::Changed(change.text))))
             .map(move |(at, what)| Act { at, who, what })
     }
