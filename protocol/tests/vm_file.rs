@@ -187,6 +187,11 @@ fn the_table_of_keys_is_whole() {
 
 /// In a good file, what is replaced by what, and how the error begins.
 const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "[min]",
+        "\"target.memory\" = 0.5\n[min]",
+        "\"target.memory\" = 0.5: is not a key; the keys are ",
+    ),
     ("qmp = \"/run/vms/db1/qmp.sock\"", "", "qmp: is missing: an absolute path"),
     ("\"/run/vms/db1/qmp.sock\"", "\"qmp.sock\"", "qmp = \"qmp.sock\": must be an absolute path"),
     ("\"/run/vms/db1/qmp.sock\"", "\"\"", "qmp = \"\": must be an absolute path"),

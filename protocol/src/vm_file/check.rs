@@ -67,6 +67,8 @@ impl Check {
                 | Node::Text(_)
                 | Node::List(_)
                 | Node::Table(_) => {
+                    // A key with a dot in it is none, though it reads as one in a table.
+                    let name = if name.contains('.') { format!("{name:?}") } else { name };
                     nodes.insert(name, node);
                 }
             }
