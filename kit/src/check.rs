@@ -134,11 +134,7 @@ impl Check {
 
     fn flatten(&mut self, place: &str, table: BTreeMap<String, Node>) {
         for (key, node) in table {
-            // A key with a dot in it is none, though it reads as one in a table.
-            let name = match key.contains('.') {
-                true => format!("{place}{key:?}"),
-                false => self.spelling(format!("{place}{key}")),
-            };
+            let name = self.spelling(format!("{place}{}", Key::spelt(key)));
             if self.nodes.contains_key(&name) || self.tables.contains(&name) {
                 self.wrong(&name, &node, "is written twice");
                 continue;
@@ -306,11 +302,12 @@ mod tests {
 
     #[test]
     fn a_key_with_a_dot_is_no_table_and_none_is_written_twice() {
-        let text = r#"{"cpu.top":1,"name":"a","Name":"b","cpu":{"top":2,"TOP":3}}"#;
+        let text = r#"{"":0,"cpu.top":1,"name":"a","Name":"b","cpu":{"top":2,"TOP":3}}"#;
         let said = Check::of(KEYS, parse_json(text).unwrap(), Form::Json).finish(()).unwrap_err();
         let said: Vec<String> = said.iter().map(ToString::to_string).collect();
         let has = |text: &str| said.iter().any(|said| said.contains(text));
         assert!(has(r#""cpu.top" = 1: is not a key"#), "{said:?}");
+        assert!(has(r#""" = 0: is not a key"#), "{said:?}");
         assert!(has("cpu.top = 2: is written twice"), "{said:?}");
         assert!(has(r#"name = "a": is written twice"#), "{said:?}");
     }

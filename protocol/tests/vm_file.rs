@@ -192,6 +192,8 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "\"target.memory\" = 0.5\n[min]",
         "\"target.memory\" = 0.5: is not a key; the keys are ",
     ),
+    ("[min]", "\"\" = 3\n[min]", "\"\" = 3: is not a key; the keys are "),
+    ("[min]", "[min]\n'' = 3", "min.\"\" = 3: is not a key; the keys are "),
     ("qmp = \"/run/vms/db1/qmp.sock\"", "", "qmp: is missing: an absolute path"),
     ("\"/run/vms/db1/qmp.sock\"", "\"qmp.sock\"", "qmp = \"qmp.sock\": must be an absolute path"),
     ("\"/run/vms/db1/qmp.sock\"", "\"\"", "qmp = \"\": must be an absolute path"),

@@ -53,9 +53,8 @@ impl Check {
         for (name, node) in text.0 {
             match node {
                 Node::Table(table) if SIZED.contains(&name.as_str()) => {
-                    nodes.extend(
-                        table.into_iter().map(|(key, node)| (format!("{name}.{key}"), node)),
-                    );
+                    let named = |key| format!("{name}.{}", Key::spelt(key));
+                    nodes.extend(table.into_iter().map(|(key, node)| (named(key), node)));
                 }
                 _ if SIZED.contains(&name.as_str()) => {
                     errors.push(FieldError::new(name, node, "must be a table, as { cpu = 1 }"));
@@ -67,9 +66,7 @@ impl Check {
                 | Node::Text(_)
                 | Node::List(_)
                 | Node::Table(_) => {
-                    // A key with a dot in it is none, though it reads as one in a table.
-                    let name = if name.contains('.') { format!("{name:?}") } else { name };
-                    nodes.insert(name, node);
+                    nodes.insert(Key::spelt(name), node);
                 }
             }
         }

@@ -150,6 +150,12 @@ pub const KEYS: &[Key] = &[
 // === impl Key ===
 
 impl Key {
+    /// The name of a key as somebody wrote it: in quotes where it would read as none, or as one of
+    /// a table. No key of ours has such a name.
+    pub fn spelt(written: String) -> String {
+        if written.is_empty() || written.contains('.') { format!("{written:?}") } else { written }
+    }
+
     /// The key of this name.
     pub(super) fn find(name: &str) -> Option<&'static Self> {
         KEYS.iter().find(|key| key.name == name)
