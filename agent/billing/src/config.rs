@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use windlass_agent_billing_core::{Names, Rule};
 use windlass_protocol::FieldError;
-use windlass_protocol::vm_file::Node;
+use windlass_protocol::vm_file::{self, Node};
 use windlass_protocol::words::defused;
 
 /// The longest time between two looks that is billed: an agent that is replaced is back sooner.
@@ -250,6 +250,7 @@ impl Check {
         let keys: Vec<_> = KEYS.iter().map(|key| self.spelled(key)).collect();
         let limit = format!("is not a key; the keys are {}", keys.join(", "));
         for (name, node) in std::mem::take(&mut self.table) {
+            let name = vm_file::Key::spelt(name);
             self.problem(&defused(&name, SHOWN), node.to_string(), &limit);
         }
     }
@@ -320,10 +321,11 @@ mod tests {
 
     #[test]
     fn what_moves_a_cursor_is_not_shown() {
-        let problems = json("{\"url\": \"htt\\u0000p\", \"\\u001b[2J\": 1}").unwrap_err();
+        let problems = json("{\"url\": \"htt\\u0000p\", \"\\u001b[2J\": 1, \"\": 2}").unwrap_err();
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert!(said[0].starts_with("billing.url = \"htt\u{fffd}p\": must be"), "{said:?}");
-        assert!(said[1].starts_with("billing.\u{fffd}[2J = 1: is not a key"), "{said:?}");
+        assert!(said[1].starts_with("billing.\"\" = 2: is not a key"), "{said:?}");
+        assert!(said[2].starts_with("billing.\u{fffd}[2J = 1: is not a key"), "{said:?}");
     }
 
     #[test]
