@@ -85,13 +85,14 @@ async fn crash(stage: &mut Stage) -> Result<()> {
 /// other is short; else both are.
 async fn shares(stage: &Stage) -> Result<()> {
     let short = |view: &View| view.waits(|waiting| matches!(waiting, Waiting::Room { .. }));
-    for name in ["a", "b"] {
-        stage
-            .until(name, "three units, or too few of them", |view| view.has(3) || short(view))
-            .await?;
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        let served = |view: &View| view.has(3) || short(view);
+        let view = stage.until(name, "three units, or too few of them", served).await?;
+        if view.has(3) {
+            stage.until(other, "less than it wants", short).await?;
+            return Ok(());
+        }
     }
-    let last = if stage.view("a").await.has(3) { "b" } else { "a" };
-    stage.until(last, "less than it wants", short).await?;
     Ok(())
 }
 
