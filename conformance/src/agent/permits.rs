@@ -165,7 +165,7 @@ fn reported(bench: &Bench) -> Verdict {
     }
     bench.play(&stage)?;
     resumed(&stage)?;
-    // Else all may go while the agent still finds the plugin's version, unreported.
+    // Else all may be gone before the first request is heard, whatever that one reports.
     stage.until("a permit is asked for", BEGIN, |world| !requests(world, bench).is_empty())?;
     stage.world().agrees = true;
     let number = u64::from(bench.plugin.number);

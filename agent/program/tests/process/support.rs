@@ -234,12 +234,12 @@ impl Agent {
         self.process.log()
     }
 
-    /// What the state says of a VM.
     /// How many lines of its log say this.
     pub(crate) fn logged(&self, words: &str) -> usize {
         self.log().lines().filter(|line| line.contains(words)).count()
     }
 
+    /// What the state says of a VM.
     pub(crate) fn pod(&self, vm: &str) -> Value {
         let dump: Value = serde_json::from_str(&get(&self.dumps, "/", "{}")).unwrap();
         let pods = dump["pods"].as_array().unwrap();
