@@ -46,7 +46,8 @@ fn local_address_towards(there: SocketAddr) -> io::Result<IpAddr> {
 mod tests {
     use super::*;
     use windlass_protocol::{
-        Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, Target, VmInfo, VmName,
+        Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown, Target, VmInfo,
+        VmName,
     };
 
     #[test]
@@ -92,6 +93,7 @@ mod tests {
                 mode: Mode::Act,
                 memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
                 paused_until: None,
+                scale_down: ScaleDown::AT_ONCE,
             },
             qmp: "/nonexistent".into(),
             informant: informant.parse().unwrap(),

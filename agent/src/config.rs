@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent_core::Periods;
-use windlass_protocol::{ComputeUnit, VmName};
+use windlass_protocol::{UnitChoice, VmName};
 
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
 pub const SUSPEND_TIME: Duration = Duration::from_secs(4);
@@ -56,8 +56,8 @@ pub struct Silence {
 /// What an agent is told once.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The step that sizes move in.
-    pub unit: ComputeUnit,
+    /// What is configured of the step that sizes move in.
+    pub unit: UnitChoice,
     /// Whether a vCPU that the guest has parked counts as given back.
     pub trust_guest_parking: bool,
     /// Where the call-back servers listen.
@@ -80,9 +80,9 @@ pub struct Config {
 
 impl Config {
     /// The usual: call-backs on loopback ports 10310 to 10399.
-    pub fn new(unit: ComputeUnit) -> Self {
+    pub fn new(unit: impl Into<UnitChoice>) -> Self {
         Self {
-            unit,
+            unit: unit.into(),
             trust_guest_parking: false,
             callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callback_ports: 10310..=10399,

@@ -10,7 +10,7 @@ use windlass_protocol::informant::{AgentDesc, InformantDesc};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Bytes, ComputeUnit, InformantVersion, MilliCpu, Moment, Resources, Sequence, VmInfo, VmName,
+    Bytes, InformantVersion, MilliCpu, Moment, Resources, Sequence, UnitChoice, VmInfo, VmName,
     Waiting,
 };
 use windlass_scaling::Sample;
@@ -68,7 +68,7 @@ pub(crate) struct Pod {
 impl Pod {
     /// As the reference's agent dumps a pod. What Windlass does not keep is `null`; `windlass` has
     /// what the reference has no place for.
-    pub(crate) fn reference(&self, unit: ComputeUnit, plugin: IpAddr) -> Value {
+    pub(crate) fn reference(&self, unit: UnitChoice, plugin: IpAddr) -> Value {
         let info = self.file.as_ref().map(|file| vm_info(&file.info, self.view.upper));
         let runner = self.file.as_ref().zip(self.view.status.as_ref());
         json!({
@@ -91,7 +91,7 @@ fn runner_of(
     file: &VmFile,
     status: &VmStatus,
     view: &View,
-    unit: ComputeUnit,
+    unit: UnitChoice,
     plugin: IpAddr,
 ) -> Value {
     let slot = file.info.memory_slot;
@@ -106,7 +106,7 @@ fn runner_of(
         },
         "server": server(status.session, &view.guest),
         "informant": informant(&view.guest),
-        "computeUnit": resources(unit.into(), slot),
+        "computeUnit": resources(unit.of(&file.info, None).into(), slot),
         "lastApproved": status.permit.map(|permit| resources(permit, slot)),
         "lastSchedulerError": view.errors.plugin,
         "lastInformantError": view.errors.informant,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
 use windlass_kit::problem::{Problem, Report};
 use windlass_protocol::vm_file::VmFile;
-use windlass_protocol::{Resources, Target};
+use windlass_protocol::{Resources, Usual};
 
 /// More files than this are not looked at.
 pub const MOST_FILES: usize = 1_000;
@@ -21,7 +21,7 @@ pub const MOST_FILES: usize = 1_000;
 pub struct Folder {
     path: PathBuf,
     /// What files aim at that state nothing.
-    target: Target,
+    usual: Usual,
     files: BTreeMap<String, Entry>,
     unreadable: Option<Problem>,
 }
@@ -54,12 +54,12 @@ struct Entry {
 impl Folder {
     /// A folder that was not looked at yet.
     pub fn new(path: &Path) -> Self {
-        Self::aiming(path, Target::default())
+        Self::with_usual(path, Usual::default())
     }
 
-    /// The same, where another target holds for files that state none.
-    pub fn aiming(path: &Path, target: Target) -> Self {
-        Self { path: path.to_path_buf(), target, files: BTreeMap::new(), unreadable: None }
+    /// The same, where something else holds for files that do not say it.
+    pub fn with_usual(path: &Path, usual: Usual) -> Self {
+        Self { path: path.to_path_buf(), usual, files: BTreeMap::new(), unreadable: None }
     }
 
     /// Takes in what a look found. The first look at a new folder is `settled` at once: there is
@@ -141,7 +141,7 @@ impl Folder {
     /// # Errors
     /// All of it.
     pub fn check(&self, stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
-        let file = vm_text::aiming(stem, text, self.target)?;
+        let file = vm_text::with_usual(stem, text, &self.usual)?;
         let problems = self.clashes(stem, &file);
         if problems.is_empty() { Ok(file) } else { Err(problems) }
     }

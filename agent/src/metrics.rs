@@ -25,6 +25,7 @@ pub struct Metrics {
     gone: Counter,
     lost: Counter,
     vms: Gauge,
+    flapping: Gauge,
     pub(crate) refusals: Counts,
     pub(crate) reference: Reference,
 }
@@ -96,6 +97,11 @@ impl Metrics {
         let registry = registry.sub_registry_with_prefix("windlass_agent");
         registry.register("vms", "VMs that are there and looked at", self.vms.clone());
         registry.register(
+            "vms_flapping",
+            "VMs that grew soon after they shrank, more than six times in the last hour",
+            self.flapping.clone(),
+        );
+        registry.register(
             "requests",
             "Requests to peers, by peer and by what came of them",
             self.requests.clone(),
@@ -164,6 +170,11 @@ impl Metrics {
             let labels = RequestLabels { peer: peer_word(peer), answered: answered.as_str() };
             self.requests.get_or_create(&labels).inc();
         }
+    }
+
+    /// A VM is flapping, for as long as what is returned is kept.
+    pub(crate) fn flapping(&self) -> Presence {
+        Presence::of(&self.flapping)
     }
 
     /// A VM is there, for as long as what is returned is kept.

@@ -2,7 +2,7 @@
 
 use windlass_kit::config::parse_toml;
 use windlass_kit::problem::Problem;
-use windlass_protocol::Target;
+use windlass_protocol::Usual;
 use windlass_protocol::vm_file::{VmFile, VmFileText};
 
 /// What a VM file says.
@@ -10,15 +10,15 @@ use windlass_protocol::vm_file::{VmFile, VmFileText};
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
-    aiming(stem, text, Target::default())
+    with_usual(stem, text, &Usual::default())
 }
 
-/// The same, where another target holds for files that state none.
+/// The same, where something else holds for files that do not say it.
 ///
 /// # Errors
 /// Everything that is wrong with it.
-pub fn aiming(stem: &str, text: &str, target: Target) -> Result<VmFile, Vec<Problem>> {
+pub fn with_usual(stem: &str, text: &str, usual: &Usual) -> Result<VmFile, Vec<Problem>> {
     let text: VmFileText = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-    let read = VmFile::aiming(stem, text, target);
+    let read = VmFile::with_usual(stem, text, usual);
     read.map_err(|errors| errors.into_iter().map(Problem::from).collect())
 }

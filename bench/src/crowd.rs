@@ -83,6 +83,7 @@ impl Crowd {
             writeln!(text, "memory_slot = \"{UNIT_MIB}MiB\"\nadvertise = \"127.0.0.1\"")?;
             writeln!(text, "[min]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"")?;
             writeln!(text, "[max]\ncpu = {MOST}\nmemory = \"{}MiB\"", MOST * UNIT_MIB)?;
+            writeln!(text, "[scale_down]\ncpu = \"0s\"\nmemory = \"0s\"")?;
             fs::write(folder.join(format!("{}.toml", vm.name)), text)?;
         }
         Ok(())

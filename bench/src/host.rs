@@ -108,6 +108,7 @@ fn vm_text(guest: &Guest) -> Result<String> {
     writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9\nmemory = 1.0")?;
     writeln!(text, "[min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"")?;
     writeln!(text, "[max]\ncpu = 1\nmemory = \"1280MiB\"")?;
+    writeln!(text, "[scale_down]\ncpu = \"0s\"\nmemory = \"0s\"")?;
     Ok(text)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use windlass_cli::demo::reasons;
 use windlass_cli::demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
 use windlass_cli::explain::{Explained, page};
-use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, VmInfo, VmName, Waiting};
+use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting};
 use windlass_world::{GuestSpec, Setup, Step, World};
 
 #[test]
@@ -141,6 +141,7 @@ fn info(player: &Player) -> VmInfo {
         mode: Mode::Act,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
+        scale_down: ScaleDown::AT_ONCE,
     }
 }
 

@@ -13,8 +13,8 @@ mod said;
 use crate::quantity::{CpuQuantity, MemoryQuantity};
 use crate::vm_file::FieldError;
 use crate::{
-    BadBody, Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, Target, VmInfo,
-    VmName, limits, rfc3339,
+    BadBody, Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown,
+    ScaleDownSaid, Target, Usual, VmInfo, VmName, limits, rfc3339,
 };
 use said::{BoundsSaid, ConfigSaid};
 use std::collections::BTreeMap;
@@ -69,8 +69,10 @@ pub struct Defaults {
     pub mode: Option<Mode>,
     /// Its step of memory.
     pub memory_slot: Bytes,
-    /// What is aimed at where nothing else is said.
-    pub target: Target,
+    /// How long it keeps what it does not need.
+    pub scale_down: ScaleDownSaid,
+    /// What holds where nothing else is said.
+    pub usual: Usual,
 }
 
 // === impl Annotations ===
@@ -109,7 +111,10 @@ impl Annotations {
     pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<FieldError>> {
         let config = self.config.unwrap_or_default();
         let theirs = self.their_config.unwrap_or_default();
-        let target = defaults.target;
+        let Usual { target, scale_down } = defaults.usual;
+        // The reference keeps nothing, and its users expect that of its annotations.
+        let theirs_alone = self.only_the_reference_s();
+        let usual_wait = if theirs_alone { ScaleDown::AT_ONCE } else { scale_down };
         Ok(VmInfo {
             name,
             bounds: self.resolve_bounds(defaults)?,
@@ -118,28 +123,31 @@ impl Annotations {
                 memory: config.memory.or(theirs.memory).unwrap_or(target.memory),
             },
             policy: self.policy.or(defaults.policy).unwrap_or(Policy::LoadAverage),
-            load_window: config.window.or(defaults.load_window).unwrap_or(
-                if self.only_the_reference_s() {
-                    LoadWindow::OneMinute
-                } else {
-                    LoadWindow::FifteenSeconds
-                },
-            ),
+            load_window: config.window.or(defaults.load_window).unwrap_or(if theirs_alone {
+                LoadWindow::OneMinute
+            } else {
+                LoadWindow::FifteenSeconds
+            }),
             priority: self.priority.or(defaults.priority).unwrap_or(0),
             mode: self.mode.or(defaults.mode).unwrap_or(Mode::Act),
             memory_slot: defaults.memory_slot,
             paused_until: self.paused_until,
+            scale_down: config.scale_down.or(defaults.scale_down).unwrap_or(usual_wait),
         })
     }
 
     /// What both an annotation and the VM itself say, which a VM file must not.
     pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<FieldError> {
         let window = self.config.is_some_and(|config| config.window.is_some());
+        let said = self.config.map(|config| config.scale_down).unwrap_or_default();
+        let own = defaults.scale_down;
         [
             (POLICY, "policy", self.policy.is_some() && defaults.policy.is_some()),
             (CONFIG, "load_window", window && defaults.load_window.is_some()),
             (PRIORITY, "priority", self.priority.is_some() && defaults.priority.is_some()),
             (MODE, "mode", self.mode.is_some() && defaults.mode.is_some()),
+            (CONFIG, "scale_down.cpu", said.cpu.is_some() && own.cpu.is_some()),
+            (CONFIG, "scale_down.memory", said.memory.is_some() && own.memory.is_some()),
         ]
         .into_iter()
         .filter(|(_, _, both)| *both)

@@ -1,8 +1,9 @@
 //! What sizes and targets may be, wherever they are written.
 
 use crate::vm_file::FieldError;
-use crate::{Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources};
+use crate::{Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown};
 use std::fmt;
+use std::time::Duration;
 
 /// The least CPU that a VM may be bounded by.
 const LEAST_CPU: MilliCpu = MilliCpu::from_milli(50);
@@ -10,6 +11,9 @@ const LEAST_CPU: MilliCpu = MilliCpu::from_milli(50);
 const MOST_CPU: MilliCpu = MilliCpu::from_cores(512);
 /// The most slots that the plugin's wire counts.
 const MOST_SLOTS: u64 = u16::MAX as u64;
+
+/// What a time for which a VM keeps what it does not need may be.
+pub(crate) const SCALE_DOWN: &str = "0s to 1h, as \"90s\", \"5m\" or \"1h\"";
 
 /// Whether a bound is one that a VM can have.
 pub fn cpu(cpu: MilliCpu) -> bool {
@@ -51,6 +55,23 @@ pub(crate) fn policy(word: &str) -> Option<Policy> {
 /// The window of this length.
 pub(crate) fn load_window(word: &str) -> Option<LoadWindow> {
     named(word, &[LoadWindow::FiveSeconds, LoadWindow::FifteenSeconds, LoadWindow::OneMinute])
+}
+
+/// How long a VM may keep what it does not need: `0s`, `90s`, `5m` or `1h`.
+pub(crate) fn scale_down(text: &str) -> Option<Duration> {
+    let end = text.find(|c: char| !c.is_ascii_digit())?;
+    let seconds = match &text[end..] {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    scale_down_seconds(text[..end].parse::<u64>().ok()?.checked_mul(seconds)?)
+}
+
+/// The same, in seconds.
+pub(crate) fn scale_down_seconds(seconds: u64) -> Option<Duration> {
+    Some(Duration::from_secs(seconds)).filter(|wait| *wait <= ScaleDown::LONGEST)
 }
 
 fn named<T: Copy + fmt::Display>(word: &str, all: &[T]) -> Option<T> {

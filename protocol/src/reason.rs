@@ -51,6 +51,8 @@ pub enum Clip {
     DriverMaximum,
     /// Kept from shrinking because a signal is missing.
     Missing,
+    /// Kept for a while at what was called for before.
+    Held,
 }
 
 /// Which signal won, and what clipped it.
@@ -111,6 +113,27 @@ pub enum Waiting {
     Refused {
         /// When it is asked again.
         until: Moment,
+    },
+    /// The signals call for less, and it keeps what it has for a while: load may come back.
+    Holding {
+        /// What the signals call for.
+        goal: Resources,
+        /// When it begins to shrink, if they stay as they are; `None` while load is so close to
+        /// calling for more that it has to fall further first.
+        until: Option<Moment>,
+    },
+    /// Load calls for more than it has, which may be the work of returning memory: it does not
+    /// grow on that.
+    Settling {
+        /// When load counts in full again.
+        until: Moment,
+    },
+    /// It grew and shrank again and again: it keeps what it has for longer.
+    Flapping {
+        /// How often growth took back a shrink in the last hour.
+        reversals: u32,
+        /// How long it keeps what is no longer called for.
+        hold: std::time::Duration,
     },
     /// The guest is asked for its consent.
     Consent,
@@ -177,6 +200,7 @@ impl Clip {
             Self::DriverMinimum => "driver-minimum",
             Self::DriverMaximum => "driver-maximum",
             Self::Missing => "missing",
+            Self::Held => "held",
         }
     }
 }

@@ -30,6 +30,9 @@ pub struct VmInfo {
     pub memory_slot: Bytes,
     /// Nothing moves before this moment.
     pub paused_until: Option<Moment>,
+    /// How long it keeps what its signals no longer call for.
+    #[serde(default)]
+    pub scale_down: ScaleDown,
 }
 
 /// The smallest and the largest size of a VM. `max` covers `min`, and neither has a zero.
@@ -39,6 +42,34 @@ pub struct Bounds {
     pub min: Resources,
     /// Never above this.
     pub max: Resources,
+}
+
+/// How long a VM keeps what its signals no longer call for, on each axis: from zero, which is not at
+/// all, up to [`ScaleDown::LONGEST`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScaleDown {
+    /// vCPUs.
+    pub cpu: Duration,
+    /// Memory.
+    pub memory: Duration,
+}
+
+/// What was written of [`ScaleDown`], axis by axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScaleDownSaid {
+    /// vCPUs.
+    pub cpu: Option<Duration>,
+    /// Memory.
+    pub memory: Option<Duration>,
+}
+
+/// What holds for every VM of a program that does not say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usual {
+    /// Which use is aimed at.
+    pub target: Target,
+    /// How long it keeps what its signals no longer call for.
+    pub scale_down: ScaleDown,
 }
 
 /// Which use is aimed at.
@@ -87,6 +118,41 @@ pub enum Mode {
 impl VmInfo {
     /// The slot of a VM that does not say otherwise.
     pub const DEFAULT_MEMORY_SLOT: Bytes = Bytes::from_mib(128);
+}
+
+// === impl ScaleDown ===
+
+impl ScaleDown {
+    /// A VM shrinks as soon as its signals say so: the reference's way.
+    pub const AT_ONCE: Self = Self { cpu: Duration::ZERO, memory: Duration::ZERO };
+    /// The longest time that may be asked for.
+    pub const LONGEST: Duration = Duration::from_secs(60 * 60);
+}
+
+/// One minute: load that comes back within it finds the VM as large as it was.
+impl Default for ScaleDown {
+    fn default() -> Self {
+        const MINUTE: Duration = Duration::from_secs(60);
+        Self { cpu: MINUTE, memory: MINUTE }
+    }
+}
+
+// === impl ScaleDownSaid ===
+
+impl ScaleDownSaid {
+    /// What was said here, and `other` where nothing was.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self { cpu: self.cpu.or(other.cpu), memory: self.memory.or(other.memory) }
+    }
+
+    /// The same, where `usual` always says something.
+    pub fn unwrap_or(self, usual: ScaleDown) -> ScaleDown {
+        ScaleDown {
+            cpu: self.cpu.unwrap_or(usual.cpu),
+            memory: self.memory.unwrap_or(usual.memory),
+        }
+    }
 }
 
 // === impl Target ===

@@ -6,7 +6,8 @@ use windlass_protocol::annotations::{
     THEIR_BOUNDS, THEIR_CONFIG,
 };
 use windlass_protocol::{
-    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Resources, Target, VmInfo, VmName,
+    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Resources, ScaleDownSaid, Target, Usual,
+    VmInfo, VmName,
 };
 
 const FULL: &str = r#"{"min":{"cpu":"250m","mem":"1Gi"},"max":{"cpu":2,"mem":"4Gi"}}"#;
@@ -137,7 +138,8 @@ fn defaults() -> Defaults {
         priority: None,
         mode: None,
         memory_slot: slot(),
-        target: Target::default(),
+        scale_down: ScaleDownSaid::default(),
+        usual: Usual::default(),
     }
 }
 

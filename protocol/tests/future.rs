@@ -78,7 +78,8 @@ fn words_that_are_not_known_yet_leave_what_was_valid() {
         priority: None,
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-        target: windlass_protocol::Target::default(),
+        scale_down: windlass_protocol::ScaleDownSaid::default(),
+        usual: windlass_protocol::Usual::default(),
     };
     let mut said = Annotations::default();
     let text = |mode: &str, policy: &str| {

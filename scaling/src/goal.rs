@@ -87,6 +87,13 @@ pub fn goal(inputs: &Inputs<'_>) -> Goal {
     Goal { size, reason: Reason { signal, cpu: clips[0], mem: clips[1] }, signals }
 }
 
+/// The largest goal that there can be.
+pub fn most(inputs: &Inputs<'_>) -> Resources {
+    let Inputs { info, can, .. } = *inputs;
+    let most = info.bounds.max.max(can.min).min(can.max);
+    in_grain(most, can, info.memory_slot, info.bounds.max)
+}
+
 /// The size on both axes in the grain of driver and slot: rounded up, but never above the
 /// bounds' maximum or what the driver can give.
 pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources) -> Resources {

@@ -3,7 +3,7 @@
 
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
-    Resources, ShrinkCpu, Signal, Target, VmInfo, VmName,
+    Resources, ScaleDown, ShrinkCpu, Signal, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Goal, Inputs, Loads, Sample, Urgency, goal, load, memory};
 
@@ -150,6 +150,7 @@ fn info() -> VmInfo {
         mode: Mode::Act,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
+        scale_down: ScaleDown::AT_ONCE,
     }
 }
 

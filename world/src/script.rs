@@ -8,8 +8,8 @@ use crate::{Faults, GuestSpec, Setup, Step, World};
 use std::time::Duration;
 use windlass_agent_core::Order;
 use windlass_protocol::{
-    Bounds, Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Policy, Resources, Target, VmInfo,
-    VmName,
+    Bounds, Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown, Target,
+    VmInfo, VmName,
 };
 
 /// One thing that happens to VM number `vm`, or to all.
@@ -74,6 +74,7 @@ pub fn info(index: usize) -> VmInfo {
         mode: Mode::Act,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
+        scale_down: ScaleDown::AT_ONCE,
     }
 }
 

@@ -403,7 +403,7 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         let plugin_versions = vm.plugin_versions;
         let settings = Settings {
-            unit,
+            unit: unit.into(),
             trust_guest_parking,
             metrics_elsewhere: false,
             plugin_versions,

@@ -25,6 +25,7 @@
 mod books;
 mod charge;
 mod counts;
+mod goal;
 mod grow;
 mod guest;
 mod plan;
@@ -50,10 +51,10 @@ use reading::Reading;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    AgentId, Bytes, Capabilities, Decision, Mode, Moment, Peer, Reason, Resize, Resources,
-    Sequence, Signal, VmInfo, VmName,
+    AgentId, Bytes, Capabilities, Decision, Mode, Moment, Peer, Resize, Resources, Sequence,
+    VmInfo, VmName,
 };
-use windlass_scaling::{Goal, Inputs, Sample, goal};
+use windlass_scaling::{Rest, Sample};
 
 /// A sample older than this says nothing any more: three of the reference's periods.
 const STALE_AFTER: Duration = Duration::from_secs(15);
@@ -81,6 +82,7 @@ pub struct Scaler {
     can: Option<Capabilities>,
     sample: Option<Sample>,
     reading: Reading,
+    rest: Rest,
     /// When a sample was last complete.
     complete_at: Option<Moment>,
     host_available: Option<Bytes>,
@@ -105,6 +107,8 @@ impl Scaler {
     pub fn new(info: VmInfo, settings: Settings, now: Moment) -> Self {
         let mut jitter = Jitter::new(settings.seed);
         let measure_at = now.after(jitter.within(settings.periods.metrics));
+        let mut rest = Rest::default();
+        rest.keep(now);
         Self {
             session: Session::new(settings.seed, settings.periods, now),
             journal: Journal::new(info.name.clone()),
@@ -114,6 +118,7 @@ impl Scaler {
             can: None,
             sample: None,
             reading: Reading::default(),
+            rest,
             complete_at: None,
             host_available: None,
             holding: Holding::default(),
@@ -257,6 +262,7 @@ impl Scaler {
 
     fn sent(&mut self, now: Moment, action: Action) {
         let online = self.holding.online();
+        self.note_move(now, action);
         let calls_off = self.calling_off(now).map(Action::Resize) == Some(action);
         self.journal.sent(action, online, calls_off);
         self.lines.to_mut(action.peer()).sent(action);
@@ -324,6 +330,7 @@ impl Scaler {
                     self.permit.sees();
                 }
                 self.holding.see(now, seen);
+                self.rest.memory_leaves(now, self.holding.is_giving());
                 if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
                     self.guest.gave_memory();
                 }
@@ -337,12 +344,14 @@ impl Scaler {
             }
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.session.registered(now, version, &mut self.jitter);
+                self.rest.keep(now);
                 self.guest.registered(metrics_port);
                 // It may have been told to run already.
                 self.count_again();
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
                 let has = self.using().unwrap_or(target);
+                self.note_parking(now, target, has);
                 let cpu = self.guest.agreed(now, target, has, &mut self.jitter);
                 if self.holding.agreed(cpu) {
                     self.lines.metrics.disregard();
@@ -419,6 +428,7 @@ impl Scaler {
         self.holding.rebooted(self.trusts_parking());
         self.lines.metrics.disregard();
         self.sample = None;
+        self.rest.keep(now);
         self.must_look();
         self.journal.interrupted(now);
     }
@@ -441,36 +451,8 @@ impl Scaler {
             || self.permit.stays_until(now).is_some()
     }
 
-    /// What the signals call for. `None` before the VM was seen.
-    fn goal(&self, now: Moment) -> Option<Goal> {
-        let (can, has) = (self.can.as_ref()?, self.using()?);
-        let sample = self.sample.as_ref().filter(|sample| now.since(sample.at) < STALE_AFTER);
-        let inputs = Inputs {
-            info: &self.info,
-            unit: self.settings.unit,
-            can,
-            sample,
-            has,
-            urgency: self.guest.urgency(now),
-        };
-        let mut goal = goal::goal(&inputs);
-        if let Some(size) = self.ordered_size(now, has, can) {
-            goal.size = size;
-            goal.reason = Reason { signal: Signal::Order, cpu: None, mem: None };
-        }
-        Some(goal)
-    }
-
-    fn ordered_size(&self, now: Moment, has: Resources, can: &Capabilities) -> Option<Resources> {
-        match self.order {
-            _ if self.is_held(now) => Some(has),
-            Order::Release(Some(size)) => Some(self.release_size(size, can)),
-            Order::Release(None) | Order::Freeze => Some(has),
-            Order::Follow => None,
-        }
-    }
-
     fn keep_journal(&mut self, now: Moment) {
+        self.note_goal(now);
         let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
         self.journal.keep(now, &self.info, goal, has);
     }

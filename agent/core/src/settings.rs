@@ -4,13 +4,13 @@
 //! the same one ([`crate::session`]), so no [`Periods`] can make two of them act.
 
 use std::time::Duration;
-use windlass_protocol::{ComputeUnit, PluginVersion, Versions};
+use windlass_protocol::{PluginVersion, UnitChoice, Versions};
 
 /// What a scaler is told at its start, and does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The step that sizes move in.
-    pub unit: ComputeUnit,
+    /// What is configured of the step that sizes move in.
+    pub unit: UnitChoice,
     /// Whether a vCPU that the guest has parked counts as given back.
     pub trust_guest_parking: bool,
     /// Whether the guest's figures are somebody else's than its informant's.

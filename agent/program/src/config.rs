@@ -17,7 +17,7 @@ use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
 use windlass_kit::problem::Problem;
 use windlass_protocol::vm_file::Node;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Target};
+use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual};
 
 /// The shortest time that anything may take.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ pub struct AgentConfig {
     /// Whether a parked vCPU is given back.
     pub trust_guest_parking: bool,
     /// The step that sizes move in.
-    pub unit: ComputeUnit,
+    pub unit: UnitChoice,
     /// How long requests may take.
     pub times: Times,
     /// How often what is asked.
@@ -56,7 +56,7 @@ pub struct AgentConfig {
     /// When an informant counts as silent.
     pub silence: Silence,
     /// What VM files aim at that state nothing.
-    pub target: Target,
+    pub usual: Usual,
     /// What counts as something else than the reference's file says.
     pub adjusted: Vec<Problem>,
     /// Where billing events go, and when; none are sent without it.
@@ -123,7 +123,7 @@ impl AgentConfig {
             times: times(&mut check),
             periods: periods(&mut check),
             silence: silence(&mut check),
-            target: usual.target,
+            usual: usual.usual,
             adjusted: usual.adjusted,
             source: given.source(&mut check),
             billing: billing(&mut check, Spelling::Snake),
@@ -205,7 +205,9 @@ impl AgentConfig {
             let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(10_300);
             (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
         });
-        let target = target(&mut check, &mut adjusted);
+        // The reference gives back at once.
+        let vms =
+            Usual { target: target(&mut check, &mut adjusted), scale_down: ScaleDown::AT_ONCE };
         unused(&mut check, &mut adjusted);
         let source = given.source(&mut check);
         let billing = billing(&mut check, Spelling::Camel);
@@ -214,7 +216,7 @@ impl AgentConfig {
             periods,
             silence,
             dump_state,
-            target,
+            usual: vms,
             adjusted,
             billing,
             source,
@@ -240,7 +242,7 @@ impl AgentConfig {
             ("times", self.times != other.times),
             ("periods", self.periods != other.periods),
             ("silence", self.silence != other.silence),
-            ("scaling.defaultConfig", self.target != other.target),
+            ("scaling.defaultConfig", self.usual != other.usual),
             ("billing", self.billing != other.billing),
         ]
         .into_iter()
@@ -289,14 +291,11 @@ impl Given {
             callback_listen: self.pod_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             callback_ports: 10310..=10399,
             trust_guest_parking: false,
-            unit: self.unit(
-                ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1))
-                    .expect("neither axis is zero"),
-            ),
+            unit: self.unit(UnitChoice::default()),
             times: Times::default(),
             periods: Periods::default(),
             silence: Silence::default(),
-            target: Target::default(),
+            usual: Usual::default(),
             adjusted: Vec::new(),
             billing: None,
             source: None,
@@ -320,10 +319,8 @@ impl Given {
     }
 
     /// The unit, but for what the command line says of it.
-    fn unit(&self, unit: ComputeUnit) -> ComputeUnit {
-        let cpu = self.unit_cpu.unwrap_or(unit.cpu());
-        let memory = self.unit_memory.unwrap_or(unit.mem());
-        ComputeUnit::new(cpu, memory).expect("neither axis may be zero by its range")
+    fn unit(&self, unit: UnitChoice) -> UnitChoice {
+        UnitChoice { cpu: self.unit_cpu.or(unit.cpu), mem: self.unit_memory.or(unit.mem) }
     }
 }
 
@@ -337,12 +334,11 @@ pub fn unit_memory(node: &Node) -> Option<Bytes> {
     memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
 }
 
-fn unit(check: &mut Check) -> ComputeUnit {
-    let cpu = check.get("compute_unit.cpu", unit_cpu);
-    let memory = check.get("compute_unit.memory", unit_memory);
-    let (cpu, memory) =
-        (cpu.unwrap_or(MilliCpu::from_cores(1)), memory.unwrap_or(Bytes::from_gib(1)));
-    ComputeUnit::new(cpu, memory).expect("neither axis may be zero by its range")
+fn unit(check: &mut Check) -> UnitChoice {
+    UnitChoice {
+        cpu: check.get("compute_unit.cpu", unit_cpu),
+        mem: check.get("compute_unit.memory", unit_memory),
+    }
 }
 
 fn times(check: &mut Check) -> Times {

@@ -91,14 +91,14 @@ pub const AGENT_KEYS: &[Key] = &[
     Key {
         name: "compute_unit.cpu",
         kind: CPU,
-        default: "1",
+        default: "the smaller of 1 and the VM's min.cpu",
         range: "0.05 to 64 vCPUs",
         meaning: "vCPUs of the step that sizes move in; the plugin's should say the same.",
     },
     Key {
         name: "compute_unit.memory",
         kind: MEMORY,
-        default: "1GiB",
+        default: "the smaller of 1GiB and the VM's min.memory",
         range: "1MiB to 1TiB",
         meaning: "Memory of the step that sizes move in; the plugin's should say the same.",
     },

@@ -101,7 +101,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     let admin = Admin { readiness: Readiness::default(), registry, log_level };
     let limits = Limits::small(refusals);
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
-    let folder = Folder::aiming(&config.vms_dir, config.target);
+    let folder = Folder::with_usual(&config.vms_dir, config.usual);
     let node = args.node_name.clone().unwrap_or_default();
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
     let listed = Arc::<AtomicBool>::default();

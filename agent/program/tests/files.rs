@@ -308,10 +308,10 @@ fn what_the_reference_takes_is_taken_and_said_if_it_counts_as_something_else() {
     assert_eq!(read("\"host_\"", "\"node_\"").1, [""; 0]);
 
     let (config, said) = read("Target\": 0.9", "Target\": 0.7");
-    assert_eq!((config.target.load_average, said), (0.7, vec![]));
-    assert_eq!(config.target.memory, Target::default().memory);
+    assert_eq!((config.usual.target.load_average, said), (0.7, vec![]));
+    assert_eq!(config.usual.target.memory, Target::default().memory);
     let (config, said) = read("Target\": 0.9", "Target\": 0");
-    assert_eq!(config.target, Target::default());
+    assert_eq!(config.usual.target, Target::default());
     assert!(said[0].contains("loadAverageFractionTarget = 0: counts as 0.9"), "{said:?}");
 }
 
@@ -323,7 +323,7 @@ fn a_vm_file_without_a_target_aims_at_what_the_reference_s_default_says() {
     let sizes = "min = { cpu = 1, memory = \"256MiB\" }\nmax = { cpu = 2, memory = \"1GiB\" }\n";
     let annotated = "[annotations]\n\"windlass.dev/bounds\" = '{\"min\":{\"cpu\":1,\"mem\":\"256Mi\"},\
                      \"max\":{\"cpu\":2,\"mem\":\"1Gi\"}}'\n";
-    let folder = Folder::aiming(Path::new("/vms.d"), config.target);
+    let folder = Folder::with_usual(Path::new("/vms.d"), config.usual);
     for (sizes, more, aim) in [
         (sizes, "", 0.7),
         (sizes, "target.load_average = 0.8\n", 0.8),
@@ -359,13 +359,13 @@ fn what_the_command_line_says_wins() {
     let toml = "admin = \"127.0.0.1:1\"\n[compute_unit]\ncpu = 2\nmemory = \"512MiB\"\n";
     let config = AgentConfig::from_toml(toml, &given).expect(toml);
     assert_eq!(
-        (Some(config.admin), config.unit.to_string().as_str()),
+        (Some(config.admin), config.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 512MiB")
     );
     let given = Given { unit_memory: Some(Bytes::from_mib(256)), ..given };
     let config = AgentConfig::from_json(JSON, &given).expect("the reference's example");
     assert_eq!(
-        (Some(config.admin), config.unit.to_string().as_str()),
+        (Some(config.admin), config.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 256MiB")
     );
     // The address of the file is not in the way of what replaces it.

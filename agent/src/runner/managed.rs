@@ -57,6 +57,8 @@ pub(super) struct Managed {
     since: Moment,
     /// Counts while its informant is silent.
     silent: Option<Presence>,
+    /// Counts while it grows and shrinks again and again.
+    flapping: Option<Presence>,
     /// After this the VM is left, whatever is still under way.
     leave_by: Option<Moment>,
 }
@@ -107,6 +109,7 @@ impl Managed {
             unreachable: false,
             since: now,
             silent: None,
+            flapping: None,
             leave_by: None,
         }
     }
@@ -245,6 +248,7 @@ impl Managed {
     pub(super) fn publish(&mut self, now: Moment) -> (Option<VmStatus>, Option<Decision>) {
         self.keep_decisions(now);
         self.count_silence(now);
+        self.count_flapping(now);
         (Some(self.scaler.status(now)), self.scaler.open_decision().cloned())
     }
 
@@ -392,6 +396,17 @@ impl Managed {
         } else if self.silent.is_none() {
             warn!(informant = %self.file.informant, "informant is silent; no memory is taken back");
             self.silent = Some(self.shared.metrics.reference.silent());
+        }
+    }
+
+    fn count_flapping(&mut self, now: Moment) {
+        if !self.scaler.is_flapping(now) {
+            if self.flapping.take().is_some() {
+                info!("no longer flapping");
+            }
+        } else if self.flapping.is_none() {
+            warn!("flapping: it grew soon after it shrank, again and again; it is kept for longer");
+            self.flapping = Some(self.shared.metrics.flapping());
         }
     }
 

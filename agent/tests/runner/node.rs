@@ -15,7 +15,7 @@ use windlass_protocol::status::VmStatus;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment,
-    Policy, Resources, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Policy, Resources, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
 };
 
 /// Far more time than anything takes; it passes at once.
@@ -136,6 +136,7 @@ impl Vm {
                 mode: Mode::Act,
                 memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
                 paused_until: None,
+                scale_down: ScaleDown::AT_ONCE,
             },
             qmp: PathBuf::from("fake"),
             informant: guest.address,

@@ -113,6 +113,7 @@ fn clipped(axis: &str, clip: Clip, to: &str) -> String {
         }
         Clip::DriverMaximum => format!("{axis} was held to {to}, the most its hypervisor can give"),
         Clip::Missing => format!("{axis} was kept at {to}, because a signal is missing"),
+        Clip::Held => format!("{axis} was kept at {to} for a while, in case load comes back"),
     }
 }
 

@@ -35,6 +35,24 @@ pub fn waiting(waiting: &Waiting) -> String {
             "The guest refused to have less, which is normal; it is asked again at {}.",
             instant(*until)
         ),
+        Waiting::Holding { goal, until: Some(until) } => format!(
+            "It could do with {goal}, and keeps what it has until {} in case load comes back.",
+            instant(*until)
+        ),
+        Waiting::Holding { goal, until: None } => format!(
+            "It could do with {goal}, but its load is too close to calling for more: it shrinks once \
+             load has fallen further."
+        ),
+        Waiting::Settling { until } => format!(
+            "It does not grow on its load before {}: the guest is returning memory, which makes load \
+             of its own.",
+            instant(*until)
+        ),
+        Waiting::Flapping { reversals, hold } => format!(
+            "It is flapping: {reversals} times in the last hour it grew again soon after it shrank. \
+             So it now keeps what it has for {} s before it shrinks.",
+            hold.as_secs()
+        ),
         Waiting::Consent => "It waits for the guest's consent to have less.".to_owned(),
         Waiting::Hypervisor => {
             "It waits for the hypervisor, which was told the new size and has not got there."
@@ -91,6 +109,10 @@ pub fn brief(waiting: &Waiting) -> String {
         Waiting::HostMemory { available } => format!("host memory, {available} left"),
         Waiting::Informant => "informant".to_owned(),
         Waiting::Refused { until } => format!("refused, asks at {}", clock(*until)),
+        Waiting::Holding { until: Some(until), .. } => format!("shrinks at {}", clock(*until)),
+        Waiting::Holding { until: None, .. } => "shrinks on less load".to_owned(),
+        Waiting::Settling { until } => format!("settling to {}", clock(*until)),
+        Waiting::Flapping { .. } => "flapping".to_owned(),
         Waiting::Consent => "consent".to_owned(),
         Waiting::Hypervisor => "hypervisor".to_owned(),
         Waiting::NoEffect { until } => {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports};
 use windlass_kit::config::parse_toml;
 use windlass_protocol::vm_file::Node;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu};
+use windlass_protocol::{Bytes, MilliCpu, UnitChoice};
 
 /// The longest path of a unix socket.
 const LONGEST_SOCKET: usize = 107;
@@ -35,8 +35,8 @@ pub struct HostConfig {
     pub trust_guest_parking: bool,
     /// What may be promised to VMs.
     pub node: NodeConfig,
-    /// The step that sizes move in.
-    pub unit: ComputeUnit,
+    /// What is said of the step that sizes move in.
+    pub unit: UnitChoice,
 }
 
 /// What may be promised to VMs, as far as the file says.
@@ -94,14 +94,12 @@ impl HostConfig {
 impl HostConfig {
     /// Every key is looked at, also when an earlier one is wrong.
     fn read(check: &mut Check) -> Self {
-        let unit = ComputeUnit::new(
-            check.get("compute_unit.cpu", |node| cpu(node, 64)).unwrap_or(MilliCpu::from_cores(1)),
-            check
-                .get("compute_unit.memory", |node| {
-                    memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
-                })
-                .unwrap_or(Bytes::from_gib(1)),
-        );
+        let unit = UnitChoice {
+            cpu: check.get("compute_unit.cpu", |node| cpu(node, 64)),
+            mem: check.get("compute_unit.memory", |node| {
+                memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
+            }),
+        };
         Self {
             state_dir: check.get("state_dir", path).unwrap_or("/var/lib/windlass".into()),
             vms_dir: check.get("vms_dir", path).unwrap_or("/etc/windlass/vms.d".into()),
@@ -119,7 +117,7 @@ impl HostConfig {
             callback_ports: check.get("callback_ports", ports).unwrap_or(10310..=10399),
             trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
             node: NodeConfig::read(check),
-            unit: unit.expect("neither axis may be zero by its range"),
+            unit,
         }
     }
 

@@ -65,7 +65,7 @@ pub(super) async fn serve(
     let (admin_listener, admin_address) = program::listen("admin", config.admin).await?;
     let (kept, recalled) = open(&config.state_dir, clock)?;
 
-    let books = Shared::new(Books::new(room), config.unit, clock);
+    let books = Shared::new(Books::new(room), config.unit.usual(), clock);
     let ledger = Arc::new(HostLedger::new(books.clone()));
     let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
     let agent = Agent::new(told(&config, &kept.state), permits, ledger.clone(), &tasks, clock);

@@ -184,7 +184,8 @@ impl Drop for Host {
 pub(crate) fn vm_file(monitor: &Path, informant: &str) -> String {
     format!(
         "qmp = \"{}\"\ninformant = \"{informant}\"\n[min]\ncpu = 1\nmemory = \"256MiB\"\n\
-         [max]\ncpu = 4\nmemory = \"1GiB\"\n",
+         [max]\ncpu = 4\nmemory = \"1GiB\"\n\
+         [scale_down]\ncpu = \"0s\"\nmemory = \"0s\"\n",
         monitor.display()
     )
 }

@@ -170,7 +170,8 @@ pub(super) fn write_files(ready: &Ready) -> std::io::Result<()> {
     );
     let vm = format!(
         "qmp = \"{}\"\ninformant = \"{}\"\nadvertise = \"127.0.0.1\"\n[min]\ncpu = 1\n\
-         memory = \"256MiB\"\n[max]\ncpu = 4\nmemory = \"1GiB\"\n",
+         memory = \"256MiB\"\n[max]\ncpu = 4\nmemory = \"1GiB\"\n[scale_down]\ncpu = \"0s\"\n\
+         memory = \"0s\"\n",
         place(&ready.qmp),
         ready.informant
     );

@@ -5,7 +5,7 @@
 
 use crate::go_json::{self, Json, keys, parse, read};
 use crate::quantity::{CpuQuantity, MemoryQuantity};
-use crate::{BadBody, Bytes, LoadWindow, limits};
+use crate::{BadBody, Bytes, LoadWindow, ScaleDownSaid, limits};
 
 /// A bounds annotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,14 +22,17 @@ pub(super) struct ConfigSaid {
     pub(super) load: Option<f64>,
     pub(super) memory: Option<f64>,
     pub(super) window: Option<LoadWindow>,
+    pub(super) scale_down: ScaleDownSaid,
 }
 
-/// A config annotation before the window's name is looked up.
+/// A config annotation before its words are looked up.
 #[derive(Default)]
 struct ConfigText {
     load: Option<f64>,
     memory: Option<f64>,
     window: Option<String>,
+    keeps_cpu: Option<String>,
+    keeps_memory: Option<String>,
 }
 
 keys!(read BoundsSaid {
@@ -40,6 +43,7 @@ keys!(read ConfigText {
     "loadAverageFractionTarget": load,
     "memoryUsageFractionTarget": memory,
     "loadWindow": window,
+    "scaleDown": { "cpu": keeps_cpu, "memory": keeps_memory },
 });
 
 // === impl BoundsSaid ===
@@ -91,14 +95,22 @@ impl BoundsSaid {
 impl ConfigSaid {
     pub(super) fn ours(text: &str) -> Result<Self, Vec<BadBody>> {
         let json = whole(text)?;
-        let names = ["loadAverageFractionTarget", "memoryUsageFractionTarget", "loadWindow"];
-        known(&json, &names.map(|name| (name, &[] as &[&str])))?;
+        known(
+            &json,
+            &[
+                ("loadAverageFractionTarget", &[]),
+                ("memoryUsageFractionTarget", &[]),
+                ("loadWindow", &[]),
+                ("scaleDown", &["cpu", "memory"]),
+            ],
+        )?;
         Self::of(ConfigText::read(text)?)
     }
 
-    /// The window is a word of ours.
+    /// The window, and how long what is not needed is kept, are words of ours.
     pub(super) fn theirs(text: &str) -> Result<Self, Vec<BadBody>> {
-        Self::of(ConfigText { window: None, ..ConfigText::read(text)? })
+        let ConfigText { load, memory, .. } = ConfigText::read(text)?;
+        Self::of(ConfigText { load, memory, ..ConfigText::default() })
     }
 
     fn of(said: ConfigText) -> Result<Self, Vec<BadBody>> {
@@ -115,8 +127,20 @@ impl ConfigSaid {
             errors.push(BadBody::field("loadWindow", word, "5s, 15s or 1m"));
         }
         let window = window.and_then(|(_, window)| window);
+        let mut keeps = |name: &str, text: Option<&str>| {
+            let text = text?;
+            let wait = limits::scale_down(text);
+            if wait.is_none() {
+                errors.push(BadBody::field(name, text, limits::SCALE_DOWN));
+            }
+            wait
+        };
+        let scale_down = ScaleDownSaid {
+            cpu: keeps("scaleDown.cpu", said.keeps_cpu.as_deref()),
+            memory: keeps("scaleDown.memory", said.keeps_memory.as_deref()),
+        };
         if errors.is_empty() {
-            Ok(Self { load: said.load, memory: said.memory, window })
+            Ok(Self { load: said.load, memory: said.memory, window, scale_down })
         } else {
             Err(errors)
         }

@@ -4,17 +4,23 @@ use super::keys::{KEYS, Key};
 use super::text::{Node, VmFileText};
 use super::{FieldError, VmFile};
 use crate::annotations::{Annotations, Defaults};
-use crate::{Bounds, Bytes, LoadWindow, Mode, Policy, Resources, Target, VmInfo, VmName, limits};
+use crate::{
+    Bounds, Bytes, LoadWindow, Mode, Policy, Resources, ScaleDownSaid, Target, Usual, VmInfo,
+    VmName, limits,
+};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The longest path of a unix socket.
 const LONGEST_SOCKET: usize = 107;
 /// The longest name of a VM.
 const LONGEST_NAME: usize = 63;
-/// The keys that annotations stand in for.
+/// The tables that annotations stand in for.
 const SIZED: [&str; 3] = ["min", "max", "target"];
+/// The other table with keys of its own.
+const SCALE_DOWN: &str = "scale_down";
 
 impl VmFile {
     /// Checks what a VM file says; `stem` is the file's name without `.toml`.
@@ -22,16 +28,20 @@ impl VmFile {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_text(stem: &str, text: VmFileText) -> Result<Self, Vec<FieldError>> {
-        Self::aiming(stem, text, Target::default())
+        Self::with_usual(stem, text, &Usual::default())
     }
 
-    /// The same, where another target holds for files that state none.
+    /// The same, where something else holds for files that do not say it.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn aiming(stem: &str, text: VmFileText, target: Target) -> Result<Self, Vec<FieldError>> {
+    pub fn with_usual(
+        stem: &str,
+        text: VmFileText,
+        usual: &Usual,
+    ) -> Result<Self, Vec<FieldError>> {
         let mut check = Check::of(text);
-        let file = check.file(stem, target);
+        let file = check.file(stem, usual);
         check.unknown();
         match file {
             Some(file) if check.errors.is_empty() => Ok(file),
@@ -47,17 +57,20 @@ struct Check {
 }
 
 impl Check {
-    /// With the keys of `min`, `max` and `target` as `min.cpu` and so on.
+    /// With the keys of the tables as `min.cpu` and so on.
     fn of(text: VmFileText) -> Self {
         let (mut nodes, mut errors) = (BTreeMap::new(), Vec::new());
+        let is_table = |name: &str| SIZED.contains(&name) || name == SCALE_DOWN;
         for (name, node) in text.0 {
             match node {
-                Node::Table(table) if SIZED.contains(&name.as_str()) => {
+                Node::Table(table) if is_table(&name) => {
                     let named = |key| format!("{name}.{}", Key::spelt(key));
                     nodes.extend(table.into_iter().map(|(key, node)| (named(key), node)));
                 }
-                _ if SIZED.contains(&name.as_str()) => {
-                    errors.push(FieldError::new(name, node, "must be a table, as { cpu = 1 }"));
+                _ if is_table(&name) => {
+                    let example = if name == SCALE_DOWN { "\"60s\"" } else { "1" };
+                    let limit = format!("must be a table, as {{ cpu = {example} }}");
+                    errors.push(FieldError::new(name, node, limit));
                 }
                 Node::Null
                 | Node::Bool(_)
@@ -74,7 +87,7 @@ impl Check {
     }
 
     /// Every key is looked at, also when an earlier one is wrong.
-    fn file(&mut self, stem: &str, target: Target) -> Option<VmFile> {
+    fn file(&mut self, stem: &str, usual: &Usual) -> Option<VmFile> {
         let name = self.name(stem);
         let qmp = self.required("qmp", path);
         let informant = self.required("informant", socket);
@@ -91,7 +104,11 @@ impl Check {
             priority: self.get("priority", priority),
             mode: self.get("mode", mode),
             memory_slot,
-            target,
+            scale_down: ScaleDownSaid {
+                cpu: self.get("scale_down.cpu", scale_down),
+                memory: self.get("scale_down.memory", scale_down),
+            },
+            usual: *usual,
         };
         let info = match self.nodes.remove("annotations") {
             Some(node) => self.annotated(name?, &defaults, node),
@@ -126,7 +143,7 @@ impl Check {
     /// Bounds and target from the file's own keys.
     fn plain(&mut self, name: VmName, defaults: &Defaults) -> Option<VmInfo> {
         let bounds = self.bounds(defaults.memory_slot);
-        let default = defaults.target;
+        let default = defaults.usual.target;
         let aimed = |fits: fn(f64) -> bool| move |node: &Node| node.number().filter(|n| fits(*n));
         let load = self.get("target.load_average", aimed(limits::load_target));
         let memory = self.get("target.memory", aimed(limits::memory_target));
@@ -143,6 +160,7 @@ impl Check {
             mode: defaults.mode.unwrap_or(Mode::Act),
             memory_slot: defaults.memory_slot,
             paused_until: None,
+            scale_down: defaults.scale_down.unwrap_or(defaults.usual.scale_down),
         })
     }
 
@@ -271,4 +289,12 @@ fn load_window(node: &Node) -> Option<LoadWindow> {
 
 fn priority(node: &Node) -> Option<i32> {
     i32::try_from(node.whole()?).ok()
+}
+
+/// Seconds, or a text.
+fn scale_down(node: &Node) -> Option<Duration> {
+    match node.whole() {
+        Some(seconds) => limits::scale_down_seconds(u64::try_from(seconds).ok()?),
+        None => limits::scale_down(node.text()?),
+    }
 }

@@ -19,6 +19,8 @@ pub struct Key {
 const CPU: &str = "vCPUs, as 1, 0.25 or \"250m\"";
 /// How amounts of memory are written.
 const MEMORY: &str = "bytes, or a text as \"512MiB\"";
+/// How times are written.
+const TIME: &str = "seconds, or a text as \"5m\"";
 /// How addresses with a port are written.
 const SOCKET: &str = "an IP address and a port";
 /// Beyond this an annotation's bounds are needed.
@@ -137,6 +139,20 @@ pub const KEYS: &[Key] = &[
         default: "0.75",
         range: "above 0, at most 1",
         meaning: "Fraction of memory in use that is aimed at.",
+    },
+    Key {
+        name: "scale_down.cpu",
+        kind: TIME,
+        default: "60s; 0s where only the reference's annotations are given",
+        range: crate::limits::SCALE_DOWN,
+        meaning: "How long vCPUs that the load no longer calls for are kept; 0s: not at all.",
+    },
+    Key {
+        name: "scale_down.memory",
+        kind: TIME,
+        default: "60s; 0s where only the reference's annotations are given",
+        range: crate::limits::SCALE_DOWN,
+        meaning: "How long memory that is no longer called for is kept; 0s: not at all.",
     },
     Key {
         name: "annotations",

@@ -25,6 +25,8 @@ pub struct Vm {
     pub window: &'static str,
     /// Which use of its memory is aimed at.
     pub memory_target: f64,
+    /// How long it keeps what it does not need.
+    pub scale_down: &'static str,
     /// Whether a restart of the guest restarts it, or ends QEMU.
     pub reboots: bool,
     /// Whether its memory grows by DIMMs, and not by virtio-mem.
@@ -59,6 +61,7 @@ impl Vm {
             most_cpus: 3,
             window: "5s",
             memory_target: 0.75,
+            scale_down: "0s",
             reboots: false,
             dimms: false,
             proxied: false,
@@ -96,6 +99,8 @@ impl Vm {
         line("max.memory", &format!("{}MiB", self.most * UNIT_MIB));
         line("target.load_average", &LOAD_TARGET);
         line("target.memory", &self.memory_target);
+        line("scale_down.cpu", &self.scale_down);
+        line("scale_down.memory", &self.scale_down);
         text
     }
 }

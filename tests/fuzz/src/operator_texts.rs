@@ -14,7 +14,7 @@ use windlass_protocol::informant::ResourceMessage;
 use windlass_protocol::quantity::{self, QuantityError};
 use windlass_protocol::vm_file::{FieldError, Node, VmFileText, memory};
 use windlass_protocol::{
-    AgentId, Bytes, MilliCpu, Resources, Sequence, Target, VmFile, VmInfo, VmName,
+    AgentId, Bytes, MilliCpu, Resources, ScaleDownSaid, Sequence, Usual, VmFile, VmInfo, VmName,
 };
 
 /// More problems than a person reads; the file that has them is 4 KiB.
@@ -73,7 +73,8 @@ fn annotations(input: &mut Input<'_>) {
         priority: None,
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-        target: Target::default(),
+        scale_down: ScaleDownSaid::default(),
+        usual: Usual::default(),
     };
     let mut said = Annotations::default();
     while !input.is_empty() {

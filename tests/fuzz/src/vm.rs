@@ -16,8 +16,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
-    ShrinkCpu, Target, Versions, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen,
+    Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -72,13 +72,14 @@ impl Vm {
             mode: Mode::Act,
             memory_slot: slot,
             paused_until: None,
+            scale_down: ScaleDown::AT_ONCE,
         };
         let seed = u64::from(input.byte());
         let known: Vec<_> = PluginVersion::known().collect();
         let plugin_versions = input.versions(&known);
         let offered = input.versions(&InformantVersion::KNOWN);
         let settings = Settings {
-            unit: unit(),
+            unit: unit().into(),
             trust_guest_parking: trust,
             metrics_elsewhere: input.byte().is_multiple_of(2),
             plugin_versions,

@@ -111,7 +111,7 @@ impl Scaler {
             version: self.spoken.stated(now),
             resources: ceiling,
             last_permit: self.permit.known(),
-            unit: self.settings.unit,
+            unit: self.unit(),
         };
         Some((self.permit.due(ceiling), Action::AskPlugin(asking)))
     }

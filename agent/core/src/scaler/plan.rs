@@ -46,6 +46,7 @@ impl Scaler {
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
         let moved = self.permit.stays_until(now);
+        let deadlines = deadlines.chain(self.rests(now));
         for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(acts) {
             plan.wake(now, deadline);
         }

@@ -26,7 +26,7 @@ impl Scaler {
         can: &Capabilities,
     ) -> Option<Resources> {
         let has = self.using().filter(|_| self.session.is_active())?;
-        let unit = Resources::from(self.settings.unit);
+        let unit = Resources::from(self.unit());
         let mut next = has;
         // With a vCPU on its way in it is not known yet how many the guest is to be content with.
         let parks = self.can_shrink_cpu(can) && !self.holding.is_plugging_open();

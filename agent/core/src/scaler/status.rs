@@ -46,6 +46,7 @@ impl Scaler {
         if self.info.mode == Mode::Act {
             self.waiting_to_grow(goal.size, has, can, &mut waiting);
             self.waiting_to_shrink(now, goal.size, has, &mut waiting);
+            self.waiting_to_rest(now, &mut waiting);
             if let Some(until) = self.resting(now, goal.size, has, can) {
                 waiting.push(Waiting::NoEffect { until });
             }

@@ -218,6 +218,7 @@ mod tests {
             mode: Mode::Act,
             memory_slot: Bytes::from_mib(128),
             paused_until: None,
+            scale_down: windlass_protocol::ScaleDown::AT_ONCE,
         }
     }
 }

@@ -8,8 +8,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, Seen, Sequence,
-    ShrinkCpu, Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen,
+    Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -69,6 +69,7 @@ impl Story {
             mode,
             memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
             paused_until: None,
+            scale_down: ScaleDown::AT_ONCE,
         };
         let memory = MemorySeen { boot: cu(1).mem, ..MemorySeen::default() };
         let mut story = Self {
@@ -317,7 +318,7 @@ pub(crate) fn cu(count: u64) -> Resources {
 }
 
 fn settings() -> Settings {
-    let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+    let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into();
     Settings {
         unit,
         trust_guest_parking: true,

@@ -4,8 +4,8 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Periods, Scaler, Settings};
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, Seen, Sequence, ShrinkCpu,
-    Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen, Sequence,
+    ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -190,7 +190,7 @@ pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap(),
+        unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into(),
         trust_guest_parking: true,
         metrics_elsewhere: false,
         plugin_versions: PluginVersion::SPOKEN,
@@ -225,5 +225,6 @@ pub(crate) fn info() -> VmInfo {
         mode: Mode::Act,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
+        scale_down: ScaleDown::AT_ONCE,
     }
 }

@@ -261,7 +261,8 @@ pub(crate) fn vm_file(monitor: &Path, informant: SocketAddr) -> String {
     format!(
         "qmp = \"{}\"\ninformant = \"{informant}\"\nadvertise = \"127.0.0.1\"\n\
          load_window = \"5s\"\n[min]\ncpu = 1\nmemory = \"256MiB\"\n\
-         [max]\ncpu = 2\nmemory = \"1GiB\"\n",
+         [max]\ncpu = 2\nmemory = \"1GiB\"\n\
+         [scale_down]\ncpu = \"0s\"\nmemory = \"0s\"\n",
         monitor.display()
     )
 }

@@ -35,6 +35,8 @@ pub(super) fn vm(script: &Script, player: &Player, qmp: &Path, informant: Socket
     let target = player.target;
     let _ = writeln!(text, "[target]\nload_average = {:?}", target.load_average);
     let _ = writeln!(text, "memory = {:?}", target.memory);
+    // What is to be seen is what the policies call for, not how long it is kept.
+    text.push_str("[scale_down]\ncpu = \"0s\"\nmemory = \"0s\"\n");
     text
 }
 
@@ -90,6 +92,9 @@ mod tests {
             [target]
             load_average = 1.9
             memory = 1.0
+            [scale_down]
+            cpu = "0s"
+            memory = "0s"
         "#]]
         .assert_eq(&vm(&SCRIPT, &SCRIPT.players[0], Path::new("/tmp/\"x\"/qmp.sock"), informant));
     }
