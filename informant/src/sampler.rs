@@ -46,7 +46,7 @@ impl Sampler {
             // The reader is one of those that run.
             let runnable = loads.running.saturating_sub(1);
             let queue = RunQueue { runnable, blocked: self.blocked };
-            shared.load().sampled(now, queue, loads.minutes[0]);
+            shared.load().sampled(now, queue.tasks());
         }
         let memory = shared.tree.read("proc/meminfo").ok()?;
         let memory = proc::meminfo(&memory)?;

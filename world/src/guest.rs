@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_informant_core::wire::figures::{Cpus, Figures};
-use windlass_informant_core::{Change, MachineSeen, Memory};
+use windlass_informant_core::{Averages, Change, MachineSeen, Memory};
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, Seen, ShrinkCpu,
 };
@@ -352,29 +352,43 @@ impl Guest {
         self.memory().free < STALLS_BELOW
     }
 
-    /// What the informant serves.
-    pub(crate) fn figures(&mut self, now: Moment) -> Option<Figures> {
+    /// Tasks that run or wait.
+    pub(crate) const fn tasks(&self) -> f64 {
+        self.load
+    }
+
+    /// Load over short windows, as a sampler that never rests would have it.
+    pub(crate) fn true_averages(&mut self, now: Moment) -> Averages {
         self.average(now);
-        let [five, fifteen, minute] = self.averages;
+        let [five, fifteen, _] = self.averages;
+        averages(five, fifteen)
+    }
+
+    /// What an informant with these averages serves.
+    pub(crate) fn figures(&mut self, now: Moment, seconds: Averages) -> Option<Figures> {
+        self.average(now);
+        let [_, _, minute] = self.averages;
         let seen = self.machine();
         let mut figures = Figures {
             minutes: Some([minute; 3]),
-            seconds: Some([five, fifteen]),
+            seconds,
             cpus: Some(Cpus::of(&seen.present, &seen.online)),
             memory: Some(self.memory()),
         };
         match self.muted {
             None => {}
             Some(Muted::Silent) => return None,
-            Some(Muted::NoLoad) => (figures.minutes, figures.seconds) = (None, None),
+            Some(Muted::NoLoad) => {
+                (figures.minutes, figures.seconds) = (None, Averages::default());
+            }
             Some(Muted::NoMemory) => figures.memory = None,
             Some(Muted::NotANumber) => {
                 figures.minutes = Some([f64::NAN; 3]);
-                figures.seconds = Some([f64::NAN; 2]);
+                figures.seconds = averages(f64::NAN, f64::NAN);
             }
             Some(Muted::Absurd) => {
                 figures.minutes = Some([1e300; 3]);
-                figures.seconds = Some([f64::INFINITY, -1.0]);
+                figures.seconds = averages(f64::INFINITY, -1.0);
                 figures.cpus = Some(Cpus { present: 1, online: usize::MAX, reach: 0 });
                 let more = self.total().saturating_add(Bytes::from_gib(1));
                 figures.memory = Some(Memory { available: more, ..self.memory() });
@@ -403,4 +417,8 @@ impl Guest {
         }
         self.averaged_at = now;
     }
+}
+
+fn averages(five: f64, fifteen: f64) -> Averages {
+    Averages { five_seconds: Some(five), fifteen_seconds: Some(fifteen) }
 }

@@ -5,7 +5,7 @@ use crate::message::{Body, Reply};
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use windlass_informant_core::wire::{Answer, Request, Unanswered};
-use windlass_informant_core::{Informant, Registration, Settings};
+use windlass_informant_core::{Informant, Load, Registration, Settings};
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
 use windlass_protocol::{AgentId, Moment, Sequence};
 
@@ -13,6 +13,7 @@ use windlass_protocol::{AgentId, Moment, Sequence};
 #[derive(Clone, Debug)]
 pub(crate) struct InformantRun {
     pub(crate) core: Informant,
+    pub(crate) load: Load,
     /// Counts runs over the VM's life.
     pub(crate) epoch: u64,
     /// Registrations that wait for their answer.
@@ -56,6 +57,7 @@ impl InformantRun {
     pub(crate) fn new(epoch: u64, settings: Settings, consents: Vec<Consent>) -> Self {
         Self {
             core: Informant::new(settings),
+            load: Load::default(),
             epoch,
             registering: Vec::new(),
             following: Vec::new(),

@@ -320,7 +320,9 @@ impl World {
 
     /// What the guest's load calls for, by the truth.
     fn called_for(&self, vm: &Vm, uses: Resources) -> Resources {
-        let figures = vm.guest.clone().figures(self.now);
+        let mut guest = vm.guest.clone();
+        let averages = guest.true_averages(self.now);
+        let figures = guest.figures(self.now, averages);
         let text = figures.map(|figures| figures.page().text()).unwrap_or_default();
         let inputs = Inputs {
             info: &vm.info,

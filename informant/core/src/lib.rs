@@ -20,5 +20,5 @@ pub mod wire;
 
 pub use event::{Action, Ask, Change, Event, Failure, MachineSeen, Memory, Plan};
 pub use informant::{Informant, Registration, Settings};
-pub use load::{Load, RunQueue};
+pub use load::{Averages, Load, RunQueue};
 pub use refusal::Refusal;

@@ -143,7 +143,7 @@ fn livez<B>(_: &Shared<B>) -> Answer {
 
 /// Ready: load is being read.
 fn readyz<B: Beside>(shared: &Shared<B>) -> Answer {
-    if shared.load().averages(shared.clock.now()).is_some() {
+    if shared.load().is_sampled(shared.clock.now()) {
         plain(200, "ok\n")
     } else {
         plain(503, "no sample of load within the last 2s\n")

@@ -8,6 +8,7 @@ use crate::{talk, words};
 use windlass_agent_core::metrics_text::parse;
 use windlass_cli::api::Refusal;
 use windlass_cli::host::http::idle;
+use windlass_informant_core::Averages;
 use windlass_informant_core::event::Memory;
 use windlass_informant_core::wire::Figures;
 use windlass_informant_core::wire::figures::Cpus;
@@ -49,7 +50,10 @@ fn is_sane(sample: &Sample) {
 /// What an informant writes is what an agent reads.
 fn figures(input: &mut Input<'_>) {
     let load = |input: &mut Input<'_>| f64::from(input.short()) / 100.0;
-    let seconds = input.is().then(|| [load(input), load(input)]);
+    let seconds = Averages {
+        five_seconds: input.is().then(|| load(input)),
+        fifteen_seconds: input.is().then(|| load(input)),
+    };
     let minutes = input.is().then(|| [load(input), load(input), load(input)]);
     let cpus = input.is().then(|| Cpus {
         present: usize::from(input.byte()),
@@ -65,8 +69,8 @@ fn figures(input: &mut Input<'_>) {
     let sample =
         parse(&Figures { minutes, seconds, cpus, memory }.page().text(), Moment::default());
     is_sane(&sample);
-    assert_eq!(sample.loads.five_seconds, seconds.map(|loads| loads[0]));
-    assert_eq!(sample.loads.fifteen_seconds, seconds.map(|loads| loads[1]));
+    assert_eq!(sample.loads.five_seconds, seconds.five_seconds);
+    assert_eq!(sample.loads.fifteen_seconds, seconds.fifteen_seconds);
     assert_eq!(sample.loads.one_minute, minutes.map(|loads| loads[0]));
     assert_eq!(sample.loads.five_minutes, minutes.map(|loads| loads[1]));
     let cores = |count: u64| (count > 0).then(|| MilliCpu::from_cores(count));

@@ -30,8 +30,9 @@ impl World {
     /// The guest's metrics are read.
     pub(super) fn measure(&mut self, who: Id) -> Option<Reply> {
         let now = self.now;
-        let vm = self.vms.get_mut(who).filter(|vm| vm.informant.is_some())?;
-        let text = vm.guest.figures(now)?.page().text();
+        let vm = self.vms.get_mut(who)?;
+        let averages = vm.informant.as_ref()?.load.averages(vm.informant_process.clock(now));
+        let text = vm.guest.figures(now, averages)?.page().text();
         Some(Reply::Http(200, Body(text.into_bytes())))
     }
 
@@ -280,6 +281,10 @@ impl World {
         }
         let Some(vm) = self.vms.get_mut(who) else { return };
         let (memory, stalls, lie) = (vm.guest.memory(), vm.guest.stalls(), vm.lie);
+        let clock = vm.informant_process.clock(self.now);
+        if let Some(run) = &mut vm.informant {
+            run.load.sampled(clock, vm.guest.tasks());
+        }
         self.tell_informant(who, informant::Event::Sampled(memory));
         if stalls {
             self.tell_informant(who, informant::Event::Stalled);

@@ -4,6 +4,7 @@
 //! the first line with that beginning. A figure that is missing has no line.
 
 use crate::event::Memory;
+use crate::load::Averages;
 use std::collections::BTreeSet;
 use std::fmt::{Display, Write};
 
@@ -13,7 +14,7 @@ pub struct Figures {
     /// The kernel's load averages over 1, 5 and 15 minutes.
     pub minutes: Option<[f64; 3]>,
     /// Load averages over 5 and 15 seconds, from samples of the run queue.
-    pub seconds: Option<[f64; 2]>,
+    pub seconds: Averages,
     /// vCPUs.
     pub cpus: Option<Cpus>,
     /// Memory.
@@ -53,10 +54,10 @@ impl Figures {
                 page.gauge(&name, "The kernel's load average, by minutes.", [("", load)]);
             }
         }
-        if let Some([five, fifteen]) = self.seconds {
-            let averages = [("{window=\"5s\"}", five), ("{window=\"15s\"}", fifteen)];
-            page.gauge("windlass_load", "Load average from samples of the run queue.", averages);
-        }
+        let Averages { five_seconds, fifteen_seconds } = self.seconds;
+        let averages = [("{window=\"5s\"}", five_seconds), ("{window=\"15s\"}", fifteen_seconds)];
+        let filled = averages.into_iter().filter_map(|(window, load)| Some((window, load?)));
+        page.gauge("windlass_load", "Load average from samples of the run queue.", filled);
         if let Some(Cpus { present, online, reach }) = self.cpus {
             page.gauge("windlass_cpus_online", "vCPUs in use.", [("", online)]);
             let about = "The highest vCPU in use, counted from one.";
@@ -145,7 +146,7 @@ mod tests {
         let [total, available, free] = [2048, 1024, 512].map(Bytes::from_kib);
         let figures = Figures {
             minutes: Some([0.5, 1.0, 12.25]),
-            seconds: Some([2.5, 0.0]),
+            seconds: Averages { five_seconds: Some(2.5), fifteen_seconds: Some(0.0) },
             cpus: Some(Cpus::of(&[0, 1, 2, 3].into(), &[0, 2].into())),
             memory: Some(Memory { total, available, free, overhead: None }),
         };
@@ -183,6 +184,17 @@ mod tests {
             windlass_memory_free_bytes 524288
         "##]]
         .assert_eq(&figures.page().text());
+    }
+
+    #[test]
+    fn a_window_that_is_not_filled_has_no_line() {
+        let text = |five_seconds, fifteen_seconds| {
+            let seconds = Averages { five_seconds, fifteen_seconds };
+            Figures { seconds, ..Figures::default() }.page().text()
+        };
+        let five = text(Some(2.5), None);
+        assert!(five.ends_with("windlass_load{window=\"5s\"} 2.5\n"), "{five}");
+        assert_eq!(text(None, None), "");
     }
 
     #[test]
