@@ -11,8 +11,11 @@ use std::fmt;
 /// What the guest reported when a goal was computed. What is missing is `None`, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signals {
-    /// Load average over the VM's window.
+    /// Load average over the VM's window, or over `over`.
     pub load: Option<f64>,
+    /// The shorter window that `load` is of, while the VM's own has no figure.
+    #[serde(default)]
+    pub over: Option<LoadWindow>,
     /// Memory in use.
     pub used: Option<Bytes>,
     /// Memory that the guest's kernel manages.
@@ -221,10 +224,15 @@ impl fmt::Display for Peer {
 // === impl Signals ===
 
 impl Signals {
-    /// `load 2.7 over 15s, 310MiB of 470MiB used`.
+    /// `load 2.7 over 15s, 310MiB of 470MiB used`; `window` is the VM's.
     pub fn describe(&self, window: LoadWindow) -> String {
-        let load =
-            self.load.map_or("load unknown".to_owned(), |l| format!("load {l:.2} over {window}"));
+        let load = match (self.load, self.over) {
+            (Some(load), None) => format!("load {load:.2} over {window}"),
+            (Some(load), Some(over)) => {
+                format!("load {load:.2} over {over}, none over {window} yet")
+            }
+            (None, _) => "load unknown".to_owned(),
+        };
         match (self.used, self.total) {
             (Some(used), Some(total)) => format!("{load}, {used} of {total} used"),
             _ => format!("{load}, memory unknown"),

@@ -166,6 +166,9 @@ impl Default for Target {
 // === impl LoadWindow ===
 
 impl LoadWindow {
+    /// All of them, the longest first.
+    pub const LONGEST_FIRST: [Self; 3] = [Self::OneMinute, Self::FifteenSeconds, Self::FiveSeconds];
+
     /// The length of the window.
     pub const fn length(self) -> Duration {
         match self {

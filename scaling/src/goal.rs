@@ -3,10 +3,14 @@
 //! As the reference combines them: the larger count of whole compute units sets both axes,
 //! each then clamped by its bounds. Law 5, missing is not zero: with a signal missing the goal
 //! is never below what the VM has; growth on the other signals goes on.
+//!
+//! A window has no figure before the guest was measured for so long. Until then load over the
+//! next shorter window may make the VM grow, and load counts as missing.
 
 use crate::{Sample, load, memory};
 use windlass_protocol::{
-    Bytes, Capabilities, Clip, ComputeUnit, MilliCpu, Reason, Resources, Signal, Signals, VmInfo,
+    Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Reason, Resources, Signal,
+    Signals, VmInfo,
 };
 
 /// What a goal is computed from.
@@ -51,14 +55,16 @@ pub struct Goal {
 /// Computes the goal of one VM.
 pub fn goal(inputs: &Inputs<'_>) -> Goal {
     let Inputs { info, unit, sample, .. } = *inputs;
+    let load = load_of(inputs);
     let signals = Signals {
-        load: sample.and_then(|sample| sample.loads.over(info.load_window)),
+        load: load.figure,
+        over: load.over,
         used: sample.and_then(memory::used),
         total: sample.and_then(|sample| sample.total),
     };
-    let by_load = load::units(signals.load, info.target.load_average, unit);
+    let by_load = load.units;
     let by_memory = signals.used.map(|used| memory::units(used, info.target.memory, unit));
-    let complete = by_load.is_some() && by_memory.is_some();
+    let complete = by_load.is_some() && load.over.is_none() && by_memory.is_some();
 
     // The reference rounds load to the nearest count and lets memory round up.
     let load_count = whole(by_load.map_or(0.0, f64::round));
@@ -104,6 +110,34 @@ pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources
     let above = size.mem.round_up(slot).saturating_sub(boot).round_up(can.memory_step);
     let most = max.mem.saturating_sub(boot).round_down(can.memory_step);
     Resources { cpu, mem: boot.saturating_add(above.min(most)) }
+}
+
+/// What load says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    figure: Option<f64>,
+    /// The window of the figure, if it is shorter than the VM's.
+    over: Option<LoadWindow>,
+    /// Compute units that it calls for.
+    units: Option<f64>,
+}
+
+/// Load over the VM's window, or else over the next shorter one that has a figure.
+fn load_of(inputs: &Inputs<'_>) -> Load {
+    let Some(sample) = inputs.sample else { return Load::default() };
+    let (window, target) = (inputs.info.load_window, inputs.info.target.load_average);
+    let units = |figure| load::units(figure, target, inputs.unit);
+    let figure = sample.loads.over(window);
+    if let own @ Some(_) = units(figure) {
+        return Load { figure, over: None, units: own };
+    }
+    match sample.loads.shorter(window) {
+        Some((over, figure)) => {
+            let figure = Some(figure);
+            Load { figure, over: Some(over), units: units(figure) }
+        }
+        None => Load { figure, over: None, units: None },
+    }
 }
 
 fn held(size: Resources, has: Resources, clips: &mut [Option<Clip>; 2]) -> Resources {

@@ -61,6 +61,49 @@ fn what_is_missing_never_shrinks_a_vm_and_growth_goes_on() {
 }
 
 #[test]
+fn a_shorter_window_may_grow_a_vm_and_shrinks_none() {
+    use LoadWindow::{FifteenSeconds as Fifteen, FiveSeconds as Five, OneMinute as Minute};
+    for (window, [five, fifteen, minute], units, over, signal) in [
+        // The VM has 2 units.
+        (Fifteen, [Some(3.6), None, None], 4, Some(Five), Signal::Load),
+        (Fifteen, [Some(0.0), None, None], 2, Some(Five), Signal::Missing),
+        (Fifteen, [Some(3.6), Some(0.0), None], 1, None, Signal::Idle),
+        (Fifteen, [Some(0.0), Some(3.6), None], 4, None, Signal::Load),
+        // A longer window says nothing for a shorter one.
+        (Fifteen, [None, None, Some(3.6)], 2, None, Signal::Missing),
+        (Five, [None, Some(3.6), Some(3.6)], 2, None, Signal::Missing),
+        // The longest that has one.
+        (Minute, [Some(0.0), Some(3.6), None], 4, Some(Fifteen), Signal::Load),
+        (Minute, [Some(3.6), None, None], 4, Some(Five), Signal::Load),
+        (Minute, [Some(3.6), Some(3.6), Some(0.0)], 1, None, Signal::Idle),
+        // What is absurd is missing.
+        (Fifteen, [Some(3.6), Some(1e300), None], 4, Some(Five), Signal::Load),
+        (Fifteen, [Some(1e300), None, None], 2, Some(Five), Signal::Missing),
+    ] {
+        let loads = Loads {
+            five_seconds: five,
+            fifteen_seconds: fifteen,
+            one_minute: minute,
+            five_minutes: None,
+        };
+        let info = VmInfo { load_window: window, ..info() };
+        let goal = goal_by(&info, loads, Some(40), (2, 512), None);
+        let size = vm_size((units, 256 * units));
+        let given = format!("{window}: {five:?} {fifteen:?} {minute:?}");
+        assert_eq!((goal.size, goal.reason.signal), (size, signal), "{given}");
+        assert_eq!(goal.signals.over, over, "{given}");
+    }
+}
+
+#[test]
+fn a_goal_says_which_window_spoke() {
+    let loads = Loads { five_seconds: Some(3.6), ..Loads::default() };
+    let goal = goal_by(&info(), loads, Some(40), (2, 512), None);
+    let words = goal.signals.describe(info().load_window);
+    assert_eq!(words, "load 3.60 over 5s, none over 15s yet, 40MiB of 800MiB used");
+}
+
+#[test]
 fn memory_figures_that_make_no_sense_together_are_missing() {
     let mib = |mib: u64| Some(Bytes::from_mib(mib));
     for (total, available, used) in [
@@ -117,16 +160,27 @@ fn goal_of(
     has: (u64, u64),
     urgency: Option<Urgency>,
 ) -> Goal {
+    let loads = Loads { fifteen_seconds: load, ..Loads::default() };
+    goal_by(&info(), loads, used, has, urgency)
+}
+
+fn goal_by(
+    info: &VmInfo,
+    loads: Loads,
+    used: Option<u64>,
+    has: (u64, u64),
+    urgency: Option<Urgency>,
+) -> Goal {
     let sample = Sample {
         at: NOW,
-        loads: Loads { fifteen_seconds: load, ..Loads::default() },
+        loads,
         total: used.map(|_| Bytes::from_mib(800)),
         available: used.map(|used| Bytes::from_mib(800 - used)),
         online: None,
         reach: None,
     };
     goal::goal(&Inputs {
-        info: &info(),
+        info,
         unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)).unwrap(),
         can: &can(),
         sample: Some(&sample),

@@ -256,6 +256,7 @@ fn grows() -> Decision {
         from: size(1, 256),
         signals: Signals {
             load: Some(2.7),
+            over: None,
             used: Some(Bytes::from_mib(110)),
             total: Some(Bytes::from_mib(221)),
         },
