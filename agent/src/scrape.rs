@@ -12,11 +12,13 @@ use windlass_protocol::Peer;
 
 /// Reads them. Always ends within `limit`, with exactly one event for the scaler.
 pub(crate) async fn read(from: SocketAddr, clock: Clock, limit: Duration) -> Event {
+    // What it says is no older than this, however long it is on its way.
+    let asked_at = clock.now();
     let request = Ask::new(Method::GET, "/metrics", "").within(limit).at_most(METRICS_SIZE);
     let failure = match ask(&Address::Tcp(from), request).await {
         Ok(answer) if answer.status == 200 => {
             let text = String::from_utf8_lossy(&answer.body);
-            return Event::Measured(metrics_text::parse(&text, clock.now()));
+            return Event::Measured(metrics_text::parse(&text, asked_at));
         }
         Ok(answer) => {
             debug!(%from, status = answer.status, "metrics refused");

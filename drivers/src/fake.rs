@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, Seen, ShrinkCpu};
+use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, RunState, Seen, ShrinkCpu};
 
 /// Room for notices nobody has read yet; the last place is kept for [`Notice::Reset`].
 const NOTICES: usize = 16;
@@ -137,6 +137,13 @@ impl FakeVm {
     pub fn set_seen(&self, seen: Seen) {
         let mut state = self.lock();
         state.seen = seen;
+        state.notify(Notice::Changed);
+    }
+
+    /// The hypervisor stops the guest, runs it again, or begins to hand it over.
+    pub fn set_run_state(&self, run: RunState) {
+        let mut state = self.lock();
+        state.seen.state = run;
         state.notify(Notice::Changed);
     }
 
@@ -315,7 +322,7 @@ impl State {
     fn guest_follows(&mut self) {
         let MemorySeen { requested, size, .. } = self.seen.memory;
         let at_once = size < requested || self.unplug == Unplug::AtOnce;
-        if at_once && !self.rebooting {
+        if at_once && !self.rebooting && self.seen.state.executes() {
             self.seen.memory.size = requested;
         }
     }
@@ -326,6 +333,7 @@ impl State {
         let MemorySeen { requested, size, .. } = self.seen.memory;
         if let Unplug::Slow(step) = self.unplug
             && size > requested
+            && self.seen.state.executes()
         {
             self.seen.memory.size = size.saturating_sub(step).max(requested);
         }

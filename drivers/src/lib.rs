@@ -19,7 +19,7 @@ pub trait Driver: Send + 'static {
     /// What can be done with this VM; constant for as long as the connection lasts.
     fn capabilities(&self) -> Capabilities;
 
-    /// The size of the VM now. Growth that was asked of [`Driver::resize`] before is in it, or will
+    /// The size of the VM now, and whether the hypervisor runs it. Growth that was asked of [`Driver::resize`] before is in it, or will
     /// never come, also where the answer was lost: a driver keeps the order. What was asked back
     /// may still leave later, with the guest's doing.
     ///
@@ -55,7 +55,7 @@ pub trait Attach: Send + Sync + 'static {
 pub enum Notice {
     /// The guest restarted: the session and each consent end.
     Reset,
-    /// Something about its size changed; worth a look.
+    /// Something about its size changed, or whether it runs; worth a look.
     Changed,
 }
 

@@ -4,7 +4,7 @@
 //! is waiting for at this moment is a [`Waiting`]. The shell logs them, counts them by
 //! [`Signal`] and [`Clip`], and `windlass explain` prints them.
 
-use crate::{Bytes, LoadWindow, Moment, Resources};
+use crate::{Bytes, LoadWindow, Moment, Resources, RunState};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -38,6 +38,8 @@ pub enum Signal {
     Missing,
     /// A person said so: frozen, paused, or a size to be let go with.
     Order,
+    /// The hypervisor does not run the VM, or is about to hand it over: it keeps what it has.
+    Stopped,
 }
 
 /// What kept the goal from being what the signal called for, on one axis.
@@ -174,6 +176,16 @@ pub enum Waiting {
     Observing,
     /// The guest restarted; nothing is given back until its informant has registered.
     Reboot,
+    /// The hypervisor does not run the VM, or is about to hand it over; nothing is resized.
+    Stopped {
+        /// What the hypervisor says of it.
+        state: RunState,
+    },
+    /// The VM's load window has no figure yet; it will not shrink.
+    Window {
+        /// The shorter window that may make it grow until then, once that has a figure.
+        over: Option<LoadWindow>,
+    },
 }
 
 // === impl Signal ===
@@ -188,6 +200,7 @@ impl Signal {
             Self::Idle => "idle",
             Self::Missing => "missing",
             Self::Order => "order",
+            Self::Stopped => "stopped",
         }
     }
 }

@@ -13,6 +13,32 @@ pub struct Seen {
     pub plugged: MilliCpu,
     /// Memory, in its three figures.
     pub memory: MemorySeen,
+    /// Whether the hypervisor runs it.
+    #[serde(default)]
+    pub state: RunState,
+}
+
+/// Whether a hypervisor runs a VM. Only a VM that runs, and stays where it is, is resized.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunState {
+    /// The guest runs.
+    #[default]
+    Running,
+    /// The guest runs, and its state is being copied to another hypervisor or to a file.
+    Migrating,
+    /// The guest stands still while its state is saved, restored or handed over.
+    Saving,
+    /// The guest stands still: a person or a program stopped it, or it was not started yet.
+    Paused,
+    /// The guest sleeps (suspend to RAM).
+    Suspended,
+    /// The guest has shut down, and its hypervisor is still there.
+    ShutDown,
+    /// The hypervisor stopped the guest after an error, a panic of its kernel, or by its watchdog.
+    Failed,
+    /// The hypervisor names a state that is not known here.
+    Unknown,
 }
 
 /// Memory of a VM. The guest fills up to `requested` without asking, also after a reset, so
@@ -70,6 +96,33 @@ impl Seen {
     /// The most that the VM may have by this sight: plugged vCPUs, and [`MemorySeen::upper`].
     pub fn upper(self) -> Resources {
         Resources { cpu: self.plugged, mem: self.memory.upper() }
+    }
+}
+
+// === impl RunState ===
+
+impl RunState {
+    /// Whether a VM in this state may be resized.
+    pub const fn may_resize(self) -> bool {
+        matches!(self, Self::Running)
+    }
+
+    /// Whether the guest's time goes on, so that it answers and its load is measured.
+    pub const fn executes(self) -> bool {
+        matches!(self, Self::Running | Self::Migrating)
+    }
+
+    /// The state in a few words, for people.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Running => "QEMU runs the VM",
+            Self::Migrating | Self::Saving => "QEMU is saving or migrating the VM",
+            Self::Paused => "QEMU is paused",
+            Self::Suspended => "the guest sleeps (suspended to RAM)",
+            Self::ShutDown => "the guest has shut down",
+            Self::Failed => "QEMU has stopped the VM after an error or a panic of the guest",
+            Self::Unknown => "QEMU is in a state that this release does not know",
+        }
     }
 }
 

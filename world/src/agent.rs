@@ -22,6 +22,8 @@ pub(crate) struct Agent {
     pub(crate) sample: Option<Sample>,
     /// What the VM had, as far as it knew, when it last asked for a permit.
     pub(crate) found: Resources,
+    /// It has heard, since the hypervisor last ran the VM as usual, that it does not.
+    pub(crate) knows_stopped: bool,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
     /// Answers to `/suspend` that wait until nothing is under way.
@@ -57,6 +59,7 @@ impl Agent {
             session: None,
             sample: None,
             found: Resources::ZERO,
+            knows_stopped: false,
             alarm: Alarm::default(),
             held: Vec::new(),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use windlass_informant_core::wire::figures::{Cpus, Figures};
 use windlass_informant_core::{Averages, Change, MachineSeen, Memory};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, RunState, Seen, ShrinkCpu,
 };
 
 /// What a guest's kernel keeps and does not count in `MemTotal`.
@@ -57,6 +57,8 @@ pub(crate) struct Guest {
     /// Its workload takes what is left as soon as the guest has agreed to less.
     pub(crate) rises: bool,
     pub(crate) driver: Driver,
+    /// Whether its hypervisor runs it.
+    pub(crate) state: RunState,
     /// Demand for CPU, in runnable tasks.
     load: f64,
     averages: [f64; 3],
@@ -131,6 +133,7 @@ impl Guest {
             short_of_vcpus: false,
             rises: false,
             driver: Driver::Honest,
+            state: RunState::Running,
             load: 0.0,
             averages: [0.0; 3],
             averaged_at: now,
@@ -162,6 +165,7 @@ impl Guest {
         Seen {
             plugged: MilliCpu::from_cores(self.plugged.into()),
             memory: MemorySeen { boot: self.spec.boot, requested: self.requested, size: self.size },
+            state: self.state,
         }
     }
 
@@ -299,6 +303,14 @@ impl Guest {
     /// Whether this much more could be used now.
     pub(crate) fn fits(&self, used: Bytes) -> bool {
         IDLE_USE.saturating_add(used) <= self.total()
+    }
+
+    /// Its hypervisor has it in this state from here on. Load is averaged over its own time.
+    pub(crate) fn runs_as(&mut self, now: Moment, state: RunState) {
+        if self.state.executes() {
+            self.average(now);
+        }
+        (self.state, self.averaged_at) = (state, now);
     }
 
     /// Everything in the guest ends; every vCPU comes back, memory follows later by itself.

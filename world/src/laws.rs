@@ -39,6 +39,8 @@ pub enum Law {
     MissingIsNotZero,
     /// Nobody is heeded whose session is not the newest.
     NewestSessionCounts,
+    /// A VM that its hypervisor does not run as usual is not resized.
+    StoppedIsLeftAlone,
     /// A plan said twice is the same.
     PlansArePure,
     /// Nobody runs away.

@@ -43,6 +43,12 @@ impl Process {
         self.runs_at = self.runs_at.max(until);
     }
 
+    /// Its machine stood still for so long, and its clock with it.
+    pub(crate) fn stood_still(&mut self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        self.skew = self.skew.saturating_sub(millis);
+    }
+
     /// When it does the next thing, at the earliest.
     pub(crate) const fn runs_at(&self) -> Moment {
         self.runs_at

@@ -46,6 +46,8 @@ pub(crate) enum Happening {
     MemoryMoves { boot: u64 },
     /// The guest has let vCPUs go, at last.
     Ejects { boot: u64, count: u32 },
+    /// The hypervisor runs the VM again, if that is still to be at this moment.
+    RunsAgain { until: Moment },
 }
 
 /// The queue.

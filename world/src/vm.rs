@@ -8,6 +8,7 @@ use crate::laws::{self, Consent};
 use crate::message;
 use crate::process::Process;
 use crate::sides::{self, Cut, Side};
+use crate::world::stands::Stand;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -77,6 +78,8 @@ pub(crate) struct Vm {
     pub(crate) consents: Vec<Consent>,
     /// What was in use when it last agreed to less: more than that is the guest's doing.
     pub(crate) used_then: Bytes,
+    /// How long its hypervisor leaves it in a state that is not the usual one.
+    pub(crate) stand: Option<Stand>,
     /// When resizes were asked for in the last minute.
     pub(crate) resized: Vec<Moment>,
     /// The boot in which memory is moved step by step.
@@ -162,6 +165,7 @@ impl Vm {
             allowed: None,
             consents: Vec::new(),
             used_then: Bytes::ZERO,
+            stand: None,
             resized: Vec::new(),
             moves_in: None,
             unruly: false,

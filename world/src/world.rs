@@ -4,6 +4,7 @@ mod agents;
 mod deliver;
 mod hypervisors;
 mod informants;
+pub(crate) mod stands;
 mod steps;
 
 use crate::agent::Agent;

@@ -233,13 +233,17 @@ impl Allowed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::MemorySeen;
+    use windlass_protocol::{MemorySeen, RunState};
 
     #[test]
     fn vcpus_that_are_to_stay_count() {
         let now = Moment::from_millis(1_000);
         let vcpus = MilliCpu::from_cores;
-        let seen = |count| Seen { plugged: vcpus(count), memory: MemorySeen::default() };
+        let seen = |count| Seen {
+            plugged: vcpus(count),
+            memory: MemorySeen::default(),
+            state: RunState::Running,
+        };
         let upper = |holding: &Holding| holding.upper(true).map(|size| size.cpu);
         let mut holding = Holding::default();
         holding.see(now, seen(4));

@@ -30,6 +30,7 @@ mod grow;
 mod guest;
 mod plan;
 mod reading;
+mod running;
 mod shrink;
 mod status;
 
@@ -48,6 +49,7 @@ use crate::trials::{Aim, Tally, Trials};
 use books::Permit;
 use guest::Guest;
 use reading::Reading;
+use running::Runs;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
@@ -83,6 +85,7 @@ pub struct Scaler {
     sample: Option<Sample>,
     reading: Reading,
     rest: Rest,
+    runs: Runs,
     /// When a sample was last complete.
     complete_at: Option<Moment>,
     host_available: Option<Bytes>,
@@ -119,6 +122,7 @@ impl Scaler {
             sample: None,
             reading: Reading::default(),
             rest,
+            runs: Runs::default(),
             complete_at: None,
             host_available: None,
             holding: Holding::default(),
@@ -275,7 +279,7 @@ impl Scaler {
                 self.must_look();
             }
             Action::Measure => {
-                self.reading.asked(self.holding.is_giving());
+                self.reading.asked(now, self.holding.is_giving());
                 let wait = self.jitter.around(self.settings.periods.metrics);
                 self.measure_at = now.after(wait);
             }
@@ -331,6 +335,7 @@ impl Scaler {
                 }
                 self.holding.see(now, seen);
                 self.rest.memory_leaves(now, self.holding.is_giving());
+                self.sees_state(now);
                 if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
                     self.guest.gave_memory();
                 }
@@ -374,18 +379,6 @@ impl Scaler {
             // nothing.
             (_, _) => {}
         }
-    }
-
-    fn measured(&mut self, sample: Sample) {
-        self.holding.report(sample.online);
-        let giving = self.holding.is_giving();
-        let sample = self.reading.counts(sample, self.sample.as_ref(), giving);
-        let complete = sample.loads.over(self.info.load_window).is_some()
-            && windlass_scaling::memory::used(&sample).is_some();
-        if complete {
-            self.complete_at = Some(sample.at);
-        }
-        self.sample = Some(sample);
     }
 
     fn failed(&mut self, now: Moment, peer: Peer, failure: Failure) {
@@ -444,9 +437,11 @@ impl Scaler {
         Some(Resources { cpu: self.holding.usable()?, mem: upper.mem })
     }
 
-    /// Whether nothing is to move, by a person's word or for a move to another node.
+    /// Whether nothing is to move, by a person's word, for a move to another node, or because the
+    /// hypervisor does not run the VM.
     fn is_held(&self, now: Moment) -> bool {
-        self.order == Order::Freeze
+        !self.run_state().may_resize()
+            || self.order == Order::Freeze
             || self.info.paused_until.is_some_and(|until| now < until)
             || self.permit.stays_until(now).is_some()
     }

@@ -228,12 +228,14 @@ impl Session {
         }
     }
 
-    /// When a session is given up: one that was never resumed, or that nothing is heard in.
-    pub(crate) fn gives_up_at(&self) -> Option<Moment> {
-        let unheard = (!self.version.checks_health()).then(|| self.heard_at.after(UNHEARD));
+    /// When a session is given up: one that was never resumed, or that nothing is heard in. While
+    /// its guest stood still, until then, nothing could be heard.
+    pub(crate) fn gives_up_at(&self, stood_until: Option<Moment>) -> Option<Moment> {
+        let from = |at: Moment| at.max(stood_until.unwrap_or_default());
+        let unheard = (!self.version.checks_health()).then(|| from(self.heard_at).after(UNHEARD));
         match self.state {
             State::Registered { since } => {
-                let unresumed = since.after(UNRESUMED);
+                let unresumed = from(since).after(UNRESUMED);
                 Some(unheard.map_or(unresumed, |unheard| unheard.min(unresumed)))
             }
             State::Active | State::Suspended { .. } => unheard,

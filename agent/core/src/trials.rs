@@ -206,7 +206,7 @@ impl Attempt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::{Bytes, MemorySeen, MilliCpu};
+    use windlass_protocol::{Bytes, MemorySeen, MilliCpu, RunState};
 
     const START: Moment = Moment::from_millis(10_000);
     const TAKING: Resize = Resize::Memory(Bytes::from_gib(1));
@@ -250,6 +250,6 @@ mod tests {
         let boot = Bytes::from_mib(512);
         let above = |gib| Bytes::from_gib(gib).saturating_sub(boot);
         let memory = MemorySeen { boot, requested: above(requested), size: above(present) };
-        Seen { plugged: MilliCpu::from_cores(1), memory }
+        Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running }
     }
 }

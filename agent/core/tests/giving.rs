@@ -9,7 +9,8 @@ use vm::{Vm, agreed, cu, settings};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, MemorySeen, Peer, Resize, Resources, Seen, ShrinkCpu, VmInfo,
+    Bounds, Bytes, Capabilities, MemorySeen, Peer, Resize, Resources, RunState, Seen, ShrinkCpu,
+    VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -122,5 +123,5 @@ fn gib(count: u64) -> Bytes {
 
 fn seen(requested: u64, size: u64) -> Seen {
     let memory = MemorySeen { boot: gib(1), requested: gib(requested - 1), size: gib(size - 1) };
-    Seen { plugged: cu(1).cpu, memory }
+    Seen { plugged: cu(1).cpu, memory, state: RunState::Running }
 }

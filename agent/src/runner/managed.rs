@@ -22,8 +22,8 @@ use windlass_drivers::{Attach, Notice};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, Signals, VmInfo,
-    Waiting,
+    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState,
+    Signals, VmInfo, Waiting,
 };
 use windlass_scaling::Sample;
 
@@ -170,6 +170,7 @@ impl Managed {
 
     /// Something happened. Whatever is due because of it is done in the next turn.
     pub(super) fn hear(&mut self, now: Moment, event: Event) {
+        let state = self.scaler.run_state();
         self.shared.metrics.heard(&event);
         self.errors.heard(now, &event);
         if let Event::Measured(sample) = &event {
@@ -193,6 +194,17 @@ impl Managed {
             }
             Some(true) => refusals.takes(|| permits.place()),
             Some(false) | None => {}
+        }
+        self.says_state(state);
+    }
+
+    /// Says once that the VM is not run as usual, and once that it is again.
+    fn says_state(&self, before: RunState) {
+        let state = self.scaler.run_state();
+        match (before == state, state.may_resize()) {
+            (true, _) => {}
+            (false, true) => info!("qemu runs the vm as usual again"),
+            (false, false) => info!(why = state.describe(), "nothing is resized for now"),
         }
     }
 
@@ -386,9 +398,11 @@ impl Managed {
     /// A VM that is only watched speaks to no informant.
     fn count_silence(&mut self, now: Moment) {
         let Silence { after, grace } = self.shared.config.silence;
+        // A guest that stands still says nothing, and that is no fault of its informant.
         let silent = self.is_acted_on()
+            && self.scaler.run_state().executes()
             && now.since(self.since) >= grace
-            && now.since(self.scaler.heard_at()) >= after;
+            && now.since(self.scaler.silent_since()) >= after;
         if !silent {
             if self.silent.take().is_some() {
                 info!("informant is heard again");

@@ -6,7 +6,7 @@ use super::plugin::Answers;
 use windlass_agent::NodeEvent;
 use windlass_drivers::fake::Lost;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{Outcome, Resources, Waiting};
+use windlass_protocol::{Outcome, Resources, RunState, Waiting};
 
 #[tokio::test(start_paused = true)]
 async fn a_vm_that_vanishes_is_dropped_and_taken_back_when_it_returns() {
@@ -71,6 +71,24 @@ async fn a_vm_whose_monitor_is_taken_counts_with_the_most_it_may_have() {
     assert_eq!((status.seen, status.waiting), (None, vec![Waiting::HypervisorLost]));
     vm.fake.set_taken(false);
     node.grow(&vm).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vm_that_qemu_has_paused_is_left_as_it_is_until_it_runs_again() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.until_has(&vm, size(1, 256)).await;
+    vm.fake.set_run_state(RunState::Paused);
+    let waiting = vec![Waiting::Stopped { state: RunState::Paused }];
+    node.until("it says so", || node.status(&vm).is_some_and(|s| s.waiting == waiting)).await;
+    vm.guest.state().load = 3.4;
+    let reads = vm.guest.state().reads;
+    node.pass(120).await;
+    assert_eq!(vm.fake.asked(), []);
+    assert_eq!(vm.guest.state().reads, reads, "a guest that stands still is not read");
+    assert_eq!(node.status(&vm).unwrap().session, SessionState::Active);
+    vm.fake.set_run_state(RunState::Running);
+    node.until_has(&vm, size(4, 1024)).await;
 }
 
 #[tokio::test(start_paused = true)]

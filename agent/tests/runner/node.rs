@@ -15,7 +15,7 @@ use windlass_protocol::status::VmStatus;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment,
-    Policy, Resources, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Policy, Resources, RunState, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
 };
 
 /// Far more time than anything takes; it passes at once.
@@ -166,5 +166,5 @@ fn capabilities() -> Capabilities {
 
 fn seen() -> Seen {
     let memory = MemorySeen { boot: Bytes::from_mib(256), ..MemorySeen::default() };
-    Seen { plugged: MilliCpu::from_cores(1), memory }
+    Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running }
 }

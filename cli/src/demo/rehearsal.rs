@@ -7,8 +7,8 @@ use super::recording::{Act, Books, End, Explained, Inside, Ours, Reading, Record
 use super::script::{Because, Load, Player, SCRIPT, Script, Step};
 use windlass_protocol::decision::{Answered, Consented};
 use windlass_protocol::{
-    Bytes, Decision, MemorySeen, MilliCpu, Moment, Outcome, Reason, Resources, Seen, Signal,
-    Signals, VmName, Waiting,
+    Bytes, Decision, MemorySeen, MilliCpu, Moment, Outcome, Reason, Resources, RunState, Seen,
+    Signal, Signals, VmName, Waiting,
 };
 
 /// Length of a step, in milliseconds.
@@ -195,7 +195,10 @@ impl Actor {
         };
         let total = self.has.mem.saturating_sub(Bytes::from_mib(38));
         let used = Bytes::from_mib(48).saturating_add(self.held);
-        self.track.outside.push(reading(at, Seen { plugged: MilliCpu::from_cores(3), memory }));
+        self.track.outside.push(reading(
+            at,
+            Seen { plugged: MilliCpu::from_cores(3), memory, state: RunState::Running },
+        ));
         self.track.inside.push(reading(
             at,
             Inside {

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use windlass_kit::clock::Clock;
 use windlass_lab::{Guest, Outside};
 use windlass_protocol::status::{HostStatus, VmStatus};
-use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Seen};
+use windlass_protocol::{Bytes, MemorySeen, MilliCpu, RunState, Seen};
 
 /// Between two looks at a hypervisor, or at the host.
 const OFTEN: Duration = Duration::from_millis(250);
@@ -108,6 +108,7 @@ fn seen(outside: Outside) -> Seen {
             requested: bytes(device.0),
             size: bytes(device.1),
         },
+        state: RunState::Running,
     }
 }
 

@@ -30,6 +30,8 @@ pub(crate) fn waits(waiting: &Waiting) -> String {
         Waiting::Paused { .. } => "the end of a pause".to_owned(),
         Waiting::Observing => "nothing: only watched".to_owned(),
         Waiting::Reboot => "its informant, after a reboot".to_owned(),
+        Waiting::Stopped { .. } => "QEMU to run it".to_owned(),
+        Waiting::Window { .. } => "a filled load window".to_owned(),
     }
 }
 

@@ -45,6 +45,7 @@ fn because(decision: &Decision) -> String {
         ),
         Signal::Missing => format!("signals are missing, which never shrinks a VM ({signals})"),
         Signal::Order => format!("a person ordered it ({signals})"),
+        Signal::Stopped => format!("QEMU stopped running the VM as usual ({signals})"),
     }
 }
 

@@ -8,7 +8,7 @@ use windlass_protocol::decision::{Answered, Consented};
 use windlass_protocol::status::{Booked, NodeStatus, SessionState, VmStatus};
 use windlass_protocol::{
     Bounds, Bytes, Change, Clip, Decision, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Outcome,
-    Reason, Resources, Seen, Signal, Signals, Target, VmName, Waiting,
+    Reason, Resources, RunState, Seen, Signal, Signals, Target, VmName, Waiting,
 };
 
 const START: Moment = Moment::from_millis(1_795_255_205_000);
@@ -303,6 +303,7 @@ fn status() -> VmStatus {
                 requested: Bytes::from_mib(256),
                 size: Bytes::from_mib(256),
             },
+            state: RunState::Running,
         }),
         online: Some(MilliCpu::from_cores(2)),
         upper: Some(size(3, 512)),

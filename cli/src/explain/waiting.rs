@@ -92,6 +92,14 @@ pub fn waiting(waiting: &Waiting) -> String {
             "The guest restarted: nothing is given back until its informant has registered."
                 .to_owned()
         }
+        Waiting::Stopped { state } => format!("Nothing is resized: {}.", state.describe()),
+        Waiting::Window { over: Some(over) } => format!(
+            "It will not shrink yet: its load window is not filled. Until then load over {over} \
+             may make it grow."
+        ),
+        Waiting::Window { over: None } => {
+            "It will not shrink yet: its load has not been measured for five seconds.".to_owned()
+        }
     }
 }
 
@@ -127,5 +135,7 @@ pub fn brief(waiting: &Waiting) -> String {
         Waiting::Paused { until } => format!("paused to {}", clock(*until)),
         Waiting::Observing => "observing".to_owned(),
         Waiting::Reboot => "rebooted".to_owned(),
+        Waiting::Stopped { state } => state.describe().to_owned(),
+        Waiting::Window { .. } => "load window fills".to_owned(),
     }
 }

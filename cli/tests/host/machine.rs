@@ -93,6 +93,7 @@ fn answer(request: &Value, facts: &Facts) -> Value {
         }}]),
         "query-memory-size-summary" => json!({ "base-memory": 256 << 20, "plugged-memory": 0 }),
         "query-kvm" => json!({ "enabled": false, "present": true }),
+        "query-status" => json!({ "running": true, "status": "running" }),
         "query-memdev" => json!([{ "id": "vmem0", "size": 1 << 30 }]),
         "qom-list" => json!([]),
         "qom-set" => {

@@ -96,6 +96,7 @@ fn obey(world: &mut World, request: &Value) -> Value {
             json!({ "base-memory": super::world::BOOT, "plugged-memory": 0 })
         }
         "query-kvm" => json!({ "enabled": false, "present": true }),
+        "query-status" => json!({ "running": true, "status": "running" }),
         "query-memdev" => json!([{ "id": "vmem0", "size": MOST }]),
         "qom-list" => json!([]),
         "qom-set" => {

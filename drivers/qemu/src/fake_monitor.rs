@@ -119,6 +119,8 @@ impl FakeMonitor {
             "query-memory-size-summary" => json!({"base-memory": 256 << 20, "plugged-memory": 0}),
             "query-kvm" => json!({"enabled": false, "present": true}),
             "query-memdev" => json!([{"id": "vmem0", "size": 1 << 30}]),
+            "query-status" => json!({"status": "running", "running": true, "singlestep": false}),
+            "query-migrate" => json!({}),
             "qom-list" => json!([]),
             "qmp_capabilities" | "qom-set" | "device_add" | "device_del" | "object-add"
             | "object-del" => json!({}),

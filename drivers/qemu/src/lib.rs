@@ -16,6 +16,7 @@ mod link;
 mod memory;
 mod peer;
 mod reader;
+mod run;
 mod wire;
 
 use cpu::Vcpus;
@@ -122,7 +123,9 @@ impl QemuDriver {
         if matches!(self.way, Way::Dimms { .. }) {
             memory::dimm::sweep(&mut self.link, &memory).await?;
         }
-        Ok(Seen { plugged: vcpus.plugged(), memory: memory.seen(self.way, &self.link) })
+        // The last question: what is decided by this look is as fresh as can be.
+        let state = run::fetch(&mut self.link).await?;
+        Ok(Seen { plugged: vcpus.plugged(), memory: memory.seen(self.way, &self.link), state })
     }
 }
 

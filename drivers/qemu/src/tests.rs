@@ -4,7 +4,7 @@ use super::*;
 use crate::fake_monitor::{FakeMonitor, Reply, socket_path};
 use serde_json::json;
 use std::time::Duration;
-use windlass_protocol::Bytes;
+use windlass_protocol::{Bytes, RunState};
 
 /// What is waited for in vain here; nothing that happens takes long.
 const SHORT: Limits =
@@ -160,6 +160,34 @@ async fn events_between_command_and_answer_become_notices() {
     driver.see().await.unwrap();
     assert_eq!(notices.recv().await, Some(Notice::Changed));
     assert_eq!(notices.recv().await, Some(Notice::Reset));
+}
+
+#[tokio::test]
+async fn each_look_says_whether_qemu_runs_the_vm() {
+    for (status, migration, state) in [
+        (json!({"status": "running"}), json!({}), RunState::Running),
+        (json!({"status": "paused"}), json!({"status": "active"}), RunState::Paused),
+        (json!({"status": "running"}), json!({"status": "active"}), RunState::Migrating),
+        (json!({"status": "running"}), json!({"status": "completed"}), RunState::Running),
+        (json!({"status": "postmigrate"}), json!({"status": "completed"}), RunState::Saving),
+        // A stand-in that names no state.
+        (json!({}), json!({}), RunState::Running),
+    ] {
+        let answers = (status.clone(), migration.clone());
+        let monitor = FakeMonitor::new(move |command, _| match command {
+            "query-status" => Reply::Result(answers.0.clone()),
+            "query-migrate" => Reply::Result(answers.1.clone()),
+            _ => Reply::Usual,
+        });
+        let (mut driver, _notices) = attach(&monitor).await;
+        assert_eq!(driver.see().await.unwrap().state, state, "{status} {migration}");
+    }
+    let silent = FakeMonitor::new(|command, _| match command {
+        "query-status" | "query-migrate" => Reply::Error("CommandNotFound", "no such command"),
+        _ => Reply::Usual,
+    });
+    let (mut driver, _notices) = attach(&silent).await;
+    assert_eq!(driver.see().await.unwrap().state, RunState::Running);
 }
 
 #[tokio::test]

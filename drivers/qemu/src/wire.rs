@@ -64,7 +64,7 @@ pub(crate) enum Event {
     Deleted(String),
     /// The guest keeps a device that it was asked to give back.
     Kept(String),
-    /// Something else that may have changed a size.
+    /// Something else that may have changed a size, or whether QEMU runs the guest.
     Changed,
     /// Of no use here.
     Other,
@@ -164,6 +164,9 @@ impl Event {
                 }
             }
             "MEMORY_DEVICE_SIZE_CHANGE" => Self::Changed,
+            // What stops the guest for another reason says STOP too; of a migration QEMU speaks only
+            // where that was switched on.
+            "STOP" | "RESUME" | "SUSPEND" | "WAKEUP" | "MIGRATION" => Self::Changed,
             _ => Self::Other,
         }
     }
@@ -284,6 +287,9 @@ mod tests {
             (ost(3, 0), Event::Changed),
             (ost(1, 1), Event::Changed),
             (r#"{"event": "MEMORY_DEVICE_SIZE_CHANGE"}"#.to_owned(), Event::Changed),
+            (r#"{"event": "STOP"}"#.to_owned(), Event::Changed),
+            (r#"{"event": "RESUME"}"#.to_owned(), Event::Changed),
+            (r#"{"event": "MIGRATION", "data": {"status": "active"}}"#.to_owned(), Event::Changed),
             (r#"{"event": "FROM_THE_FUTURE", "data": 7}"#.to_owned(), Event::Other),
         ] {
             assert_eq!(parse(&text), Line::Event(event), "{text}");

@@ -16,7 +16,7 @@ use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_qemu::check::{Finding, Topic, Verdict};
 use windlass_drivers_qemu::{Qemu, QemuDriver};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
 };
 
 const VIRTIO_MEM: &[&str] = &[
@@ -57,7 +57,10 @@ async fn a_machine_with_virtio_mem_says_what_it_can_do_and_what_it_has() {
         requested: Bytes::from_mib(64),
         size: Bytes::ZERO,
     };
-    assert_eq!(driver.see().await.unwrap(), Seen { plugged: cores(2), memory });
+    assert_eq!(
+        driver.see().await.unwrap(),
+        Seen { plugged: cores(2), memory, state: RunState::Paused }
+    );
 }
 
 #[tokio::test]
@@ -240,6 +243,36 @@ async fn a_reset_is_told() {
 }
 
 #[tokio::test]
+async fn whether_qemu_runs_the_vm_is_told_and_seen() {
+    let machine = Machine::running(VIRTIO_MEM);
+    let (mut driver, mut notices) = machine.attach().await;
+    let mut by_hand = machine.by_hand();
+    assert_eq!(driver.see().await.unwrap().state, RunState::Running);
+    for (command, state) in [("stop", RunState::Paused), ("cont", RunState::Running)] {
+        by_hand.call(command, json!({}));
+        while next(&mut notices).await.unwrap() != Notice::Changed {}
+        assert_eq!(driver.see().await.unwrap().state, state, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_vm_that_is_saved_is_migrating_then_saved_and_runs_again_if_that_is_called_off() {
+    let machine = Machine::running(VIRTIO_MEM);
+    let (mut driver, _notices) = machine.attach().await;
+    let mut by_hand = machine.by_hand();
+    by_hand.call("migrate-set-parameters", json!({"max-bandwidth": 4096}));
+    by_hand.call("migrate", json!({"uri": "exec:cat > /dev/null"}));
+    is_in(&mut driver, RunState::Migrating).await;
+    by_hand.call("migrate_cancel", json!({}));
+    is_in(&mut driver, RunState::Running).await;
+    by_hand.call("migrate-set-parameters", json!({"max-bandwidth": 1_u64 << 30}));
+    by_hand.call("migrate", json!({"uri": "exec:cat > /dev/null"}));
+    is_in(&mut driver, RunState::Saving).await;
+    by_hand.call("cont", json!({}));
+    is_in(&mut driver, RunState::Running).await;
+}
+
+#[tokio::test]
 async fn a_check_says_what_scales() {
     let machine = Machine::paused(VIRTIO_MEM);
     let findings = machine.qemu().check().await;
@@ -406,6 +439,15 @@ impl ByHand {
         let mut line = String::new();
         self.0.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap()
+    }
+}
+
+/// Waits until the VM is in this state.
+async fn is_in(driver: &mut QemuDriver, state: RunState) {
+    let begun = Instant::now();
+    while driver.see().await.unwrap().state != state {
+        assert!(begun.elapsed() < PATIENCE, "never {state:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

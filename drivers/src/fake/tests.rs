@@ -1,7 +1,7 @@
 //! What the fake's knobs do.
 
 use super::*;
-use windlass_protocol::{MilliCpu, Resources};
+use windlass_protocol::{MilliCpu, Resources, RunState};
 
 #[tokio::test]
 async fn growth_is_seen_and_whoever_listens_is_told() {
@@ -136,5 +136,5 @@ fn vm() -> FakeVm {
         max: Resources::new(four, Bytes::from_gib(1)),
     };
     let memory = MemorySeen { boot, ..MemorySeen::default() };
-    FakeVm::new(capabilities, Seen { plugged: one, memory })
+    FakeVm::new(capabilities, Seen { plugged: one, memory, state: RunState::Running })
 }

@@ -20,7 +20,7 @@ const GREETING: &[u8] = b"{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 22, \"m
     \"major\": 7}, \"package\": \"\"}, \"capabilities\": []}}\n";
 
 /// What a driver may say.
-const SPOKEN: [&str; 14] = [
+const SPOKEN: [&str; 16] = [
     "qmp_capabilities",
     "query-hotpluggable-cpus",
     "query-cpus-fast",
@@ -28,6 +28,8 @@ const SPOKEN: [&str; 14] = [
     "query-memory-devices",
     "query-memdev",
     "query-kvm",
+    "query-status",
+    "query-migrate",
     "qom-get",
     "qom-set",
     "qom-list",
@@ -168,6 +170,11 @@ fn result(command: &str, input: &mut Input<'_>) -> Value {
             (0..input.below(9)).map(|_| slot(input)).collect()
         }
         "query-kvm" => json!({"enabled": input.is(), "present": true}),
+        "query-status" => {
+            let states = ["running", "paused", "inmigrate", "io-error", "from-the-future"];
+            json!({"running": true, "status": input.one_of(&states)})
+        }
+        "query-migrate" => json!({"status": input.one_of(&["completed", "active", ""])}),
         "qom-get" => json!({"slots": input.number(), "max-size": input.memory().bytes()}),
         "query-memdev" => {
             let id =
@@ -204,6 +211,8 @@ fn usual(command: &str) -> Option<Value> {
         }}]),
         "query-memory-size-summary" => json!({"base-memory": 256 << 20, "plugged-memory": 0}),
         "query-kvm" => json!({"enabled": true, "present": true}),
+        "query-status" => json!({"status": "running", "running": true}),
+        "query-migrate" => json!({}),
         "query-memdev" | "qom-list" | "query-cpus-fast" => json!([]),
         "qmp_capabilities" | "qom-set" | "device_add" | "device_del" | "object-add"
         | "object-del" => json!({}),

@@ -16,8 +16,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen,
-    Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown,
+    Seen, Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -95,7 +95,7 @@ impl Vm {
             plugin_versions,
             offered,
             under_way: Vec::new(),
-            truth: Seen { plugged: units(1).cpu, memory },
+            truth: Seen { plugged: units(1).cpu, memory, state: RunState::Running },
             seen: None,
             permit: None,
             agreed: None,

@@ -1,7 +1,7 @@
 //! Schedules from seeds.
 
-use crate::releases;
 use crate::schedule::{Act, Kind, Schedule, Turn};
+use crate::{releases, stops};
 use std::time::Duration;
 use windlass_agent_core::Order;
 use windlass_protocol::{Bytes, InformantVersion, Mode, Versions, VmName};
@@ -69,6 +69,7 @@ pub fn draw(seed: u64) -> Schedule {
         turns.push(Turn { after, act: draw.act() });
     }
     releases::mix(seed, draw.nodes, draw.vms, &mut turns);
+    stops::mix(seed, draw.vms, &mut turns);
     let speaks = versions(seed, draw.vms, &mut turns);
     let listed = false;
     Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, listed, speaks, turns }
@@ -195,7 +196,7 @@ impl Draw {
         let index = self.index(self.vms);
         let vm = vm(index);
         Act::Step(match kind {
-            Kind::Life | Kind::People | Kind::Releases => return self.life(),
+            Kind::Life | Kind::People | Kind::Releases | Kind::Stop => return self.life(),
             Kind::Arrivals if well => return Act::Appears(index),
             Kind::Arrivals => Step::Dies(vm),
             Kind::Online => Step::ShortOfVcpus(vm, !well),

@@ -14,6 +14,7 @@ pub mod play;
 mod releases;
 pub mod run;
 pub mod schedule;
+mod stops;
 pub mod tally;
 
 pub use schedule::{Act, Kind, Schedule, Turn};

@@ -101,6 +101,8 @@ pub enum Kind {
     Releases,
     /// A second agent of a VM starts and one of them ends; ways between them and the guest are cut.
     TwoAgents,
+    /// A hypervisor pauses, saves or migrates its VM for a while.
+    Stop,
 }
 
 // === impl Schedule ===
@@ -184,6 +186,7 @@ impl Act {
                 | Step::Reboots(_)
                 | Step::Dies(_)
                 | Step::Reconnects(_)
+                | Step::Stands(..)
                 | Step::Unparks(_)
                 | Step::Told(_)
                 | Step::Ordered(..)
@@ -231,6 +234,7 @@ impl Act {
                 Step::InformantDies(_) | Step::InformantStarts(_) => Kind::Informant,
                 Step::Reboots(_) => Kind::Reboot,
                 Step::Deaf(..) | Step::Reconnects(_) => Kind::Deaf,
+                Step::Stands(..) => Kind::Stop,
                 Step::Unplug(..) => Kind::Unplug,
                 Step::Mute(..) => Kind::Figures,
                 Step::Unparks(_) => Kind::Unparks,

@@ -137,6 +137,7 @@ impl World {
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
         agent.begin(action, call, place);
+        self.left_alone(who, action);
         self.tell_agent(who, Event::Sent(action));
         self.broken(Law::NoBusyLoop, Some(who), hurry);
         let missing = missing.map(|what| format!("{what}: {action:?}"));
@@ -223,6 +224,7 @@ impl World {
             agent.sample = Some(*sample);
         }
         let looked = matches!(event, Event::Seen(_));
+        self.learns_state(who, &event);
         self.tell_agent(who, event);
         if self.ends_now(who, |vm| &mut vm.agent_process) {
             return self.crash_agent(who);

@@ -20,6 +20,8 @@ enum Needs {
     Agent,
     Informant,
     Host,
+    /// Nobody but the guest's kernel.
+    Guest,
     Nobody,
 }
 
@@ -46,7 +48,8 @@ impl World {
             | Happening::CallHangsUp { .. }
             | Happening::InformantStarts { .. }
             | Happening::MemoryMoves { .. }
-            | Happening::Ejects { .. } => {}
+            | Happening::Ejects { .. }
+            | Happening::RunsAgain { .. } => {}
         }
     }
 
@@ -79,7 +82,8 @@ impl World {
             | Happening::CallHangsUp { .. }
             | Happening::InformantStarts { .. }
             | Happening::MemoryMoves { .. }
-            | Happening::Ejects { .. } => false,
+            | Happening::Ejects { .. }
+            | Happening::RunsAgain { .. } => false,
         }
     }
 
@@ -88,8 +92,9 @@ impl World {
         let vm = self.vms.get(who)?;
         match happening.needs() {
             Needs::Agent => Some(vm.agent_process.runs_at()),
-            Needs::Informant => Some(vm.informant_process.runs_at()),
+            Needs::Informant => Some(vm.informant_process.runs_at()).max(self.stands_until(who)),
             Needs::Host => Some(self.nodes[vm.node].process.runs_at()),
+            Needs::Guest => self.stands_until(who),
             Needs::Nobody => None,
         }
     }
@@ -102,7 +107,7 @@ impl World {
             Needs::Agent => vm.agent_process.worked(now),
             Needs::Informant => vm.informant_process.worked(now),
             Needs::Host => self.nodes[vm.node].process.worked(now),
-            Needs::Nobody => {}
+            Needs::Guest | Needs::Nobody => {}
         }
     }
 
@@ -151,6 +156,7 @@ impl World {
                     if let Some(vm) = self.vms.get_mut(who) {
                         vm.hears(self.now, &event);
                     }
+                    self.learns_state(who, &event);
                     self.tell_agent(who, event);
                     self.account(who, false);
                     self.pump_agent(who);
@@ -201,6 +207,7 @@ impl World {
             }
             Happening::MemoryMoves { boot } => self.memory_moves(who, boot),
             Happening::Ejects { boot, count } => self.ejects(who, boot, count),
+            Happening::RunsAgain { until } => self.runs_again(who, until),
         }
     }
 
@@ -241,11 +248,11 @@ impl Happening {
             | Self::InformantHears { .. }
             | Self::CallAnswers { .. }
             | Self::CallHangsUp { .. } => Needs::Informant,
-            Self::AgentStarts
-            | Self::KernelDoes { .. }
+            Self::KernelDoes { .. }
             | Self::InformantStarts { .. }
             | Self::MemoryMoves { .. }
-            | Self::Ejects { .. } => Needs::Nobody,
+            | Self::Ejects { .. } => Needs::Guest,
+            Self::AgentStarts | Self::RunsAgain { .. } => Needs::Nobody,
         }
     }
 }

@@ -266,6 +266,7 @@ impl World {
             && process.slow.is_zero()
             && !vm.monitor.deaf
             && vm.guest.driver == Driver::Honest
+            && vm.guest.state.may_resize()
             && self.faults_of(who) == Faults::default()
     }
 }

@@ -9,7 +9,7 @@ use crate::vm::{Speaks, Vm};
 use crate::vms::Id;
 use std::time::Duration;
 use windlass_agent_core::{Event, Order};
-use windlass_protocol::{Bytes, PluginVersion, Resources, Versions, VmInfo, VmName};
+use windlass_protocol::{Bytes, PluginVersion, Resources, RunState, Versions, VmInfo, VmName};
 
 /// A guest's kernel and user space take this long to come up.
 const BOOT: Duration = Duration::from_secs(4);
@@ -48,6 +48,8 @@ pub enum Step {
     Deaf(VmName, bool),
     /// The connection to the monitor breaks, and is made again.
     Reconnects(VmName),
+    /// The hypervisor has the VM in this state for so long, and then runs it again.
+    Stands(VmName, RunState, Duration),
     /// The guest gives memory back in this way.
     Unplug(VmName, Unplug),
     /// Memory moves slowly in the guest, or as it should.
@@ -130,11 +132,15 @@ impl World {
             }),
             Step::HostRestarts(node) => self.restart_host(node),
             Step::InformantDies(vm) => self.to(&vm, Self::kill_informant),
-            Step::InformantStarts(vm) => {
-                if self.vms.of(&vm).is_some_and(|vm| vm.informant.is_none()) {
-                    self.to(&vm, Self::start_informant);
-                }
-            }
+            // By somebody in the guest, once that goes on.
+            Step::InformantStarts(vm) => self.to(&vm, |world, who| {
+                let boot = world.vms.get(who).map_or(0, |vm| vm.guest.boot);
+                let starts = Happening::InformantStarts { boot };
+                match world.stands_until(who) {
+                    Some(until) => world.queue.arrange(until, who, starts),
+                    None => return world.deliver(who, starts),
+                };
+            }),
             Step::Reboots(vm) => self.to(&vm, Self::reboot),
             Step::Dies(vm) => {
                 let Some(who) = self.vms.id(&vm) else { return };
@@ -145,6 +151,9 @@ impl World {
             }
             Step::Deaf(vm, deaf) => self.to(&vm, |world, who| world.set_deaf(who, deaf)),
             Step::Reconnects(vm) => self.to(&vm, Self::reconnect),
+            Step::Stands(vm, state, time) => {
+                self.to(&vm, |world, who| world.stand(who, state, time));
+            }
             Step::Unplug(vm, unplug) => self.with(&vm, |vm| vm.guest.unplug = unplug),
             Step::SlowMemory(vm, slow) => self.with(&vm, |vm| vm.guest.slow = slow),
             Step::Rises(vm, rises) => self.with(&vm, |vm| vm.guest.rises = rises),

@@ -56,7 +56,8 @@ impl Scaler {
             Some(upper) if !self.hypervisor_is_lost() => upper.cpu,
             Some(_) | None => return Charge::Open,
         };
-        if self.session.acts(now) {
+        // No other agent can be told to act in a guest that stands still.
+        if self.session.acts(now) || self.acted_last() {
             return Charge::Certain(cpu);
         }
         let unheard = now.since(self.session.heard_at()) >= UNANSWERED;

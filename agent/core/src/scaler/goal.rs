@@ -28,7 +28,9 @@ impl Scaler {
         let mut goal = self.rested(now)?.goal;
         if let Some(size) = self.ordered_size(now, has, can) {
             goal.size = size;
-            goal.reason = Reason { signal: Signal::Order, cpu: None, mem: None };
+            let runs = self.run_state().may_resize();
+            let signal = if runs { Signal::Order } else { Signal::Stopped };
+            goal.reason = Reason { signal, cpu: None, mem: None };
         }
         Some(goal)
     }

@@ -36,7 +36,8 @@ impl Scaler {
     /// What to do now. Pure: said twice it is the same.
     pub fn plan(&self, now: Moment) -> Plan {
         let mut plan = Plan::default();
-        self.offer(&mut plan, now, Some((self.measure_at, Action::Measure)));
+        let executes = self.run_state().executes();
+        self.offer(&mut plan, now, executes.then_some((self.measure_at, Action::Measure)));
         self.offer(&mut plan, now, self.for_hypervisor(now));
         let permit = self.permit_due(now);
         self.offer(&mut plan, now, permit);
@@ -85,7 +86,7 @@ impl Scaler {
     /// What to ask the hypervisor for, the most important first.
     pub(super) fn resizes(&self, now: Moment, can: &Capabilities) -> [Option<(Aim, Resize)>; 5] {
         let calls_off = self.calling_off(now).map(|resize| (Aim::CallOff, resize));
-        if self.session.is_suspended() {
+        if self.session.is_suspended() || !self.run_state().may_resize() {
             return [None; 5];
         }
         if self.info.mode == Mode::Observe || !self.acts(now) {
@@ -118,13 +119,16 @@ impl Scaler {
             let id = self.session.id().filter(|_| self.is_quiet())?;
             return Some((due_now, Action::Unregister(id)));
         }
+        if !self.run_state().executes() {
+            return None;
+        }
         let Some(id) = self.session.id() else {
             self.holding.seen()?;
             return Some((self.session.opens_at(), Action::Register(self.session.next_id())));
         };
         let health = self.session.health_due().map(|at| (at, Action::CheckHealth(id)));
         // Never told that it counts, or nothing heard: a new session may do better.
-        let given_up = self.session.gives_up_at().filter(|_| self.is_quiet());
+        let given_up = self.session.gives_up_at(self.runs.since()).filter(|_| self.is_quiet());
         let given_up = given_up.map(|at| (at, Action::Unregister(id)));
         // What lets it act goes before what it does.
         let due = health.filter(|(at, _)| *at <= now);

@@ -14,6 +14,8 @@ use windlass_scaling::Sample;
 pub(super) struct Reading {
     /// When figures were read that were believed.
     believed_at: Option<Moment>,
+    /// When the present reading was asked for.
+    asked_at: Moment,
     /// Whether memory was on its way out when the present reading was asked for.
     giving: bool,
 }
@@ -22,17 +24,20 @@ pub(super) struct Reading {
 
 impl Reading {
     /// A reading is asked for.
-    pub(super) fn asked(&mut self, giving: bool) {
-        self.giving = giving;
+    pub(super) fn asked(&mut self, now: Moment, giving: bool) {
+        (self.asked_at, self.giving) = (now, giving);
     }
 
-    /// The reading as it counts, after the one that counted before it.
+    /// The reading as it counts, after the one that counted before it. Its age counts from when it
+    /// was asked for: an answer may be long on its way, or be made by an informant that stopped
+    /// before it was through.
     pub(super) fn counts(
         &mut self,
         sample: Sample,
         before: Option<&Sample>,
         giving: bool,
     ) -> Sample {
+        let sample = Sample { at: sample.at.min(self.asked_at), ..sample };
         let lasts = |at: &Moment| sample.at.since(*at) < CONSENT_LASTS;
         match before.filter(|_| self.believed_at.as_ref().is_some_and(lasts)) {
             Some(before) if giving || self.giving => {

@@ -1,6 +1,6 @@
 //! The state of a VM for people: what it has, should have, and waits for.
 
-use super::{STALE_AFTER, Scaler};
+use super::Scaler;
 use crate::event::Action;
 use std::time::Duration;
 use windlass_protocol::status::VmStatus;
@@ -43,7 +43,7 @@ impl Scaler {
             return vec![Waiting::Hypervisor];
         };
         let mut waiting = self.standing_still(now);
-        if self.info.mode == Mode::Act {
+        if self.info.mode == Mode::Act && self.run_state().may_resize() {
             self.waiting_to_grow(goal.size, has, can, &mut waiting);
             self.waiting_to_shrink(now, goal.size, has, &mut waiting);
             self.waiting_to_rest(now, &mut waiting);
@@ -92,10 +92,11 @@ impl Scaler {
         if self.holding.is_rebooting() {
             waiting.push(Waiting::Reboot);
         }
-        match (&self.sample, self.complete_at) {
-            (None, None) => waiting.push(Waiting::FirstSignals),
-            (_, Some(at)) if now.since(at) < STALE_AFTER => {}
-            (_, since) => waiting.push(Waiting::Signals { since }),
+        let state = self.run_state();
+        if state.may_resize() {
+            waiting.extend(self.waiting_for_figures(now));
+        } else {
+            waiting.push(Waiting::Stopped { state });
         }
         waiting
     }

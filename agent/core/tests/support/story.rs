@@ -8,8 +8,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen,
-    Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown,
+    Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -89,7 +89,7 @@ impl Story {
             forgets_us: false,
             calls_at: Moment::default(),
             info,
-            seen: Seen { plugged: cu(1).cpu, memory },
+            seen: Seen { plugged: cu(1).cpu, memory, state: RunState::Running },
             online: cu(1).cpu,
             load: 0.1,
             session: None,

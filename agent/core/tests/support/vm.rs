@@ -4,8 +4,8 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Periods, Scaler, Settings};
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, ScaleDown, Seen, Sequence,
-    ShrinkCpu, Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown, Seen,
+    Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -206,7 +206,7 @@ pub(crate) fn agreed() -> Event {
 pub(crate) fn seen(units: u64) -> Seen {
     let above = cu(units).mem.saturating_sub(cu(1).mem);
     let memory = MemorySeen { boot: cu(1).mem, requested: above, size: above };
-    Seen { plugged: cu(units).cpu, memory }
+    Seen { plugged: cu(units).cpu, memory, state: RunState::Running }
 }
 
 /// So many GiB with as many vCPUs.

@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_drivers::fake::{FakeDriver, FakeVm, Lost};
-use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, Seen, ShrinkCpu};
+use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, ShrinkCpu};
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_lasts_is_not_made_in_a_hot_loop() {
@@ -136,5 +136,8 @@ fn vm() -> FakeVm {
         max: size(4, 1024),
     };
     let memory = MemorySeen { boot: Bytes::from_mib(256), ..MemorySeen::default() };
-    FakeVm::new(capabilities, Seen { plugged: MilliCpu::from_cores(1), memory })
+    FakeVm::new(
+        capabilities,
+        Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running },
+    )
 }

@@ -1,0 +1,258 @@
+//! A VM that its hypervisor does not run, or is about to hand over; and load whose window is not
+//! filled.
+
+#[expect(dead_code, clippy::unwrap_used, reason = "other tests use the rest")]
+#[path = "support/vm.rs"]
+mod vm;
+
+use vm::{Vm, cu, seen};
+use windlass_agent_core::{Action, Asking, Charge, Event};
+use windlass_protocol::status::SessionState;
+use windlass_protocol::{LoadWindow, Resources, RunState, Seen, Signal, Waiting};
+use windlass_scaling::{Loads, Sample};
+
+/// Every state in which nothing may be resized.
+const STOPPED: [RunState; 7] = [
+    RunState::Migrating,
+    RunState::Saving,
+    RunState::Paused,
+    RunState::Suspended,
+    RunState::ShutDown,
+    RunState::Failed,
+    RunState::Unknown,
+];
+
+#[test]
+fn nothing_is_resized_while_qemu_does_not_run_the_vm() {
+    for state in STOPPED {
+        let mut vm = Vm::that_looked(1);
+        vm.permitted(4);
+        vm.measures(vm.busy());
+        assert!(vm.resizes(), "{state:?}: it would grow");
+        vm.is_in(state);
+        assert!(!vm.resizes() && !vm.speaks_of_sizes(), "{state:?}");
+        let status = vm.scaler.status(vm.now);
+        assert_eq!(status.waiting, [Waiting::Stopped { state }]);
+        assert_eq!(status.goal, Some(cu(1)));
+        assert_eq!(status.reason.map(|reason| reason.signal), Some(Signal::Stopped));
+    }
+}
+
+#[test]
+fn a_paused_vm_is_asked_no_permit_for_above_what_it_has() {
+    let mut vm = Vm::that_looked(2);
+    vm.permitted(2);
+    vm.measures(vm.busy());
+    vm.passes(1_000);
+    assert_eq!(vm.asks_for(), Some(cu(4)));
+    vm.is_in(RunState::Paused);
+    vm.goes_on(6_000);
+    assert_eq!(vm.asks_for(), Some(cu(2)));
+    assert_eq!(vm.upper(), cu(2), "and the books keep what it has");
+}
+
+#[test]
+fn a_shrink_that_began_before_a_pause_waits_for_its_end() {
+    let mut vm = Vm::that_looked(3);
+    vm.permitted(3);
+    vm.measures(vm.report(3));
+    vm.answered(vm.downscale(cu(2)), vm::agreed());
+    assert!(vm.resizes(), "it takes a unit");
+    vm.is_in(RunState::Paused);
+    vm.passes(20_000);
+    vm.is_in(RunState::Paused);
+    assert!(!vm.resizes() && !vm.speaks_of_sizes());
+    assert_eq!(vm.upper(), cu(3));
+}
+
+#[test]
+fn a_guest_that_stood_still_is_judged_by_what_was_measured_since() {
+    let mut vm = Vm::that_looked(2);
+    vm.permitted(4);
+    vm.is_in(RunState::Paused);
+    vm.passes(60_000);
+    vm.is_in(RunState::Running);
+    vm.checked();
+    // Its clock stood still: what its informant says of the last seconds is of before.
+    vm.measures(vm.busy());
+    assert_eq!(vm.goal(), (cu(2), Signal::Missing));
+    assert!(vm.waits_for(Waiting::Window { over: None }));
+    vm.goes_on(4_000);
+    vm.measures(vm.busy());
+    assert_eq!(vm.goal(), (cu(2), Signal::Missing));
+    vm.goes_on(1_000);
+    vm.measures(vm.busy());
+    assert_eq!(vm.goal(), (cu(4), Signal::Load), "five seconds of it may make it grow");
+    assert_eq!(vm.scaler.status(vm.now).signals.over, Some(LoadWindow::FiveSeconds));
+    vm.goes_on(9_000);
+    vm.measures(vm.idle());
+    assert_eq!(vm.goal(), (cu(2), Signal::Missing), "and fourteen do not make it shrink");
+    assert!(vm.waits_for(Waiting::Window { over: Some(LoadWindow::FiveSeconds) }));
+    vm.goes_on(1_000);
+    vm.measures(vm.idle());
+    assert_eq!(vm.goal(), (cu(1), Signal::Idle));
+}
+
+#[test]
+fn figures_that_were_asked_for_before_a_pause_do_not_count_after_it() {
+    let mut vm = Vm::that_looked(1);
+    vm.tell(Event::Sent(Action::Measure));
+    vm.is_in(RunState::Paused);
+    vm.passes(30_000);
+    vm.is_in(RunState::Running);
+    vm.tell(Event::Measured(vm.busy()));
+    assert_eq!(vm.goal(), (cu(1), Signal::Missing));
+    assert!(vm.plans(Action::Measure), "and it is measured at once");
+}
+
+#[test]
+fn a_guest_that_stands_still_is_asked_nothing_and_its_session_stands() {
+    let mut vm = Vm::that_looked(2);
+    vm.is_in(RunState::Paused);
+    for _ in 0..60 {
+        vm.passes(1_000);
+        vm.is_in(RunState::Paused);
+        let asked = vm.scaler.plan(vm.now).actions;
+        let of_guest = |action: &Action| !matches!(action, Action::Look | Action::AskPlugin(_));
+        assert!(!asked.iter().any(of_guest), "{asked:?}");
+    }
+    assert_eq!(vm.scaler.session(), SessionState::Active);
+    vm.is_in(RunState::Running);
+    assert!(vm.plans(Action::CheckHealth(vm.id)), "its session is confirmed at once");
+    assert!(!vm.scaler.acts(vm.now), "before that it does not act");
+    assert_eq!(vm.scaler.silent_since(), vm.now);
+}
+
+#[test]
+fn a_vm_without_a_session_is_not_registered_with_while_it_stands_still() {
+    let mut vm = Vm::seen_with(1);
+    vm.is_in(RunState::Paused);
+    vm.passes(60_000);
+    vm.is_in(RunState::Paused);
+    assert!(!vm.says_hello_next());
+    vm.is_in(RunState::Running);
+    assert!(vm.says_hello_next());
+}
+
+#[test]
+fn the_agent_that_acted_bills_a_vm_that_stands_still() {
+    let mut vm = Vm::that_looked(2);
+    assert_eq!(vm.scaler.charge(vm.now), Charge::Certain(cu(2).cpu));
+    vm.is_in(RunState::Paused);
+    vm.passes(600_000);
+    vm.is_in(RunState::Paused);
+    assert_eq!(vm.scaler.charge(vm.now), Charge::Certain(cu(2).cpu));
+}
+
+#[test]
+fn while_a_vm_is_migrated_its_guest_is_measured_and_nothing_moves() {
+    let mut vm = Vm::that_looked(1);
+    vm.permitted(4);
+    vm.is_in(RunState::Migrating);
+    vm.goes_on(10_000);
+    assert!(vm.plans(Action::Measure));
+    vm.measures(vm.busy());
+    assert!(!vm.resizes());
+    assert_eq!(vm.goal(), (cu(1), Signal::Stopped));
+    vm.is_in(RunState::Running);
+    assert_eq!(vm.goal(), (cu(4), Signal::Load), "its time went on meanwhile");
+}
+
+#[test]
+fn an_answer_counts_from_when_it_was_asked_for() {
+    let mut vm = Vm::that_looked(1);
+    vm.tell(Event::Sent(Action::Measure));
+    let asked_at = vm.now;
+    vm.goes_on(14_000);
+    vm.tell(Event::Measured(vm.busy()));
+    assert_eq!(vm.goal(), (cu(4), Signal::Load));
+    vm.goes_on(1_000);
+    assert_eq!(vm.goal(), (cu(1), Signal::Missing), "it is 15 s old");
+    assert!(vm.waits_for(Waiting::Signals { since: Some(asked_at) }));
+}
+
+impl Vm {
+    /// It has a session, and was seen since that began.
+    fn that_looked(units: u64) -> Self {
+        let mut vm = Self::with_session(units);
+        vm.looks();
+        vm
+    }
+
+    fn is_in(&mut self, state: RunState) {
+        let units = self.upper().cpu.cores_up();
+        self.tell(Event::Changed);
+        self.answered(Action::Look, Event::Seen(Seen { state, ..seen(units) }));
+    }
+
+    /// Time passes, the hypervisor is looked at, and the session stands.
+    fn goes_on(&mut self, millis: u64) {
+        self.wait(millis);
+    }
+
+    fn measures(&mut self, sample: Sample) {
+        self.answered(Action::Measure, Event::Measured(sample));
+    }
+
+    /// All windows say that it has much to do.
+    fn busy(&self) -> Sample {
+        self.loaded(3.6)
+    }
+
+    fn idle(&self) -> Sample {
+        self.loaded(0.0)
+    }
+
+    fn loaded(&self, load: f64) -> Sample {
+        let load = Some(load);
+        let loads = Loads { five_seconds: load, fifteen_seconds: load, ..Loads::default() };
+        Sample { loads, ..self.report(self.upper().cpu.cores_up()) }
+    }
+
+    /// The books hold so many units for it.
+    fn permitted(&mut self, units: u64) {
+        let asking = self.asking().unwrap();
+        let asking = Asking { resources: cu(units), ..asking };
+        self.answered(Action::AskPlugin(asking), Event::Permitted(cu(units)));
+    }
+
+    fn asking(&self) -> Option<Asking> {
+        self.scaler.plan(self.now).actions.into_iter().find_map(|action| {
+            let Action::AskPlugin(asking) = action else { return None };
+            Some(asking)
+        })
+    }
+
+    fn asks_for(&self) -> Option<Resources> {
+        self.asking().map(|asking| asking.resources)
+    }
+
+    fn plans(&self, action: Action) -> bool {
+        self.scaler.plan(self.now).actions.contains(&action)
+    }
+
+    fn resizes(&self) -> bool {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.iter().any(|action| matches!(action, Action::Resize(_)))
+    }
+
+    fn speaks_of_sizes(&self) -> bool {
+        let actions = self.scaler.plan(self.now).actions;
+        let of_sizes = |a: &Action| matches!(a, Action::Downscale(..) | Action::Upscale(..));
+        actions.iter().any(of_sizes)
+    }
+
+    fn says_hello_next(&self) -> bool {
+        let actions = self.scaler.plan(self.now).actions;
+        actions.iter().any(|action| matches!(action, Action::Register(_)))
+    }
+
+    fn goal(&self) -> (Resources, Signal) {
+        let status = self.scaler.status(self.now);
+        (status.goal.unwrap_or_default(), status.reason.map_or(Signal::Order, |r| r.signal))
+    }
+
+    fn waits_for(&self, waiting: Waiting) -> bool {
+        self.scaler.waiting(self.now).contains(&waiting)
+    }
+}
