@@ -8,8 +8,8 @@ use crate::{Faults, GuestSpec, Setup, Step, World};
 use std::time::Duration;
 use windlass_agent_core::Order;
 use windlass_protocol::{
-    Bounds, Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown, Target,
-    VmInfo, VmName,
+    Bounds, Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Policy, Resources, RunState, ScaleDown,
+    Target, VmInfo, VmName,
 };
 
 /// One thing that happens to VM number `vm`, or to all.
@@ -172,6 +172,7 @@ pub fn be_kind(world: &mut World) {
         world.step(Step::Link(name.clone(), None));
         world.step(Step::MoveIsDue(name.clone(), false));
         world.step(Step::Deaf(name.clone(), false));
+        world.step(Step::Stands(name.clone(), RunState::Running, Duration::ZERO));
         world.step(Step::Unplug(name.clone(), Unplug::Willing));
         world.step(Step::SlowMemory(name.clone(), false));
         world.step(Step::Rises(name.clone(), false));

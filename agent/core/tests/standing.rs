@@ -66,6 +66,20 @@ fn a_shrink_that_began_before_a_pause_waits_for_its_end() {
 }
 
 #[test]
+fn memory_on_its_way_out_is_not_called_off_before_the_vm_runs_again() {
+    let mut vm = Vm::that_looked(3);
+    let half = |state| {
+        let mut seen = Seen { state, ..seen(3) };
+        seen.memory.requested = cu(1).mem;
+        Event::Seen(seen)
+    };
+    vm.answered(Action::Look, half(RunState::Paused));
+    assert!(!vm.resizes(), "no consent covers it, and the guest cannot give it now");
+    vm.answered(Action::Look, half(RunState::Running));
+    assert!(vm.resizes());
+}
+
+#[test]
 fn a_guest_that_stood_still_is_judged_by_what_was_measured_since() {
     let mut vm = Vm::that_looked(2);
     vm.permitted(4);

@@ -175,7 +175,7 @@ impl Act {
                 Step::Driver(_, driver) => *driver == Driver::Honest,
                 Step::Mute(_, muted) => muted.is_none(),
                 Step::HostMemory(_, left) => left.is_none(),
-                Step::Slow(_, time) => time.is_zero(),
+                Step::Slow(_, time) | Step::Stands(_, _, time) => time.is_zero(),
                 Step::AgentStarts(_) | Step::InformantStarts(_) => true,
                 Step::Load(..)
                 | Step::Use(..)
@@ -186,7 +186,6 @@ impl Act {
                 | Step::Reboots(_)
                 | Step::Dies(_)
                 | Step::Reconnects(_)
-                | Step::Stands(..)
                 | Step::Unparks(_)
                 | Step::Told(_)
                 | Step::Ordered(..)

@@ -24,9 +24,14 @@ pub(crate) struct Stand {
 // === impl World ===
 
 impl World {
-    /// The hypervisor has the VM in this state for so long, and then runs it.
+    /// The hypervisor has the VM in this state for so long, and then runs it; for no time, it
+    /// runs it again if it does not.
     pub(super) fn stand(&mut self, who: Id, state: RunState, time: Duration) {
         let now = self.now;
+        if time.is_zero() {
+            let until = self.vms.get(who).and_then(|vm| vm.stand).map(|stand| stand.until);
+            return until.into_iter().for_each(|until| self.runs_again(who, until));
+        }
         self.close_stand(who);
         let Some(vm) = self.vms.get_mut(who) else { return };
         let until = now.after(time);
