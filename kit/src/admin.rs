@@ -3,6 +3,7 @@
 //! It is served on an address of its own, which nobody but the operator reaches.
 
 use crate::telemetry::LogLevel;
+use crate::watchdog::Watchdog;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
@@ -22,6 +23,8 @@ pub struct Admin {
     pub registry: Arc<Registry>,
     /// What `/log-level` reads and sets.
     pub log_level: LogLevel,
+    /// What `/livez` answers.
+    pub watchdog: Watchdog,
 }
 
 /// What a process is still waiting for before it is ready; nothing, once it is.
@@ -31,12 +34,21 @@ pub struct Readiness(Arc<Mutex<BTreeSet<&'static str>>>);
 /// The paths `/livez`, `/readyz`, `/healthz`, `/metrics` and `/log-level`.
 pub fn router(admin: Admin) -> Router {
     Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
+        .route("/livez", get(alive))
         .route("/readyz", get(ready))
         .route("/healthz", get(ready))
         .route("/metrics", get(metrics))
         .route("/log-level", get(log_level).put(set_log_level))
         .with_state(admin)
+}
+
+async fn alive(State(admin): State<Admin>) -> (StatusCode, String) {
+    let hanging = admin.watchdog.hanging();
+    if hanging.is_empty() {
+        return (StatusCode::OK, "ok\n".to_owned());
+    }
+    let lines = hanging.iter().map(|hanging| format!("{hanging}\n"));
+    (StatusCode::SERVICE_UNAVAILABLE, lines.collect())
 }
 
 async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {
@@ -100,10 +112,14 @@ impl Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notify::Notify;
     use axum::body::Body;
     use http::Request;
     use http_body_util::BodyExt;
     use prometheus_client::metrics::counter::Counter;
+    use std::time::Duration;
+    use tokio::task::JoinSet;
+    use tokio_util::sync::CancellationToken;
     use tower::ServiceExt;
 
     #[tokio::test]
@@ -115,6 +131,22 @@ mod tests {
         assert_eq!(ask(&admin, "GET", "/livez", "").await.0, 200);
         admin.readiness.done("vm files");
         assert_eq!(ask(&admin, "GET", "/healthz", "").await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_of_which_a_part_hangs_is_not_alive() {
+        let admin = admin();
+        let pulse = admin.watchdog.watch("steward");
+        let (stop, watchdog) = (CancellationToken::new(), admin.watchdog.clone());
+        let _watching = JoinSet::from_iter([watchdog.run(Notify::default(), stop)]);
+        assert_eq!(ask(&admin, "GET", "/livez", "").await, (200, "ok\n".to_owned()));
+        pulse.turn("orders");
+        tokio::time::sleep(Duration::from_secs(13)).await;
+        let text = "steward hangs, waiting for orders\n".to_owned();
+        assert_eq!(ask(&admin, "GET", "/livez", "").await, (503, text));
+        pulse.turn("orders");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(ask(&admin, "GET", "/livez", "").await.0, 200);
     }
 
     #[tokio::test]
@@ -141,7 +173,8 @@ mod tests {
         let (layer, log_level) = LogLevel::unconnected("info");
         // The handle is weak: the layer has to live as long as the test.
         std::mem::forget(layer);
-        Admin { readiness: Readiness::default(), registry: Arc::new(registry), log_level }
+        let (readiness, watchdog) = (Readiness::default(), Watchdog::default());
+        Admin { readiness, registry: Arc::new(registry), log_level, watchdog }
     }
 
     async fn ask(admin: &Admin, method: &str, path: &str, body: &'static str) -> (u16, String) {

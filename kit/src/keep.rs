@@ -3,24 +3,53 @@
 //! A file is replaced as a whole (written beside, synced, renamed), so that a crash leaves the old
 //! one or the new one. A folder has one process: two would undo each other.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 const LOCK: &str = "lock";
 
+/// A folder that this process has, for as long as this lives.
+#[derive(Debug)]
+pub struct Had {
+    /// The locks: of the folder itself, and of a file in it.
+    _locks: Vec<File>,
+}
+
 /// Makes a folder if it is not there, and has it for as long as what is returned lives. `owner` is
-/// whom an error names, as `another agent`.
+/// whom an error names, as `another agent`. A full disk keeps no process from its folder.
 ///
 /// # Errors
 /// The folder cannot be made or written to, or another process has it.
-pub fn have_folder(folder: &Path, owner: &str) -> io::Result<File> {
+pub fn have_folder(folder: &Path, owner: &str) -> io::Result<Had> {
     fs::create_dir_all(folder)?;
-    let lock = File::create(folder.join(LOCK))?;
-    lock.try_lock().map_err(|_| {
-        io::Error::new(ErrorKind::ResourceBusy, format!("{owner} has this state_dir"))
-    })?;
-    Ok(lock)
+    // Where there is no room for a lock file, the folder's own lock is the only one; a file
+    // system that knows no locks of folders leaves the file's.
+    let itself = File::open(folder)?;
+    let mut locks = vec![];
+    match itself.try_lock() {
+        Ok(()) => locks.push(itself),
+        Err(TryLockError::WouldBlock) => return Err(busy(owner)),
+        Err(TryLockError::Error(_)) => {}
+    }
+    match File::create(folder.join(LOCK)) {
+        Ok(lock) => {
+            lock.try_lock().map_err(|_| busy(owner))?;
+            locks.push(lock);
+        }
+        Err(error) if is_full(&error) && !locks.is_empty() => {}
+        Err(error) => return Err(error),
+    }
+    Ok(Had { _locks: locks })
+}
+
+/// Whether this says that there is no room left.
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}
+
+fn busy(owner: &str) -> io::Error {
+    io::Error::new(ErrorKind::ResourceBusy, format!("{owner} has this state_dir"))
 }
 
 /// Replaces a file as a whole.

@@ -7,9 +7,12 @@
 //! - [`config`]: files that people write, with errors that name the field and the line
 //! - [`check`], [`problem`]: keys of such files looked at one by one, and all that is wrong with them
 //! - [`keep`]: files and folders that outlive the process
+//! - [`errand`]: work that may block a thread, done apart from whoever wants it
+//! - [`notify`]: what systemd is told
 //! - [`program`]: how a program ends, listens and says that it is ready
 //! - [`telemetry`]: logs, with a filter that can be changed while the process runs
 //! - `server` (feature): HTTP with every limit set; `admin` on top of it: health, metrics, log level
+//! - `watchdog` (feature `server`): notices a part of the process that hangs
 //! - `dump_state` (feature `server`): the state of a process as JSON, off the hot path
 //! - `client` (feature): one bounded request over TCP or a unix socket
 //!
@@ -20,7 +23,9 @@ mod caught;
 pub mod check;
 pub mod clock;
 pub mod config;
+pub mod errand;
 pub mod keep;
+pub mod notify;
 pub mod problem;
 pub mod program;
 pub mod signal;
@@ -35,3 +40,5 @@ pub mod client;
 pub mod dump_state;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
+pub mod watchdog;

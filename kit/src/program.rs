@@ -61,17 +61,23 @@ pub fn end(name: &str, result: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Runs a program's future on a runtime of its own.
+/// What work on a disk may take to end once everything else has ended.
+const LAST: Duration = Duration::from_millis(500);
+
+/// Runs a program's future on a runtime of its own. A disk that hangs does not keep the program
+/// from its end.
 ///
 /// # Errors
 /// As the future says, or there is no runtime.
 pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> Result<(), E> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?
-        .block_on(run)
+        .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(run);
+    runtime.shutdown_timeout(LAST);
+    result
 }
 
 /// The text of a configuration file.

@@ -25,6 +25,7 @@ use windlass_kit::server::{Limits, serve};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
+use windlass_kit::watchdog::Watchdog;
 
 /// What everything together may take to end; the agent takes leave of its guests meanwhile.
 const GRACE: Duration = Duration::from_secs(8);
@@ -98,7 +99,8 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         figures.register(&mut registry);
     }
     let registry = Arc::new(registry);
-    let admin = Admin { readiness: Readiness::default(), registry, log_level };
+    let (readiness, watchdog) = (Readiness::default(), Watchdog::default());
+    let admin = Admin { readiness, registry, log_level, watchdog };
     let limits = Limits::small(refusals);
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
     let folder = Folder::with_usual(&config.vms_dir, config.usual);

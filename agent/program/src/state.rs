@@ -6,11 +6,11 @@
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use tracing::warn;
-use windlass_kit::keep::{have_folder, replace};
+use windlass_kit::keep::{Had, have_folder, replace};
 use windlass_protocol::VmName;
 
 const FILE: &str = "ports.json";
@@ -23,7 +23,7 @@ pub type Ports = BTreeMap<VmName, u16>;
 #[derive(Debug)]
 pub struct State {
     /// Held as long as this lives: two agents with one folder would undo each other.
-    _lock: File,
+    _lock: Had,
     path: PathBuf,
     kept: Ports,
 }

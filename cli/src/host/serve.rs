@@ -32,6 +32,7 @@ use windlass_kit::server::{Counts, Limits, serve as serve_http};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
+use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Shared;
 use windlass_plugin_core::Books;
 use windlass_protocol::VmName;
@@ -93,7 +94,8 @@ pub(super) async fn serve(
 
     let counts = Counts::default();
     let registry = Arc::new(registry(&agent, &books, &metrics, &counts));
-    let admin = Admin { readiness: readiness.clone(), registry, log_level };
+    let watchdog = Watchdog::default();
+    let admin = Admin { readiness: readiness.clone(), registry, log_level, watchdog };
     let stop = tasks.stopping();
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve_http(admin_listener, admin::router(admin), limits, stop.clone()));

@@ -7,10 +7,10 @@
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use windlass_kit::keep::{have_folder, replace};
+use windlass_kit::keep::{Had, have_folder, replace};
 use windlass_plugin_core::VmRecord;
 use windlass_protocol::{Moment, Resources};
 
@@ -68,7 +68,7 @@ pub enum Hold {
 #[derive(Debug)]
 pub struct State {
     /// Held as long as this lives: two hosts with one folder would undo each other.
-    _lock: File,
+    _lock: Had,
     path: PathBuf,
     kept: Kept,
     /// What is in the file may differ from this.

@@ -20,6 +20,7 @@ use windlass_kit::server::{Counts, Limits, serve};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
+use windlass_kit::watchdog::Watchdog;
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
@@ -77,7 +78,8 @@ async fn run(source: Source, log_level: LogLevel) -> Result<(), Failure> {
         Tasks::default().minor("dump-state", served);
     }
     let registry = Arc::new(metrics::registry(&plugin, &counts));
-    let admin = Admin { readiness: Readiness::default(), registry, log_level };
+    let (readiness, watchdog) = (Readiness::default(), Watchdog::default());
+    let admin = Admin { readiness, registry, log_level, watchdog };
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
     let router = http::router(plugin.clone());

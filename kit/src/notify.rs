@@ -1,0 +1,98 @@
+//! What a program tells systemd that started it: that it is ready, alive, about to end.
+//!
+//! A datagram to the socket that `NOTIFY_SOCKET` names. Without it, nothing is told. It never
+//! waits: a word that finds no room is lost, and the next one says the same.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use tracing::{debug, warn};
+
+/// Where systemd listens, if it does.
+#[derive(Clone, Debug, Default)]
+pub struct Notify(Option<SocketAddr>);
+
+// === impl Notify ===
+
+impl Notify {
+    /// As the environment says.
+    pub fn from_env() -> Self {
+        std::env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, Self::to)
+    }
+
+    /// To this socket; a name that begins with `@` is an abstract one.
+    pub fn to(socket: OsString) -> Self {
+        let address = match socket.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+            _ => SocketAddr::from_pathname(&socket),
+        };
+        if let Err(error) = &address {
+            warn!(%error, ?socket, "NOTIFY_SOCKET is no name of a socket; systemd is told nothing");
+        }
+        Self(address.ok())
+    }
+
+    /// The program has started.
+    pub fn ready(&self) {
+        self.say("READY=1");
+    }
+
+    /// No part of the program hangs.
+    pub fn alive(&self) {
+        self.say("WATCHDOG=1");
+    }
+
+    /// The program is about to end.
+    pub fn stopping(&self) {
+        self.say("STOPPING=1");
+    }
+
+    fn say(&self, word: &str) {
+        let Some(address) = &self.0 else { return };
+        let said = || -> io::Result<()> {
+            let socket = UnixDatagram::unbound()?;
+            socket.set_nonblocking(true)?;
+            socket.send_to_addr(word.as_bytes(), address).map(drop)
+        };
+        if let Err(error) = said() {
+            debug!(%error, word, "systemd was not told");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systemd_is_told_by_path_and_by_abstract_name() {
+        let name = format!("windlass-notify-{}", std::process::id());
+        let path = std::env::temp_dir().join(&name);
+        let by_path = UnixDatagram::bind(&path).unwrap();
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let by_name = UnixDatagram::bind_addr(&address).unwrap();
+        for (socket, at) in [(by_path, path.clone().into()), (by_name, format!("@{name}").into())] {
+            let notify = Notify::to(at);
+            notify.ready();
+            notify.alive();
+            notify.stopping();
+            let words = [(); 3].map(|()| {
+                let mut word = [0; 20];
+                let length = socket.recv(&mut word).unwrap();
+                String::from_utf8(word[..length].to_vec()).unwrap()
+            });
+            assert_eq!(words, ["READY=1", "WATCHDOG=1", "STOPPING=1"]);
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_socket_that_is_gone_or_nonsense_disturbs_no_one() {
+        for socket in ["/nonexistent/notify", "", "@", "vsock:2:1"] {
+            Notify::to(socket.into()).ready();
+        }
+        Notify::default().ready();
+    }
+}

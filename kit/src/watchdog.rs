@@ -1,0 +1,242 @@
+//! Notices a part of the process that hangs.
+//!
+//! ```text
+//!            10 turns of the watchdog without a turn of the part
+//!   turning ────────────────────────────────────────────────────► hanging
+//!      ▲                    the part turns                           │
+//!      └─────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! Each part turns at least once a second, and says with each turn what it waits for next. The
+//! watchdog counts in turns of its own, one a second: while the machine or the process is
+//! stopped, neither turns, and nothing hangs. A part that hangs is logged once, fails `/livez`,
+//! and keeps the watchdog from telling systemd that the process is alive; systemd then starts
+//! the process anew.
+
+use crate::notify::Notify;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+/// How often the watchdog turns, and how often each part turns at least.
+pub const TURN: Duration = Duration::from_secs(1);
+
+/// Turns of the watchdog without a turn of a part after which the part hangs.
+const PATIENCE: u32 = 10;
+
+/// Counts the turns of every part. Cheap to clone; all clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Watchdog {
+    turns: Arc<Mutex<Turns>>,
+    metrics: Metrics,
+}
+
+/// By this a part says that it turns. The part is not watched any more once this is dropped.
+#[derive(Debug)]
+pub struct Pulse {
+    id: u64,
+    turns: Arc<Mutex<Turns>>,
+}
+
+/// A part that hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hanging {
+    /// Its name.
+    pub part: String,
+    /// What it said last that it waits for.
+    pub waits_for: &'static str,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Metrics {
+    hanging: Gauge,
+    hangs: Counter,
+}
+
+/// The turns of every part, as the watchdog has seen them.
+#[derive(Debug, Default)]
+struct Turns {
+    next: u64,
+    parts: BTreeMap<u64, Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    name: String,
+    waits_for: &'static str,
+    /// Whether it turned since the watchdog did.
+    turned: bool,
+    /// Turns of the watchdog since it turned.
+    quiet: u32,
+}
+
+/// What a person is to be told.
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Hangs(Hanging),
+    /// A part that hung turns again.
+    Back(String),
+}
+
+// === impl Watchdog ===
+
+impl Watchdog {
+    /// Watches a part of this name from here on.
+    pub fn watch(&self, name: impl Into<String>) -> Pulse {
+        let id = lock(&self.turns).add(name.into());
+        Pulse { id, turns: self.turns.clone() }
+    }
+
+    /// Every part that hangs.
+    pub fn hanging(&self) -> Vec<Hanging> {
+        lock(&self.turns).hanging()
+    }
+
+    /// Adds what it counts to what the process exports.
+    pub fn register(&self, registry: &mut Registry) {
+        self.metrics.register(registry);
+    }
+
+    /// Turns until `stop`, and tells systemd at each turn at which nothing hangs.
+    ///
+    /// # Errors
+    /// None.
+    pub async fn run(self, systemd: Notify, stop: CancellationToken) -> Result<(), Infallible> {
+        let mut turns = interval(TURN);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while stop.run_until_cancelled(turns.tick()).await.is_some() {
+            self.turn();
+            if self.hanging().is_empty() {
+                systemd.alive();
+            }
+        }
+        systemd.stopping();
+        Ok(())
+    }
+
+    fn turn(&self) {
+        let words = lock(&self.turns).turn();
+        for word in words {
+            match word {
+                Word::Hangs(Hanging { part, waits_for }) => {
+                    self.metrics.hangs.inc();
+                    error!(part, waits_for, "hangs: it has not turned for ten seconds");
+                }
+                Word::Back(part) => info!(part, "turns again"),
+            }
+        }
+        let hanging = self.hanging().len();
+        self.metrics.hanging.set(i64::try_from(hanging).unwrap_or(i64::MAX));
+    }
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("windlass");
+        let hanging = "Parts of the process that have not turned for ten seconds";
+        registry.register("hanging_parts", hanging, self.hanging.clone());
+        let hangs = "Times that a part of the process was found hanging";
+        registry.register("hangs", hangs, self.hangs.clone());
+    }
+}
+
+// === impl Pulse ===
+
+impl Pulse {
+    /// The part has turned, and goes on to wait for this.
+    pub fn turn(&self, waits_for: &'static str) {
+        lock(&self.turns).turned(self.id, waits_for);
+    }
+
+    /// The part has not turned yet, and goes on to do this.
+    pub fn at(&self, waits_for: &'static str) {
+        lock(&self.turns).at(self.id, waits_for);
+    }
+}
+
+impl Drop for Pulse {
+    fn drop(&mut self) {
+        lock(&self.turns).parts.remove(&self.id);
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    fn add(&mut self, name: String) -> u64 {
+        self.next += 1;
+        let part = Part { name, waits_for: "its start", turned: true, quiet: 0 };
+        self.parts.insert(self.next, part);
+        self.next
+    }
+
+    fn turned(&mut self, id: u64, waits_for: &'static str) {
+        self.at(id, waits_for);
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.turned = true;
+        }
+    }
+
+    fn at(&mut self, id: u64, waits_for: &'static str) {
+        if let Some(part) = self.parts.get_mut(&id) {
+            part.waits_for = waits_for;
+        }
+    }
+
+    /// One turn of the watchdog.
+    fn turn(&mut self) -> Vec<Word> {
+        let mut words = Vec::new();
+        for part in self.parts.values_mut() {
+            let hung = part.hangs();
+            part.quiet = if part.turned { 0 } else { part.quiet.saturating_add(1) };
+            part.turned = false;
+            match (hung, part.hangs()) {
+                (false, true) => words.push(Word::Hangs(part.as_hanging())),
+                (true, false) => words.push(Word::Back(part.name.clone())),
+                (false, false) | (true, true) => {}
+            }
+        }
+        words
+    }
+
+    fn hanging(&self) -> Vec<Hanging> {
+        self.parts.values().filter(|part| part.hangs()).map(Part::as_hanging).collect()
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    const fn hangs(&self) -> bool {
+        self.quiet >= PATIENCE
+    }
+
+    fn as_hanging(&self) -> Hanging {
+        Hanging { part: self.name.clone(), waits_for: self.waits_for }
+    }
+}
+
+// === impl Hanging ===
+
+impl fmt::Display for Hanging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} hangs, waiting for {}", self.part, self.waits_for)
+    }
+}
+
+fn lock(turns: &Mutex<Turns>) -> MutexGuard<'_, Turns> {
+    turns.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

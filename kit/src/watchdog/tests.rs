@@ -1,0 +1,92 @@
+//! Parts that turn, hang and come back, in turns of the watchdog and under a paused clock.
+
+use super::*;
+use std::os::unix::net::UnixDatagram;
+use tokio::time::sleep;
+
+#[test]
+fn a_part_hangs_after_ten_turns_without_its_own_and_is_said_once() {
+    let mut turns = Turns::default();
+    let (steward, vm) = (turns.add("steward".to_owned()), turns.add("vm db1".to_owned()));
+    turns.turned(vm, "the hypervisor");
+    let mut said = Vec::new();
+    for _ in 0..40 {
+        turns.turned(steward, "orders");
+        said.extend(turns.turn());
+    }
+    let hanging = Hanging { part: "vm db1".to_owned(), waits_for: "the hypervisor" };
+    assert_eq!(said, [Word::Hangs(hanging.clone())]);
+    assert_eq!(turns.hanging(), [hanging]);
+    turns.turned(vm, "the hypervisor");
+    assert_eq!(turns.turn(), [Word::Back("vm db1".to_owned())]);
+    assert_eq!((turns.turn(), turns.hanging()), (vec![], vec![]));
+}
+
+#[test]
+fn the_tenth_turn_is_the_first_that_hangs() {
+    let mut turns = Turns::default();
+    let part = turns.add("steward".to_owned());
+    turns.turned(part, "orders");
+    // The first turn of the watchdog sees the part's.
+    assert_eq!((0..10).flat_map(|_| turns.turn()).count(), 0);
+    turns.at(part, "a look at the files");
+    let hanging = Hanging { part: "steward".to_owned(), waits_for: "a look at the files" };
+    assert_eq!(turns.turn(), [Word::Hangs(hanging)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_raises_no_alarm() {
+    let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
+    let pulse = watchdog.watch("steward");
+    let running =
+        tokio::task::JoinSet::from_iter([watchdog.clone().run(Notify::default(), stop.clone())]);
+    for _ in 0..3 {
+        pulse.turn("orders");
+        sleep(TURN).await;
+        // Nothing runs for an hour, the watchdog as little as the part.
+        tokio::time::advance(Duration::from_secs(3600)).await;
+    }
+    sleep(TURN * 5).await;
+    assert_eq!(watchdog.hanging(), []);
+    sleep(TURN * 10).await;
+    assert_eq!(watchdog.hanging().len(), 1, "then it hangs");
+    stop.cancel();
+    running.join_all().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
+    let name = format!("windlass-watchdog-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let systemd = UnixDatagram::bind(&path).unwrap();
+    systemd.set_nonblocking(true).unwrap();
+    let heard = || {
+        let mut word = [0; 20];
+        let mut words = Vec::new();
+        while let Ok(length) = systemd.recv(&mut word) {
+            words.push(String::from_utf8(word[..length].to_vec()).unwrap());
+        }
+        words
+    };
+    let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
+    let pulse = watchdog.watch("steward");
+    let notify = Notify::to(path.clone().into());
+    let running = tokio::task::JoinSet::from_iter([watchdog.clone().run(notify, stop.clone())]);
+    sleep(TURN * 5).await;
+    assert!(heard().len() >= 4);
+    sleep(TURN * 10).await;
+    heard();
+    sleep(TURN * 5).await;
+    assert_eq!((heard(), watchdog.metrics.hanging.get()), (vec![], 1), "it hangs");
+    pulse.turn("orders");
+    sleep(TURN * 2).await;
+    assert!(!heard().is_empty(), "it turns again");
+    // A part that ended hangs no more.
+    sleep(TURN * 20).await;
+    drop(pulse);
+    assert_eq!((watchdog.hanging(), watchdog.metrics.hangs.get()), (vec![], 2));
+    stop.cancel();
+    running.join_all().await;
+    assert_eq!(heard().last().map(String::as_str), Some("STOPPING=1"));
+    std::fs::remove_file(path).unwrap();
+}
