@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent_core::Periods;
+use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::{UnitChoice, VmName};
 
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
@@ -74,6 +75,8 @@ pub struct Config {
     pub silence: Silence,
     /// Where the host says how much memory it has.
     pub meminfo: PathBuf,
+    /// Who notices a runner that hangs.
+    pub watchdog: Watchdog,
 }
 
 // === impl Config ===
@@ -91,6 +94,7 @@ impl Config {
             periods: Periods::default(),
             silence: Silence::default(),
             meminfo: PathBuf::from("/proc/meminfo"),
+            watchdog: Watchdog::default(),
         }
     }
 }

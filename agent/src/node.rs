@@ -190,6 +190,12 @@ impl<A: Attach> Agent<A> {
         vms.iter().map(|(vm, e)| (vm.clone(), e.standing, lock(&e.view).upper)).collect()
     }
 
+    /// Whether a VM was looked for and is not there, or is not known. What a VM was counted with
+    /// before it was looked for is free from then on.
+    pub fn is_absent(&self, vm: &VmName) -> bool {
+        lock(&self.vms).get(vm).is_none_or(|entry| lock(&entry.view).absent)
+    }
+
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
     pub fn charges(&self) -> Vec<Charged> {
         let vms = lock(&self.vms);

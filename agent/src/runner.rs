@@ -111,7 +111,10 @@ impl<A: Attach> Runner<A> {
     }
 
     async fn run(&mut self) -> End {
+        let watchdog = &self.shared.config.watchdog;
+        let pulse = watchdog.watch(format!("runner of vm {}", self.account.vm()));
         loop {
+            pulse.at("its plan to be made");
             let now = self.shared.clock.now();
             let wake = match self.turn(now) {
                 Ok(wake) => wake.min(now.after(TURN)),
@@ -121,7 +124,9 @@ impl<A: Attach> Runner<A> {
                 }
             };
             self.publish(now);
+            pulse.turn("what happens next");
             tokio::select! {
+                biased;
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
                 happening = self.monitor.next() => self.happened(happening),
                 happening = monitor::next(&mut self.other) => self.found(happening),
@@ -349,7 +354,9 @@ impl<A: Attach> Runner<A> {
             Phase::Absent | Phase::Counted { .. } => (None, None),
         };
         let status = status.or_else(|| self.unseen_status());
-        let view = View { status, open, upper: self.account.upper(), ..View::default() };
+        let absent = matches!(self.phase, Phase::Absent);
+        let absent = absent && self.sought && !self.account.is_present();
+        let view = View { status, open, upper: self.account.upper(), absent, ..View::default() };
         let view = match &self.phase {
             Phase::Managed(managed) => View {
                 charge: managed.charge(now),

@@ -1,22 +1,28 @@
 //! Keeps the agent to what VM files say, and writes down what must survive a restart.
 //!
-//! One task. It decides no size. What it cannot write it says, and goes on.
+//! One task. It decides no size, and waits for no disk: those work apart. What it cannot write it
+//! says, and goes on.
 
 use crate::args::Args;
 use crate::config::AgentConfig;
 use crate::metrics::Files;
-use crate::state::State;
+use crate::state::{Ports, State};
 use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use windlass_agent::Agent;
-use windlass_agent::folder::{self, Folder, Step};
+use windlass_agent::folder::{self, Folder, Look, Step};
 use windlass_drivers_qemu::Qemu;
+use windlass_kit::errand::{Errand, LATE, apart};
+use windlass_kit::problem::Problem;
+use windlass_kit::program::Failure;
 use windlass_kit::signal::Hangups;
+use windlass_kit::watchdog::Pulse;
 use windlass_protocol::VmName;
 use windlass_protocol::vm_file::VmFile;
 
@@ -26,7 +32,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What the keeper works with.
 pub(crate) struct Keeper {
     pub(crate) agent: Agent<Qemu>,
-    pub(crate) args: Args,
+    pub(crate) args: Arc<Args>,
     pub(crate) config: AgentConfig,
     pub(crate) folder: Folder,
     pub(crate) state: State,
@@ -35,37 +41,70 @@ pub(crate) struct Keeper {
     pub(crate) listed: Arc<AtomicBool>,
     /// Whether the ports could not be written, and that was said.
     pub(crate) unwritten: bool,
+    pub(crate) errands: Errands,
+}
+
+/// What disks are doing.
+#[derive(Default)]
+pub(crate) struct Errands {
+    look: Errand<Look>,
+    ports: Errand<(Ports, io::Result<()>)>,
+    config: Errand<io::Result<Result<AgentConfig, Failure>>>,
 }
 
 // === impl Keeper ===
 
 impl Keeper {
-    /// Manages what files say, before anybody is told that the agent is ready.
-    pub(crate) fn begin(&mut self) {
+    /// Manages what files say, before anybody is told that the agent is ready. A disk that does not
+    /// answer is as one that cannot be read.
+    pub(crate) async fn begin(&mut self) {
         self.look();
+        let look = timeout(LATE, self.errands.look.done()).await;
+        self.looked(look.unwrap_or_else(|_| Err(silent())));
     }
 
     /// Works until `stop`.
     pub(crate) async fn run(
         mut self,
         mut hangups: Hangups,
+        pulse: Pulse,
         stop: CancellationToken,
     ) -> Result<(), Infallible> {
         let mut looks = tokio::time::interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            pulse.turn("files and disks");
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return Ok(()),
-                () = hangups.next() => self.reload(),
-                _ = looks.tick() => self.look(),
+                look = self.errands.look.done() => self.looked(look),
+                (ports, kept) = self.errands.ports.done() => self.kept_ports(ports, kept),
+                config = self.errands.config.done() => self.reloaded(config),
+                _ = looks.tick() => {
+                    if self.errands.look.is_late() {
+                        self.looked(Err(silent()));
+                    }
+                    self.look();
+                }
+                () = hangups.next(), if self.errands.config.is_free() => self.reload(),
             }
         }
     }
 
-    /// Looks at the VM files; what the first look finds counts at once.
+    /// Has the VM files looked at, unless a look is under way.
     fn look(&mut self) {
+        let folder = self.config.vms_dir.clone();
+        self.errands.look.start(|| {
+            Box::pin(async move {
+                let look = apart(move || folder::look(&folder)).await;
+                look.unwrap_or_else(|error| Err(unread(&error)))
+            })
+        });
+    }
+
+    /// Follows a look at the VM files; what the first look finds counts at once.
+    fn looked(&mut self, look: Look) {
         let before = self.folder.reports();
-        let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
         let (is_read, is_first) = (look.is_ok(), !self.listed.load(Ordering::Relaxed));
         for step in self.folder.observe(look, is_first) {
             self.follow(step);
@@ -98,12 +137,26 @@ impl Keeper {
         }
     }
 
+    /// Has the ports written, if they changed and no writing is under way.
     fn keep_ports(&mut self) {
         let (ports, folder) = (self.agent.ports(), &self.folder);
-        let known = |vm: &VmName| folder.get(&vm.name).is_some();
-        let state = &mut self.state;
-        match tokio::task::block_in_place(|| state.keep(ports, known)) {
-            Ok(()) => self.unwritten = false,
+        let Some(due) = self.state.due(ports, |vm| folder.get(&vm.name).is_some()) else { return };
+        let file = self.state.file();
+        self.errands.ports.start(|| {
+            Box::pin(async move {
+                let ports = due.clone();
+                let kept = apart(move || file.write(&ports)).await;
+                (due, kept.and_then(|kept| kept))
+            })
+        });
+    }
+
+    fn kept_ports(&mut self, ports: Ports, kept: io::Result<()>) {
+        match kept {
+            Ok(()) => {
+                self.state.wrote(ports);
+                self.unwritten = false;
+            }
             Err(error) if !self.unwritten => {
                 warn!(%error, "ports.json cannot be written; it will not survive a restart");
                 self.unwritten = true;
@@ -112,10 +165,18 @@ impl Keeper {
         }
     }
 
-    /// Reads the configuration again, after SIGHUP: all of it takes effect at the next start, so
-    /// what can be done is to say whether that will go well.
+    /// Has the configuration read again.
     fn reload(&mut self) {
-        match tokio::task::block_in_place(|| self.args.read()) {
+        let args = self.args.clone();
+        self.errands.config.start(|| Box::pin(apart(move || args.read())));
+        self.look();
+    }
+
+    /// All of the configuration takes effect at the next start, so what can be done is to say
+    /// whether that will go well.
+    fn reloaded(&self, read: io::Result<Result<AgentConfig, Failure>>) {
+        let read = read.map_err(|error| Failure::Failed(error.to_string()));
+        match read.and_then(|read| read) {
             Ok(config) => {
                 let waits = config.needs_restart(&self.config).join(", ");
                 if waits.is_empty() {
@@ -129,6 +190,13 @@ impl Keeper {
                 error!(why, "the configuration is not valid; the one of the start is in force");
             }
         }
-        self.look();
     }
+}
+
+fn silent() -> Problem {
+    Problem::without_value("", "cannot be read: the disk does not answer")
+}
+
+fn unread(error: &io::Error) -> Problem {
+    Problem::without_value("", format!("cannot be read: {error}"))
 }

@@ -3,6 +3,7 @@
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use windlass_agent::Metrics;
+use windlass_kit::watchdog::Watchdog;
 
 /// The figures of files. Clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -13,10 +14,11 @@ pub struct Files {
 }
 
 /// Everything that is exported.
-pub fn registry(agent: &Metrics, files: &Files) -> Registry {
+pub fn registry(agent: &Metrics, files: &Files, watchdog: &Watchdog) -> Registry {
     let mut registry = Registry::default();
     agent.register(&mut registry);
     agent.register_reference(&mut registry);
+    watchdog.register(&mut registry);
     let tracked = "VMs that are managed, or counted until their hypervisor is gone";
     registry.register("autoscaling_agent_tracked_vms_current", tracked, files.tracked.clone());
     let ours = registry.sub_registry_with_prefix("windlass_agent");

@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::billing;
 use crate::config::AgentConfig;
-use crate::keeper::Keeper;
+use crate::keeper::{Errands, Keeper};
 use crate::metrics::{self, Files};
 use crate::state::State;
 use clap::Parser;
@@ -19,6 +19,7 @@ use windlass_agent::{Agent, Config, Remote, Unheard};
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::notify::Notify;
 use windlass_kit::problem::Problem;
 use windlass_kit::program::{self, Failure, listen};
 use windlass_kit::server::{Limits, serve};
@@ -73,7 +74,9 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     })?;
 
     let permits = Arc::new(Remote::new(config.plugin.clone(), config.times.permit));
-    let agent = Agent::new(told(&config, &state), permits, Arc::new(Unheard), &tasks, clock);
+    let watchdog = Watchdog::default();
+    let told = told(&config, &state, watchdog.clone());
+    let agent = Agent::new(told, permits, Arc::new(Unheard), &tasks, clock);
     let (files, stop) = (Files::default(), tasks.stopping());
     let refusals = agent.metrics().refusals();
     let mut said = String::new();
@@ -92,15 +95,16 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         // Of no group that is drained: the state can be looked at until the very end.
         Tasks::default().minor("dump-state", served);
     }
-    let mut registry = metrics::registry(agent.metrics(), &files);
+    let mut registry = metrics::registry(agent.metrics(), &files, &watchdog);
     let figures = windlass_agent_billing::Metrics::default();
     let billing = billing::open(&config, clock, figures.clone())?;
     if billing.is_some() {
         figures.register(&mut registry);
     }
     let registry = Arc::new(registry);
-    let (readiness, watchdog) = (Readiness::default(), Watchdog::default());
-    let admin = Admin { readiness, registry, log_level, watchdog };
+    let pulse = watchdog.watch("keeper");
+    let admin =
+        Admin { readiness: Readiness::default(), registry, log_level, watchdog: watchdog.clone() };
     let limits = Limits::small(refusals);
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
     let folder = Folder::with_usual(&config.vms_dir, config.usual);
@@ -108,13 +112,18 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
     let listed = Arc::<AtomicBool>::default();
     let sizes = billing::sizes(agent.clone(), listed.clone(), clock, figures);
-    let mut keeper = Keeper { agent, args, config, folder, state, files, listed, unwritten: false };
-    keeper.begin();
+    let (args, unwritten, errands) = (Arc::new(args), false, Errands::default());
+    let mut keeper =
+        Keeper { agent, args, config, folder, state, files, listed, unwritten, errands };
+    stop.run_until_cancelled(keeper.begin()).await;
     if let Some(billing) = billing {
         billing.start(sizes, clock, &tasks);
     }
-    tasks.vital("keeper", keeper.run(hangups, stop.clone()));
+    tasks.vital("keeper", keeper.run(hangups, pulse, stop.clone()));
+    let systemd = Notify::from_env();
+    tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
     info!("ready");
+    systemd.ready();
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
 
     stop.cancelled().await;
@@ -122,7 +131,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
 }
 
 /// What the agent is told once.
-fn told(config: &AgentConfig, state: &State) -> Config {
+fn told(config: &AgentConfig, state: &State, watchdog: Watchdog) -> Config {
     Config {
         trust_guest_parking: config.trust_guest_parking,
         callback_listen: config.callback_listen,
@@ -131,6 +140,7 @@ fn told(config: &AgentConfig, state: &State) -> Config {
         times: config.times,
         periods: config.periods,
         silence: config.silence,
+        watchdog,
         ..Config::new(config.unit)
     }
 }

@@ -28,6 +28,10 @@ pub struct State {
     kept: Ports,
 }
 
+/// The file alone.
+#[derive(Clone, Debug)]
+pub struct StateFile(PathBuf);
+
 // === impl State ===
 
 impl State {
@@ -59,22 +63,36 @@ impl State {
         &self.kept
     }
 
-    /// Keeps these from here on; those of other VMs that are `known` too.
-    ///
-    /// # Errors
-    /// The file keeps what it said, and the next call tries again.
-    pub fn keep(&mut self, ports: Ports, known: impl Fn(&VmName) -> bool) -> io::Result<()> {
+    /// What is to be kept, if that is not what is: these, and those of other VMs that are `known`.
+    pub fn due(&self, ports: Ports, known: impl Fn(&VmName) -> bool) -> Option<Ports> {
         let mut next = self.kept.clone();
         next.retain(|vm, _| known(vm));
         next.extend(ports);
-        if next == self.kept {
-            return Ok(());
-        }
+        (next != self.kept).then_some(next)
+    }
+
+    /// Where they are written; to do that may block.
+    pub fn file(&self) -> StateFile {
+        StateFile(self.path.clone())
+    }
+
+    /// These were written.
+    pub fn wrote(&mut self, ports: Ports) {
+        self.kept = ports;
+    }
+}
+
+// === impl StateFile ===
+
+impl StateFile {
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// The file keeps what it said, and the next call tries again.
+    pub fn write(&self, ports: &Ports) -> io::Result<()> {
         let text: Map<String, Value> =
-            next.iter().map(|(vm, port)| (vm.name.clone(), (*port).into())).collect();
-        replace(&self.path, Value::Object(text).to_string().as_bytes())?;
-        self.kept = next;
-        Ok(())
+            ports.iter().map(|(vm, port)| (vm.name.clone(), (*port).into())).collect();
+        replace(&self.0, Value::Object(text).to_string().as_bytes())
     }
 }
 
@@ -94,14 +112,14 @@ mod tests {
         let (a, b) = (VmName::on_host("a"), VmName::on_host("b"));
         let mut state = State::open(&folder).unwrap();
         let both = Ports::from([(a.clone(), 10_310), (b.clone(), 10_311)]);
-        state.keep(both.clone(), |_| true).unwrap();
+        keep(&mut state, both.clone(), |_| true);
         let error = State::open(&folder).unwrap_err().to_string();
         assert_eq!(error, "another agent has this state_dir");
         drop(state);
         let mut state = State::open(&folder).unwrap();
         assert_eq!(*state.ports(), both);
         // One that is not there at this moment keeps its port, one without a file does not.
-        state.keep(Ports::new(), |vm| *vm == a).unwrap();
+        keep(&mut state, Ports::new(), |vm| *vm == a);
         drop(state);
         assert_eq!(*State::open(&folder).unwrap().ports(), Ports::from([(a, 10_310)]));
 
@@ -111,5 +129,11 @@ mod tests {
             assert_eq!(fs::read_to_string(folder.join(ASIDE)).unwrap(), text);
         }
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn keep(state: &mut State, ports: Ports, known: impl Fn(&VmName) -> bool) {
+        let due = state.due(ports, known).unwrap();
+        state.file().write(&due).unwrap();
+        state.wrote(due);
     }
 }

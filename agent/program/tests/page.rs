@@ -7,6 +7,7 @@ use windlass_agent_program::args::Args;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_agent_program::keys::{AGENT_KEYS, JSON_KEYS};
 use windlass_agent_program::metrics::{Files, registry};
+use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::vm_file::Key;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
@@ -43,7 +44,8 @@ fn every_example_is_valid() {
 #[test]
 fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let mut text = String::new();
-    encode(&mut text, &registry(&Metrics::default(), &Files::default())).unwrap();
+    encode(&mut text, &registry(&Metrics::default(), &Files::default(), &Watchdog::default()))
+        .unwrap();
     // A family without a member has no line; the library's tests make one of each.
     let measured = measured(&text);
     let own = subjects(METRICS, "## windlass-agent");

@@ -32,6 +32,11 @@ impl Account {
         account
     }
 
+    /// Which VM it is about.
+    pub(super) fn vm(&self) -> &VmName {
+        &self.vm
+    }
+
     /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
     pub(super) fn upper(&self) -> Option<Resources> {
         self.upper

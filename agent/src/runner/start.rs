@@ -39,6 +39,8 @@ pub(crate) struct View {
     pub(crate) open: Option<Decision>,
     /// The last size that is known, also of a VM that is only counted.
     pub(crate) upper: Option<Resources>,
+    /// Its hypervisor was looked for, and is not there.
+    pub(crate) absent: bool,
     /// What is billed of it.
     pub(crate) charge: Charge,
     /// Whether its informant is silent for longer than it may.

@@ -16,12 +16,14 @@ use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::fmt;
 use windlass_kit::server::Counts;
+use windlass_kit::watchdog::Watchdog;
 
 /// Everything that is exported.
-pub fn registry(plugin: &Plugin, counts: &Counts) -> Registry {
+pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Registry {
     let mut registry = Registry::default();
     plugin.requests().register_requests(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_plugin"));
+    watchdog.register(&mut registry);
     registry.register_collector(Box::new(Nodes(plugin.clone())));
     registry
 }

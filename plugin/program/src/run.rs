@@ -1,26 +1,31 @@
 //! Puts the parts of the plugin together, runs them, and ends them in order.
 
 use crate::args::Args;
+use crate::config::PluginConfig;
+use crate::lists::Lists;
 use crate::plugin::Plugin;
-use crate::source::Source;
+use crate::source::{Source, Unreadable};
 use crate::{dump, http, metrics};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::convert::Infallible;
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{error, info};
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::errand::{Errand, apart};
+use windlass_kit::notify::Notify;
 use windlass_kit::program::{self, Failure, listen};
 use windlass_kit::server::{Counts, Limits, serve};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
-use windlass_kit::watchdog::Watchdog;
+use windlass_kit::watchdog::{self, Pulse, Watchdog};
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
@@ -77,31 +82,52 @@ async fn run(source: Source, log_level: LogLevel) -> Result<(), Failure> {
         // Of no group that is drained: the state can be looked at until the very end.
         Tasks::default().minor("dump-state", served);
     }
-    let registry = Arc::new(metrics::registry(&plugin, &counts));
-    let (readiness, watchdog) = (Readiness::default(), Watchdog::default());
-    let admin = Admin { readiness, registry, log_level, watchdog };
+    let watchdog = Watchdog::default();
+    let registry = Arc::new(metrics::registry(&plugin, &counts, &watchdog));
+    let (readiness, pulse) = (Readiness::default(), watchdog.watch("lists"));
+    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone() };
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
     let router = http::router(plugin.clone());
     tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));
-    tasks.vital("lists", reloads(plugin, source, hangups, stop.clone()));
+    tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
+    let systemd = Notify::from_env();
+    tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
     info!(permits = %permits_at, admin = %admin_at, nodes = lists.nodes.len(), "ready");
+    systemd.ready();
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
 
     stop.cancelled().await;
     program::drain(&tasks, GRACE).await
 }
 
-/// Reads the lists again whenever somebody asks for it.
+/// Has the lists read again after each SIGHUP; the last valid ones stay in force meanwhile.
 async fn reloads(
     plugin: Plugin,
     source: Source,
     mut hangups: Hangups,
+    pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    while stop.run_until_cancelled(hangups.next()).await.is_some() {
-        let read = tokio::task::block_in_place(|| source.read());
-        plugin.reload(read.map_err(|unreadable| unreadable.report));
+    let mut reading = Errand::default();
+    loop {
+        pulse.turn("SIGHUP, or the lists that are read after it");
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            read = reading.done() => reloaded(&plugin, read),
+            () = hangups.next(), if reading.is_free() => {
+                let source = source.clone();
+                reading.start(|| Box::pin(apart(move || source.read())));
+            }
+            () = tokio::time::sleep(watchdog::TURN) => {}
+        }
     }
-    Ok(())
+}
+
+fn reloaded(plugin: &Plugin, read: io::Result<Result<(PluginConfig, Lists), Unreadable>>) {
+    match read {
+        Ok(read) => plugin.reload(read.map_err(|unreadable| unreadable.report)),
+        Err(error) => error!(%error, "cannot be reloaded; the last valid lists stay in force"),
+    }
 }

@@ -7,6 +7,7 @@ use prometheus_client::encoding::text::encode;
 use tower::ServiceExt;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Refusal};
+use windlass_kit::watchdog::Watchdog;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::config::PluginConfig;
@@ -65,7 +66,7 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let request = Request::post("/").body(Body::from("{}")).unwrap();
     assert_eq!(router(plugin.clone()).oneshot(request).await.unwrap().status(), 400);
     let mut text = String::new();
-    encode(&mut text, &registry(&plugin, &counts)).unwrap();
+    encode(&mut text, &registry(&plugin, &counts, &Watchdog::default())).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
 }
 

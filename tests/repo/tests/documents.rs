@@ -110,7 +110,12 @@ fn every_metric_of_the_file_cache_is_documented() {
 /// Names in `register("name", …, counter or gauge)`, behind the prefix that the file gives.
 fn host_metrics() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for file in ["agent/src/metrics.rs", "plugin/src/metrics.rs", "cli/src/host/metrics.rs"] {
+    for file in [
+        "agent/src/metrics.rs",
+        "plugin/src/metrics.rs",
+        "cli/src/host/metrics.rs",
+        "kit/src/watchdog.rs",
+    ] {
         let text = read(file);
         let prefix = quoted_after(&text, "sub_registry_with_prefix(").next();
         let prefix = prefix.unwrap_or_else(|| panic!("{file} gives no prefix"));
