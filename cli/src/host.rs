@@ -9,11 +9,13 @@
 pub mod amount;
 pub mod config;
 mod desk;
+mod disk;
 pub mod history;
 pub mod http;
 pub mod keys;
 mod ledger;
 mod metrics;
+mod parts;
 mod permits;
 pub mod reach;
 pub mod room;

@@ -9,6 +9,8 @@ mod support;
 mod check;
 #[path = "host/files.rs"]
 mod files;
+#[path = "host/hangs.rs"]
+mod hangs;
 #[path = "host/hostile.rs"]
 mod hostile;
 #[path = "host/orders.rs"]

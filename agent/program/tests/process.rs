@@ -137,6 +137,7 @@ fn an_informant_that_is_silent_is_said_once_and_so_is_its_return() {
     let guest = Guest::start();
     folder.put("a", &vm_file(machine.path(), guest.address));
     until("it is back", || agent.logged("informant is heard again") == 1);
+    assert_eq!(machine.clients(), 1, "another address of the informant changes no connection");
 }
 
 #[test]

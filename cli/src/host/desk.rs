@@ -2,16 +2,32 @@
 //!
 //! The steward owns everything that is written down, so whoever wants something of it sends
 //! an order and waits for the answer; the queue is short, and whoever finds it full is told.
+//!
+//! An order is taken exactly once: by the steward, which carries it out in the same moment, or by
+//! its sender, who has waited long enough or hung up. So an order that was answered "not done"
+//! is never done later.
 
+use super::socket::REQUEST_TIME;
 use crate::api::{Checked, Done, Release, VmEntry};
 use crate::explain::Note;
 use crate::problem::Report;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
+use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 
 /// Orders that wait at most.
 const QUEUE: usize = 32;
+
+/// An order that was not taken within this is not done. What is left of the socket's time for a
+/// request is for writing down what was done, and for the answer.
+const TAKEN_WITHIN: Duration = REQUEST_TIME.saturating_sub(Duration::from_secs(5));
+
+/// An order that was taken is answered within this.
+pub(super) const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
 
 /// What can be asked of the steward.
 #[derive(Debug)]
@@ -68,31 +84,137 @@ pub(super) enum Declined {
     /// It is done and will be forgotten at the next start.
     #[error("done, but it could not be written down and will not survive a restart: {0}")]
     NotKept(String),
-    /// The steward is busy or gone.
-    #[error("the host is busy; try again")]
+    /// The steward has too many orders, or is gone.
+    #[error("not done: the host is busy or about to end; try again")]
     Busy,
+    /// The steward did not come to it in time.
+    #[error("not done: the host did not come to it within {} s; try again", TAKEN_WITHIN.as_secs())]
+    Late,
 }
 
 /// Where orders are handed in.
 #[derive(Clone, Debug)]
-pub(super) struct Desk(mpsc::Sender<Order>);
+pub(super) struct Desk {
+    orders: mpsc::Sender<Asked>,
+    clock: Clock,
+}
+
+/// An order that waits to be taken.
+#[derive(Debug)]
+pub(super) struct Asked {
+    order: Order,
+    ticket: Ticket,
+    by: Moment,
+}
+
+/// Belongs to one order: the first who takes it decides what becomes of the order.
+#[derive(Clone, Debug, Default)]
+struct Ticket(Arc<AtomicBool>);
 
 // === impl Desk ===
 
 impl Desk {
     /// A desk, and where its orders come out.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Order>) {
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        (Self(sender), receiver)
+    pub(super) fn new(clock: Clock) -> (Self, mpsc::Receiver<Asked>) {
+        let (orders, receiver) = mpsc::channel(QUEUE);
+        (Self { orders, clock }, receiver)
     }
 
-    /// Hands in an order and waits for the answer.
+    /// Hands in an order and waits for the answer. An order whose sender stops waiting before it
+    /// was taken is not done.
     pub(super) async fn ask<T>(
         &self,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
-        let (reply, answer) = oneshot::channel();
-        self.0.try_send(order(reply)).map_err(|_| Declined::Busy)?;
+        let (reply, mut answer) = oneshot::channel();
+        let (ticket, by) = (Ticket::default(), self.clock.now().after(TAKEN_WITHIN));
+        let asked = Asked { order: order(reply), ticket: ticket.clone(), by };
+        self.orders.try_send(asked).map_err(|_| Declined::Busy)?;
+        let ticket = HungUp(ticket);
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer.unwrap_or(Err(Declined::Busy)),
+            () = self.clock.sleep_until(by) => {}
+        }
+        if ticket.0.take() {
+            return Err(Declined::Late);
+        }
         answer.await.unwrap_or(Err(Declined::Busy))
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// The order, if it is to be done: at once, since nothing takes it back any more.
+    pub(super) fn take(self, now: Moment) -> Option<Order> {
+        (now < self.by && self.ticket.take()).then_some(self.order)
+    }
+}
+
+// === impl Ticket ===
+
+impl Ticket {
+    /// Whether this is the first to take it.
+    fn take(&self) -> bool {
+        !self.0.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// Takes the order back if its sender goes away.
+struct HungUp(Ticket);
+
+impl Drop for HungUp {
+    fn drop(&mut self) {
+        self.0.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::timeout;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_that_was_answered_not_done_is_not_done_later() {
+        let clock = Clock::system();
+        let (desk, mut orders) = Desk::new(clock);
+        let start = clock.now();
+        let declined = desk.ask(|reply| Order::Freeze(true, reply)).await.unwrap_err();
+        assert_eq!(declined, Declined::Late);
+        assert!(declined.to_string().starts_with("not done: "), "{declined}");
+        assert!(clock.now().since(start) < REQUEST_TIME);
+        assert!(orders.recv().await.unwrap().take(start).is_none(), "however soon");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_whose_sender_hung_up_is_not_done() {
+        let clock = Clock::system();
+        let (desk, mut orders) = Desk::new(clock);
+        let asking = desk.ask(|reply| Order::Freeze(true, reply));
+        assert!(timeout(Duration::from_secs(1), asking).await.is_err());
+        assert!(orders.recv().await.unwrap().take(clock.now()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_order_that_was_taken_is_waited_for() {
+        let clock = Clock::system();
+        let (desk, mut orders) = Desk::new(clock);
+        let steward = async {
+            tokio::time::sleep(TAKEN_WITHIN - Duration::from_secs(1)).await;
+            let order = orders.recv().await.unwrap().take(clock.now()).unwrap();
+            tokio::time::sleep(ANSWERED_WITHIN).await;
+            let Order::Freeze(_, reply) = order else { panic!("{order:?}") };
+            reply.send(Err(Declined::NotKept("full".to_owned()))).unwrap();
+        };
+        let (answer, ()) = tokio::join!(desk.ask(|reply| Order::Freeze(true, reply)), steward);
+        assert_eq!(answer.unwrap_err(), Declined::NotKept("full".to_owned()));
+        // An order that comes too late is not taken, also by a sender that still waits.
+        let steward = async {
+            let asked = orders.recv().await.unwrap();
+            assert!(asked.take(clock.now().after(TAKEN_WITHIN)).is_none());
+        };
+        let (answer, ()) = tokio::join!(desk.ask(|reply| Order::Freeze(true, reply)), steward);
+        assert_eq!(answer.unwrap_err(), Declined::Busy);
     }
 }

@@ -1,18 +1,18 @@
 //! What happened to each VM in the last hour, kept over a restart.
 //!
 //! The agent knows the decisions and forgets them with its process; they are written down
-//! here, beside the books' answers, and read back at the next start. One file of JSON lines
-//! per VM, appended to and turned over at a size, so that it is bounded whatever happens. A
-//! line that is not understood (torn by a crash, or written by a later release) is passed
-//! over; the lines around it count. If the disk is full, the hour is still known as long as
-//! the process lives.
+//! here, beside the books' answers, and read back at the next start. A [`History`] is a plain value: what is
+//! new is due to be written, is taken ([`History::take_due`]) and written elsewhere ([`Files`]), and
+//! what could not be written is due again. Neither the hour nor what is due grows without bound:
+//! if the disk is full, the hour is still known as long as the process lives.
+
+mod files;
+
+pub use files::{Files, Unwritten};
 
 use crate::explain::Note;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass_protocol::{Decision, Moment, Outcome};
 
@@ -25,23 +25,46 @@ const MOST: usize = 500;
 /// A note that grows is written again after this: a restart may then cost its last minutes.
 const WRITE_AGAIN: Duration = Duration::from_secs(300);
 
-/// A file is turned over at this size; the one before it is kept.
-const TURN: u64 = 1 << 20;
+/// Lines that wait for a disk; the oldest go first.
+const MOST_DUE: usize = 5_000;
+
+/// Lines that are written at a time.
+const AT_A_TIME: usize = 500;
 
 /// The last hour, by VM.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct History {
-    folder: PathBuf,
     vms: BTreeMap<String, Hour>,
+    due: VecDeque<Line>,
+    /// VMs of which nothing is left; their files go before anything new is written.
+    forgotten: Vec<String>,
     /// Lines that were not understood at the start.
     passed_over: usize,
+}
+
+/// What is to be written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// VMs whose files go first.
+    pub forgotten: Vec<String>,
+    /// What is added then.
+    pub lines: Vec<Line>,
+}
+
+/// A line of the file of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Which VM.
+    pub vm: String,
+    /// Without the line's end.
+    pub text: String,
 }
 
 /// What is kept in memory of one VM.
 #[derive(Debug, Default)]
 struct Hour {
     notes: VecDeque<Note>,
-    /// The last decision that stands in the file.
+    /// The last decision that stands in the file, or is due to.
     written: Option<Moment>,
     /// Up to when the latest note stands in the file.
     noted: Moment,
@@ -60,59 +83,31 @@ enum Entry {
 // === impl History ===
 
 impl History {
-    /// Reads what is left of the last hour; decisions are for the agent to recall.
-    ///
-    /// # Errors
-    /// The folder cannot be made or read.
-    pub fn open(state_dir: &Path, now: Moment) -> io::Result<(Self, Vec<Decision>)> {
-        let folder = state_dir.join("history");
-        fs::create_dir_all(&folder)?;
-        let mut history = Self { folder, vms: BTreeMap::new(), passed_over: 0 };
-        let mut decisions = Vec::new();
-        for entry in fs::read_dir(&history.folder)? {
-            let name = entry?.file_name();
-            if let Some(vm) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) {
-                let hour = history.load(vm, now, &mut decisions)?;
-                history.vms.insert(vm.to_owned(), hour);
-            }
-        }
-        Ok((history, decisions))
-    }
-
     /// How many lines were not understood at the start.
     pub fn passed_over(&self) -> usize {
         self.passed_over
     }
 
-    /// Writes those of these closed decisions of one VM, oldest first, that were not written yet.
-    ///
-    /// # Errors
-    /// They could not be written; the next call tries again.
-    pub fn decided(&mut self, vm: &str, decisions: &[Decision]) -> io::Result<()> {
+    /// Takes in the closed decisions of one VM, oldest first; those that are new are due.
+    pub fn decided(&mut self, vm: &str, decisions: &[Decision]) {
         let written = self.vms.get(vm).and_then(|hour| hour.written);
         for decision in decisions.iter().filter(|d| written.is_none_or(|last| last < d.at)) {
             let entry = Entry::Decision(Box::new(decision.clone()));
-            self.append(vm, &entry)?;
             let hour = self.vms.entry(vm.to_owned()).or_default();
             (hour.written, hour.last) = (Some(decision.at), hour.last.max(end(&entry)));
+            self.owe(vm, &entry);
         }
-        Ok(())
     }
 
     /// Takes in what the books remember of one VM, oldest first. A note grows with each same
-    /// answer; it is written when it is new, and now and then while it grows.
-    ///
-    /// # Errors
-    /// It is known, and could not be written.
-    pub fn noted(&mut self, vm: &str, notes: Vec<Note>) -> io::Result<()> {
-        let mut due = Vec::new();
+    /// answer; it is due when it is new, and now and then while it grows.
+    pub fn noted(&mut self, vm: &str, notes: Vec<Note>) {
         for note in notes {
             let hour = self.vms.entry(vm.to_owned()).or_default();
             if hour.note(&note) {
-                due.push(note);
+                self.owe(vm, &Entry::Note(note));
             }
         }
-        due.into_iter().try_for_each(|note| self.append(vm, &Entry::Note(note)))
     }
 
     /// Answers of the books to a VM since a moment, oldest first.
@@ -126,7 +121,7 @@ impl History {
         self.vms.contains_key(vm)
     }
 
-    /// Lets go of what is older than an hour, and of the files of VMs of which nothing is left.
+    /// Lets go of what is older than an hour, and of VMs of which nothing is left.
     pub fn forget_before(&mut self, now: Moment) {
         let old = |moment: Moment| now.since(moment) > LENGTH;
         for hour in self.vms.values_mut() {
@@ -135,57 +130,42 @@ impl History {
             }
         }
         let gone = self.vms.iter().filter(|(_, hour)| old(hour.last));
-        let gone: Vec<String> = gone.map(|(vm, _)| vm.clone()).collect();
-        for vm in gone {
+        for vm in gone.map(|(vm, _)| vm.clone()).collect::<Vec<String>>() {
             self.vms.remove(&vm);
-            // What cannot be removed is bounded all the same.
-            let _ = fs::remove_file(self.file(&vm));
-            let _ = fs::remove_file(self.turned(&vm));
+            self.due.retain(|line| line.vm != vm);
+            self.forgotten.push(vm);
         }
     }
 
-    fn append(&self, vm: &str, entry: &Entry) -> io::Result<()> {
-        let mut line = serde_json::to_string(entry).map_err(io::Error::other)?;
-        line.push('\n');
-        let path = self.file(vm);
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path)?;
-        let length = file.metadata()?.len();
-        if length >= TURN {
-            fs::rename(&path, self.turned(vm))?;
-            file = OpenOptions::new().create(true).append(true).open(&path)?;
-        } else if length > 0 && !ends_a_line(&mut file)? {
-            line.insert(0, '\n');
-        }
-        file.write_all(line.as_bytes())
+    /// What is to be written next, if anything is. What cannot be written is given
+    /// [back](History::give_back).
+    pub fn take_due(&mut self) -> Option<Batch> {
+        let forgotten = std::mem::take(&mut self.forgotten);
+        let lines: Vec<Line> = self.due.drain(..self.due.len().min(AT_A_TIME)).collect();
+        let batch = Batch { forgotten, lines };
+        (batch != Batch::default()).then_some(batch)
     }
 
-    fn load(&mut self, vm: &str, now: Moment, decisions: &mut Vec<Decision>) -> io::Result<Hour> {
-        let mut hour = Hour::default();
-        for path in [self.turned(vm), self.file(vm)] {
-            let bytes = match read_tail(&path) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                match serde_json::from_slice::<Entry>(line) {
-                    Ok(entry) if now.since(end(&entry)) <= LENGTH => {
-                        hour.take(entry, decisions);
-                    }
-                    Ok(_) => {}
-                    Err(_) => self.passed_over += 1,
-                }
+    /// These lines of a batch could not be written, and are due before all others.
+    pub fn give_back(&mut self, lines: Vec<Line>) {
+        for line in lines.into_iter().rev() {
+            if self.knows(&line.vm) {
+                self.due.push_front(line);
             }
         }
-        Ok(hour)
+        self.drop_oldest();
     }
 
-    fn file(&self, vm: &str) -> PathBuf {
-        self.folder.join(format!("{vm}.jsonl"))
+    fn owe(&mut self, vm: &str, entry: &Entry) {
+        // Names, numbers and texts can all be written as JSON.
+        let Ok(text) = serde_json::to_string(entry) else { return };
+        self.due.push_back(Line { vm: vm.to_owned(), text });
+        self.drop_oldest();
     }
 
-    fn turned(&self, vm: &str) -> PathBuf {
-        self.folder.join(format!("{vm}.jsonl.old"))
+    fn drop_oldest(&mut self) {
+        let over = self.due.len().saturating_sub(MOST_DUE);
+        self.due.drain(..over);
     }
 }
 
@@ -240,23 +220,6 @@ fn end(entry: &Entry) -> Moment {
             | Outcome::Interrupted { at } => at,
         },
     }
-}
-
-/// The end of a file that somebody else may have made larger than we ever do.
-fn read_tail(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let start = file.metadata()?.len().saturating_sub(2 * TURN);
-    file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(2 * TURN).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn ends_a_line(file: &mut File) -> io::Result<bool> {
-    let mut last = [0];
-    file.seek(SeekFrom::End(-1))?;
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
     let books = Shared::new(Books::new(Resources::ZERO), unit, clock);
     let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
     let ledger = Arc::new(HostLedger::new(books.clone()));
-    let (desk, _nobody) = Desk::new();
+    let (desk, _nobody) = Desk::new(clock);
     let facts = HostFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock.now(),
@@ -298,7 +298,7 @@ impl From<Declined> for Refused {
             Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
             Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
             Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),
-            Declined::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            Declined::Busy | Declined::Late => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
         };
         Self { status, code, message: declined.to_string() }
     }

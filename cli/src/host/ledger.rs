@@ -1,8 +1,9 @@
 //! From what the agent sees to what the books hold.
 //!
 //! Called from the tasks of all VMs and never waits: a short lock on the books, and a map of
-//! who is there. A VM that is known to be there and was not seen yet counts with the most
-//! that it may have ([`HostLedger::presume`]), so that a restart promises its room to nobody.
+//! who is there. A VM that may be there and was not looked for yet counts with the most that it
+//! may have ([`HostLedger::presume`]), so that a restart promises its room to no other; its own
+//! runner finds out, by the one connection that its monitor serves.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +33,8 @@ impl HostLedger {
         Self { books, present: Mutex::default() }
     }
 
-    /// Counts a VM that is there and was not seen yet with this much.
+    /// Counts a VM that may be there and was not looked for yet with this much, or more if it was
+    /// presumed to have more.
     pub(super) fn presume(&self, vm: &VmName, record: VmRecord, ceiling: Resources) {
         let mut present = self.lock();
         if !present.seen.contains(vm) {
@@ -44,6 +46,11 @@ impl HostLedger {
     /// VMs that are in the books without having been seen.
     pub(super) fn presumed(&self) -> Vec<VmName> {
         self.lock().presumed.iter().cloned().collect()
+    }
+
+    /// Whether a VM is in the books without having been seen.
+    pub(super) fn is_presumed(&self, vm: &VmName) -> bool {
+        self.lock().presumed.contains(vm)
     }
 
     /// A presumed VM turned out not to be there.

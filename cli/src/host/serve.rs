@@ -1,50 +1,49 @@
-//! Puts the parts of a host together, runs them, and ends them in order.
+//! Runs the parts of a host on this machine, and ends them in order.
 
 use super::config::HostConfig;
-use super::desk::Desk;
-use super::folder::Folder;
-use super::history::History;
-use super::http::{self, Door};
-use super::ledger::HostLedger;
-use super::metrics::Metrics;
-use super::permits::InMemory;
-use super::reach::Findings;
+use super::disk::{MachineDisk, Recalled};
+use super::http;
+use super::parts::{Given, Parts, assemble};
+use super::reach::Reach;
 use super::room::Machine;
 use super::socket;
-use super::state::State;
-use super::steward::Steward;
+use super::steward::Ways;
 use crate::api::HostFacts;
 use crate::failure::Failure;
 use crate::out;
-use crate::problem::{Problem, Report};
 use prometheus_client::registry::Registry;
-use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tracing::{info, warn};
-use windlass_agent::{Agent, Config};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_drivers_qemu::Qemu;
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
+use windlass_kit::errand::apart;
+use windlass_kit::notify::Notify;
 use windlass_kit::program;
 use windlass_kit::server::{Counts, Limits, serve as serve_http};
 use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
-use windlass_plugin::Shared;
-use windlass_plugin_core::Books;
-use windlass_protocol::VmName;
 
 /// What everything together may take to end; the agent takes leave of its guests meanwhile.
 const GRACE: Duration = Duration::from_secs(8);
 
-/// What was read from the state directory.
-struct Kept {
-    state: State,
-    history: History,
-    reports: BTreeMap<&'static str, Report>,
+/// What the disk may take to say what was kept over a restart: nothing is decided without it.
+const OPENED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Where a host is reached.
+struct Doors {
+    socket: UnixListener,
+    admin: TcpListener,
 }
 
 /// Runs a host until it is told to end.
@@ -64,69 +63,74 @@ pub(super) async fn serve(
     // First what only one process can have: a second host ends here and has touched nothing.
     let listener = socket::listen(&config.socket).await?;
     let (admin_listener, admin_address) = program::listen("admin", config.admin).await?;
-    let (kept, recalled) = open(&config.state_dir, clock)?;
+    let opening = open(&config, &config_path, clock);
+    let Some(opened) = tasks.stopping().run_until_cancelled(opening).await else {
+        return end(&tasks, &config.socket).await;
+    };
+    let (disk, recalled) = opened?;
 
-    let books = Shared::new(Books::new(room), config.unit.usual(), clock);
-    let ledger = Arc::new(HostLedger::new(books.clone()));
-    let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
-    let agent = Agent::new(told(&config, &kept.state), permits, ledger.clone(), &tasks, clock);
-    agent.recall(recalled);
-    let (findings, metrics, readiness) =
-        (Findings::default(), Metrics::default(), Readiness::default());
-    readiness.wait_for("vm files");
-    let (desk, orders) = Desk::new();
     let facts = HostFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock.now(),
-        config: config_path.clone(),
+        config: config_path,
         vms_dir: config.vms_dir.clone(),
         state_dir: config.state_dir.clone(),
         admin: admin_address.to_string(),
     };
-    let door = Door {
-        agent: agent.clone(),
-        books: books.clone(),
-        desk,
-        clock,
-        facts,
-        findings: findings.clone(),
-    };
+    let (path, ways, watchdog) = (config.socket.clone(), ways(clock), Watchdog::default());
+    let disk = Arc::new(disk);
+    let given = Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog };
+    let (doors, readiness) =
+        (Doors { socket: listener, admin: admin_listener }, Readiness::default());
+    readiness.wait_for("vm files");
+    let begun = start(given, doors, hangups, (readiness.clone(), log_level), &tasks);
 
-    let counts = Counts::default();
-    let registry = Arc::new(registry(&agent, &books, &metrics, &counts));
-    let watchdog = Watchdog::default();
-    let admin = Admin { readiness: readiness.clone(), registry, log_level, watchdog };
     let stop = tasks.stopping();
-    let limits = Limits::small(counts.clone());
-    tasks.vital("admin", serve_http(admin_listener, admin::router(admin), limits, stop.clone()));
-    let limits = socket::limits(counts);
-    tasks.vital("socket", serve_http(listener, http::router(door), limits, stop.clone()));
-
-    let path = config.socket.clone();
-    let mut steward = Steward {
-        clock,
-        agent,
-        books,
-        ledger,
-        findings,
-        machine,
-        config_path,
-        folder: Folder::new(&config.vms_dir),
-        config,
-        state: kept.state,
-        history: kept.history,
-        reports: kept.reports,
-        metrics,
-        looks: 0,
-    };
-    steward.begin();
-    tasks.vital("steward", steward.run(orders, hangups, stop.clone()));
-    readiness.done("vm files");
-    info!(%room, socket = %path.display(), admin = %admin_address, "ready");
-    out::text(&format!("socket {}\nadmin http://{admin_address}\nready\n", path.display()))?;
-
+    // A host that is told to end before it has begun was never ready.
+    if let Some(Ok(())) = stop.run_until_cancelled(begun).await {
+        readiness.done("vm files");
+        info!(%room, socket = %path.display(), admin = %admin_address, "ready");
+        Notify::from_env().ready();
+        out::text(&format!("socket {}\nadmin http://{admin_address}\nready\n", path.display()))?;
+    }
     stop.cancelled().await;
     end(&tasks, &path).await
+}
+
+/// Starts the parts of a host. What is returned says when every VM that was there counts.
+fn start(
+    given: Given,
+    doors: Doors,
+    hangups: Hangups,
+    (readiness, log_level): (Readiness, LogLevel),
+    tasks: &Tasks,
+) -> oneshot::Receiver<()> {
+    let watchdog = given.watchdog.clone();
+    let parts = assemble(given, tasks);
+    let (stop, counts) = (tasks.stopping(), Counts::default());
+    let registry = Arc::new(registry(&parts, &watchdog, &counts));
+    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone() };
+    let limits = Limits::small(counts.clone());
+    tasks.vital("admin", serve_http(doors.admin, admin::router(admin), limits, stop.clone()));
+    let (router, limits) = (http::router(parts.door), socket::limits(counts));
+    tasks.vital("socket", serve_http(doors.socket, router, limits, stop.clone()));
+    tasks.vital("watchdog", watchdog.run(Notify::from_env(), stop.clone()));
+    tasks.vital("hang-ups", pass_on(hangups, parts.inbox.reloads.clone(), stop));
+    let (begin, begun) = oneshot::channel();
+    tasks.vital("steward", parts.steward.run(parts.inbox, begin));
+    begun
+}
+
+/// Has host.toml read again after each SIGHUP.
+async fn pass_on(
+    mut hangups: Hangups,
+    reloads: Arc<tokio::sync::Notify>,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    while stop.run_until_cancelled(hangups.next()).await.is_some() {
+        reloads.notify_one();
+    }
+    Ok(())
 }
 
 /// Takes leave of everything, and removes the socket.
@@ -136,58 +140,39 @@ async fn end(tasks: &Tasks, socket: &Path) -> Result<(), Failure> {
     Ok(drained?)
 }
 
-/// What was kept over the restart, and the decisions of the last hour.
-fn open(
-    state_dir: &Path,
+/// What was kept over the restart, and where what is to be kept goes.
+async fn open(
+    config: &HostConfig,
+    config_path: &Path,
     clock: Clock,
-) -> Result<(Kept, Vec<windlass_protocol::Decision>), Failure> {
-    let failed = |error: io::Error| {
-        Failure::CannotCreate(format!("cannot use the state_dir {}: {error}", state_dir.display()))
-    };
-    let now = clock.now();
-    let (state, problem) = State::open(state_dir, now).map_err(failed)?;
-    let (history, recalled) = History::open(state_dir, now).map_err(failed)?;
-    let mut reports = BTreeMap::new();
-    let mut report = |subject, problem: Option<Problem>, meanwhile: &str| {
-        let Some(problem) = problem else { return };
-        let report = Report {
-            subject: format!("{}/{subject}", state_dir.display()),
-            problems: vec![problem],
-            meanwhile: meanwhile.to_owned(),
-        };
-        warn!(%report, "not as it was left");
-        reports.insert(subject, report);
-    };
-    report("state.json", problem, "the host is frozen");
-    let torn = history.passed_over();
-    let torn =
-        (torn > 0).then(|| Problem::without_value("", format!("{torn} lines were not understood")));
-    report("history/*.jsonl", torn, "they are passed over");
-    Ok((Kept { state, history, reports }, recalled))
+) -> Result<(MachineDisk, Recalled), Failure> {
+    let state_dir = config.state_dir.clone();
+    let (vms_dir, config_path, now) = (config.vms_dir.clone(), config_path.to_owned(), clock.now());
+    let opening = apart(move || MachineDisk::open(&state_dir, vms_dir, config_path, now));
+    let opened = timeout(OPENED_WITHIN, opening).await.unwrap_or_else(|_| {
+        let why = format!("the disk does not answer within {} s", OPENED_WITHIN.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    });
+    opened.and_then(|opened| opened).map_err(|error| {
+        let state_dir = config.state_dir.display();
+        Failure::CannotCreate(format!("cannot use the state_dir {state_dir}: {error}"))
+    })
 }
 
-/// What the agent is told once.
-fn told(config: &HostConfig, state: &State) -> Config {
-    let ports = state.kept().ports.iter();
-    Config {
-        trust_guest_parking: config.trust_guest_parking,
-        callback_listen: config.callback_listen,
-        callback_ports: config.callback_ports.clone(),
-        kept_ports: ports.map(|(vm, port)| (VmName::on_host(vm.as_str()), *port)).collect(),
-        ..Config::new(config.unit)
-    }
+/// VMs are reached by QEMU's monitor.
+fn ways(clock: Clock) -> Ways {
+    Box::new(move |name, known, findings| {
+        let qemu = Qemu { qmp: known.monitor.clone(), vcpu_removal: known.vcpu_removal };
+        Reach::new(name, qemu, findings, clock)
+    })
 }
 
-fn registry(
-    agent: &Agent<super::reach::Reach>,
-    books: &Shared,
-    metrics: &Metrics,
-    counts: &Counts,
-) -> Registry {
+fn registry(parts: &Parts, watchdog: &Watchdog, counts: &Counts) -> Registry {
     let mut registry = Registry::default();
-    agent.metrics().register(&mut registry);
-    books.metrics().register(&mut registry);
-    metrics.register(&mut registry);
+    parts.agent.metrics().register(&mut registry);
+    parts.books.metrics().register(&mut registry);
+    parts.metrics.register(&mut registry);
+    watchdog.register(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_host"));
     registry
 }

@@ -16,6 +16,9 @@ use windlass_kit::server::{Counts, Limits, bind_unix};
 /// Whose members may reach the host.
 const GROUP: &str = "windlass";
 
+/// What a request may take, with its answer.
+pub(super) const REQUEST_TIME: Duration = Duration::from_secs(15);
+
 /// Listens at `path`.
 ///
 /// # Errors
@@ -38,7 +41,7 @@ pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
 
 /// A VM file as JSON is the largest body; a person types the commands.
 pub fn limits(counts: Counts) -> Limits {
-    Limits { body_size: 1 << 20, request_time: Duration::from_secs(15), ..Limits::small(counts) }
+    Limits { body_size: 1 << 20, request_time: REQUEST_TIME, ..Limits::small(counts) }
 }
 
 fn group_id(groups: &str, name: &str) -> Option<u32> {

@@ -1,41 +1,53 @@
 //! The owner of everything that is written down: VM files, state, history.
 //!
 //! One task. It looks at the VM files, tells the agent which VMs there are, obeys the orders
-//! that come over the socket, and keeps what must survive a restart. It decides no size. What
-//! it cannot write it says, and goes on: a full disk stops no VM from following its load.
+//! that come over the socket, and keeps what must survive a restart. It decides no size, and it
+//! waits for nothing but the next thing to happen: disks work apart ([`Disk`]), and VMs are
+//! reached by the agent alone. What it cannot write it says, and goes on: a full or silent disk
+//! stops no VM from following its load.
 
+mod begin;
 mod orders;
+mod paper;
 mod round;
+#[cfg(test)]
+mod tests;
 
 use super::config::HostConfig;
-use super::desk::Order;
-use super::folder::{self, Folder, Step};
-use super::history::History;
+use super::desk::{ANSWERED_WITHIN, Asked, Declined, Reply};
+use super::disk::Disk;
+use super::folder::{Folder, Look, Step};
+use super::history::{History, Unwritten};
 use super::ledger::{HostLedger, record};
 use super::metrics::Metrics;
 use super::reach::{Findings, Reach};
 use super::room::Machine;
 use super::state::{Hold, Kept, Known, State};
+use crate::api::Done;
 use crate::problem::{Problem, Report};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent::{Agent, Standing};
-use windlass_drivers_qemu::Qemu;
 use windlass_kit::clock::Clock;
-use windlass_kit::signal::Hangups;
+use windlass_kit::config::Unread;
+use windlass_kit::errand::Errand;
+use windlass_kit::watchdog::{Pulse, Watchdog};
 use windlass_plugin::Shared;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName};
 
 /// A changed file is in force after two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How a VM is reached that is known like this.
+pub(super) type Ways = Box<dyn Fn(&str, &Known, &Findings) -> Reach + Send>;
 
 /// What the steward works with.
 pub(super) struct Steward {
@@ -44,8 +56,10 @@ pub(super) struct Steward {
     pub(super) books: Shared,
     pub(super) ledger: Arc<HostLedger>,
     pub(super) findings: Findings,
+    pub(super) ways: Ways,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) watchdog: Watchdog,
     pub(super) machine: Machine,
-    pub(super) config_path: PathBuf,
     pub(super) config: HostConfig,
     pub(super) folder: Folder,
     pub(super) state: State,
@@ -55,55 +69,91 @@ pub(super) struct Steward {
     pub(super) metrics: Metrics,
     /// Looks so far: some things are not done at each.
     pub(super) looks: u64,
+    pub(super) errands: Errands,
+    /// Orders that are done, and answered once that is written down.
+    pub(super) unkept: Vec<Unkept>,
+}
+
+/// What disks are doing.
+#[derive(Default)]
+pub(super) struct Errands {
+    look: Errand<Look>,
+    config: Errand<Result<String, Unread>>,
+    /// Up to which change of the state, and what came of it.
+    save: Errand<(u64, io::Result<()>)>,
+    history: Errand<Result<(), Unwritten>>,
+}
+
+/// An order that is done and not written down.
+pub(super) struct Unkept {
+    change: u64,
+    /// When it is answered at the latest.
+    by: Moment,
+    done: Done,
+    reply: Reply<Done>,
+}
+
+/// From where the steward hears what is wanted of it.
+pub(super) struct Inbox {
+    pub(super) orders: mpsc::Receiver<Asked>,
+    /// Told when host.toml is to be read again.
+    pub(super) reloads: Arc<Notify>,
+    pub(super) stop: CancellationToken,
 }
 
 // === impl Steward ===
 
 impl Steward {
-    /// Counts what was there before the restart and manages what files say, before anything
-    /// can be granted to anybody.
-    pub(super) fn begin(&mut self) {
-        self.agent.freeze(self.state.kept().frozen.is_some());
-        let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
-        let steps = self.folder.observe(look, true);
-        for (name, known) in self.state.kept().vms.clone() {
-            let filed = self.folder.get(&name).is_some();
-            let hold = match known.hold {
-                Hold::Managed if filed => continue,
-                Hold::Released if filed => Hold::Released,
-                Hold::Managed | Hold::Released | Hold::Removed => Hold::Removed,
-            };
-            // A file that came back while nobody looked is taken up below.
-            if !(filed && hold == Hold::Removed) {
-                self.count(&name, &Known { hold, ..known });
-            }
-        }
-        for step in steps {
-            self.follow(step);
-        }
-        self.warn_of_files(&[]);
-        self.round();
-    }
-
-    /// Works until `stop`.
+    /// Works until it is to stop; says on `begun` that every VM that was there counts.
     pub(super) async fn run(
         mut self,
-        mut orders: mpsc::Receiver<Order>,
-        mut hangups: Hangups,
-        stop: CancellationToken,
+        mut inbox: Inbox,
+        begun: oneshot::Sender<()>,
     ) -> Result<(), Infallible> {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let pulse = self.watchdog.clone().watch("steward");
+        let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let begin = self.begin(&mut looks, &pulse);
+        if inbox.stop.run_until_cancelled(begin).await.is_some() {
+            // Whoever waited for it may be gone.
+            let _ = begun.send(());
+            self.work(&mut inbox, &mut looks, &pulse).await;
+            self.round();
+        }
+        self.end().await;
+        Ok(())
+    }
+
+    async fn work(&mut self, inbox: &mut Inbox, looks: &mut Interval, pulse: &Pulse) {
         loop {
+            pulse.turn("orders, files and disks");
             tokio::select! {
-                () = stop.cancelled() => {
-                    self.round();
-                    return Ok(());
+                biased;
+                () = inbox.stop.cancelled() => return,
+                (change, saved) = self.errands.save.done() => self.saved(change, saved),
+                written = self.errands.history.done() => self.wrote_history(written),
+                look = self.errands.look.done() => {
+                    pulse.at("what the VM files say to be followed");
+                    self.take_look(look);
                 }
-                Some(order) = orders.recv() => self.obey(order),
-                () = hangups.next() => self.reload(),
-                _ = looks.tick() => self.look(),
+                text = self.errands.config.done() => self.reloaded(text),
+                _ = looks.tick() => {
+                    pulse.at("a round over all VMs");
+                    self.tick();
+                }
+                () = inbox.reloads.notified(), if self.errands.config.is_free() => self.reload(),
+                Some(asked) = inbox.orders.recv() => {
+                    pulse.at("an order to be carried out");
+                    self.take(asked);
+                }
             }
+        }
+    }
+
+    /// Carries out an order, unless it came too late or its sender is gone.
+    fn take(&mut self, asked: Asked) {
+        if let Some(order) = asked.take(self.clock.now()) {
+            self.obey(order);
         }
     }
 
@@ -143,6 +193,7 @@ impl Steward {
             record: record(&file.info),
         };
         let before = self.known(&name);
+        let is_new = before.is_none();
         // What was written down may be two seconds old: the largest that it may have been given.
         let ceiling = before.map_or(known.max, |before| {
             known.max.max(before.max).max(before.size.unwrap_or_default())
@@ -150,8 +201,12 @@ impl Steward {
         if before.is_none_or(|before| before.monitor != known.monitor) {
             self.findings.forget(&name);
         }
-        self.presume(&name, &known, ceiling);
-        let reach = self.reach(&name, &known);
+        // Of a VM that the agent has looked for, the agent knows better.
+        let vm = VmName::on_host(name.as_str());
+        if is_new || self.ledger.is_presumed(&vm) {
+            self.presume(&name, &known, ceiling);
+        }
+        let reach = (self.ways)(&name, &known, &self.findings);
         self.state.change(|kept| drop(kept.vms.insert(name, known)));
         file.info.paused_until = file.info.paused_until.max(paused);
         self.agent.manage(file, reach);
@@ -165,21 +220,15 @@ impl Steward {
         };
         let last = known.size.unwrap_or(known.max);
         self.presume(name, known, last);
-        let reach = self.reach(name, known);
+        let reach = (self.ways)(name, known, &self.findings);
         self.state.change(|kept| drop(kept.vms.insert(name.to_owned(), known.clone())));
         self.agent.count(VmName::on_host(name), reach, last, standing);
     }
 
-    /// A VM whose monitor answers is there, and counts from this moment on.
+    /// Counts a VM with the most that it may have until its hypervisor was looked for: it may have
+    /// been there all the while.
     fn presume(&self, name: &str, known: &Known, ceiling: Resources) {
-        if answers(known) {
-            self.ledger.presume(&VmName::on_host(name), known.record, ceiling);
-        }
-    }
-
-    fn reach(&self, name: &str, known: &Known) -> Reach {
-        let qemu = Qemu { qmp: known.monitor.clone(), vcpu_removal: known.vcpu_removal };
-        Reach::new(name, qemu, &self.findings, self.clock)
+        self.ledger.presume(&VmName::on_host(name), known.record, ceiling);
     }
 
     fn known(&self, name: &str) -> Option<&Known> {
@@ -196,21 +245,6 @@ impl Steward {
                 known.hold = hold;
             }
         });
-    }
-
-    /// Writes what changed. What cannot be written is said and tried again.
-    fn save(&mut self) -> Result<(), String> {
-        match tokio::task::block_in_place(|| self.state.save()) {
-            Ok(()) => {
-                self.settle("state", None);
-                Ok(())
-            }
-            Err(error) => {
-                let problem = Problem::without_value("", format!("cannot be written: {error}"));
-                self.settle("state", Some((problem, "it will not survive a restart")));
-                Err(error.to_string())
-            }
-        }
     }
 
     /// Keeps or ends a report; a new one is logged once.
@@ -231,11 +265,6 @@ impl Steward {
             self.reports.insert(subject, report);
         }
     }
-}
-
-/// Whether somebody serves this monitor. A connection is all that is asked for.
-fn answers(known: &Known) -> bool {
-    std::os::unix::net::UnixStream::connect(&known.monitor).is_ok()
 }
 
 /// The names of all VMs that are known, for a person who mistyped one.

@@ -1,4 +1,6 @@
 //! A machine that is nothing but a monitor: 2 of 4 vCPUs, 256 MiB and 1 GiB of virtio-mem.
+//!
+//! As QEMU does, it listens with a backlog of one, serves one client, and accepts none meanwhile.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -20,6 +22,8 @@ pub(crate) struct Machine {
 
 struct Facts {
     gone: AtomicBool,
+    /// Clients that were accepted.
+    clients: AtomicU64,
     /// MiB of virtio-mem that the guest has, as it was asked to.
     plugged: AtomicU64,
 }
@@ -29,14 +33,16 @@ struct Facts {
 impl Machine {
     /// One that has `plugged` MiB above its 256.
     pub(crate) fn start(path: PathBuf, plugged: u64) -> Self {
-        let listener = UnixListener::bind(&path).unwrap();
-        let facts = Arc::new(Facts { gone: false.into(), plugged: plugged.into() });
+        let listener = listen(&path);
+        let facts =
+            Arc::new(Facts { gone: false.into(), clients: 0.into(), plugged: plugged.into() });
         let of_thread = facts.clone();
         let serving = std::thread::spawn(move || {
             for client in listener.incoming() {
                 if of_thread.gone.load(Ordering::Relaxed) {
                     return;
                 }
+                of_thread.clients.fetch_add(1, Ordering::Relaxed);
                 // A client that hangs up is no failure of the machine.
                 let _ = converse(client.unwrap(), &of_thread);
             }
@@ -47,6 +53,22 @@ impl Machine {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+
+    /// How many clients it has accepted.
+    pub(crate) fn clients(&self) -> u64 {
+        self.facts.clients.load(Ordering::Relaxed)
+    }
+}
+
+/// A monitor with QEMU's backlog.
+pub(crate) fn listen(path: &Path) -> UnixListener {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let _in_it = runtime.enter();
+    let socket = tokio::net::UnixSocket::new_stream().unwrap();
+    socket.bind(path).unwrap();
+    let listener = socket.listen(1).unwrap().into_std().unwrap();
+    listener.set_nonblocking(false).unwrap();
+    listener
 }
 
 impl Drop for Machine {

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
@@ -63,15 +64,15 @@ impl Host {
     pub(crate) fn run(&mut self) {
         let mut process = self.command(&["host", "--config"]);
         process.arg(self.path("host.toml")).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut process = process.spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = |lines: &mut dyn Iterator<Item = std::io::Result<String>>| {
-            lines.next().expect("the host says that it is ready").unwrap()
-        };
-        assert!(line(&mut lines).starts_with("socket "));
-        self.admin = line(&mut lines).strip_prefix("admin http://").unwrap().to_owned();
-        assert_eq!(line(&mut lines), "ready");
-        self.process = Some(process);
+        process.env("NOTIFY_SOCKET", self.path("notify.sock"));
+        let process = self.process.insert(process.spawn().unwrap());
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let (sender, said) = channel();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|l| sender.send(l)));
+        let line = || said.recv_timeout(PATIENCE).expect("the host says that it is ready");
+        assert!(line().starts_with("socket "));
+        self.admin = line().strip_prefix("admin http://").unwrap().to_owned();
+        assert_eq!(line(), "ready");
     }
 
     /// Ends the process as a crash would.
@@ -84,7 +85,14 @@ impl Host {
     /// Ends the process as systemd would, and gives its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         self.signal("TERM");
-        self.process.take().unwrap().wait().unwrap().code()
+        let process = self.process.as_mut().unwrap();
+        let mut code = None;
+        until("the host ends", || {
+            code = process.try_wait().unwrap();
+            code.is_some()
+        });
+        self.process = None;
+        code.unwrap().code()
     }
 
     pub(crate) fn signal(&self, signal: &str) {

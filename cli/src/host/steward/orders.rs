@@ -12,13 +12,25 @@ const MOST: Resources =
     Resources { cpu: MilliCpu::from_cores(512), mem: Bytes::from_gib(64 * 1024) };
 
 impl Steward {
-    /// Carries out an order and answers it. Whoever asked may be gone by then.
+    /// Carries out an order and answers it; what changes something is answered once it is
+    /// written down.
     pub(super) fn obey(&mut self, order: Order) {
         match order {
-            Order::Freeze(frozen, reply) => drop(reply.send(self.freeze(frozen))),
-            Order::Pause(vm, Some(until), reply) => drop(reply.send(self.pause(&vm, until))),
-            Order::Pause(vm, None, reply) => drop(reply.send(self.resume(&vm))),
-            Order::Release(vm, release, reply) => drop(reply.send(self.release(&vm, release))),
+            Order::Freeze(frozen, reply) => {
+                let done = self.freeze(frozen);
+                self.answer(Ok(done), reply);
+            }
+            Order::Pause(vm, until, reply) => {
+                let done = match until {
+                    Some(until) => self.pause(&vm, until),
+                    None => self.resume(&vm),
+                };
+                self.answer(done, reply);
+            }
+            Order::Release(vm, release, reply) => {
+                let done = self.release(&vm, release);
+                self.answer(done, reply);
+            }
             Order::Check(name, text, reply) => drop(reply.send(Ok(self.check(&name, &text)))),
             Order::List(reply) => drop(reply.send(Ok(self.list()))),
             Order::Problems(reply) => drop(reply.send(Ok(self.problems()))),
@@ -26,7 +38,7 @@ impl Steward {
         }
     }
 
-    fn freeze(&mut self, frozen: bool) -> Result<Done, Declined> {
+    fn freeze(&mut self, frozen: bool) -> Done {
         let changed = self.agent.is_frozen() != frozen;
         let now = self.clock.now();
         // First the VMs: what cannot be written down must not keep them moving.
@@ -44,7 +56,7 @@ impl Steward {
             (false, true) => "thawed: VMs follow their load again",
             (false, false) => "it was not frozen",
         };
-        self.done(message.to_owned(), changed)
+        Done { message: message.to_owned(), changed }
     }
 
     fn pause(&mut self, vm: &str, until: Moment) -> Result<Done, Declined> {
@@ -52,7 +64,8 @@ impl Steward {
         self.state.change(|kept| kept.pause(vm, Some(until)));
         self.manage(file);
         info!(vm, until = instant(until), "paused");
-        self.done(format!("{vm} keeps its size until {}", instant(until)), true)
+        let message = format!("{vm} keeps its size until {}", instant(until));
+        Ok(Done { message, changed: true })
     }
 
     fn resume(&mut self, vm: &str) -> Result<Done, Declined> {
@@ -68,7 +81,7 @@ impl Steward {
             (None, true) => format!("{vm} follows its load again"),
             (None, false) => format!("{vm} was neither paused nor released"),
         };
-        self.done(message, released || paused)
+        Ok(Done { message, changed: released || paused })
     }
 
     fn release(&mut self, vm: &str, release: Release) -> Result<Done, Declined> {
@@ -80,12 +93,10 @@ impl Steward {
         self.state.change(|kept| kept.pause(vm, None));
         info!(vm, size = size.map(|size| size.to_string()), "released");
         let with = size.map_or("the size it has".to_owned(), |size| size.to_string());
-        self.done(
-            format!(
-                "{vm} is let go with {with}; it counts until it ends, or until `windlass resume`"
-            ),
-            true,
-        )
+        let message = format!(
+            "{vm} is let go with {with}; it counts until it ends, or until `windlass resume`"
+        );
+        Ok(Done { message, changed: true })
     }
 
     /// An axis that is not said is the one that the VM has.
@@ -181,8 +192,7 @@ impl Steward {
 
     fn tell(&mut self, vm: &str, since: Moment) -> Told {
         let name = VmName::on_host(vm);
-        // What cannot be written is reported by the next round.
-        let _ = self.keep_history_of(&name);
+        self.take_history_of(&name);
         let path = self.folder.path_of(vm).display().to_string();
         let mine = |report: &Report| report.subject == path || report.subject == "node";
         let entry = self.list().into_iter().find(|entry| entry.name == name);
@@ -208,11 +218,5 @@ impl Steward {
     fn unknown(&self, vm: &str) -> Declined {
         let vm = vm.chars().take(80).collect();
         Declined::UnknownVm { vm, known: names(self.state.kept()) }
-    }
-
-    /// An order is done when it is written down.
-    fn done(&mut self, message: String, changed: bool) -> Result<Done, Declined> {
-        self.save().map_err(Declined::NotKept)?;
-        Ok(Done { message, changed })
     }
 }

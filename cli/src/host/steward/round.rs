@@ -1,24 +1,20 @@
 //! What the steward does by itself, at each look and now and then.
 
 use super::super::config::HostConfig;
-use super::{Hold, Moment, Steward, VmName, answers, folder, info, warn};
+use super::{Hold, Look, Moment, Steward, Unread, VmName, info, warn};
 use crate::problem::{Problem, Report};
 use windlass_agent::Standing;
-use windlass_kit::config::read_text;
 
 /// Looks between two rounds, and between two tidyings: two seconds, a minute.
 const ROUND: u64 = 4;
 const TIDY: u64 = 120;
 
 impl Steward {
-    /// Looks at the VM files, and now and then at everything else.
-    pub(super) fn look(&mut self) {
-        let before = self.folder.reports();
-        let look = tokio::task::block_in_place(|| folder::look(&self.config.vms_dir));
-        for step in self.folder.observe(look, false) {
-            self.follow(step);
-        }
-        self.warn_of_files(&before);
+    /// Has the VM files looked at, and now and then everything else.
+    pub(super) fn tick(&mut self) {
+        self.look();
+        self.refute();
+        self.say_what_is_late();
         self.looks += 1;
         if self.looks.is_multiple_of(ROUND) {
             self.round();
@@ -26,6 +22,21 @@ impl Steward {
         if self.looks.is_multiple_of(TIDY) {
             self.history.forget_before(self.clock.now());
         }
+    }
+
+    /// Has the VM files looked at, unless a look is under way.
+    pub(super) fn look(&mut self) {
+        let disk = self.disk.clone();
+        self.errands.look.start(|| disk.look());
+    }
+
+    /// Follows what a look at the VM files found, and says what is new of wrong ones.
+    pub(super) fn take_look(&mut self, look: Look) {
+        let before = self.folder.reports();
+        for step in self.folder.observe(look, false) {
+            self.follow(step);
+        }
+        self.warn_of_files(&before);
     }
 
     /// Says which files are wrong, but for what was said `before`.
@@ -40,12 +51,10 @@ impl Steward {
     /// Writes down what became of the VMs, and reports what does not fit together.
     pub(super) fn round(&mut self) {
         self.take_standings();
-        self.refute();
         self.end_pauses();
         self.keep_history();
         self.weigh_minima();
-        // What cannot be written is reported; the next round tries again.
-        let _ = self.save();
+        self.keep();
         let (files, problems) = (self.folder.valid().count(), self.problems().len());
         self.metrics.observe(self.agent.is_frozen(), files, problems);
     }
@@ -73,10 +82,10 @@ impl Steward {
         self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
     }
 
-    /// A VM that was presumed to be there and whose monitor is gone is not there.
-    fn refute(&mut self) {
+    /// A VM that was presumed to be there, was looked for and was not found is not there.
+    fn refute(&self) {
         for vm in self.ledger.presumed() {
-            if !self.known(&vm.name).is_some_and(answers) {
+            if self.agent.is_absent(&vm) {
                 self.ledger.refute(&vm);
             }
         }
@@ -87,26 +96,12 @@ impl Steward {
         self.state.change(|kept| kept.pauses.retain(|_, until| *until > now));
     }
 
-    fn keep_history(&mut self) {
-        let vms: Vec<VmName> = self.agent.standings().into_iter().map(|(vm, ..)| vm).collect();
-        let mut failed = None;
-        for vm in vms {
-            failed = self.keep_history_of(&vm).err().or(failed);
-        }
-        let said =
-            failed.map(|error| Problem::without_value("", format!("cannot be written: {error}")));
-        self.settle("history", said.map(|problem| (problem, "it will not survive a restart")));
-    }
-
-    /// Writes the decisions and the books' answers of one VM that are new.
-    pub(super) fn keep_history_of(&mut self, vm: &VmName) -> std::io::Result<()> {
+    /// Takes in the decisions and the books' answers of one VM that are new.
+    pub(super) fn take_history_of(&mut self, vm: &VmName) {
         let notes = self.books.with_books(|books| books.notes(vm));
         let closed = self.agent.decisions(vm).map(|said| said.closed).unwrap_or_default();
-        let history = &mut self.history;
-        tokio::task::block_in_place(|| {
-            history.decided(&vm.name, &closed)?;
-            history.noted(&vm.name, notes)
-        })
+        self.history.decided(&vm.name, &closed);
+        self.history.noted(&vm.name, notes);
     }
 
     /// Minima above the room: somebody will never get his minimum.
@@ -121,9 +116,15 @@ impl Steward {
         self.settle("node", problem);
     }
 
-    /// Reads host.toml again, after SIGHUP.
+    /// Has host.toml read again.
     pub(super) fn reload(&mut self) {
-        let text = match tokio::task::block_in_place(|| read_text(&self.config_path)) {
+        let disk = self.disk.clone();
+        self.errands.config.start(|| disk.config());
+    }
+
+    /// Follows what host.toml says, after it was read again.
+    pub(super) fn reloaded(&mut self, text: Result<String, Unread>) {
+        let text = match text {
             Ok(text) => text,
             Err(unread) => return self.keep_config(vec![unread.into()]),
         };

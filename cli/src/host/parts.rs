@@ -1,0 +1,139 @@
+//! The parts of a host, put together: who knows whom.
+//!
+//! What they stand on is given: the clock, the disk, and how VMs are reached. So a test has the
+//! same host in memory, under a clock of its own.
+
+use super::config::HostConfig;
+use super::desk::Desk;
+use super::disk::{Disk, Recalled};
+use super::folder::Folder;
+use super::http::Door;
+use super::ledger::HostLedger;
+use super::metrics::Metrics;
+use super::permits::InMemory;
+use super::reach::{Findings, Reach};
+use super::room::Machine;
+use super::state::State;
+use super::steward::{Inbox, Steward, Ways};
+use crate::api::HostFacts;
+use crate::problem::{Problem, Report};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::Notify;
+use tracing::warn;
+use windlass_agent::{Agent, Config};
+use windlass_kit::clock::Clock;
+use windlass_kit::tasks::Tasks;
+use windlass_kit::watchdog::Watchdog;
+use windlass_plugin::Shared;
+use windlass_plugin_core::Books;
+use windlass_protocol::{Resources, VmName};
+
+/// What a host stands on.
+pub(super) struct Given {
+    pub(super) config: HostConfig,
+    pub(super) facts: HostFacts,
+    pub(super) machine: Machine,
+    pub(super) room: Resources,
+    pub(super) clock: Clock,
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) recalled: Recalled,
+    pub(super) ways: Ways,
+    pub(super) watchdog: Watchdog,
+}
+
+/// The parts of a host.
+pub(super) struct Parts {
+    pub(super) agent: Agent<Reach>,
+    pub(super) books: Shared,
+    pub(super) metrics: Metrics,
+    /// For the socket.
+    pub(super) door: Door,
+    pub(super) steward: Steward,
+    pub(super) inbox: Inbox,
+}
+
+/// Puts a host together; its VMs are tasks of `tasks`. Nothing is managed before the steward runs.
+pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
+    let Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog } = given;
+    let Recalled { state, history, decisions, problem } = recalled;
+    let reports = reports(&config.state_dir, problem, history.passed_over());
+    let books = Shared::new(Books::new(room), config.unit.usual(), clock);
+    let ledger = Arc::new(HostLedger::new(books.clone()));
+    let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
+    let told = told(&config, &state, watchdog.clone());
+    let agent = Agent::new(told, permits, ledger.clone(), tasks, clock);
+    agent.recall(decisions);
+    let (findings, metrics) = (Findings::default(), Metrics::default());
+    let (desk, orders) = Desk::new(clock);
+    let door = Door {
+        agent: agent.clone(),
+        books: books.clone(),
+        desk,
+        clock,
+        facts,
+        findings: findings.clone(),
+    };
+    let steward = Steward {
+        clock,
+        agent: agent.clone(),
+        books: books.clone(),
+        ledger,
+        findings,
+        ways,
+        disk,
+        watchdog,
+        machine,
+        folder: Folder::new(&config.vms_dir),
+        config,
+        state,
+        history,
+        reports,
+        metrics: metrics.clone(),
+        looks: 0,
+        errands: Default::default(),
+        unkept: Vec::new(),
+    };
+    let inbox = Inbox { orders, reloads: Arc::new(Notify::new()), stop: tasks.stopping() };
+    Parts { agent, books, metrics, door, steward, inbox }
+}
+
+/// What is not as it was left.
+fn reports(
+    state_dir: &Path,
+    problem: Option<Problem>,
+    torn: usize,
+) -> BTreeMap<&'static str, Report> {
+    let torn =
+        (torn > 0).then(|| Problem::without_value("", format!("{torn} lines were not understood")));
+    let found = [
+        ("state.json", problem, "the host is frozen"),
+        ("history/*.jsonl", torn, "they are passed over"),
+    ];
+    let mut reports = BTreeMap::new();
+    for (subject, problem, meanwhile) in found {
+        let Some(problem) = problem else { continue };
+        let report = Report {
+            subject: format!("{}/{subject}", state_dir.display()),
+            problems: vec![problem],
+            meanwhile: meanwhile.to_owned(),
+        };
+        warn!(%report, "not as it was left");
+        reports.insert(subject, report);
+    }
+    reports
+}
+
+/// What the agent is told once.
+fn told(config: &HostConfig, state: &State, watchdog: Watchdog) -> Config {
+    let ports = state.kept().ports.iter();
+    Config {
+        trust_guest_parking: config.trust_guest_parking,
+        callback_listen: config.callback_listen,
+        callback_ports: config.callback_ports.clone(),
+        kept_ports: ports.map(|(vm, port)| (VmName::on_host(vm.as_str()), *port)).collect(),
+        watchdog,
+        ..Config::new(config.unit)
+    }
+}
