@@ -20,7 +20,7 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::plugin::{Permits, Refusals};
 use crate::ports::Ports;
-use crate::runner::{Start, View};
+use crate::runner::{Booked, Start, View};
 use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use serde::Serialize;
@@ -334,7 +334,7 @@ impl<A: Attach> Agent<A> {
             port: heard.clone(),
             view: view.clone(),
             stop: tasks.stopping(),
-            last,
+            booked: Arc::new(Mutex::new(Booked::nothing(last))),
         };
         // At once, so that the first session need not wait; else as soon as it can.
         let mut listener = start.told.borrow().file.is_some().then(|| ear.listen().ok()).flatten();

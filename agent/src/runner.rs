@@ -18,6 +18,7 @@ mod managed;
 mod monitor;
 mod start;
 
+pub(crate) use account::Booked;
 #[cfg(test)]
 pub(crate) use start::Session;
 pub(crate) use start::{End, Heard, Start, View};
@@ -27,7 +28,6 @@ use crate::node::{Shared, Standing, Told};
 use account::Account;
 use managed::{Managed, Progress};
 use monitor::{Happening, Monitor, Wanted};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -62,11 +62,10 @@ struct Runner<A: Attach> {
     stop: CancellationToken,
     account: Account,
     monitor: Monitor<A>,
-    /// Where the file says that the monitor is, if that changed and nobody was found there yet.
+    /// Where the file says that the monitor is, if that is elsewhere and no VM was found there yet.
     other: Option<Monitor<A>>,
-    /// Which `Told::reach` was followed, and where that is.
+    /// Which `Told::reach` was followed.
     reach: u64,
-    qmp: Option<PathBuf>,
     phase: Phase,
     /// Whether there is a VM was found out at least once.
     sought: bool,
@@ -84,15 +83,17 @@ pub(crate) async fn run<A: Attach>(start: Start<A>) -> End {
 
 impl<A: Attach> Runner<A> {
     fn new(start: Start<A>) -> Self {
-        let (attach, reach, qmp, managed) = {
+        let (attach, reach, managed) = {
             let told = start.told.borrow();
-            let managed = told.standing == Standing::Managed;
-            (told.attach.clone(), told.reach, told.qmp(), managed)
+            (told.attach.clone(), told.reach, told.standing == Standing::Managed)
         };
-        // A runner that had to start anew still knows more than what was known at its start.
-        let seen = lock(&start.view).upper.or(start.last).filter(|_| !managed);
+        let mut account = Account::open(start.shared.clone(), start.vm.clone(), start.booked);
+        // What it had may be given to no other, also before it answers.
+        if let Some(upper) = account.upper().filter(|_| !managed) {
+            account.counted(upper);
+        }
         Self {
-            account: Account::open(start.shared.clone(), start.vm.clone(), seen),
+            account,
             monitor: Monitor::new(attach, seed()),
             other: None,
             calls: start.calls.open(),
@@ -102,7 +103,6 @@ impl<A: Attach> Runner<A> {
             view: start.view,
             stop: start.stop,
             reach,
-            qmp,
             phase: Phase::Absent,
             sought: false,
             let_go: false,
@@ -125,6 +125,9 @@ impl<A: Attach> Runner<A> {
             };
             self.publish(now);
             pulse.turn("what happens next");
+            // In a fixed order, so that what a seed plays can be played again. Nothing is starved: what
+            // comes first comes over connections, and pauses for each answer; what was told is
+            // followed in every turn.
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
@@ -184,41 +187,55 @@ impl<A: Attach> Runner<A> {
         };
         if reach != self.reach {
             self.reach = reach;
-            self.seek();
+            self.seek(now);
         }
         match standing {
             Standing::Managed => {
                 self.let_go = false;
                 if matches!(self.phase, Phase::Counted { .. }) {
                     // To be managed, what can be done with it has to be asked again.
-                    self.monitor = Monitor::new(self.told.borrow().attach.clone(), seed());
-                    self.phase = Phase::Absent;
-                    self.account.anew();
+                    let attach = self.monitor.way();
+                    self.reach_anew(now, attach);
                 }
             }
             Standing::Released | Standing::Removed => {}
         }
-        let Phase::Managed(managed) = &mut self.phase else { return };
-        let updated = managed.told(now, &self.told.borrow(), self.stopping);
-        if let Some(info) = updated {
-            self.account.updated(info);
+        let told = self.told.borrow();
+        if let Phase::Managed(managed) = &mut self.phase {
+            managed.told(now, &told, self.stopping);
+        }
+        if let Some(file) = &told.file {
+            self.account.updated(&file.info);
         }
     }
 
     /// The monitor is said to be elsewhere, or to be used in another way. A VM that is there
-    /// is not taken for gone because nobody is found at the new place.
-    fn seek(&mut self) {
-        let (attach, qmp) = {
-            let told = self.told.borrow();
-            (told.attach.clone(), told.qmp())
-        };
-        let elsewhere = qmp != self.qmp;
-        self.qmp = qmp;
+    /// is not taken for gone because no VM is found at the new place.
+    fn seek(&mut self, now: Moment) {
+        let attach = self.told.borrow().attach.clone();
+        let elsewhere = attach.monitor() != self.monitor.way().monitor();
+        self.other = None;
         if elsewhere && self.account.is_present() {
             self.other = Some(Monitor::new(attach, seed()));
         } else {
-            (self.monitor, self.phase) = (Monitor::new(attach, seed()), Phase::Absent);
+            self.reach_anew(now, attach);
         }
+    }
+
+    /// Gives up the connection, and makes the next one in this way. What is known of the VM is
+    /// found out again.
+    fn reach_anew(&mut self, now: Moment, attach: Arc<A>) {
+        self.leave_phase(now);
+        self.monitor = Monitor::new(attach, seed());
+        self.account.anew();
+    }
+
+    /// What was decided for the VM ends here.
+    fn leave_phase(&mut self, now: Moment) {
+        if let Phase::Managed(managed) = &mut self.phase {
+            managed.interrupted(now);
+        }
+        self.phase = Phase::Absent;
     }
 
     /// What came of looking for the monitor where the file says that it is.
@@ -227,13 +244,15 @@ impl<A: Attach> Runner<A> {
             Happening::Attached(capabilities) => {
                 info!("vm is reached another way");
                 if let Some(other) = self.other.take() {
-                    (self.monitor, self.phase) = (other, Phase::Absent);
+                    let now = self.shared.clock.now();
+                    self.leave_phase(now);
+                    self.monitor = other;
                     self.account.anew();
-                    self.attached(self.shared.clock.now(), capabilities);
+                    self.attached(now, capabilities);
                 }
             }
             Happening::Gone(error) | Happening::Unreachable(error) => {
-                debug!(%error, "nobody at the monitor's new place; the old one is used");
+                debug!(%error, "no vm at the monitor's new place; the old one is used");
             }
             Happening::Answered(_) | Happening::Noticed(_) => {}
         }
@@ -316,13 +335,10 @@ impl<A: Attach> Runner<A> {
     }
 
     fn gone(&mut self, now: Moment, error: &DriverError) {
-        if let Phase::Managed(managed) = &mut self.phase {
-            managed.interrupted(now);
-        }
+        self.leave_phase(now);
         if self.account.left() {
             info!(why = %error, "vm is gone");
         }
-        self.phase = Phase::Absent;
         if let Some(other) = self.other.take() {
             self.monitor = other;
         }
@@ -343,8 +359,17 @@ impl<A: Attach> Runner<A> {
             self.monitor.disregard();
         }
         self.phase = Phase::Counted { look_at: now };
-        if let Some(upper) = upper {
-            self.account.counted(upper);
+        match upper {
+            Some(upper) => self.account.counted(upper),
+            None => self.count_unseen(),
+        }
+    }
+
+    /// A VM that is there counts, also before it says what it has.
+    fn count_unseen(&mut self) {
+        let file = self.told.borrow().file.clone();
+        if let Some(file) = file {
+            self.account.unseen(&file.info);
         }
     }
 

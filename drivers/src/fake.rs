@@ -1,12 +1,13 @@
 //! A driver in memory, for tests.
 //!
 //! A [`FakeVm`] is both the VM and the way to reach it: a test keeps a clone and turns its
-//! knobs while the code under test drives it through [`Attach`] and [`Driver`]. It has no
-//! clock: what a real guest does in its own time (give memory back, boot after a reset) it does
+//! knobs while the code under test drives it through [`Attach`] and [`Driver`]. As QEMU's, its
+//! monitor serves one client at a time: a second is turned away, and counted, until the first
+//! driver is dropped or its connection ends. It has no clock: what a real guest does in its own time (give memory back, boot after a reset) it does
 //! when it is looked at, or when the test says so.
 
 use crate::{Attach, Driver, DriverError, Notice};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -18,8 +19,9 @@ const NOTICES: usize = 16;
 /// A VM in memory. Clones are the same VM.
 #[derive(Clone, Debug)]
 pub struct FakeVm {
+    monitor: PathBuf,
     state: Arc<Mutex<State>>,
-    held: Arc<watch::Sender<bool>>,
+    held: Arc<watch::Sender<Held>>,
 }
 
 /// A connection to a [`FakeVm`].
@@ -58,10 +60,23 @@ struct State {
     refusal: Option<String>,
     lost: Option<Lost>,
     reach: Reach,
+    /// Attempts to connect.
+    tried: usize,
+    /// Those of them that came while another client had the monitor.
+    turned_away: usize,
     connection: u64,
+    /// While there is a client.
     notices: Option<mpsc::Sender<Notice>>,
     asked: Vec<Resize>,
     looks: usize,
+}
+
+/// Which answers are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Held {
+    Nothing,
+    Commands,
+    Everything,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,12 +99,21 @@ impl FakeVm {
             refusal: None,
             lost: None,
             reach: Reach::Free,
+            tried: 0,
+            turned_away: 0,
             connection: 0,
             notices: None,
             asked: Vec::new(),
             looks: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)), held: Arc::new(watch::Sender::new(false)) }
+        let (monitor, held) = (PathBuf::from("fake"), Arc::new(watch::Sender::new(Held::Nothing)));
+        Self { monitor, state: Arc::new(Mutex::new(state)), held }
+    }
+
+    /// Its monitor is there.
+    #[must_use]
+    pub fn at(self, monitor: impl Into<PathBuf>) -> Self {
+        Self { monitor: monitor.into(), ..self }
     }
 
     /// How the guest gives memory back from here on.
@@ -109,12 +133,17 @@ impl FakeVm {
 
     /// Holds all answers back, after the commands took effect, until [`FakeVm::let_go`].
     pub fn hold(&self) {
-        self.held.send_replace(true);
+        self.held.send_replace(Held::Everything);
+    }
+
+    /// The same, but for attempts to connect.
+    pub fn hold_commands(&self) {
+        self.held.send_replace(Held::Commands);
     }
 
     /// Lets held answers go.
     pub fn let_go(&self) {
-        self.held.send_replace(false);
+        self.held.send_replace(Held::Nothing);
     }
 
     /// The guest restarts: it has its boot memory only, until [`FakeVm::boot`].
@@ -174,6 +203,21 @@ impl FakeVm {
         self.lock().asked.clone()
     }
 
+    /// Attempts to connect, whatever came of them.
+    pub fn tried(&self) -> usize {
+        self.lock().tried
+    }
+
+    /// Attempts to connect while another client had the monitor.
+    pub fn turned_away(&self) -> usize {
+        self.lock().turned_away
+    }
+
+    /// Whether a client is connected.
+    pub fn is_connected(&self) -> bool {
+        self.lock().notices.is_some()
+    }
+
     /// How often it was looked at.
     pub fn looks(&self) -> usize {
         self.lock().looks
@@ -183,22 +227,37 @@ impl FakeVm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn answer(&self) {
+    fn gone(&self) -> DriverError {
+        DriverError::Gone { path: self.monitor.clone(), why: "the fake has ended".to_owned() }
+    }
+
+    /// Waits until answers of this kind are not held back.
+    async fn answer(&self, kind: Held) {
         let mut held = self.held.subscribe();
         // An error would say that the sender is gone, and this is it.
-        held.wait_for(|held| !held).await.expect("the sender is in self");
+        held.wait_for(|held| *held < kind).await.expect("the sender is in self");
     }
 }
 
 impl Attach for FakeVm {
     type Driver = FakeDriver;
 
+    fn monitor(&self) -> &Path {
+        &self.monitor
+    }
+
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
-        self.answer().await;
+        self.lock().tried += 1;
+        self.answer(Held::Everything).await;
         let mut state = self.lock();
+        let taken = || DriverError::Taken { path: self.monitor.clone() };
         match state.reach {
-            Reach::Gone => return Err(gone()),
-            Reach::Taken => return Err(DriverError::Taken { path: path() }),
+            Reach::Gone => return Err(self.gone()),
+            Reach::Taken => return Err(taken()),
+            Reach::Free if state.notices.is_some() => {
+                state.turned_away += 1;
+                return Err(taken());
+            }
             Reach::Free => {}
         }
         let (notices, receiver) = mpsc::channel(NOTICES);
@@ -214,7 +273,7 @@ impl FakeDriver {
     fn reach(&self) -> Result<MutexGuard<'_, State>, DriverError> {
         let state = self.vm.lock();
         if state.reach == Reach::Gone {
-            return Err(gone());
+            return Err(self.vm.gone());
         }
         if state.notices.is_none() || state.connection != self.connection {
             return Err(DriverError::Broken("the connection has ended".to_owned()));
@@ -238,7 +297,7 @@ impl Driver for FakeDriver {
             state.guest_goes_on();
             state.seen
         };
-        self.vm.answer().await;
+        self.vm.answer(Held::Commands).await;
         drop(self.reach()?);
         Ok(seen)
     }
@@ -257,9 +316,19 @@ impl Driver for FakeDriver {
                 None => state.resize(resize),
             }
         };
-        self.vm.answer().await;
+        self.vm.answer(Held::Commands).await;
         drop(self.reach()?);
         outcome
+    }
+}
+
+/// The monitor is free for the next client.
+impl Drop for FakeDriver {
+    fn drop(&mut self) {
+        let mut state = self.vm.lock();
+        if state.connection == self.connection {
+            state.hang_up();
+        }
     }
 }
 
@@ -338,14 +407,6 @@ impl State {
             self.seen.memory.size = size.saturating_sub(step).max(requested);
         }
     }
-}
-
-fn path() -> PathBuf {
-    PathBuf::from("fake")
-}
-
-fn gone() -> DriverError {
-    DriverError::Gone { path: path(), why: "the fake has ended".to_owned() }
 }
 
 fn refused(words: &str) -> DriverError {

@@ -8,7 +8,7 @@
 pub mod fake;
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -39,6 +39,10 @@ pub trait Driver: Send + 'static {
 pub trait Attach: Send + Sync + 'static {
     /// The driver that a connection gives.
     type Driver: Driver;
+
+    /// Where the monitor is. Two ways to one place lead to one monitor, which serves one client
+    /// at a time: beside a connection over one way, the other can only wait for its end.
+    fn monitor(&self) -> &Path;
 
     /// Connects. Notices come on the receiver until the connection ends, which closes it.
     ///

@@ -4,7 +4,6 @@ use super::{Standing, lock};
 use crate::runner::{self, End, Start, View};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
@@ -42,15 +41,6 @@ pub(super) struct Entry<A> {
     pub(super) release: Option<Resources>,
     pub(super) standing: Standing,
     pub(super) tasks: Tasks,
-}
-
-// === impl Told ===
-
-impl<A> Told<A> {
-    /// Where the monitor is, if the file says so.
-    pub(crate) fn qmp(&self) -> Option<PathBuf> {
-        self.file.as_ref().map(|file| file.qmp.clone())
-    }
 }
 
 // === impl Entry ===

@@ -1,35 +1,49 @@
 //! What the ledger was told about one VM.
 //!
 //! It hears of a VM once it is there, of each size that is seen, and of its end; it is told in
-//! the order in which things happened, before anything is planned on them.
+//! the order in which things happened, before anything is planned on them. What it has of a VM
+//! outlives the runner ([`Booked`]): whichever runner finds the VM gone tells the ledger so.
 
 use crate::ledger::NodeEvent;
 use crate::metrics::Presence;
 use crate::node::Shared;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_protocol::{Resources, VmInfo, VmName};
 
-/// What the ledger was told about one VM.
-pub(super) struct Account {
-    shared: Arc<Shared>,
-    vm: VmName,
+/// What the ledger has of one VM, whichever runner told it.
+#[derive(Debug, Default)]
+pub(crate) struct Booked {
     /// Set while the ledger has the VM.
     present: Option<Presence>,
     /// The most that the VM may have, as last seen.
     upper: Option<Resources>,
 }
 
+/// What the ledger was told about one VM.
+pub(super) struct Account {
+    shared: Arc<Shared>,
+    vm: VmName,
+    booked: Arc<Mutex<Booked>>,
+    /// What the ledger was told that the VM should be, since it is managed over this connection.
+    /// `None`: it is to be entered.
+    entered: Option<VmInfo>,
+}
+
+// === impl Booked ===
+
+impl Booked {
+    /// The ledger has nothing; the VM had `last` before a restart, if that is known.
+    pub(crate) fn nothing(last: Option<Resources>) -> Self {
+        Self { present: None, upper: last }
+    }
+}
+
 // === impl Account ===
 
 impl Account {
-    /// Of a VM that had `last` before a restart, if that is known: nobody may be given that,
-    /// even before the VM answers.
-    pub(super) fn open(shared: Arc<Shared>, vm: VmName, last: Option<Resources>) -> Self {
-        let mut account = Self { shared, vm, present: None, upper: None };
-        if let Some(upper) = last {
-            account.counted(upper);
-        }
-        account
+    /// Of a VM that the ledger may have already.
+    pub(super) fn open(shared: Arc<Shared>, vm: VmName, booked: Arc<Mutex<Booked>>) -> Self {
+        Self { shared, vm, booked, entered: None }
     }
 
     /// Which VM it is about.
@@ -39,12 +53,19 @@ impl Account {
 
     /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
     pub(super) fn upper(&self) -> Option<Resources> {
-        self.upper
+        self.booked().upper
     }
 
     /// Whether the ledger has the VM.
     pub(super) fn is_present(&self) -> bool {
-        self.present.is_some()
+        self.booked().present.is_some()
+    }
+
+    /// What the VM should be changed.
+    pub(super) fn updated(&mut self, info: &VmInfo) {
+        if self.entered.is_some() {
+            self.enter(info, None);
+        }
     }
 
     /// The VM is there and was never seen: it counts with the most that it may have.
@@ -56,7 +77,7 @@ impl Account {
     pub(super) fn seen(&mut self, info: &VmInfo, upper: Resources, acted_on: bool) {
         self.enter(info, Some(upper));
         if acted_on {
-            self.upper = Some(upper);
+            self.booked().upper = Some(upper);
             self.tell(NodeEvent::Witnessed { vm: self.vm.clone(), upper });
         } else {
             self.counted(upper);
@@ -65,27 +86,20 @@ impl Account {
 
     /// A VM for which no permits are asked was seen.
     pub(super) fn counted(&mut self, upper: Resources) {
-        self.upper = Some(upper);
-        self.present.get_or_insert_with(|| self.shared.metrics.present());
+        self.book(Some(upper));
         self.tell(NodeEvent::Counted { vm: self.vm.clone(), upper });
     }
 
-    /// What the VM should be changed.
-    pub(super) fn updated(&self, info: VmInfo) {
-        if self.is_present() {
-            self.tell(NodeEvent::Updated { info: Box::new(info) });
-        }
-    }
-
-    /// The VM is managed anew: it is entered again when it is seen.
+    /// The VM is managed anew: it is entered again when it is seen. Until then the ledger has it
+    /// as it was, and hears of its end.
     pub(super) fn anew(&mut self) {
-        self.present = None;
+        self.entered = None;
     }
 
     /// There is no VM. Returns whether there was one.
     pub(super) fn left(&mut self) -> bool {
-        self.upper = None;
-        let was_there = self.present.take().is_some();
+        self.entered = None;
+        let was_there = std::mem::take(&mut *self.booked()).present.is_some();
         if was_there {
             self.shared.metrics.gone();
             self.tell(NodeEvent::Left { vm: self.vm.clone() });
@@ -93,11 +107,30 @@ impl Account {
         was_there
     }
 
+    /// The ledger has the VM, and knows what it should be: what was said of it is said anew when
+    /// it changed.
     fn enter(&mut self, info: &VmInfo, upper: Option<Resources>) {
-        if self.present.is_none() {
-            self.present = Some(self.shared.metrics.present());
-            self.tell(NodeEvent::Entered { info: Box::new(info.clone()), upper });
+        if self.entered.as_ref() == Some(info) {
+            return;
         }
+        let info = Box::new(info.clone());
+        let event = match self.entered.replace((*info).clone()) {
+            Some(_) => NodeEvent::Updated { info },
+            None => NodeEvent::Entered { info, upper },
+        };
+        self.book(upper);
+        self.tell(event);
+    }
+
+    /// The ledger has the VM from here on.
+    fn book(&self, upper: Option<Resources>) {
+        let mut booked = self.booked();
+        booked.present.get_or_insert_with(|| self.shared.metrics.present());
+        booked.upper = upper.or(booked.upper);
+    }
+
+    fn booked(&self) -> MutexGuard<'_, Booked> {
+        self.booked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, event: NodeEvent) {

@@ -114,13 +114,8 @@ impl Managed {
         }
     }
 
-    /// Takes over what was told; returns what the VM should be, if that changed.
-    pub(super) fn told<A>(
-        &mut self,
-        now: Moment,
-        told: &Told<A>,
-        stopping: bool,
-    ) -> Option<VmInfo> {
+    /// Takes over what was told.
+    pub(super) fn told<A>(&mut self, now: Moment, told: &Told<A>, stopping: bool) {
         let leaving = stopping || told.standing == Standing::Removed;
         let order = if leaving { Order::Release(None) } else { told.order };
         if leaving {
@@ -133,14 +128,14 @@ impl Managed {
             self.order = order;
             self.scaler.observe(now, Event::Ordered(order));
         }
-        let file = told.file.as_ref().filter(|file| **file != self.file)?.clone();
-        let changed = file.info != self.file.info;
-        self.file = file;
-        changed.then(|| {
+        let Some(file) = told.file.as_ref().filter(|file| **file != self.file).cloned() else {
+            return;
+        };
+        let old = std::mem::replace(&mut self.file, file);
+        if old.info != self.file.info {
             info!("told what the vm should be");
             self.scaler.observe(now, Event::Told(self.file.info.clone()));
-            self.file.info.clone()
-        })
+        }
     }
 
     /// Plans, and starts what is planned.

@@ -116,6 +116,11 @@ impl<A: Attach> Monitor<A> {
         monitor
     }
 
+    /// How it is reached.
+    pub(crate) fn way(&self) -> Arc<A> {
+        self.attach.clone()
+    }
+
     /// Starts a look or a resize. Exactly one answer follows, unless the VM is gone.
     pub(crate) fn start(&mut self, action: Wanted) {
         match (std::mem::replace(&mut self.state, State::Between), action) {

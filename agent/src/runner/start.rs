@@ -1,5 +1,6 @@
 //! What a runner starts with, what it shows while it runs, and why it ends.
 
+use super::account::Booked;
 use crate::callback::Calls;
 use crate::node::{Shared, Told};
 use crate::outage::{Outage, Word};
@@ -26,8 +27,7 @@ pub(crate) struct Start<A> {
     pub(crate) port: watch::Receiver<Option<u16>>,
     pub(crate) view: Arc<Mutex<View>>,
     pub(crate) stop: CancellationToken,
-    /// What the VM had when it was last seen, before a restart of this process.
-    pub(crate) last: Option<Resources>,
+    pub(crate) booked: Arc<Mutex<Booked>>,
 }
 
 /// What people can read of a runner without waiting for it.
@@ -154,7 +154,7 @@ impl<A> Clone for Start<A> {
             port: self.port.clone(),
             view: self.view.clone(),
             stop: self.stop.clone(),
-            last: self.last,
+            booked: self.booked.clone(),
         }
     }
 }

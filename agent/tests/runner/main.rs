@@ -8,9 +8,11 @@
 mod bodies;
 mod calls;
 mod charges;
+mod ends;
 mod faults;
 mod follows;
 mod guest;
+mod monitors;
 mod node;
 mod orders;
 mod periods;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use windlass_agent::{Agent, Config};
+use windlass_drivers::Attach;
 use windlass_drivers::fake::FakeVm;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -122,7 +123,7 @@ impl Node {
 
 impl Vm {
     pub(crate) async fn new(name: &str) -> Self {
-        let fake = FakeVm::new(capabilities(), seen());
+        let fake = FakeVm::new(capabilities(), seen()).at(name);
         let guest = Guest::start(fake.clone()).await;
         let name = VmName::on_host(name);
         let file = VmFile {
@@ -138,7 +139,7 @@ impl Vm {
                 paused_until: None,
                 scale_down: ScaleDown::AT_ONCE,
             },
-            qmp: PathBuf::from("fake"),
+            qmp: fake.monitor().to_owned(),
             informant: guest.address,
             advertise: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             metrics: None,

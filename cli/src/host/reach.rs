@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub struct AnyDriver(Box<dyn Drives>);
 
 /// A kind of hypervisor.
 trait Way: Send + Sync {
+    fn monitor(&self) -> &Path;
+
     /// What can scale. `None`: this kind cannot say.
     fn check(&self) -> Work<Result<Option<Vec<Finding>>, DriverError>>;
 
@@ -120,6 +123,10 @@ impl Reach {
 impl Attach for Reach {
     type Driver = AnyDriver;
 
+    fn monitor(&self) -> &Path {
+        self.way.monitor()
+    }
+
     async fn attach(&self) -> Attached {
         let silent = DriverError::NoAnswer { command: "attach", limit: ATTACHED_WITHIN };
         let found = timeout(ATTACHED_WITHIN, self.found()).await.unwrap_or(Err(silent));
@@ -139,6 +146,10 @@ impl fmt::Debug for Reach {
 // === impl Way ===
 
 impl Way for Qemu {
+    fn monitor(&self) -> &Path {
+        Attach::monitor(self)
+    }
+
     fn check(&self) -> Work<Result<Option<Vec<Finding>>, DriverError>> {
         let qemu = self.clone();
         Box::pin(async move { qemu.try_check().await.map(Some) })
@@ -150,6 +161,10 @@ impl Way for Qemu {
 }
 
 impl<A: Attach + Clone> Way for Plain<A> {
+    fn monitor(&self) -> &Path {
+        self.0.monitor()
+    }
+
     fn check(&self) -> Work<Result<Option<Vec<Finding>>, DriverError>> {
         Box::pin(async { Ok(None) })
     }

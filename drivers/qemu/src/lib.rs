@@ -26,7 +26,7 @@ use peer::Peer;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
@@ -88,6 +88,10 @@ impl Qemu {
 
 impl Attach for Qemu {
     type Driver = QemuDriver;
+
+    fn monitor(&self) -> &Path {
+        &self.qmp
+    }
 
     async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
         self.attach_within(Limits::default()).await

@@ -124,6 +124,22 @@ async fn gone_and_taken_are_told_apart() {
     assert!(matches!(vm.attach().await, Err(DriverError::Gone { .. })));
 }
 
+#[tokio::test]
+async fn a_monitor_serves_one_client_until_it_hangs_up_or_is_hung_up_on() {
+    let vm = vm();
+    let (first, _notices) = vm.attach().await.unwrap();
+    assert!(matches!(vm.attach().await, Err(DriverError::Taken { .. })));
+    assert_eq!((vm.tried(), vm.turned_away(), vm.is_connected()), (2, 1, true));
+    drop(first);
+    let (second, _notices) = vm.attach().await.unwrap();
+    vm.hang_up();
+    let (mut third, _notices) = vm.attach().await.unwrap();
+    // What is left of an old connection ends no other.
+    drop(second);
+    third.see().await.unwrap();
+    assert_eq!((vm.tried(), vm.turned_away(), vm.is_connected()), (4, 1, true));
+}
+
 fn vm() -> FakeVm {
     let (one, four) = (MilliCpu::from_cores(1), MilliCpu::from_cores(4));
     let boot = Bytes::from_mib(256);

@@ -1,6 +1,7 @@
 //! Connections that are made, lost and made again, with time paused.
 
 use super::*;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_drivers::fake::{FakeDriver, FakeVm, Lost};
 use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, ShrinkCpu};
@@ -116,6 +117,10 @@ impl Flapping {
 
 impl Attach for Flapping {
     type Driver = FakeDriver;
+
+    fn monitor(&self) -> &Path {
+        self.vm.monitor()
+    }
 
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
         self.made.fetch_add(1, Ordering::Relaxed);

@@ -18,7 +18,7 @@ use axum::http::Request;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -240,6 +240,10 @@ impl Vm {
 
 impl Attach for Vm {
     type Driver = FakeDriver;
+
+    fn monitor(&self) -> &Path {
+        self.fake.monitor()
+    }
 
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
         self.attached.fetch_add(1, Ordering::Relaxed);
