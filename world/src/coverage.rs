@@ -191,7 +191,7 @@ impl Default for Coverage {
 
 const fn heard_by_agent(event: &Event) -> &'static str {
     match event {
-        Event::Told(_) => "told",
+        Event::Told(_) | Event::FiguresMoved { .. } | Event::InformantMoved => "told",
         Event::Ordered(_) => "ordered",
         Event::Attached(_) => "attached",
         Event::Sent(_) => "sent",

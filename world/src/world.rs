@@ -408,7 +408,6 @@ impl World {
         let settings = Settings {
             unit: unit.into(),
             trust_guest_parking,
-            metrics_elsewhere: false,
             plugin_versions,
             seed,
             periods: Periods::default(),

@@ -17,6 +17,13 @@ use windlass_scaling::Sample;
 pub enum Event {
     /// The VM's file or annotations changed.
     Told(VmInfo),
+    /// It names another place for the guest's figures, or is read for the first time.
+    FiguresMoved {
+        /// Whether they are read elsewhere than where the informant says.
+        elsewhere: bool,
+    },
+    /// It names another place for the informant, or for where that calls back.
+    InformantMoved,
     /// A person gave an order.
     Ordered(Order),
     /// The hypervisor is connected, and says what it can do.
@@ -211,6 +218,8 @@ impl Event {
             | Self::Upscaled
             | Self::Unregistered => Some(Peer::Informant),
             Self::Told(_)
+            | Self::FiguresMoved { .. }
+            | Self::InformantMoved
             | Self::Ordered(_)
             | Self::Attached(_)
             | Self::Sent(_)

@@ -22,6 +22,7 @@
 //! - **A kind world gets its goal.** Growth goes there at once, shrinking one compute unit at a
 //!   time.
 
+mod anew;
 mod books;
 mod charge;
 mod counts;
@@ -99,6 +100,8 @@ pub struct Scaler {
     tally: Tally,
     sight: Sight,
     measure_at: Moment,
+    /// Whether the guest's figures are read elsewhere than where its informant says.
+    figures_elsewhere: bool,
     jitter: Jitter,
     journal: Journal,
 }
@@ -134,6 +137,7 @@ impl Scaler {
             tally: Tally::default(),
             sight: Sight::Due,
             measure_at,
+            figures_elsewhere: false,
             jitter,
         }
     }
@@ -147,6 +151,8 @@ impl Scaler {
                     self.rest_from_asking();
                 }
             }
+            Event::FiguresMoved { elsewhere } => self.figures_moved(now, elsewhere),
+            Event::InformantMoved => self.informant_moved(),
             Event::Ordered(order) => self.order = order,
             Event::Attached(can) => {
                 self.can = Some(can);
@@ -412,18 +418,6 @@ impl Scaler {
             }
             (_, Failure::NoAnswer | Failure::Refused(_) | Failure::Version | Failure::Moving) => {}
         }
-    }
-
-    fn reset(&mut self, now: Moment) {
-        self.end_session();
-        self.session.begins_anew();
-        self.trials = Trials::new();
-        self.holding.rebooted(self.trusts_parking());
-        self.lines.metrics.disregard();
-        self.sample = None;
-        self.rest.keep(now);
-        self.must_look();
-        self.journal.interrupted(now);
     }
 
     /// What was seen before this is old: a look that is under way says nothing of it.

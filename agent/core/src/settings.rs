@@ -13,8 +13,6 @@ pub struct Settings {
     pub unit: UnitChoice,
     /// Whether a vCPU that the guest has parked counts as given back.
     pub trust_guest_parking: bool,
-    /// Whether the guest's figures are somebody else's than its informant's.
-    pub metrics_elsewhere: bool,
     /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
     pub seed: u64,
     /// The versions that the plugin is spoken to in.

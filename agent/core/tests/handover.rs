@@ -6,7 +6,7 @@
 mod vm;
 
 use vm::{Vm as Agent, cu, seen, settings};
-use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow, Settings};
+use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{AgentId, InformantVersion, Peer, Resize, Resources, Sequence, Waiting};
 use windlass_scaling::{Loads, Sample};
@@ -217,6 +217,50 @@ fn without_a_session_somebody_else_s_figures_count_where_nobody_answers() {
     }
 }
 
+#[test]
+fn a_file_that_names_another_place_for_figures_counts_each_time_that_it_changes() {
+    let mut agent = Agent::with_figures(false);
+    agent.passes(36_000);
+    for elsewhere in [true, false, true, false] {
+        agent.tell(Event::FiguresMoved { elsewhere });
+        assert_eq!(agent.goal(), Some(cu(3)), "figures of before count no more");
+        agent.answered(Action::Look, Event::Seen(seen(3)));
+        agent.answered(Action::Measure, Event::Measured(agent.busy(3)));
+        assert_eq!((agent.goal(), agent.asks()), (Some(cu(4)), elsewhere), "{:?}", agent.plan());
+    }
+}
+
+#[test]
+fn figures_that_were_asked_for_elsewhere_are_not_counted() {
+    let mut agent = Agent::acting();
+    assert_eq!(agent.goal(), Some(cu(4)));
+    agent.tell(Event::Sent(Action::Measure));
+    agent.tell(Event::FiguresMoved { elsewhere: true });
+    agent.tell(Event::Measured(agent.busy(3)));
+    assert!(agent.plan().contains(&Action::Measure), "read at once: {:?}", agent.plan());
+    assert_eq!(agent.goal(), Some(cu(3)));
+}
+
+#[test]
+fn a_session_with_an_informant_that_is_elsewhere_ends_and_another_is_opened_at_once() {
+    let mut agent = Agent::acting();
+    for _ in 0..3 {
+        agent.tell(Event::InformantMoved);
+        assert!(!agent.acts(), "another agent may be told to run there");
+        let old = agent.id;
+        agent.id = agent.opens().unwrap();
+        assert_ne!(agent.id, old);
+        agent.answered(
+            Action::Register(agent.id),
+            Event::Registered { version: InformantVersion::V2_0, metrics_port: 9100 },
+        );
+        agent.resume();
+        agent.answered(agent.check(), Event::Healthy);
+        agent.answered(Action::Look, Event::Seen(seen(3)));
+        assert!(agent.acts());
+    }
+}
+
 /// The newer word counts: another agent is about to be told to run.
 #[test]
 fn a_word_to_wait_outdoes_one_to_run_that_came_before_the_answer_to_register() {
@@ -263,8 +307,10 @@ fn who_had_a_session_and_is_cut_off_never_acts_alone() {
 
 /// A VM of three units with a load that calls for four, and its agent.
 impl Agent {
-    fn with_figures(metrics_elsewhere: bool) -> Self {
-        Self::told(Settings { metrics_elsewhere, ..settings() }, 3)
+    fn with_figures(elsewhere: bool) -> Self {
+        let mut agent = Self::told(settings(), 3);
+        agent.tell(Event::FiguresMoved { elsewhere });
+        agent
     }
 
     /// It has not read yet that it is registered.
@@ -320,6 +366,18 @@ impl Agent {
 
     fn plan(&self) -> Vec<Action> {
         self.scaler.plan(self.now).actions
+    }
+
+    /// The id under which it would register now.
+    fn opens(&self) -> Option<AgentId> {
+        self.plan()
+            .into_iter()
+            .find_map(|action| if let Action::Register(id) = action { Some(id) } else { None })
+    }
+
+    /// What the figures call for.
+    fn goal(&self) -> Option<Resources> {
+        self.scaler.status(self.now).goal
     }
 
     /// Whether it asks for a permit, or for a size of anybody.

@@ -83,17 +83,17 @@ impl Managed {
     ) -> Self {
         let config = &shared.config;
         let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
-        let metrics_elsewhere = file.metrics.is_some();
         let settings = Settings {
             unit,
             trust_guest_parking,
-            metrics_elsewhere,
             plugin_versions: PluginVersion::SPOKEN,
             seed,
             periods: config.periods,
         };
+        let mut scaler = Scaler::new(file.info.clone(), settings, now);
+        scaler.observe(now, Event::FiguresMoved { elsewhere: file.metrics.is_some() });
         Self {
-            scaler: Scaler::new(file.info.clone(), settings, now),
+            scaler,
             shared,
             file,
             port,
@@ -135,6 +135,16 @@ impl Managed {
         if old.info != self.file.info {
             info!("told what the vm should be");
             self.scaler.observe(now, Event::Told(self.file.info.clone()));
+        }
+        if (old.informant, old.advertise) != (self.file.informant, self.file.advertise) {
+            info!(informant = %self.file.informant, "told where the informant is");
+            self.scaler.observe(now, Event::InformantMoved);
+        }
+        if old.metrics != self.file.metrics {
+            let elsewhere = self.file.metrics.is_some();
+            info!(elsewhere, "told where metrics are read");
+            self.sample = None;
+            self.scaler.observe(now, Event::FiguresMoved { elsewhere });
         }
     }
 

@@ -44,6 +44,8 @@ pub(crate) enum Manner {
 pub(crate) struct GuestState {
     vm: FakeVm,
     pub(crate) load: f64,
+    /// Over five seconds; what is said of longer ones is `load`.
+    pub(crate) load_5s: Option<f64>,
     pub(crate) used: Memory,
     /// The most vCPUs that it was told to use.
     allowed: MilliCpu,
@@ -70,6 +72,7 @@ impl Guest {
         let state = GuestState {
             vm,
             load: 0.1,
+            load_5s: None,
             used: Memory::from_mib(64),
             allowed: MilliCpu::from_cores(u64::from(u16::MAX)),
             informant: Manner::Works,
@@ -191,10 +194,11 @@ impl GuestState {
         let total = self.vm.seen().memory.present();
         let available = total.saturating_sub(self.used);
         format!(
-            "windlass_load{{window=\"5s\"}} {load}\nwindlass_load{{window=\"15s\"}} {load}\n\
+            "windlass_load{{window=\"5s\"}} {load_5s}\nwindlass_load{{window=\"15s\"}} {load}\n\
              host_load1 {load}\nhost_load5 {load}\nwindlass_cpus_online {online}\n\
              windlass_memory_total_bytes {total}\nwindlass_memory_available_bytes {available}\n",
             load = self.load,
+            load_5s = self.load_5s.unwrap_or(self.load),
             online = self.online(),
             total = total.bytes(),
             available = available.bytes(),

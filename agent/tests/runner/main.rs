@@ -12,6 +12,7 @@ mod ends;
 mod faults;
 mod follows;
 mod guest;
+mod keys;
 mod monitors;
 mod node;
 mod orders;

@@ -1,6 +1,7 @@
 //! A plugin that keeps simple books, and can be told to misbehave; and the ledger beside it.
 
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
 use windlass_protocol::plugin::{PermitResponse, RawRequest};
@@ -31,6 +32,8 @@ struct PluginState {
     answers: Answers,
     /// What was asked for, and what was told, in order.
     record: Vec<Record>,
+    /// The unit that was last named for each VM.
+    units: BTreeMap<VmName, Resources>,
 }
 
 /// One thing that the plugin or the ledger heard.
@@ -49,6 +52,11 @@ impl Plugin {
 
     pub(crate) fn record(&self) -> Vec<Record> {
         self.0.lock().unwrap().record.clone()
+    }
+
+    /// The unit that was last named for this VM.
+    pub(crate) fn unit(&self, vm: &VmName) -> Option<Resources> {
+        self.0.lock().unwrap().units.get(vm).copied()
     }
 
     /// What was told about this VM.
@@ -78,6 +86,7 @@ impl Permits for Plugin {
         let unit = ComputeUnit::try_from(request.unit.unwrap_or(wanted)).unwrap();
         let answers = {
             let mut state = self.0.lock().unwrap();
+            state.units.insert(vm.clone(), unit.into());
             state.record.push(Record::Asked(vm, wanted));
             state.answers
         };

@@ -78,10 +78,10 @@ impl Vm {
         let known: Vec<_> = PluginVersion::known().collect();
         let plugin_versions = input.versions(&known);
         let offered = input.versions(&InformantVersion::KNOWN);
+        let elsewhere = input.byte().is_multiple_of(2);
         let settings = Settings {
             unit: unit().into(),
             trust_guest_parking: trust,
-            metrics_elsewhere: input.byte().is_multiple_of(2),
             plugin_versions,
             seed,
             periods: Periods::default(),
@@ -104,6 +104,7 @@ impl Vm {
             stays_until: None,
             load: 0.1,
         };
+        vm.hear(Event::FiguresMoved { elsewhere });
         vm.hear(Event::Attached(Capabilities {
             cpu_step: units(1).cpu,
             memory_step: Bytes::from_mib(2),

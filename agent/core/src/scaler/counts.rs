@@ -92,7 +92,7 @@ impl Scaler {
     /// and that lets another agent run.
     fn acts_alone(&self, now: Moment) -> bool {
         let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
-        !self.session.has_been() && unheard && self.settings.metrics_elsewhere
+        !self.session.has_been() && unheard && self.figures_elsewhere
     }
 
     /// The plugin is not asked for a while: what it allowed is not relied on after that.

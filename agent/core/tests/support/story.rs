@@ -322,7 +322,6 @@ fn settings() -> Settings {
     Settings {
         unit,
         trust_guest_parking: true,
-        metrics_elsewhere: false,
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
         periods: Periods::default(),

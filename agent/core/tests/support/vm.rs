@@ -192,7 +192,6 @@ pub(crate) fn settings() -> Settings {
     Settings {
         unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into(),
         trust_guest_parking: true,
-        metrics_elsewhere: false,
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
         periods: Periods::default(),
