@@ -225,7 +225,7 @@ impl Vm {
 
     /// The books hold so many units for it.
     fn permitted(&mut self, units: u64) {
-        let asking = self.asking().unwrap();
+        let Some(asking) = self.asking() else { panic!("it asks for nothing") };
         let asking = Asking { resources: cu(units), ..asking };
         self.answered(Action::AskPlugin(asking), Event::Permitted(cu(units)));
     }

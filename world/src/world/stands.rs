@@ -73,10 +73,10 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         let may_resize = vm.guest.state.may_resize();
         let Some(agent) = &mut vm.agent else { return };
-        match event {
-            Event::Seen(seen) => agent.knows_stopped = !seen.state.may_resize(),
-            Event::Changed if !may_resize => agent.knows_stopped = true,
-            _ => {}
+        if let Event::Seen(seen) = event {
+            agent.knows_stopped = !seen.state.may_resize();
+        } else if *event == Event::Changed && !may_resize {
+            agent.knows_stopped = true;
         }
     }
 

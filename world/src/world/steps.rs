@@ -136,10 +136,11 @@ impl World {
             Step::InformantStarts(vm) => self.to(&vm, |world, who| {
                 let boot = world.vms.get(who).map_or(0, |vm| vm.guest.boot);
                 let starts = Happening::InformantStarts { boot };
-                match world.stands_until(who) {
-                    Some(until) => world.queue.arrange(until, who, starts),
-                    None => return world.deliver(who, starts),
-                };
+                if let Some(until) = world.stands_until(who) {
+                    world.queue.arrange(until, who, starts);
+                } else {
+                    world.deliver(who, starts);
+                }
             }),
             Step::Reboots(vm) => self.to(&vm, Self::reboot),
             Step::Dies(vm) => {
