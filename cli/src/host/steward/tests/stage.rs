@@ -33,7 +33,7 @@ use windlass_kit::notify::Notify;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resources, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen, ShrinkCpu,
 };
 
 /// A host of 8 vCPUs and 8 GiB.
@@ -233,7 +233,8 @@ impl Vm {
         };
         let memory =
             MemorySeen { boot: Bytes::from_gib(1), requested: Bytes::ZERO, size: Bytes::ZERO };
-        let fake = FakeVm::new(capabilities, Seen { plugged: one, memory });
+        let fake =
+            FakeVm::new(capabilities, Seen { plugged: one, memory, state: RunState::Running });
         Self { fake, attached: Arc::default() }
     }
 }
