@@ -25,6 +25,7 @@ use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,6 +58,16 @@ pub enum Standing {
     Released,
     /// Its file is gone: it is looked at and counted until its hypervisor is gone.
     Removed,
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Managed => "managed",
+            Self::Released => "released",
+            Self::Removed => "removed",
+        })
+    }
 }
 
 /// There is no such VM.
@@ -346,7 +357,7 @@ impl<A: Attach> Agent<A> {
             metrics.reference.started(std::mem::replace(&mut again, true));
             keep_running(start.clone(), vms.clone())
         });
-        info!(%vm, ?standing, "vm known");
+        info!(%vm, %standing, "vm known");
         let (since, port) = (self.shared.clock.now(), heard);
         let (paused_until, release) = (None, None);
         Entry { told, since, view, port, file, paused_until, release, standing, tasks }

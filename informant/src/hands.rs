@@ -72,6 +72,18 @@ impl Hands {
     }
 }
 
+/// What a change is for.
+fn aim(change: &Change) -> String {
+    match change {
+        Change::AddedIsMovable => "make added memory movable".to_owned(),
+        Change::OnlineMemory(number) => format!("bring memory block {number} online"),
+        Change::OnlineCpu(number) => format!("bring vcpu {number} online"),
+        Change::OfflineCpu(number) => format!("park vcpu {number}"),
+        Change::Note(_) => "keep for how long an agent may act".to_owned(),
+        Change::Remember(_) => "keep which vcpus are parked".to_owned(),
+    }
+}
+
 /// Says what was changed; a failure that repeats is said once.
 fn tell(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) {
     match (change, result) {
@@ -81,7 +93,7 @@ fn tell(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) {
         (Change::OfflineCpu(n), Ok(())) => log::info(format_args!("vcpu {n} parked")),
         (Change::Remember(_) | Change::Note(_), Ok(())) => {}
         (change, Err(error)) if failed.as_ref() != Some(change) => {
-            log::warn(format_args!("{change:?}: {error}"));
+            log::warn(format_args!("cannot {}: {error}", aim(change)));
             *failed = Some(change.clone());
         }
         (_, Err(_)) => {}

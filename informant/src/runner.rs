@@ -74,8 +74,8 @@ impl Said {
         let current = core.current();
         if current != self.current {
             match current {
-                Some(id) => log::info(format_args!("agent {id} counts")),
-                None => log::info(format_args!("no agent counts")),
+                Some(id) => log::info(format_args!("now controlled by agent {id}")),
+                None => log::info(format_args!("now controlled by no agent")),
             }
             self.current = current;
         }

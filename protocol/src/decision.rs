@@ -6,6 +6,7 @@
 
 use crate::{LoadWindow, Moment, Reason, Resources, Signals, Target, VmName};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What was decided, why, and what became of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -103,6 +104,21 @@ pub enum Outcome {
         /// When.
         at: Moment,
     },
+}
+
+// === impl Outcome ===
+
+/// In a word, for the log: `reached`, `superseded`.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Open => "open",
+            Self::Reached { .. } => "reached",
+            Self::Replaced { .. } => "superseded",
+            Self::Observed => "observed",
+            Self::Interrupted { .. } => "interrupted",
+        })
+    }
 }
 
 // === impl Answered ===

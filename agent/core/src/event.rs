@@ -6,6 +6,7 @@
 //! [`Peer`]. Calls from the informant come through `Scaler::call`, which answers at once.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use windlass_protocol::{
     AgentId, Bytes, Capabilities, ComputeUnit, InformantVersion, Peer, PluginVersion, Resize,
     Resources, Seen, Sequence, VmInfo,
@@ -97,6 +98,18 @@ pub enum Order {
     Freeze,
     /// Move to this size, or keep the present one, and then let go.
     Release(Option<Resources>),
+}
+
+/// `follow`, `freeze`, `release at 2 vCPU / 1GiB`.
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Follow => f.pad("follow"),
+            Self::Freeze => f.pad("freeze"),
+            Self::Release(Some(size)) => write!(f, "release at {size}"),
+            Self::Release(None) => f.pad("release at the size it has"),
+        }
+    }
 }
 
 /// What the plugin is asked, and how.

@@ -124,7 +124,7 @@ impl Managed {
             self.leave_by = None;
         }
         if order != self.order {
-            info!(?order, "ordered");
+            info!(%order, "ordered");
             self.order = order;
             self.scaler.observe(now, Event::Ordered(order));
         }
@@ -448,7 +448,7 @@ impl Managed {
     fn keep(&self, now: Moment, decision: Decision) {
         info!(
             goal = %decision.goal, from = %decision.from, signal = decision.reason.signal.as_str(),
-            outcome = ?decision.outcome, "decision closed"
+            outcome = %decision.outcome, "decision closed"
         );
         self.shared.metrics.decided(&decision);
         let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);

@@ -113,22 +113,32 @@ impl Errors {
             Some((Peer::Plugin, error)) => self.plugin = error,
             Some((Peer::Informant, error)) => self.informant = error,
             Some((Peer::Hypervisor, _)) => {
-                say("hypervisor", self.hypervisor.heard(now, answered, SOON));
+                say_of_hypervisor(self.hypervisor.heard(now, answered, SOON));
             }
             Some((Peer::Metrics, _)) => {
-                say("metrics", self.metrics.heard(now, answered, BOOTED));
+                say_of_metrics(self.metrics.heard(now, answered, BOOTED));
             }
             None => {}
         }
     }
 }
 
-fn say(peer: &str, word: Option<Word>) {
+fn say_of_hypervisor(word: Option<Word>) {
     match word {
         Some(Word::Silent(since)) => {
-            warn!(peer, since_s = since.as_secs(), "does not answer, and is asked again");
+            warn!(for_s = since.as_secs(), "QEMU not answering; it is asked again");
         }
-        Some(Word::Back) => info!(peer, "answers again"),
+        Some(Word::Back) => info!("QEMU answers again"),
+        None => {}
+    }
+}
+
+fn say_of_metrics(word: Option<Word>) {
+    match word {
+        Some(Word::Silent(since)) => {
+            warn!(for_s = since.as_secs(), "no metrics from the guest; they are asked for again");
+        }
+        Some(Word::Back) => info!("metrics from the guest again"),
         None => {}
     }
 }
