@@ -40,6 +40,9 @@ pub struct HostFacts {
     pub state_dir: PathBuf,
     /// Where `/livez`, `/readyz` and `/metrics` are served.
     pub admin: String,
+    /// Whether vCPUs that a guest has parked are free for others.
+    #[serde(default)]
+    pub trust_guest_parking: Option<bool>,
 }
 
 /// A VM that the host knows, whether or not it is managed.

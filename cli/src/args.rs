@@ -26,7 +26,7 @@ pub enum Command {
     Host(host::Args),
     /// Show every VM live: load, goal, permit, size, and what each waits for.
     Top(command::top::Args),
-    /// Say why a VM has the size that it has: each decision of the last hour in a sentence.
+    /// Say why a VM has the size that it has, what it waits for, and how it came to that.
     Explain(command::explain::Args),
     /// Add, list, check, release and remove VMs.
     Vm(command::vm::Args),

@@ -1,30 +1,39 @@
-//! Decisions in words: why a VM grew, why it got less than it wanted, what it waits for.
+//! Decisions in words: why a VM has the size that it has, and what it waits for.
 //!
 //! Everything here is a function of what is said in [`windlass_protocol`]: no clock, no I/O,
 //! so the same decision always reads the same, on a host, in the world and in a report. Times
-//! are RFC 3339 in UTC, CPUs decimal cores, memory has a unit.
+//! are RFC 3339 in UTC, CPUs decimal cores, memory has a unit. The words are those of the table in
+//! docs/troubleshooting.md; a test of the repository compares.
 //!
+//! - [`summary`]: the state in a sentence, why not more, why not less, the last changes.
+//! - [`page`]: every decision and every answer of the books, in the order of time.
 //! - [`sentence`]: one decision, from the signals to what became of it.
-//! - [`waiting`]: why a VM does not move at this moment.
+//! - [`state`] and [`waiting`]: what a VM waits for at this moment, briefly and with what to do.
 //! - [`note`]: what the books answered when there was less than was asked for, and who has the
 //!   room.
-//! - [`absent`]: how a VM stands that nobody is attached to.
-//! - [`page`]: all of it for one VM, in the order of time.
+//! - [`absent`]: how a VM stands that has no runner.
 
 mod absent;
+mod changes;
 mod note;
 mod page;
+mod parked;
+mod room;
 mod sentence;
+mod summary;
 mod waiting;
+mod why;
 mod words;
 
 pub use absent::absent;
 pub use note::note;
 pub use page::{Explained, page};
+pub use parked::{Parked, parked_by_others};
 pub use sentence::sentence;
-pub use waiting::{brief, waiting};
+pub use summary::summary;
+pub use waiting::{state, waiting};
 pub use windlass_plugin_core::Note;
-pub use words::{instant, short};
+pub use words::{fit, instant, short, wrap};
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use std::time::Duration;
 use windlass_cli::demo::reasons;
 use windlass_cli::demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
-use windlass_cli::explain::{Explained, page};
+use windlass_cli::explain::{Explained, page, summary};
 use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting};
 use windlass_world::{GuestSpec, Setup, Step, World};
 
@@ -25,6 +25,23 @@ fn the_script_of_the_demo_is_explained() {
             other => panic!("nothing is expected of {other}"),
         }
     }
+}
+
+/// What an operator reads first: at the end of each step, of the VM that the step is about.
+#[test]
+fn the_script_of_the_demo_is_summed_up() {
+    let mut pages = Vec::new();
+    played(|step, world| {
+        let vm = match step {
+            "rise" => "batch",
+            "contention" | "refusal" | "fall" => "web",
+            "burst" => "cache",
+            _ => return,
+        };
+        let text = summary(&explained(world, &VmName::on_host(vm)));
+        pages.push(format!("At the end of the step {step:?}:\n{text}"));
+    });
+    expect_file!["golden/summaries.txt"].assert_eq(&pages.join("\n"));
 }
 
 #[test]
@@ -127,6 +144,8 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         monitor: None,
         node: world.books(),
         problems: Vec::new(),
+        parked: Vec::new(),
+        trust_guest_parking: Some(true),
     }
 }
 

@@ -58,6 +58,9 @@ pub enum Clip {
     Missing,
     /// Kept for a while at what was called for before.
     Held,
+    /// Raised to whole compute units: both axes follow the larger count of them, and this axis
+    /// by itself calls for less.
+    Unit,
 }
 
 /// Which signal won, and what clipped it.
@@ -114,7 +117,7 @@ pub enum Waiting {
     },
     /// No session with an informant; no memory is taken.
     Informant,
-    /// The guest refused to have less; asked again at `until`.
+    /// The guest declined to shrink; asked again at `until`.
     Refused {
         /// When it is asked again.
         until: Moment,
@@ -217,6 +220,7 @@ impl Clip {
             Self::DriverMaximum => "driver-maximum",
             Self::Missing => "missing",
             Self::Held => "held",
+            Self::Unit => "unit",
         }
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! Served as JSON over the host's socket. Fields are only added.
 
-use crate::{Bytes, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals, VmName, Waiting};
+use crate::{
+    Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals,
+    Target, VmName, Waiting,
+};
 use serde::{Deserialize, Serialize};
 
 /// One VM at one moment.
@@ -36,6 +39,19 @@ pub struct VmStatus {
     pub session: SessionState,
     /// What it waits for, or why it does not move.
     pub waiting: Vec<Waiting>,
+    /// Since when its hypervisor has not answered; absent while it answers, and where the VM was
+    /// never reached.
+    #[serde(default)]
+    pub silent_since: Option<Moment>,
+    /// The step that its sizes move in.
+    #[serde(default)]
+    pub unit: Option<ComputeUnit>,
+    /// Over which window its load is averaged.
+    #[serde(default)]
+    pub window: Option<LoadWindow>,
+    /// What is aimed at.
+    #[serde(default)]
+    pub target: Option<Target>,
 }
 
 /// State of the session with the informant.
@@ -55,9 +71,9 @@ pub enum SessionState {
 /// The books of one node at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// What may be promised to VMs.
+    /// What may be reserved for VMs.
     pub room: Resources,
-    /// What is promised.
+    /// What is reserved.
     pub reserved: Resources,
     /// Who has it, and who wants more.
     pub vms: Vec<Booked>,
@@ -70,7 +86,7 @@ pub struct Booked {
     pub name: VmName,
     /// Who goes first.
     pub priority: i32,
-    /// What is promised to it.
+    /// What is reserved for it.
     pub reserved: Resources,
     /// What it wants beyond that, while the want is fresh.
     pub claim: Option<Resources>,

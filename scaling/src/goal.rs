@@ -79,6 +79,8 @@ pub fn goal(inputs: &Inputs<'_>) -> Goal {
     }
     let wanted = size;
     size = clamped(size, inputs, &mut clips);
+    let own = own_needs(by_load, by_memory, inputs.urgency, unit);
+    raised_by_unit(size, clamped(own, inputs, &mut [None; 2]), &mut clips);
     let signal = if !complete && wanted != unit.times(count) {
         Signal::Missing
     } else if urgent_count > load_count.max(memory_count) {
@@ -98,6 +100,35 @@ pub fn most(inputs: &Inputs<'_>) -> Resources {
     let Inputs { info, can, .. } = *inputs;
     let most = info.bounds.max.max(can.min).min(can.max);
     in_grain(most, can, info.memory_slot, info.bounds.max)
+}
+
+/// What each axis calls for by itself, before it is rounded to whole units.
+fn own_needs(
+    by_load: Option<f64>,
+    by_memory: Option<f64>,
+    urgency: Option<Urgency>,
+    unit: ComputeUnit,
+) -> Resources {
+    let by_load = whole(by_load.unwrap_or(0.0) * figure(unit.cpu().milli()));
+    let by_memory = whole(by_memory.unwrap_or(0.0) * figure(unit.mem().bytes()));
+    let own = Resources::new(MilliCpu::from_milli(by_load), Bytes::from_bytes(by_memory));
+    urgency.map_or(own, |urgency| {
+        let urgent = unit.times(urgency.units(unit));
+        let cpu = if urgency.cpu { urgent.cpu } else { MilliCpu::ZERO };
+        let mem = if urgency.mem { urgent.mem } else { Bytes::ZERO };
+        own.max(Resources { cpu, mem })
+    })
+}
+
+/// Says of each axis that is larger than it calls for by itself, and is not clipped, that whole
+/// units made it so.
+fn raised_by_unit(size: Resources, own: Resources, clips: &mut [Option<Clip>; 2]) {
+    let raised = [size.cpu > own.cpu, size.mem > own.mem];
+    for (clip, raised) in clips.iter_mut().zip(raised) {
+        if raised && clip.is_none() {
+            *clip = Some(Clip::Unit);
+        }
+    }
 }
 
 /// The size on both axes in the grain of driver and slot: rounded up, but never above the
@@ -172,7 +203,12 @@ fn clamped(size: Resources, inputs: &Inputs<'_>, clips: &mut [Option<Clip>; 2]) 
     in_grain(size, can, inputs.info.memory_slot, bounds.max)
 }
 
-/// A count of units, rounded up; saturating.
+#[expect(clippy::cast_precision_loss, reason = "a rounding error of a byte is no matter")]
+fn figure(amount: u64) -> f64 {
+    amount as f64
+}
+
+/// A figure, rounded up; saturating.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -45,6 +45,28 @@ fn the_larger_count_sets_both_axes_and_each_is_clamped() {
     assert_eq!(least.size, vm_size((1, 256)));
 }
 
+/// The unit is 256 MiB and the slot 128 MiB: what memory calls for by itself is in whole slots.
+#[test]
+fn an_axis_that_whole_units_made_larger_says_so() {
+    let unit = Some(Clip::Unit);
+    for (given, size, clips) in [
+        // load, MiB used: vCPUs, MiB; what clipped CPU and memory
+        ((Some(2.7), Some(40)), (3, 768), (None, unit)),
+        ((Some(0.2), Some(100)), (2, 512), (unit, unit)),
+        ((Some(0.2), Some(200)), (2, 512), (unit, None)),
+        ((Some(1.8), Some(200)), (2, 512), (None, None)),
+        ((Some(0.0), Some(10)), (1, 256), (None, None)),
+        ((None, Some(200)), (2, 512), (unit, None)),
+    ] {
+        let goal = goal_of(given, (1, 256), None);
+        let got = (goal.reason.cpu, goal.reason.mem);
+        assert_eq!((goal.size, got), (vm_size(size), clips), "{given:?}");
+    }
+    let urgency = Urgency { base: vm_size((1, 256)), cpu: true, mem: false };
+    let urgent = goal_of((Some(0.0), Some(40)), (1, 256), Some(urgency));
+    assert_eq!((urgent.reason.cpu, urgent.reason.mem), (None, unit));
+}
+
 #[test]
 fn what_is_missing_never_shrinks_a_vm_and_growth_goes_on() {
     for (given, has, size, signal) in [

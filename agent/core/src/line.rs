@@ -10,6 +10,8 @@ use windlass_protocol::{Moment, Peer};
 pub(crate) struct Line {
     under_way: Option<Request>,
     rest: Rest,
+    /// When it first failed since the last answer.
+    silent_since: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +34,7 @@ pub(crate) struct Lines {
 
 impl Line {
     pub(crate) const fn new(first_rest: Duration, longest_rest: Duration) -> Self {
-        Self { under_way: None, rest: Rest::new(first_rest, longest_rest) }
+        Self { under_way: None, rest: Rest::new(first_rest, longest_rest), silent_since: None }
     }
 
     /// Whether a request may be sent now.
@@ -60,6 +62,11 @@ impl Line {
         self.rest.failures()
     }
 
+    /// Since when requests have failed, if the last one did.
+    pub(crate) const fn silent_since(&self) -> Option<Moment> {
+        self.silent_since
+    }
+
     pub(crate) fn sent(&mut self, action: Action) {
         self.under_way = Some(Request { action, heard: true });
     }
@@ -74,12 +81,14 @@ impl Line {
     /// An answer came: the action that it answers, unless it means nothing any more.
     pub(crate) fn answered(&mut self) -> Option<Action> {
         self.rest.succeeded();
+        self.silent_since = None;
         self.hang_up()
     }
 
     /// It was hung up: the action that got no answer, unless that means nothing any more.
     pub(crate) fn failed(&mut self, now: Moment, jitter: &mut Jitter) -> Option<Action> {
         self.rest.failed(now, jitter);
+        self.silent_since.get_or_insert(now);
         self.hang_up()
     }
 

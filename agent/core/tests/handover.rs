@@ -38,8 +38,14 @@ fn who_has_not_seen_its_hypervisor_for_three_seconds_acts_no_more() {
     assert_eq!(agent.scaler.status(agent.now).waiting, [Waiting::HypervisorLost]);
     agent.tell(Event::Sent(Action::Look));
     agent.tell(Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
+    let silent_since = |agent: &Agent| agent.scaler.status(agent.now).silent_since;
+    let failed_at = Some(agent.now);
+    assert_eq!(silent_since(&agent), failed_at);
+    agent.passes(1_000);
+    assert_eq!(silent_since(&agent), failed_at);
     assert!(!agent.acts() && !agent.asks(), "{:?}", agent.plan());
     agent.looks();
+    assert_eq!(silent_since(&agent), None);
     assert!(agent.acts() && agent.asks(), "{:?}", agent.plan());
 }
 

@@ -485,5 +485,9 @@ pub(super) fn unseen(info: &VmInfo) -> VmStatus {
         consent: None,
         session: SessionState::Absent,
         waiting: vec![Waiting::HypervisorLost],
+        silent_since: None,
+        unit: None,
+        window: Some(info.load_window),
+        target: Some(info.target),
     }
 }

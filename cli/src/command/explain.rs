@@ -2,20 +2,24 @@
 
 use crate::args::{Connection, Format};
 use crate::client::{self, Client};
-use crate::explain::{Explained, page};
+use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
 use crate::out::{self, Output};
+use std::io::IsTerminal;
 
 /// Options of `windlass explain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each decision is one sentence: what the guest reported, what that called for, what the plugin
-allowed, what the guest agreed to, what was done, what became of it. Where there was less than
-was asked for, the books say who has the room. At the end stands what the VM waits for now.
+First the VM at this moment, in a sentence; then why it does not have more, why it does not have
+less, and the last changes of its size. What repeats is one line.
+
+With --verbose each decision is one sentence: what the guest reported, what that called for, what
+the books granted, what the guest agreed to, what was done, what became of it. Where there was less
+than was asked for, the books say who has the room.
 
 Examples:
   windlass explain db1
-  windlass explain db1 --minutes 5
+  windlass explain db1 --verbose --minutes 5
   windlass explain db1 --output json | jq '.decisions[-1].reason'")]
 pub struct Args {
     /// Which VM.
@@ -23,6 +27,9 @@ pub struct Args {
     /// How far to look back; a host keeps an hour.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub minutes: u64,
+    /// Every decision of that time in full.
+    #[arg(long, short)]
+    pub verbose: bool,
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
@@ -38,7 +45,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let client = Client::to(&args.connection.socket)?;
     let explained: Explained = client::run(client.get(&path))?;
     match args.format.output {
-        Output::Text => out::text(&page(&explained)),
+        Output::Text if args.verbose => out::text(&fitted(&page(&explained))),
+        Output::Text => out::text(&fitted(&summary(&explained))),
         Output::Json => out::json(&explained),
     }
+}
+
+/// A terminal gets lines that fit; a pipe gets each sentence on a line of its own.
+fn fitted(text: &str) -> String {
+    if !std::io::stdout().is_terminal() {
+        return text.to_owned();
+    }
+    let columns = crossterm::terminal::size().map_or(0, |(columns, _)| usize::from(columns));
+    if columns == 0 { text.to_owned() } else { wrap(text, columns) }
 }

@@ -2,8 +2,11 @@
 //!
 //! On a terminal the table is drawn again each second; elsewhere it is printed once.
 
+mod columns;
 mod live;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::api::{Reports, VmEntry};
 use crate::args::{Connection, Format};
@@ -20,8 +23,8 @@ Columns:
   CPU       what the VM has; `2 of 4` where 4 are plugged and the guest uses 2
   MEMORY    what the VM has, and how much of it is in use
   LOAD      load average over the VM's window
-  GOAL      what the load calls for        PERMIT   what the books allow
-  WAITS FOR what keeps it from its goal; `windlass explain VM` says it in sentences
+  GOAL      what the load calls for        GRANTED  what the books allow it
+  STATE     at goal, or what keeps it from its goal; `windlass explain VM` says what to do
 
 Examples:
   windlass top                 live on a terminal (q ends it), once elsewhere

@@ -40,6 +40,8 @@ pub(crate) fn of(recording: &Recording) -> String {
 fn line(decision: &Decision) -> String {
     let reason = decision.reason;
     let clip = |axis: &str, clip: Option<Clip>| {
+        // Whether whole units made an axis larger depends on the moment, too.
+        let clip = clip.filter(|clip| *clip != Clip::Unit);
         clip.map_or(String::new(), |clip| format!(" {axis}={}", clip.as_str()))
     };
     let permit = match decision.permit {

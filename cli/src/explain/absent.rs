@@ -5,20 +5,21 @@ use std::path::Path;
 use windlass_protocol::VmName;
 use windlass_protocol::status::NodeStatus;
 
-/// How a VM stands that nobody is attached to, to follow its name: `not there: …`.
+/// How a VM stands that no agent is attached to, to follow its name: `not there: …`.
 pub fn absent(vm: &VmName, state: VmState, monitor: Option<&Path>, node: &NodeStatus) -> String {
     let booked = node.vms.iter().find(|booked| booked.name == *vm);
-    let counts = booked
-        .map_or("does not count".to_owned(), |booked| format!("counts with {}", booked.reserved));
+    let counts = booked.map_or("nothing is reserved for it".to_owned(), |booked| {
+        format!("{} stay reserved for it", booked.reserved)
+    });
     match state {
         VmState::Managed => {
             let monitor =
                 monitor.map_or("its monitor".to_owned(), |path| path.display().to_string());
-            format!("not there: nobody serves {monitor}")
+            format!("not there: no QEMU serves {monitor}")
         }
-        VmState::Invalid => format!("not managed, its file is invalid; it {counts}"),
-        VmState::Released => format!("released; it {counts}"),
-        VmState::Removed => format!("removed; it {counts}"),
+        VmState::Invalid => format!("not managed, its file is invalid; {counts}"),
+        VmState::Released => format!("released; {counts}"),
+        VmState::Removed => format!("removed; {counts}"),
     }
 }
 
@@ -42,10 +43,10 @@ mod tests {
             stands(None, vec![booked()]),
         ];
         expect![[r#"
-            Now, 2026-11-21T10:00:05Z: db1 is not there: nobody serves /run/db1.sock.
-            Now, 2026-11-21T10:00:05Z: db1 is not managed, its file is invalid; it does not count.
-            Now, 2026-11-21T10:00:05Z: db1 is released; it counts with 4 vCPU / 1GiB.
-            Now, 2026-11-21T10:00:05Z: db1 is removed; it counts with 4 vCPU / 1GiB.
+            Now, 2026-11-21T10:00:05Z: db1 is not there: no QEMU serves /run/db1.sock.
+            Now, 2026-11-21T10:00:05Z: db1 is not managed, its file is invalid; nothing is reserved for it.
+            Now, 2026-11-21T10:00:05Z: db1 is released; 4 vCPU / 1GiB stay reserved for it.
+            Now, 2026-11-21T10:00:05Z: db1 is removed; 4 vCPU / 1GiB stay reserved for it.
             Now, 2026-11-21T10:00:05Z: db1 is not managed.
         "#]]
         .assert_eq(&text.concat());
@@ -63,6 +64,8 @@ mod tests {
             monitor: Some("/run/db1.sock".into()),
             node: NodeStatus { room: ROOM, reserved: Resources::ZERO, vms },
             problems: Vec::new(),
+            parked: Vec::new(),
+            trust_guest_parking: None,
         });
         text.lines()
             .filter(|line| line.starts_with("Now"))

@@ -14,7 +14,7 @@ pub fn note(vm: &VmName, note: &Note) -> String {
     };
     let why: Vec<String> = shortages.iter().map(|shortage| format!("; {shortage}")).collect();
     format!(
-        "{} books: {} asked for {asked} and was allowed {permit}{again}{}.",
+        "{} books: {} asked for {asked} and was granted {permit}{again}{}.",
         instant(*first),
         short(vm),
         why.concat()

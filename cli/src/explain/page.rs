@@ -1,5 +1,7 @@
 //! All that is known of one VM: its decisions and the books' answers by time, then the present.
 
+use super::parked::Parked;
+use super::room::holders;
 use super::words::{instant, short};
 use super::{absent, note, sentence, waiting};
 use crate::api::VmState;
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
-use windlass_protocol::{Decision, Moment, VmName};
+use windlass_protocol::{Decision, Moment, VmName, Waiting};
 
 /// What a host answers when it is asked to explain a VM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +36,12 @@ pub struct Explained {
     pub node: NodeStatus,
     /// What is wrong with what Windlass was told about this VM, a sentence each.
     pub problems: Vec<String>,
+    /// What other VMs have parked, and what stays reserved for them.
+    #[serde(default)]
+    pub parked: Vec<Parked>,
+    /// Whether parked vCPUs are free for others, as host.toml says; absent where that is not known.
+    #[serde(default)]
+    pub trust_guest_parking: Option<bool>,
 }
 
 /// The whole story of a VM as text, one sentence a line.
@@ -71,7 +79,13 @@ fn present(explained: &Explained) -> Vec<String> {
     match (&explained.status, explained.state) {
         (Some(status), _) => {
             lines.push(format!("{head} {}.", size(status)));
-            lines.extend(status.waiting.iter().map(|why| format!("- {}", waiting(why))));
+            for why in &status.waiting {
+                lines.push(format!("- {}", waiting(why, status, explained.at)));
+                if let Waiting::Room { wanted, permit } = why {
+                    let holders = holders(explained, *wanted, *permit);
+                    lines.extend(holders.into_iter().map(|holder| format!("- {holder}")));
+                }
+            }
         }
         (None, Some(state)) => {
             let stands = absent(&explained.vm, state, explained.monitor.as_deref(), node);
@@ -81,7 +95,7 @@ fn present(explained: &Explained) -> Vec<String> {
     }
     if let Some(booked) = node.vms.iter().find(|booked| booked.name == explained.vm) {
         lines.push(format!(
-            "- The books have {} for it; of the node's {}, {} are promised.",
+            "- {} are reserved for it; of the node's {}, {} are reserved in all.",
             booked.reserved, node.room, node.reserved
         ));
     }
@@ -99,17 +113,19 @@ fn size(status: &VmStatus) -> String {
             format!(" ({online} of {} plugged vCPUs are online)", seen.plugged)
         });
     let goal = status.goal.map_or("no goal yet".to_owned(), |goal| format!("a goal of {goal}"));
-    let permit =
-        status.permit.map_or("no permit yet".to_owned(), |permit| format!("a permit for {permit}"));
+    let granted = status
+        .permit
+        .map_or("nothing granted yet".to_owned(), |granted| format!("{granted} granted"));
     let session = match status.session {
         SessionState::Absent => "no informant",
-        SessionState::Registered => "an informant that has not said whose agent counts",
+        SessionState::Registered => "an informant that has not confirmed this agent",
         SessionState::Active => "an informant that follows this agent",
-        SessionState::Suspended => "an informant that prefers another agent",
+        SessionState::Suspended => "an informant that is now controlled by another agent",
     };
+    let unit = status.unit.map_or(String::new(), |unit| format!(", sizes in steps of {unit}"));
     let bounds = status.bounds;
     format!(
-        "{has}{online}, {goal}, {permit}, {session}, and bounds from {} to {}",
+        "{has}{online}, {goal}, {granted}, {session}{unit}, and bounds from {} to {}",
         bounds.min, bounds.max
     )
 }

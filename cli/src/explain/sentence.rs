@@ -1,6 +1,6 @@
 //! One decision as one sentence: signals, goal, permit, consent, action, outcome.
 
-use super::words::{Way, instant, list, short, span, ways};
+use super::words::{Way, by_units, instant, list, short, span, ways};
 use windlass_protocol::decision::{Answered, Consented};
 use windlass_protocol::{Change, Clip, Decision, Outcome, Resources, Signal};
 
@@ -96,8 +96,10 @@ const fn verb(way: Way) -> &'static str {
 fn clips(decision: &Decision) -> Option<String> {
     let goal = decision.goal;
     let parts: Vec<String> = [
-        decision.reason.cpu.map(|clip| clipped("CPU", clip, &goal.cpu.to_string())),
-        decision.reason.mem.map(|clip| clipped("memory", clip, &goal.mem.to_string())),
+        decision.reason.cpu.and_then(|clip| clipped("CPU", clip, &goal.cpu.to_string())),
+        decision.reason.mem.and_then(|clip| clipped("memory", clip, &goal.mem.to_string())),
+        by_units(decision.reason, goal)
+            .map(|larger| format!("{larger}, because sizes move in whole compute units")),
     ]
     .into_iter()
     .flatten()
@@ -105,8 +107,9 @@ fn clips(decision: &Decision) -> Option<String> {
     (!parts.is_empty()).then(|| list(&parts))
 }
 
-fn clipped(axis: &str, clip: Clip, to: &str) -> String {
-    match clip {
+fn clipped(axis: &str, clip: Clip, to: &str) -> Option<String> {
+    Some(match clip {
+        Clip::Unit => return None,
         Clip::Minimum => format!("{axis} was raised to the VM's minimum of {to}"),
         Clip::Maximum => format!("{axis} was held to the VM's maximum of {to}"),
         Clip::DriverMinimum => {
@@ -115,19 +118,19 @@ fn clipped(axis: &str, clip: Clip, to: &str) -> String {
         Clip::DriverMaximum => format!("{axis} was held to {to}, the most its hypervisor can give"),
         Clip::Missing => format!("{axis} was kept at {to}, because a signal is missing"),
         Clip::Held => format!("{axis} was kept at {to} for a while, in case load comes back"),
-    }
+    })
 }
 
-/// What the books allowed.
+/// What the books granted.
 fn permit(answered: Answered) -> String {
     let Answered { asked, permit } = answered;
     let short_of = match (permit.cpu < asked.cpu, permit.mem < asked.mem) {
-        (false, false) => return format!("the plugin allowed {permit}, all that was asked for"),
+        (false, false) => return format!("the books granted {permit}, all that was asked for"),
         (true, true) => "less than it wanted of both",
         (true, false) => "less CPU than it wanted",
         (false, true) => "less memory than it wanted",
     };
-    format!("the plugin was asked for {asked} and allowed {permit}, {short_of}, for want of room")
+    format!("the books were asked for {asked} and granted {permit}, {short_of}, for want of room")
 }
 
 /// What the guest said when it was asked to have less.
@@ -143,7 +146,7 @@ fn consented(consent: &Consented, from: Resources) -> String {
         (Way::Down, Way::Up | Way::Same) => format!(", so CPU stays at {}", from.cpu),
         (Way::Up | Way::Same, Way::Up | Way::Same) => String::new(),
     };
-    format!("the guest refused to go down to {asked}{words}{stays}")
+    format!("the guest declined to go down to {asked}{words}{stays}")
 }
 
 /// What was done, in order.
@@ -167,7 +170,7 @@ fn outcome(decision: &Decision) -> String {
         Outcome::Open => "it is under way".to_owned(),
         Outcome::Reached { at } => format!("it was there after {}", after(at)),
         Outcome::Replaced { at, has } => {
-            format!("after {} a new goal took its place, and it had {has} by then", after(at))
+            format!("it was superseded after {}, and the VM had {has} by then", after(at))
         }
         Outcome::Observed => "nothing was done, because its mode is `observe`".to_owned(),
         Outcome::Interrupted { at } => {

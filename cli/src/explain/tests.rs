@@ -1,14 +1,18 @@
 //! Decisions of every kind, and the words for them.
 
+mod changes;
+mod outputs;
+
 use super::*;
 use crate::api::VmState;
 use expect_test::{Expect, expect};
+use std::time::Duration;
 use windlass_plugin_core::{Axis, Shortage};
 use windlass_protocol::decision::{Answered, Consented};
 use windlass_protocol::status::{Booked, NodeStatus, SessionState, VmStatus};
 use windlass_protocol::{
-    Bounds, Bytes, Change, Clip, Decision, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Outcome,
-    Reason, Resources, RunState, Seen, Signal, Signals, Target, VmName, Waiting,
+    Bounds, Bytes, Change, Clip, ComputeUnit, Decision, LoadWindow, MemorySeen, MilliCpu, Mode,
+    Moment, Outcome, Reason, Resources, RunState, Seen, Signal, Signals, Target, VmName, Waiting,
 };
 
 const START: Moment = Moment::from_millis(1_795_255_205_000);
@@ -26,7 +30,7 @@ fn growth_with_room_for_all_of_it() {
             ..grows()
         },
         expect![
-            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the plugin allowed 3 vCPU / 768MiB, all that was asked for; plugged vCPUs were set to 3 and memory was set to 768MiB; it was there after 1.3s."
+            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the books granted 3 vCPU / 768MiB, all that was asked for; plugged vCPUs were set to 3 and memory was set to 768MiB; it was there after 1.3s."
         ],
     );
 }
@@ -42,7 +46,7 @@ fn growth_with_less_room_than_was_wanted() {
             ..grows()
         },
         expect![
-            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; CPU was held to the VM's maximum of 3; the plugin was asked for 3 vCPU / 768MiB and allowed 2 vCPU / 768MiB, less CPU than it wanted, for want of room; plugged vCPUs were set to 2; after 31.0s a new goal took its place, and it had 2 vCPU / 768MiB by then."
+            "2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; CPU was held to the VM's maximum of 3; the books were asked for 3 vCPU / 768MiB and granted 2 vCPU / 768MiB, less CPU than it wanted, for want of room; plugged vCPUs were set to 2; it was superseded after 31.0s, and the VM had 2 vCPU / 768MiB by then."
         ],
     );
 }
@@ -67,7 +71,7 @@ fn memory_that_stays_because_the_guest_refused() {
             ..grows()
         },
         expect![
-            "2026-11-21T10:00:05Z db1: nothing calls for more than the minimum (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU, 75% of memory in use), so it should shrink from 3 vCPU / 768MiB to 1 vCPU / 256MiB; CPU was raised to the VM's minimum of 1 and memory was raised to 256MiB, the least its hypervisor can go down to; the guest refused to go down to 2 vCPU / 512MiB (“610MiB in use”), so memory stays at 768MiB; it is under way."
+            "2026-11-21T10:00:05Z db1: nothing calls for more than the minimum (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU, 75% of memory in use), so it should shrink from 3 vCPU / 768MiB to 1 vCPU / 256MiB; CPU was raised to the VM's minimum of 1 and memory was raised to 256MiB, the least its hypervisor can go down to; the guest declined to go down to 2 vCPU / 512MiB (“610MiB in use”), so memory stays at 768MiB; it is under way."
         ],
     );
 }
@@ -144,45 +148,87 @@ fn every_wait_has_a_sentence() {
         Waiting::Room { wanted: size(3, 768), permit: size(2, 512) },
         Waiting::HostMemory { available: left },
         Waiting::Informant,
-        Waiting::Refused { until: START },
+        Waiting::Refused { until: later(24_000) },
+        Waiting::Holding { goal: size(1, 256), until: Some(later(80_000)) },
+        Waiting::Holding { goal: size(1, 256), until: None },
+        Waiting::Settling { until: later(35_000) },
+        Waiting::Flapping { reversals: 8, hold: Duration::from_secs(240) },
         Waiting::Consent,
         Waiting::Hypervisor,
-        Waiting::NoEffect { until: START },
+        Waiting::NoEffect { until: later(24_000) },
         Waiting::HypervisorLost,
         Waiting::Unplug { left },
         Waiting::StuckUnplug { left },
         Waiting::Guest,
         Waiting::Frozen,
         Waiting::Move,
-        Waiting::Paused { until: START },
+        Waiting::Paused { until: later(3_600_000) },
         Waiting::Observing,
         Waiting::Reboot,
+        Waiting::Stopped { state: RunState::Saving },
+        Waiting::Window { over: Some(LoadWindow::FiveSeconds) },
+        Waiting::Window { over: None },
     ]
     .iter()
-    .map(|why| format!("{}: {}\n", brief(why), waiting(why)))
+    .map(|why| format!("{}\n  {}\n", brief(why), waiting(why, &status(), later(20_000))))
     .collect();
     expect![[r#"
-        at goal: It has its goal, and waits for nothing.
-        first figures: It waits for the guest's first figures: nothing was measured yet.
-        figures missing: It will not shrink: load or memory has not been heard of since 2026-11-21T10:00:05Z.
-        figures missing: It will not shrink: load and memory have never been heard of together.
-        plugin: It will not grow: the plugin, which keeps the books, has not answered.
-        room for 1 vCPU / 256MiB more: It waits for room on the node: it wants 3 vCPU / 768MiB and may have 2 vCPU / 512MiB; a claim is kept, and it is given what others give back.
-        host memory, 64MiB left: It will not grow in memory: the host itself has only 64MiB available, whatever the books say.
-        informant: Its memory will not shrink: no informant speaks for the guest.
-        refused, asks at 10:00:05Z: The guest refused to have less, which is normal; it is asked again at 2026-11-21T10:00:05Z.
-        consent: It waits for the guest's consent to have less.
-        hypervisor: It waits for the hypervisor, which was told the new size and has not got there.
-        no effect, tries at 10:00:05Z: A resize had no effect: the hypervisor refused it, and its words are in the host's log, or the guest did not follow. It is tried again at 2026-11-21T10:00:05Z.
-        hypervisor lost: Nothing moves: the hypervisor does not answer on its monitor.
-        unplug, 64MiB left: The guest is giving memory back: 64MiB are left to give.
-        unplug stuck, 64MiB left: The guest agreed to give memory back and does not: 64MiB are left, and stay in the books.
-        guest's vCPUs: It waits for the guest, which was told to use more vCPUs and does not yet.
-        frozen: Nothing moves: the host is frozen, until `windlass thaw`.
-        a move: Nothing moves: the plugin has said that the VM is about to be moved to another node.
-        paused to 10:00:05Z: Nothing moves: the VM is paused until 2026-11-21T10:00:05Z, or until `windlass resume`.
-        observing: Nothing is touched: its mode is `observe`, which only decides and records.
-        rebooted: The guest restarted: nothing is given back until its informant has registered.
+        at goal
+          It has its goal, and waits for nothing.
+        no metrics from the guest yet
+          No metrics from the guest yet: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
+        no metrics from the guest for 20s
+          No metrics from the guest for 20s: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
+        no metrics from the guest yet
+          No metrics from the guest yet: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
+        plugin not answering
+          Plugin not answering: it keeps the books, and without it no VM grows.
+        waiting for room, 1 vCPU / 256MiB more
+          It waits for room on the node: it wants 3 vCPU / 768MiB and is granted 2 vCPU / 512MiB. It gets what others give back, by priority and need.
+        host short of memory, 64MiB available
+          Its memory does not grow: the host itself has only 64MiB available, whatever the books say. Either `node` in host.toml allows more than there is, or something else on the host takes it.
+        informant has not confirmed this agent
+          The informant has not said that this agent counts: memory does not shrink until then.
+        guest declined to shrink; retry in 4s
+          The guest declined to shrink, which is normal: what it uses would not fit with a margin. Retry in 4s, at 10:00:29Z.
+        could shrink to 1 vCPU / 256MiB; waits until 10:01:25Z
+          It could shrink to 1 vCPU / 256MiB, and waits until 10:01:25Z (1m 0s) in case load comes back: `[scale_down]` of its file says how long.
+        could shrink to 1 vCPU / 256MiB once load falls further
+          It could shrink to 1 vCPU / 256MiB, but its load is so near to calling for more that it has to fall further first.
+        returning memory makes load; CPU waits until 10:00:40Z
+          Its load calls for more, but returning memory makes load of its own: CPU does not grow on that load before 10:00:40Z.
+        flapping, 8 reversals in an hour; shrinking waits 4m 0s
+          It is flapping: 8 times in the last hour it grew soon after it had shrunk. So it now waits 4m 0s before it shrinks. A longer `load_window` or `[scale_down]` in its file is calmer.
+        asking the guest to shrink
+          The guest is being asked whether it can do with less.
+        QEMU is resizing
+          QEMU was told the new size, and is not there yet.
+        resize had no effect; retry in 4s
+          The last resize had no effect: QEMU refused it, and its words are in the log, or the guest did not follow. Retry in 4s, at 10:00:29Z.
+        QEMU not answering
+          QEMU not answering: nothing moves, and what the VM may have stays reserved. Is its process stopped or hung? `windlass vm check db1` says what is seen of its monitor.
+        returning memory, 64MiB to go
+          The guest is returning memory, 64MiB to go.
+        returning memory is stuck, 64MiB to go
+          The guest agreed to return memory and does not: 64MiB to go, which stay reserved. Something in the guest holds pages that cannot move. It goes on when the guest lets go of them; a restart of the guest frees them for certain.
+        guest is adding vCPUs
+          QEMU has the vCPUs, and the guest does not use them yet. If it stays so, look in the guest: does the informant run, and what does /sys/devices/system/cpu/online say?
+        frozen
+          The host is frozen: no VM changes its size until `windlass thaw`.
+        about to move to another node
+          The VM is about to move to another node, says the plugin: nothing changes before that.
+        paused until 11:00:05Z
+          It is paused: it keeps its size until 2026-11-21T11:00:05Z, or until `windlass resume db1`.
+        observing
+          Its mode is `observe`: goals are computed and recorded, and nothing is changed. `mode = "act"` in its file lets it follow its load.
+        guest restarted; no informant yet
+          The guest restarted: all that it may use counts, and it gives nothing back until its informant has registered.
+        QEMU is saving or migrating the VM
+          QEMU is saving or migrating the VM: nothing is resized meanwhile.
+        filling the load window, 5s so far
+          Its load window is not filled yet, so it does not shrink. Until then load over 5s may make it grow.
+        filling the load window
+          Its load window is not filled yet, so it does not shrink: there are less than five seconds of samples.
     "#]].assert_eq(&sentences.concat());
 }
 
@@ -233,16 +279,25 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         monitor: Some("/run/db1.sock".into()),
         node: node(),
         problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
+        parked: Vec::new(),
+        trust_guest_parking: Some(false),
     };
     expect![[r#"
-        2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the plugin was asked for 3 vCPU / 768MiB and allowed 2 vCPU / 512MiB, less than it wanted of both, for want of room; plugged vCPUs were set to 2; it is under way.
-        2026-11-21T10:00:05Z books: db1 asked for 3 vCPU / 768MiB and was allowed 2 vCPU / 512MiB (asked 6 times until 2026-11-21T10:00:17Z); 2 vCPU of 3 vCPU: 0 vCPU of the node's 4 vCPU is free; default/web (priority 10) has 2 vCPU, default/batch has 0 vCPU and wants 1 vCPU; 512MiB of 768MiB: 256MiB of the node's 1.25GiB is free, of which 256MiB is kept for others; default/web (priority 10) has 512MiB and wants 768MiB, default/batch has 0B and wants 256MiB.
+        2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the books were asked for 3 vCPU / 768MiB and granted 2 vCPU / 512MiB, less than it wanted of both, for want of room; plugged vCPUs were set to 2; it is under way.
+        2026-11-21T10:00:05Z books: db1 asked for 3 vCPU / 768MiB and was granted 2 vCPU / 512MiB (asked 6 times until 2026-11-21T10:00:17Z); 2 vCPU of 3 vCPU: 0 vCPU of the node's 4 vCPU is free; default/web (priority 10) has 2 vCPU, default/batch has 0 vCPU and wants 1 vCPU; 512MiB of 768MiB: 256MiB of the node's 1.25GiB is free, of which 256MiB is kept for others; default/web (priority 10) has 512MiB and wants 768MiB, default/batch has 0B and wants 256MiB.
 
-        Now, 2026-11-21T10:00:35Z: db1 has 3 vCPU / 512MiB (2 of 3 plugged vCPUs are online), a goal of 3 vCPU / 768MiB, a permit for 2 vCPU / 512MiB, an informant that follows this agent, and bounds from 1 vCPU / 256MiB to 4 vCPU / 1GiB.
-        - It waits for room on the node: it wants 3 vCPU / 768MiB and may have 2 vCPU / 512MiB; a claim is kept, and it is given what others give back.
-        - The books have 2 vCPU / 512MiB for it; of the node's 4 vCPU / 1.25GiB, 4 vCPU / 1.25GiB are promised.
+        Now, 2026-11-21T10:00:35Z: db1 has 3 vCPU / 512MiB (2 of 3 plugged vCPUs are online), a goal of 3 vCPU / 768MiB, 2 vCPU / 512MiB granted, an informant that follows this agent, sizes in steps of 1 vCPU / 256MiB, and bounds from 1 vCPU / 256MiB to 4 vCPU / 1GiB.
+        - It waits for room on the node: it wants 3 vCPU / 768MiB and is granted 2 vCPU / 512MiB. It gets what others give back, by priority and need.
+        - Of the node's 4 vCPU, 4 vCPU are reserved: web (priority 10) has 2 vCPU.
+        - Of the node's 1.25GiB, 1.25GiB are reserved: web (priority 10) has 512MiB and wants 768MiB.
+        - 2 vCPU / 512MiB are reserved for it; of the node's 4 vCPU / 1.25GiB, 4 vCPU / 1.25GiB are reserved in all.
         - /vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512
     "#]].assert_eq(&page(&explained));
+}
+
+/// The one thing that is waited for, as `top` has it.
+fn brief(why: &Waiting) -> String {
+    state(&VmStatus { waiting: vec![*why], ..status() }, later(20_000))
 }
 
 fn check(decision: &Decision, words: Expect) {
@@ -314,6 +369,10 @@ fn status() -> VmStatus {
         consent: None,
         session: SessionState::Active,
         waiting: vec![Waiting::Room { wanted: size(3, 768), permit: size(2, 512) }],
+        silent_since: None,
+        unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)),
+        window: Some(LoadWindow::FifteenSeconds),
+        target: Some(Target::default()),
     }
 }
 

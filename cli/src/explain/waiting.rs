@@ -1,141 +1,228 @@
 //! Why a VM does not move at this moment, and what would change that.
 
-use super::words::{clock, instant};
-use windlass_protocol::Waiting;
+use super::words::{capital, clock, instant, lasting, left, retry, short};
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::{Moment, Resources, Waiting};
 
-/// What a VM waits for, as a sentence.
-pub fn waiting(waiting: &Waiting) -> String {
+/// The state of a VM that nothing keeps from its goal.
+pub(super) const AT_GOAL: &str = "at goal";
+
+/// What a VM waits for, in a few words: `top` and the first sentence of `explain` show the same.
+pub fn state(vm: &VmStatus, now: Moment) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let superseded = (vm.session == SessionState::Suspended).then(|| session(vm.session));
+    for part in vm.waiting.iter().map(|why| brief(why, vm, now)).chain(superseded) {
+        let is_news = part != AT_GOAL || vm.session != SessionState::Suspended;
+        if is_news && !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts.join("; ")
+}
+
+/// One of the things that a VM waits for, in a few words.
+fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
     match waiting {
-        Waiting::AtGoal => "It has its goal, and waits for nothing.".to_owned(),
-        Waiting::FirstSignals => {
-            "It waits for the guest's first figures: nothing was measured yet.".to_owned()
+        Waiting::AtGoal => AT_GOAL.to_owned(),
+        Waiting::FirstSignals => format!("no {} from the guest yet", missing(vm)),
+        Waiting::Signals { since: Some(since) } => {
+            format!("no {} from the guest for {}", missing(vm), lasting(now.since(*since)))
         }
-        Waiting::Signals { since: Some(since) } => format!(
-            "It will not shrink: load or memory has not been heard of since {}.",
-            instant(*since)
-        ),
-        Waiting::Signals { since: None } => {
-            "It will not shrink: load and memory have never been heard of together.".to_owned()
+        Waiting::Signals { since: None } => format!("no {} from the guest yet", missing(vm)),
+        Waiting::Plugin => "plugin not answering".to_owned(),
+        Waiting::Room { wanted, permit } => {
+            format!("waiting for room, {} more", lacking(*wanted, *permit))
         }
-        Waiting::Plugin => {
-            "It will not grow: the plugin, which keeps the books, has not answered.".to_owned()
+        Waiting::HostMemory { available } => {
+            format!("host short of memory, {available} available")
         }
-        Waiting::Room { wanted, permit } => format!(
-            "It waits for room on the node: it wants {wanted} and may have {permit}; a claim is \
-             kept, and it is given what others give back."
-        ),
-        Waiting::HostMemory { available } => format!(
-            "It will not grow in memory: the host itself has only {available} available, whatever \
-             the books say."
-        ),
-        Waiting::Informant => {
-            "Its memory will not shrink: no informant speaks for the guest.".to_owned()
+        Waiting::Informant => session(vm.session),
+        Waiting::Refused { until } => {
+            format!("guest declined to shrink; {}", retry(*until, now))
         }
-        Waiting::Refused { until } => format!(
-            "The guest refused to have less, which is normal; it is asked again at {}.",
-            instant(*until)
-        ),
-        Waiting::Holding { goal, until: Some(until) } => format!(
-            "It could do with {goal}, and keeps what it has until {} in case load comes back.",
-            instant(*until)
-        ),
-        Waiting::Holding { goal, until: None } => format!(
-            "It could do with {goal}, but its load is too close to calling for more: it shrinks once \
-             load has fallen further."
-        ),
-        Waiting::Settling { until } => format!(
-            "It does not grow on its load before {}: the guest is returning memory, which makes load \
-             of its own.",
-            instant(*until)
-        ),
-        Waiting::Flapping { reversals, hold } => format!(
-            "It is flapping: {reversals} times in the last hour it grew again soon after it shrank. \
-             So it now keeps what it has for {} s before it shrinks.",
-            hold.as_secs()
-        ),
-        Waiting::Consent => "It waits for the guest's consent to have less.".to_owned(),
-        Waiting::Hypervisor => {
-            "It waits for the hypervisor, which was told the new size and has not got there."
-                .to_owned()
+        Waiting::Holding { goal, until: Some(until) } => {
+            format!("could shrink to {goal}; waits until {}", clock(*until))
         }
-        Waiting::NoEffect { until } => format!(
-            "A resize had no effect: the hypervisor refused it, and its words are in the host's log, \
-             or the guest did not follow. It is tried again at {}.",
-            instant(*until)
-        ),
-        Waiting::HypervisorLost => {
-            "Nothing moves: the hypervisor does not answer on its monitor.".to_owned()
+        Waiting::Holding { goal, until: None } => {
+            format!("could shrink to {goal} once load falls further")
         }
-        Waiting::Unplug { left } => {
-            format!("The guest is giving memory back: {left} are left to give.")
+        Waiting::Settling { until } => {
+            format!("returning memory makes load; CPU waits until {}", clock(*until))
         }
-        Waiting::StuckUnplug { left } => format!(
-            "The guest agreed to give memory back and does not: {left} are left, and stay in the \
-             books."
-        ),
-        Waiting::Guest => {
-            "It waits for the guest, which was told to use more vCPUs and does not yet.".to_owned()
+        Waiting::Flapping { reversals, hold } => {
+            format!(
+                "flapping, {reversals} reversals in an hour; shrinking waits {}",
+                lasting(*hold)
+            )
         }
-        Waiting::Frozen => "Nothing moves: the host is frozen, until `windlass thaw`.".to_owned(),
-        Waiting::Move => {
-            "Nothing moves: the plugin has said that the VM is about to be moved to another node."
-                .to_owned()
-        }
-        Waiting::Paused { until } => format!(
-            "Nothing moves: the VM is paused until {}, or until `windlass resume`.",
-            instant(*until)
-        ),
-        Waiting::Observing => {
-            "Nothing is touched: its mode is `observe`, which only decides and records.".to_owned()
-        }
-        Waiting::Reboot => {
-            "The guest restarted: nothing is given back until its informant has registered."
-                .to_owned()
-        }
-        Waiting::Stopped { state } => format!("Nothing is resized: {}.", state.describe()),
-        Waiting::Window { over: Some(over) } => format!(
-            "It will not shrink yet: its load window is not filled. Until then load over {over} \
-             may make it grow."
-        ),
-        Waiting::Window { over: None } => {
-            "It will not shrink yet: its load has not been measured for five seconds.".to_owned()
-        }
+        Waiting::Consent => "asking the guest to shrink".to_owned(),
+        Waiting::Hypervisor if vm.seen.is_none() => "asking QEMU what it has".to_owned(),
+        Waiting::Hypervisor => "QEMU is resizing".to_owned(),
+        Waiting::NoEffect { until } => format!("resize had no effect; {}", retry(*until, now)),
+        Waiting::HypervisorLost => silence(vm, now),
+        Waiting::Unplug { left } => format!("returning memory, {left} to go"),
+        Waiting::StuckUnplug { left } => format!("returning memory is stuck, {left} to go"),
+        Waiting::Guest => "guest is adding vCPUs".to_owned(),
+        Waiting::Frozen => "frozen".to_owned(),
+        Waiting::Move => "about to move to another node".to_owned(),
+        Waiting::Paused { until } => format!("paused until {}", clock(*until)),
+        Waiting::Observing => "observing".to_owned(),
+        Waiting::Reboot => "guest restarted; no informant yet".to_owned(),
+        Waiting::Stopped { state } => state.describe().to_owned(),
+        Waiting::Window { over: Some(over) } => format!("filling the load window, {over} so far"),
+        Waiting::Window { over: None } => "filling the load window".to_owned(),
     }
 }
 
-/// The same in a word or two, for a table.
-pub fn brief(waiting: &Waiting) -> String {
+/// The same in sentences, with what an operator can do about it.
+pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
+    let name = short(&vm.name);
     match waiting {
-        Waiting::AtGoal => "at goal".to_owned(),
-        Waiting::FirstSignals => "first figures".to_owned(),
-        Waiting::Signals { .. } => "figures missing".to_owned(),
-        Waiting::Plugin => "plugin".to_owned(),
-        Waiting::Room { wanted, permit } => {
-            let more = wanted.saturating_sub(*permit);
-            format!("room for {more} more")
+        Waiting::AtGoal => "It has its goal, and waits for nothing.".to_owned(),
+        Waiting::FirstSignals | Waiting::Signals { .. } => unheard(waiting, vm, now),
+        Waiting::Plugin => {
+            "Plugin not answering: it keeps the books, and without it no VM grows.".to_owned()
         }
-        Waiting::HostMemory { available } => format!("host memory, {available} left"),
-        Waiting::Informant => "informant".to_owned(),
-        Waiting::Refused { until } => format!("refused, asks at {}", clock(*until)),
-        Waiting::Holding { until: Some(until), .. } => format!("shrinks at {}", clock(*until)),
-        Waiting::Holding { until: None, .. } => "shrinks on less load".to_owned(),
-        Waiting::Settling { until } => format!("settling to {}", clock(*until)),
-        Waiting::Flapping { .. } => "flapping".to_owned(),
-        Waiting::Consent => "consent".to_owned(),
-        Waiting::Hypervisor => "hypervisor".to_owned(),
+        Waiting::Room { wanted, permit } => format!(
+            "It waits for room on the node: it wants {wanted} and is granted {permit}. It gets what \
+             others give back, by priority and need."
+        ),
+        Waiting::HostMemory { available } => {
+            format!("Its memory does not grow: the host itself has only {available} {HOST_MEMORY}")
+        }
+        Waiting::Informant => without_session(vm.session),
+        Waiting::Refused { until } => {
+            format!("{DECLINED} {}, at {}.", capital(&retry(*until, now)), clock(*until))
+        }
+        Waiting::Holding { goal, until: Some(until) } => format!(
+            "It could shrink to {goal}, and waits until {} ({}) in case load comes back: \
+             `[scale_down]` of its file says how long.",
+            clock(*until),
+            left(*until, now)
+        ),
+        Waiting::Holding { goal, until: None } => {
+            format!("It could shrink to {goal}, {NEAR}")
+        }
+        Waiting::Settling { until } => format!("{RETURNING} {}.", clock(*until)),
+        Waiting::Flapping { reversals, hold } => format!(
+            "It is flapping: {reversals} times in the last hour it grew soon after it had shrunk. So \
+             it now waits {} before it shrinks. {CALMER}",
+            lasting(*hold)
+        ),
+        Waiting::Consent => "The guest is being asked whether it can do with less.".to_owned(),
+        Waiting::Hypervisor if vm.seen.is_none() => "QEMU is asked what the VM has.".to_owned(),
+        Waiting::Hypervisor => "QEMU was told the new size, and is not there yet.".to_owned(),
         Waiting::NoEffect { until } => {
-            format!("no effect, tries at {}", clock(*until))
+            format!("{NO_EFFECT} {}, at {}.", capital(&retry(*until, now)), clock(*until))
         }
-        Waiting::HypervisorLost => "hypervisor lost".to_owned(),
-        Waiting::Unplug { left } => format!("unplug, {left} left"),
-        Waiting::StuckUnplug { left } => format!("unplug stuck, {left} left"),
-        Waiting::Guest => "guest's vCPUs".to_owned(),
-        Waiting::Frozen => "frozen".to_owned(),
-        Waiting::Move => "a move".to_owned(),
-        Waiting::Paused { until } => format!("paused to {}", clock(*until)),
-        Waiting::Observing => "observing".to_owned(),
-        Waiting::Reboot => "rebooted".to_owned(),
-        Waiting::Stopped { state } => state.describe().to_owned(),
-        Waiting::Window { .. } => "load window fills".to_owned(),
+        Waiting::HypervisorLost => format!(
+            "{}: nothing moves, and what the VM may have stays reserved. Is its process stopped or \
+             hung? `windlass vm check {name}` says what is seen of its monitor.",
+            capital(&silence(vm, now))
+        ),
+        Waiting::Unplug { left } => format!("The guest is returning memory, {left} to go."),
+        Waiting::StuckUnplug { left } => {
+            format!("The guest agreed to return memory and does not: {left} {STUCK}")
+        }
+        Waiting::Guest => ADDING.to_owned(),
+        Waiting::Frozen => {
+            "The host is frozen: no VM changes its size until `windlass thaw`.".to_owned()
+        }
+        Waiting::Move => MOVING.to_owned(),
+        Waiting::Paused { until } => format!(
+            "It is paused: it keeps its size until {}, or until `windlass resume {name}`.",
+            instant(*until)
+        ),
+        Waiting::Observing => OBSERVING.to_owned(),
+        Waiting::Reboot => RESTARTED.to_owned(),
+        Waiting::Stopped { state } => {
+            format!("{}: nothing is resized meanwhile.", capital(state.describe()))
+        }
+        Waiting::Window { over: Some(over) } => format!(
+            "Its load window is not filled yet, so it does not shrink. Until then load over {over} \
+             may make it grow."
+        ),
+        Waiting::Window { over: None } => FILLING.to_owned(),
+    }
+}
+
+const HOST_MEMORY: &str = "available, whatever the books say. Either `node` in host.toml allows more \
+     than there is, or something else on the host takes it.";
+const RESTARTED: &str = "The guest restarted: all that it may use counts, and it gives nothing back \
+     until its informant has registered.";
+const FILLING: &str = "Its load window is not filled yet, so it does not shrink: there are less than \
+     five seconds of samples.";
+const NEAR: &str = "but its load is so near to calling for more that it has to fall further first.";
+const RETURNING: &str = "Its load calls for more, but returning memory makes load of its own: CPU does \
+     not grow on that load before";
+const CALMER: &str = "A longer `load_window` or `[scale_down]` in its file is calmer.";
+const DECLINED: &str = "The guest declined to shrink, which is normal: what it uses would not fit \
+     with a margin.";
+const NO_EFFECT: &str = "The last resize had no effect: QEMU refused it, and its words are in the log, \
+     or the guest did not follow.";
+const STUCK: &str = "to go, which stay reserved. Something in the guest holds pages that cannot move. \
+     It goes on when the guest lets go of them; a restart of the guest frees them for certain.";
+const ADDING: &str = "QEMU has the vCPUs, and the guest does not use them yet. If it stays so, look \
+     in the guest: does the informant run, and what does /sys/devices/system/cpu/online say?";
+const MOVING: &str = "The VM is about to move to another node, says the plugin: nothing changes \
+     before that.";
+const OBSERVING: &str = "Its mode is `observe`: goals are computed and recorded, and nothing is \
+     changed. `mode = \"act\"` in its file lets it follow its load.";
+
+fn unheard(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
+    format!(
+        "{}: what is not known never shrinks a VM. If it stays so, look in the guest: \
+         `systemctl status windlass-informant`; and here: can the host reach the address in the \
+         VM's file?",
+        capital(&brief(waiting, vm, now))
+    )
+}
+
+pub(super) fn without_session(session: SessionState) -> String {
+    match session {
+        SessionState::Absent => "No informant speaks for the guest: its memory does not shrink. \
+             Look in the guest: `systemctl status windlass-informant`; and can it reach this host?"
+            .to_owned(),
+        SessionState::Registered | SessionState::Active => {
+            "The informant has not said that this agent counts: memory does not shrink until then."
+                .to_owned()
+        }
+        SessionState::Suspended => "The VM is now controlled by another agent, so this one takes \
+             nothing from it. The log of the informant in the guest names the other."
+            .to_owned(),
+    }
+}
+
+fn session(session: SessionState) -> String {
+    match session {
+        SessionState::Absent => "no informant in the guest",
+        SessionState::Registered | SessionState::Active => "informant has not confirmed this agent",
+        SessionState::Suspended => "now controlled by another agent",
+    }
+    .to_owned()
+}
+
+/// What of its figures the guest does not report.
+fn missing(vm: &VmStatus) -> &'static str {
+    match (vm.signals.load, vm.signals.used) {
+        (None, Some(_)) => "load",
+        (Some(_), None) => "memory figures",
+        (None, None) | (Some(_), Some(_)) => "metrics",
+    }
+}
+
+fn silence(vm: &VmStatus, now: Moment) -> String {
+    vm.silent_since.map_or("QEMU not answering".to_owned(), |since| {
+        format!("QEMU not answering for {}", lasting(now.since(since)))
+    })
+}
+
+/// By how much this is less than is wanted, on the axes where it is.
+fn lacking(wanted: Resources, granted: Resources) -> String {
+    let more = wanted.saturating_sub(granted);
+    match (more.cpu.is_zero(), more.mem.is_zero()) {
+        (false, true) => format!("{} vCPU", more.cpu),
+        (true, false) => more.mem.to_string(),
+        (false, false) | (true, true) => more.to_string(),
     }
 }

@@ -8,7 +8,7 @@ use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
 use crate::api::{Check, HostFacts, Pause, Refusal, Release, VmFindings};
-use crate::explain::Explained;
+use crate::explain::{Explained, parked_by_others};
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -74,6 +74,7 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
         vms_dir: PathBuf::new(),
         state_dir: PathBuf::new(),
         admin: String::new(),
+        trust_guest_parking: None,
     };
     let agent = Agent::new(Config::new(unit), permits, ledger, tasks, clock);
     router(Door { agent, books, desk, clock, facts, findings: Findings::default() })
@@ -134,12 +135,15 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
     }
     let said = said.unwrap_or_default();
     let recent = |decision: &windlass_protocol::Decision| decision.at >= since;
+    let vms = door.agent.status();
     Ok(Json(Explained {
         at: now,
         decisions: said.closed.into_iter().filter(recent).collect(),
         open: said.open,
         notes: told.notes,
-        status: door.agent.status().into_iter().find(|status| status.name == name),
+        parked: parked_by_others(&name, &vms),
+        trust_guest_parking: door.facts.trust_guest_parking,
+        status: vms.into_iter().find(|status| status.name == name),
         state: told.entry.as_ref().map(|entry| entry.state),
         monitor: told.entry.and_then(|entry| entry.monitor),
         node: door.books.with_books(|books| books.status(now)),

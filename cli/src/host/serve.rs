@@ -76,6 +76,7 @@ pub(super) async fn serve(
         vms_dir: config.vms_dir.clone(),
         state_dir: config.state_dir.clone(),
         admin: admin_address.to_string(),
+        trust_guest_parking: Some(config.trust_guest_parking),
     };
     let (path, ways, watchdog) = (config.socket.clone(), ways(clock), Watchdog::default());
     let disk = Arc::new(disk);

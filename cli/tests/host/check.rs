@@ -50,10 +50,10 @@ fn a_vm_that_is_not_there_is_explained_as_top_lists_it() {
     let host = Host::start();
     let monitor = host.path("a.sock");
     host.put("a", &vm_file(&monitor, "127.0.0.71:1"));
-    let words = format!("not there: nobody serves {}", monitor.display());
+    let words = format!("not there: no QEMU serves {}", monitor.display());
     until("top says so", || host.say(&["top"]).contains(&format!("a: {words}\n")));
     let said = host.say(&["explain", "a"]);
-    assert!(said.contains(&format!(": a is {words}.\n")), "{said}");
+    assert!(said.contains(&format!(" a is {words}.\n")), "{said}");
     let json: serde_json::Value =
         serde_json::from_str(&host.say(&["explain", "a", "--output", "json"])).unwrap();
     assert_eq!(json["state"], "managed");

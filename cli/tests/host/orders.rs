@@ -11,7 +11,7 @@ fn a_vm_is_paused_resumed_released_and_taken_back() {
     host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
     until("a is booked", || host.booked("a").is_some());
     host.say(&["pause", "a", "--for", "1h30m"]);
-    until("it says so", || host.say(&["explain", "a"]).contains("the VM is paused until"));
+    until("it says so", || host.say(&["explain", "a"]).contains(": paused until "));
     assert!(host.say(&["vm", "list"]).contains("Z"));
     host.say(&["resume", "a"]);
     until("it says so no more", || !host.say(&["explain", "a"]).contains("paused until"));
@@ -57,7 +57,7 @@ fn a_frozen_host_says_so_everywhere() {
     assert!(host.say(&["freeze"]).starts_with("frozen"));
     assert_eq!(host.state()["frozen"], true);
     assert!(host.say(&["top"]).contains("FROZEN"));
-    until("explained", || host.say(&["explain", "a"]).contains("the host is frozen"));
+    until("explained", || host.say(&["explain", "a"]).contains("The host is frozen"));
     until("counted", || host.admin("/metrics").contains("windlass_host_frozen 1"));
     host.say(&["thaw"]);
     assert_eq!(host.state()["frozen"], false);

@@ -69,7 +69,7 @@ impl fmt::Display for Shortage {
         let show = |amount| self.axis.show(amount);
         write!(f, "{} of {}: ", show(self.permitted), show(self.asked))?;
         if self.over > 0 {
-            write!(f, "{} more is promised than the node's {}", show(self.over), show(self.room))?;
+            write!(f, "{} more is reserved than the node's {}", show(self.over), show(self.room))?;
         } else {
             write!(f, "{} of the node's {} is free", show(self.free), show(self.room))?;
         }

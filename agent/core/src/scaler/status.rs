@@ -14,7 +14,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(15);
 impl Scaler {
     /// The state of the VM at this moment.
     pub fn status(&self, now: Moment) -> VmStatus {
-        let goal = self.goal(now);
+        let (goal, waiting) = (self.goal(now), self.waiting(now));
+        let is_silent = waiting.contains(&Waiting::HypervisorLost);
         VmStatus {
             name: self.info.name.clone(),
             mode: self.info.mode,
@@ -29,7 +30,11 @@ impl Scaler {
             permit: self.permit.known(),
             consent: self.guest.consent(now),
             session: self.session.status(),
-            waiting: self.waiting(now),
+            waiting,
+            silent_since: self.lines.hypervisor.silent_since().filter(|_| is_silent),
+            unit: Some(self.unit()),
+            window: Some(self.info.load_window),
+            target: Some(self.info.target),
         }
     }
 

@@ -1,15 +1,16 @@
 //! The table on a terminal, drawn again each second, until `q`.
 
+use super::columns::Columns;
 use super::table::{TITLES, head, held, row};
 use super::{Sight, look};
 use crate::client::{self, Client};
+use crate::explain::{fit, wrap};
 use crate::failure::Failure;
 use crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Text};
-use ratatui::widgets::{Paragraph, Row, Table, Wrap};
+use ratatui::widgets::{Paragraph, Row, Table};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -44,64 +45,67 @@ fn watch(client: &Client, terminal: &mut ratatui::DefaultTerminal, first: Sight)
 }
 
 /// What is drawn of one look.
-struct Drawn {
+pub(super) struct Drawn {
     head: Vec<String>,
-    rows: Vec<([String; 9], bool)>,
+    rows: Vec<[String; 9]>,
+    /// Which of the rows are of a VM that something keeps from its goal.
+    held: Vec<bool>,
     notes: Vec<String>,
 }
 
-fn table_of(sight: &Sight) -> Drawn {
+pub(super) fn table_of(sight: &Sight) -> Drawn {
     Drawn {
         head: head(sight),
-        rows: sight.state.vms.iter().map(|vm| (row(vm), held(vm))).collect(),
+        rows: sight.state.vms.iter().map(|vm| row(vm, sight.state.at)).collect(),
+        held: sight.state.vms.iter().map(held).collect(),
         notes: sight.reports.iter().map(|report| format!("! {report}")).collect(),
     }
 }
 
-fn draw(frame: &mut Frame<'_>, drawn: Option<&Drawn>, trouble: Option<&str>) {
+pub(super) fn draw(frame: &mut Frame<'_>, drawn: Option<&Drawn>, trouble: Option<&str>) {
     let Some(drawn) = drawn else { return };
-    let lines = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    let width = usize::from(frame.area().width);
     let mut notes = drawn.notes.clone();
     notes.extend(trouble.map(|trouble| format!("! {trouble}; what is shown is old")));
+    let (head, notes) = (wrap(&drawn.head.join("\n"), width), wrap(&notes.join("\n"), width));
+    let columns = Columns::of(&drawn.rows, width);
     let [top, middle, bottom, keys] = Layout::vertical([
-        Constraint::Length(lines(drawn.head.len()) + 1),
+        Constraint::Length(lines(&head) + 1),
         Constraint::Min(3),
-        Constraint::Length(lines(notes.len() * 2)),
+        Constraint::Length(lines(&notes)),
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    let text: Vec<Line<'_>> = drawn.head.iter().map(|line| Line::from(line.as_str())).collect();
-    frame.render_widget(Paragraph::new(Text::from(text)).style(bold()), top);
-    let rows = drawn.rows.iter().map(|(row, held)| {
+    frame.render_widget(Paragraph::new(head).style(bold()), top);
+    let rows = drawn.rows.iter().zip(&drawn.held).map(|(row, held)| {
         let style = if *held { Style::default().fg(Color::Yellow) } else { Style::default() };
-        Row::new(row.iter().map(String::as_str)).style(style)
+        Row::new(columns.cells(row)).style(style)
     });
-    let table = Table::new(rows, widths(drawn)).header(Row::new(TITLES).style(bold()));
+    let widths = columns.widths().map(|wide| Constraint::Length(short(wide)));
+    let titles = Row::new(columns.cells(&TITLES)).style(bold());
+    let table = Table::new(rows, widths).header(titles);
     frame.render_widget(table.column_spacing(2), middle);
     let red = Style::default().fg(Color::Red);
-    let notes = Paragraph::new(notes.join("\n")).wrap(Wrap { trim: true }).style(red);
-    frame.render_widget(notes, bottom);
-    frame.render_widget(Paragraph::new("q quits; `windlass explain VM` says why"), keys);
+    frame.render_widget(Paragraph::new(notes).style(red), bottom);
+    frame.render_widget(Paragraph::new(fit(&footer(&columns), width)), keys);
 }
 
-/// Each column as wide as its longest cell; the last takes the rest.
-fn widths(drawn: &Drawn) -> Vec<Constraint> {
-    let widest = |column: usize, title: &str| {
-        let cells = drawn.rows.iter().map(|(row, _)| row[column].chars().count());
-        u16::try_from(cells.fold(title.chars().count(), usize::max)).unwrap_or(u16::MAX)
+fn footer(columns: &Columns) -> String {
+    let left_out = columns.left_out();
+    let wider = if left_out.is_empty() {
+        String::new()
+    } else {
+        format!("; a wider terminal shows {}", left_out.join(", "))
     };
-    let last = TITLES.len() - 1;
-    TITLES
-        .iter()
-        .enumerate()
-        .map(|(column, title)| {
-            if column == last {
-                Constraint::Min(10)
-            } else {
-                Constraint::Length(widest(column, title))
-            }
-        })
-        .collect()
+    format!("q quits; `windlass explain VM` says why{wider}")
+}
+
+fn lines(text: &str) -> u16 {
+    short(text.lines().count())
+}
+
+fn short(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
 }
 
 fn bold() -> Style {

@@ -2,22 +2,22 @@
 
 use super::Sight;
 use crate::api::VmEntry;
-use crate::explain::{absent, brief, short};
+use crate::explain::{absent, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
-use windlass_protocol::{Mode, Resources, Waiting};
+use windlass_protocol::status::{NodeStatus, VmStatus};
+use windlass_protocol::{Mode, Moment, Resources, Waiting};
 
 /// Titles of the columns.
 pub(super) const TITLES: [&str; 9] =
-    ["VM", "CPU", "MEMORY", "USED", "LOAD", "GOAL", "PERMIT", "BOUNDS", "WAITS FOR"];
+    ["VM", "CPU", "MEMORY", "USED", "LOAD", "GOAL", "GRANTED", "BOUNDS", "STATE"];
 
 /// The table for a pipe.
 pub(super) fn plain(sight: &Sight) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(TITLES);
     for vm in &sight.state.vms {
-        table.add_row(row(vm));
+        table.add_row(row(vm, sight.state.at));
     }
     let mut text = head(sight).join("\n");
     text.push_str("\n\n");
@@ -37,12 +37,16 @@ pub(super) fn plain(sight: &Sight) -> String {
 pub(super) fn head(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
     let node = &state.node;
-    let over = if node.room.covers(node.reserved) { "" } else { " (over: nobody grows)" };
+    let over = if node.room.covers(node.reserved) {
+        ""
+    } else {
+        ", which is more than there is: no VM grows"
+    };
     let host =
-        state.host_available.map_or(String::new(), |mem| format!("; host memory left {mem}"));
-    let mut lines = vec![format!("node {}; promised {}{over}{host}", node.room, node.reserved)];
+        state.host_available.map_or(String::new(), |mem| format!("; host memory available {mem}"));
+    let mut lines = vec![format!("node {}; reserved {}{over}{host}", node.room, node.reserved)];
     if state.frozen {
-        lines.push("FROZEN: nothing moves until `windlass thaw`".to_owned());
+        lines.push("FROZEN: no VM changes its size until `windlass thaw`".to_owned());
     }
     let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
     lines.extend(rowless.map(|entry| rowless_line(entry, node)));
@@ -55,7 +59,7 @@ fn rowless_line(entry: &VmEntry, node: &NodeStatus) -> String {
 }
 
 /// One VM.
-pub(super) fn row(vm: &VmStatus) -> [String; 9] {
+pub(super) fn row(vm: &VmStatus, now: Moment) -> [String; 9] {
     [
         name(vm),
         cpu(vm),
@@ -65,7 +69,7 @@ pub(super) fn row(vm: &VmStatus) -> [String; 9] {
         size(vm.goal),
         size(vm.permit),
         format!("{} – {}", tight(vm.bounds.min), tight(vm.bounds.max)),
-        waits(vm),
+        state(vm, now),
     ]
 }
 
@@ -93,15 +97,6 @@ fn cpu(vm: &VmStatus) -> String {
         (Some(seen), _) => seen.plugged.to_string(),
         (None, _) => unknown(),
     }
-}
-
-fn waits(vm: &VmStatus) -> String {
-    let mut parts: Vec<String> = vm.waiting.iter().map(brief).collect();
-    match vm.session {
-        SessionState::Suspended => parts.push("suspended".to_owned()),
-        SessionState::Absent | SessionState::Registered | SessionState::Active => {}
-    }
-    parts.join(", ")
 }
 
 fn size(size: Option<Resources>) -> String {

@@ -193,6 +193,7 @@ fn facts(clock: Clock) -> HostFacts {
         vms_dir: PathBuf::new(),
         state_dir: PathBuf::new(),
         admin: String::new(),
+        trust_guest_parking: None,
     }
 }
 

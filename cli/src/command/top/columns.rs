@@ -1,0 +1,119 @@
+//! Which columns a terminal has room for, and how wide each is.
+//!
+//! No value is cut without a sign: a column for which there is no room is left out with its
+//! title, the least important first, and what is still too long ends with `…`.
+
+use super::table::TITLES;
+use crate::explain::fit;
+
+/// Columns between two values.
+const SPACING: usize = 2;
+/// Columns that can be left out, by number: bounds, granted, used.
+const SPARE: [usize; 3] = [7, 6, 3];
+/// The last column has room for a state of this length before others are left out for it.
+const STATE: usize = 32;
+
+/// The columns of a table, by number, and the width of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Columns(Vec<(usize, usize)>);
+
+// === impl Columns ===
+
+impl Columns {
+    /// For these rows on a terminal of this width.
+    pub(super) fn of(rows: &[[String; 9]], width: usize) -> Self {
+        let last = TITLES.len() - 1;
+        let longest = |column: usize| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            cells.fold(TITLES[column].chars().count(), usize::max)
+        };
+        let mut shown: Vec<(usize, usize)> = (0..TITLES.len()).map(|c| (c, longest(c))).collect();
+        for spare in SPARE {
+            let wanted = |(column, wide): &(usize, usize)| {
+                if *column == last { STATE.min(*wide) } else { *wide }
+            };
+            if shown.iter().map(wanted).sum::<usize>() + between(&shown) > width {
+                shown.retain(|(column, _)| *column != spare);
+            }
+        }
+        let mut columns = Self(shown);
+        while columns.wide() > width && columns.narrow() {}
+        columns
+    }
+
+    /// The titles of those that are left out.
+    pub(super) fn left_out(&self) -> Vec<&'static str> {
+        let is_shown = |column: usize| self.0.iter().any(|(shown, _)| *shown == column);
+        (0..TITLES.len()).filter(|column| !is_shown(*column)).map(|column| TITLES[column]).collect()
+    }
+
+    /// The widths, from left to right.
+    pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().map(|(_, wide)| *wide)
+    }
+
+    /// The values that are shown of a row, each as long as its column.
+    pub(super) fn cells<'a, T: AsRef<str>>(
+        &'a self,
+        row: &'a [T; 9],
+    ) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(column, wide)| fit(row[*column].as_ref(), *wide))
+    }
+
+    fn wide(&self) -> usize {
+        self.widths().sum::<usize>() + between(&self.0)
+    }
+
+    /// Takes from the widest column; says whether there was anything to take.
+    fn narrow(&mut self) -> bool {
+        let widest = self.0.iter_mut().max_by_key(|(_, wide)| *wide);
+        widest.filter(|(_, wide)| *wide > 1).map(|(_, wide)| *wide -= 1).is_some()
+    }
+}
+
+fn between(shown: &[(usize, usize)]) -> usize {
+    shown.len().saturating_sub(1) * SPACING
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_terminal_shows_all_of_it() {
+        let columns = Columns::of(&[row()], 200);
+        assert_eq!(columns.left_out(), Vec::<&str>::new());
+        assert_eq!(columns.cells(&row()).collect::<Vec<_>>(), row());
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out_whole_or_ends_with_a_sign() {
+        for width in [110, 80, 60, 40, 26] {
+            let columns = Columns::of(&[row()], width);
+            let shown: Vec<String> = columns.cells(&row()).collect();
+            let line = shown.join(&" ".repeat(SPACING));
+            assert!(line.chars().count() <= width, "{width}: {line}");
+            assert!(
+                shown.iter().all(|cell| row().contains(cell) || cell.ends_with('…')),
+                "{width}: {line}"
+            );
+        }
+        assert_eq!(Columns::of(&[row()], 100).left_out(), ["BOUNDS"]);
+        assert_eq!(Columns::of(&[row()], 80).left_out(), ["USED", "GRANTED", "BOUNDS"]);
+    }
+
+    fn row() -> [String; 9] {
+        [
+            "db1 (p5)",
+            "2 of 4",
+            "1.5GiB",
+            "310MiB",
+            "2.70",
+            "3/1.5GiB",
+            "2/1.5GiB",
+            "1/512MiB – 4/4GiB",
+            "waiting for room, 1 vCPU more; no metrics from the guest for 20s",
+        ]
+        .map(str::to_owned)
+    }
+}

@@ -1,0 +1,171 @@
+//! What `top` shows of VMs in several states, in a pipe and on terminals.
+
+use super::Sight;
+use super::live::{draw, table_of};
+use super::table::plain;
+use crate::api::{VmEntry, VmState};
+use expect_test::expect;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use windlass_protocol::status::{HostStatus, NodeStatus, SessionState, VmStatus};
+use windlass_protocol::{
+    Bounds, Bytes, MemorySeen, MilliCpu, Mode, Moment, Resources, RunState, Seen, Signals, VmName,
+    Waiting,
+};
+
+const NOW: Moment = Moment::from_millis(1_795_255_205_000);
+
+#[test]
+fn a_pipe_gets_every_value_whole() {
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone: not there: no QEMU serves /run/vms/gone/qmp.sock
+
+         VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
+         batch     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
+         db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
+         mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
+         stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
+         web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  now controlled by another agent
+    "#]].assert_eq(&plain(&sight()));
+}
+
+#[test]
+fn a_wide_terminal_shows_every_column() {
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone: not there: no QEMU serves /run/vms/gone/qmp.sock
+
+        VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
+        batch     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
+        db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
+        mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
+        stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
+        web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  now controlled by another agent
+
+
+
+
+
+        q quits; `windlass explain VM` says why
+    "#]].assert_eq(&shown(150));
+}
+
+#[test]
+fn a_narrow_terminal_leaves_columns_out_and_says_so() {
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM
+          grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone: not there: no QEMU serves /run/vms/gone/qmp.sock
+
+        VM        CPU     MEMORY  LOAD  GOAL      STATE
+        batch     1 of 2  768MiB  0.03  1/768MiB  at goal
+        db1       1 of 2  768MiB  2.70  3/768MiB  waiting for room, 1 vCPU more
+        mail      1 of 2  768MiB  –     1/768MiB  no metrics from the guest for 20s
+        stuck     1 of 2  768MiB  0.03  1/768MiB  QEMU not answering for 12s
+        web (p5)  1 of 2  768MiB  0.03  1/768MiB  now controlled by another agent
+
+
+
+
+        q quits; `windlass explain VM` says why; a wider terminal shows USED, GRANTED, …
+    "#]]
+    .assert_eq(&shown(80));
+}
+
+fn shown(columns: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(columns, 16)).unwrap();
+    terminal.draw(|frame| draw(frame, Some(&table_of(&sight())), None)).unwrap();
+    let screen = terminal.backend().to_string();
+    let line = |line: &str| format!("{}\n", line.trim_matches('"').trim_end());
+    screen.lines().map(line).collect::<String>().trim_end().to_owned() + "\n"
+}
+
+fn sight() -> Sight {
+    let room = Waiting::Room { wanted: size(3, 768), permit: size(2, 768) };
+    let vms = vec![
+        vm("batch", vec![Waiting::AtGoal]),
+        VmStatus {
+            goal: Some(size(3, 768)),
+            signals: Signals { load: Some(2.7), ..signals() },
+            ..vm("db1", vec![room])
+        },
+        VmStatus {
+            signals: Signals::default(),
+            ..vm("mail", vec![Waiting::Signals { since: Some(ago(20)) }])
+        },
+        VmStatus { silent_since: Some(ago(12)), ..vm("stuck", vec![Waiting::HypervisorLost]) },
+        VmStatus {
+            priority: 5,
+            session: SessionState::Suspended,
+            ..vm("web", vec![Waiting::AtGoal])
+        },
+    ];
+    let entry = VmEntry {
+        name: VmName::on_host("gone"),
+        state: VmState::Managed,
+        file: None,
+        monitor: Some("/run/vms/gone/qmp.sock".into()),
+        size: None,
+        paused_until: None,
+        problems: Vec::new(),
+    };
+    Sight {
+        state: HostStatus {
+            at: NOW,
+            frozen: true,
+            host_available: Some(Bytes::from_mib(1_536)),
+            node: NodeStatus { room: size(4, 4096), reserved: size(5, 4096), vms: Vec::new() },
+            vms,
+        },
+        entries: vec![entry],
+        reports: Vec::new(),
+    }
+}
+
+fn vm(name: &str, waiting: Vec<Waiting>) -> VmStatus {
+    VmStatus {
+        name: VmName::on_host(name),
+        mode: Mode::Act,
+        priority: 0,
+        bounds: Bounds { min: size(1, 512), max: size(4, 4096) },
+        seen: Some(Seen {
+            plugged: MilliCpu::from_cores(2),
+            memory: MemorySeen {
+                boot: Bytes::from_mib(512),
+                requested: Bytes::from_mib(256),
+                size: Bytes::from_mib(256),
+            },
+            state: RunState::Running,
+        }),
+        online: Some(MilliCpu::from_cores(1)),
+        upper: Some(size(2, 768)),
+        signals: signals(),
+        goal: Some(size(1, 768)),
+        reason: None,
+        permit: Some(size(2, 768)),
+        consent: None,
+        session: SessionState::Active,
+        waiting,
+        silent_since: None,
+        unit: None,
+        window: None,
+        target: None,
+    }
+}
+
+fn signals() -> Signals {
+    let mib = |mib| Some(Bytes::from_mib(mib));
+    Signals { load: Some(0.03), over: None, used: mib(110), total: mib(730) }
+}
+
+fn size(cpus: u64, mib: u64) -> Resources {
+    Resources::new(MilliCpu::from_cores(cpus), Bytes::from_mib(mib))
+}
+
+fn ago(seconds: u64) -> Moment {
+    Moment::from_millis(NOW.millis() - seconds * 1_000)
+}
