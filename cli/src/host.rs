@@ -40,7 +40,7 @@ use windlass_kit::telemetry::Format;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It attaches to the VMs that files in vms_dir describe, and follows changes of those files within
-a second or two. SIGHUP reads host.toml again (what may be promised to VMs); SIGTERM ends it, and
+a second or two. SIGHUP reads host.toml again (what may be reserved for VMs); SIGTERM ends it, and
 every VM keeps its size. Logs go to standard error.
 
 A smallest host.toml is an empty one: everything has a default, which `windlass check --keys`

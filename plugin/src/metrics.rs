@@ -15,8 +15,8 @@ pub struct Metrics {
     requests: Family<Labels, Counter>,
     room_milli_cpu: Gauge,
     room_bytes: Gauge,
-    promised_milli_cpu: Gauge,
-    promised_bytes: Gauge,
+    reserved_milli_cpu: Gauge,
+    reserved_bytes: Gauge,
     over: Gauge,
 }
 
@@ -59,15 +59,15 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         self.register_requests(registry);
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
-        let room = "Thousandths of a vCPU that may be promised to VMs";
+        let room = "Thousandths of a vCPU that may be reserved for VMs";
         registry.register("room_milli_cpu", room, self.room_milli_cpu.clone());
-        let room = "Bytes of memory that may be promised to VMs";
+        let room = "Bytes of memory that may be reserved for VMs";
         registry.register("room_bytes", room, self.room_bytes.clone());
-        let promised = "Thousandths of a vCPU that are promised to VMs";
-        registry.register("promised_milli_cpu", promised, self.promised_milli_cpu.clone());
-        let promised = "Bytes of memory that are promised to VMs";
-        registry.register("promised_bytes", promised, self.promised_bytes.clone());
-        let over = "1 while more is promised than there is, and nobody grows";
+        let reserved = "Thousandths of a vCPU that are reserved for VMs";
+        registry.register("reserved_milli_cpu", reserved, self.reserved_milli_cpu.clone());
+        let reserved = "Bytes of memory that are reserved for VMs";
+        registry.register("reserved_bytes", reserved, self.reserved_bytes.clone());
+        let over = "1 while more is reserved than there is, and no VM grows";
         registry.register("over", over, self.over.clone());
     }
 
@@ -77,7 +77,7 @@ impl Metrics {
             mem.set(i64::try_from(amount.mem.bytes()).unwrap_or(i64::MAX));
         };
         set(&self.room_milli_cpu, &self.room_bytes, books.room());
-        set(&self.promised_milli_cpu, &self.promised_bytes, books.reserved());
+        set(&self.reserved_milli_cpu, &self.reserved_bytes, books.reserved());
         self.over.set(i64::from(books.is_over()));
     }
 

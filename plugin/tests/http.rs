@@ -66,7 +66,7 @@ async fn what_was_permitted_is_counted() {
         "windlass_plugin_permit_requests_total{answer=\"short\"} 1",
         "windlass_plugin_permit_requests_total{answer=\"bad-request\"} 1",
         "windlass_plugin_room_milli_cpu 4000",
-        "windlass_plugin_promised_bytes 4294967296",
+        "windlass_plugin_reserved_bytes 4294967296",
         "windlass_plugin_over 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");

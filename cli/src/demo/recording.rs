@@ -18,7 +18,7 @@ use windlass_protocol::{
 pub(crate) struct Recording {
     /// When the script began.
     pub(crate) began: Moment,
-    /// What the pretend node can promise.
+    /// What the pretend node can reserve.
     pub(crate) room: Resources,
     /// The step that sizes move in.
     pub(crate) unit: Resources,
@@ -26,7 +26,7 @@ pub(crate) struct Recording {
     pub(crate) vms: Vec<Track>,
     /// The steps of the script, as they were played.
     pub(crate) acts: Vec<Act>,
-    /// The sum of what the books have promised.
+    /// The sum of what the books have reserved.
     pub(crate) books: Vec<Reading<Books>>,
     /// The last answer of `windlass explain` for one VM.
     pub(crate) explained: Option<Explained>,
@@ -119,9 +119,9 @@ pub(crate) struct Ours {
 /// The books as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Books {
-    /// What may be promised.
+    /// What may be reserved.
     pub(crate) room: Resources,
-    /// What is promised.
+    /// What is reserved.
     pub(crate) reserved: Resources,
 }
 

@@ -18,7 +18,7 @@ use windlass_protocol::{Bounds, Bytes, LoadWindow, MilliCpu, Resources, Target};
 /// A whole play.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// What the pretend node can promise.
+    /// What the pretend node can reserve.
     pub room: Resources,
     /// The step that sizes move in.
     pub unit: Resources,

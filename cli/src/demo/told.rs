@@ -50,7 +50,7 @@ fn state(vm: &Track) -> String {
     let size = |size: Option<Resources>| size.map_or("?".to_owned(), |size| size.to_string());
     let waiting = ours.and_then(|ours| ours.waiting.first()).map_or("?".to_owned(), waits);
     format!(
-        "goal {}, permit {}, hypervisor {}, inside {} online, waits for {waiting}",
+        "goal {}, granted {}, QEMU {}, inside {} online, waits for {waiting}",
         size(ours.and_then(|ours| ours.goal)),
         size(ours.and_then(|ours| ours.permit)),
         size(seen.map(|seen| Resources { cpu: seen.plugged, mem: seen.memory.present() })),
@@ -79,15 +79,15 @@ mod tests {
         expect![[r#"
             told:
                7.8 s  step idle: three guests at their minimum; the node has two vCPUs to spare
-               7.8 s    web: goal 1 vCPU / 256MiB, permit 1 vCPU / 256MiB, hypervisor 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
-               7.8 s    batch: goal 1 vCPU / 256MiB, permit 1 vCPU / 256MiB, hypervisor 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
-               7.8 s    cache: goal 1 vCPU / 256MiB, permit 1 vCPU / 256MiB, hypervisor 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
+               7.8 s    web: goal 1 vCPU / 256MiB, granted 1 vCPU / 256MiB, QEMU 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
+               7.8 s    batch: goal 1 vCPU / 256MiB, granted 1 vCPU / 256MiB, QEMU 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
+               7.8 s    cache: goal 1 vCPU / 256MiB, granted 1 vCPU / 256MiB, QEMU 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
                7.8 s  step idle: as it should be, after 7.8 s
               15.8 s  step rise: batch starts six processes, and gets all vCPUs that the node can spare
-              15.8 s    batch: goal 3 vCPU / 768MiB, permit 3 vCPU / 768MiB, hypervisor 3 vCPU / 768MiB, inside 3 vCPU online, waits for –
+              15.8 s    batch: goal 3 vCPU / 768MiB, granted 3 vCPU / 768MiB, QEMU 3 vCPU / 768MiB, inside 3 vCPU online, waits for –
               15.8 s  step rise: as it should be, after 7.8 s
               23.8 s  step contention: web starts four processes: memory is there, a second vCPU is not; batch has it
-              23.8 s    web: goal 2 vCPU / 512MiB, permit 1 vCPU / 512MiB, hypervisor 3 vCPU / 512MiB, inside 1 vCPU online, waits for room: 1 vCPU short
+              23.8 s    web: goal 2 vCPU / 512MiB, granted 1 vCPU / 512MiB, QEMU 3 vCPU / 512MiB, inside 1 vCPU online, waits for room: 1 vCPU short
               23.8 s  step contention: as it should be, after 7.8 s"#]].assert_eq(&format!("told:\n{}", lines.join("\n")));
     }
 }

@@ -116,7 +116,7 @@ fn node_row(recording: &Recording) -> Vec<Span> {
     let tone = if books.room.covers(books.reserved) { Tone::Faint } else { Tone::Bad };
     vec![
         span(format!(" {:<7}", "node"), Tone::Strong),
-        span(format!("promised {} of {}", books.reserved, books.room), tone),
+        span(format!("reserved {} of {}", books.reserved, books.room), tone),
     ]
 }
 
@@ -197,7 +197,7 @@ mod tests {
              web     4.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□ ■■   room: 1 vCPU short
              batch   6.00  3 · 768   3 · 768   3 · 768     3 · 730   ■■■ ■■■  –
              cache   0.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□□ ■■□□ room: 1 vCPU short
-             node   promised 5 vCPU / 1.75GiB of 5 vCPU / 1.75GiB
+             node   reserved 5 vCPU / 1.75GiB of 5 vCPU / 1.75GiB
 
              ✓ idle ✓ rise ✓ contention ✓ burst   ease   yield   refusal   fall
         "#]]

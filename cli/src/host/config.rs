@@ -33,13 +33,13 @@ pub struct HostConfig {
     pub callback_ports: RangeInclusive<u16>,
     /// Whether a parked vCPU leaves the books.
     pub trust_guest_parking: bool,
-    /// What may be promised to VMs.
+    /// What may be reserved for VMs.
     pub node: NodeConfig,
     /// What is said of the step that sizes move in.
     pub unit: UnitChoice,
 }
 
-/// What may be promised to VMs, as far as the file says.
+/// What may be reserved for VMs, as far as the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeConfig {
     /// vCPUs; absent: the host's count.
@@ -48,7 +48,7 @@ pub struct NodeConfig {
     pub memory: NodeMemory,
 }
 
-/// Memory that may be promised to VMs.
+/// Memory that may be reserved for VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeMemory {
     /// This much.

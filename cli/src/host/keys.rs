@@ -63,14 +63,14 @@ pub const HOST_KEYS: &[Key] = &[
         kind: CPU,
         default: "the host's count",
         range: "0.05 to 4096 vCPUs",
-        meaning: "What may be promised to VMs; may exceed the physical count.",
+        meaning: "What may be reserved for VMs; may exceed the physical count.",
     },
     Key {
         name: "node.memory",
         kind: MEMORY,
         default: "the host's, less node.reserved",
         range: "64MiB to 1024TiB, and not together with node.reserved",
-        meaning: "What may be promised to VMs.",
+        meaning: "What may be reserved for VMs.",
     },
     Key {
         name: "node.reserved",

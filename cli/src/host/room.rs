@@ -1,4 +1,4 @@
-//! How much of this host may be promised to VMs.
+//! How much of this host may be reserved for VMs.
 
 use super::config::{NodeConfig, NodeMemory};
 use crate::problem::Problem;
@@ -26,7 +26,7 @@ impl Machine {
         }
     }
 
-    /// What may be promised to VMs.
+    /// What may be reserved for VMs.
     ///
     /// # Errors
     /// The machine has no more than is reserved, or does not say what it has.

@@ -123,7 +123,7 @@ impl Chart {
         }
         if !self.marks.is_empty() {
             let mark = "<path class=\"mark\" d=\"M8 1h12l-6 11z\"/>";
-            let _ = write!(legend, "{}", key(mark, "the guest refused to have less"));
+            let _ = write!(legend, "{}", key(mark, "the guest declined to shrink"));
         }
         legend.push_str("</p>\n");
         legend

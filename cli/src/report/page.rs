@@ -12,8 +12,8 @@ A VM grows only within its permit. Figures <b>by the hypervisor</b> come from a 
 test bench's own, figures <b>seen inside</b> from the load program in the guest; Windlass's own \
 word is drawn beside them and nothing is judged by it, save which permit was given. vCPUs are \
 given back by <i>parking</i>: the hypervisor keeps them plugged, the guest stops using them. \
-Shaded: a VM wants more than the node has left. A triangle: its guest refused to have less \
-memory, because it uses it. The guest's kernel keeps some memory for itself, so the size seen \
+Shaded: a VM wants more than the node has left. A triangle: its guest declined to shrink, \
+because it uses its memory. The guest's kernel keeps some memory for itself, so the size seen \
 inside is a little less than the hypervisor's.</p>
 ";
 

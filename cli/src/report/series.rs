@@ -30,7 +30,7 @@ pub(super) fn node(recording: &Recording) -> Vec<Chart> {
         chart.lines = vec![
             Line {
                 class: "permit",
-                name: "promised by the books",
+                name: "reserved in the books",
                 steps: true,
                 points: thin(booked),
             },
@@ -106,7 +106,7 @@ fn memory(recording: &Recording, vm: &Track) -> Chart {
         .map(|(at, held)| Mark {
             at: recording.seconds(at),
             value: mib(held),
-            name: format!("{:.1} s: refused to have less than {held}", recording.seconds(at)),
+            name: format!("{:.1} s: declined to shrink below {held}", recording.seconds(at)),
         })
         .collect();
     chart

@@ -23,7 +23,7 @@ fn each_vm_has_two_charts_with_axes_legend_and_steps() {
     }
     // Once in the legend, once in a chart.
     assert_eq!(page.matches("class=\"mark\"").count(), 2);
-    assert!(page.contains("s: refused to have less than 512MiB"));
+    assert!(page.contains("s: declined to shrink below 512MiB"));
     assert!(page.contains("wants 2 vCPU / 512MiB, may have 1 vCPU / 512MiB"));
 }
 

@@ -86,14 +86,14 @@ pub const NODE_KEYS: &[Key] = &[
         kind: CPU,
         default: "required",
         range: "0.05 to 4096 vCPUs",
-        meaning: "What may be promised to VMs; with a .json, less what that keeps for the system.",
+        meaning: "What may be reserved for VMs; with a .json, less what that keeps for the system.",
     },
     Key {
         name: "memory",
         kind: MEMORY,
         default: "required",
         range: "64MiB to 1024TiB",
-        meaning: "What may be promised to VMs; with a .json, less what that keeps for the system.",
+        meaning: "What may be reserved for VMs; with a .json, less what that keeps for the system.",
     },
 ];
 

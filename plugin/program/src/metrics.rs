@@ -37,23 +37,25 @@ type Figure = (&'static str, &'static str, fn(&Place, &Figures) -> u64);
 const OURS: [Figure; 5] = [
     (
         "windlass_plugin_room_milli_cpu",
-        "Thousandths of a vCPU that may be promised to VMs",
+        "Thousandths of a vCPU that may be reserved for VMs",
         |place, _| place.room().cpu.milli(),
     ),
-    ("windlass_plugin_room_bytes", "Bytes of memory that may be promised to VMs", |place, _| {
+    ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs", |place, _| {
         place.room().mem.bytes()
     }),
     (
-        "windlass_plugin_promised_milli_cpu",
-        "Thousandths of a vCPU that are promised to VMs",
+        "windlass_plugin_reserved_milli_cpu",
+        "Thousandths of a vCPU that are reserved for VMs",
         |_, figures| figures.cpu.reserved,
     ),
-    ("windlass_plugin_promised_bytes", "Bytes of memory that are promised to VMs", |_, figures| {
-        figures.mem.reserved
-    }),
+    (
+        "windlass_plugin_reserved_bytes",
+        "Bytes of memory that are reserved for VMs",
+        |_, figures| figures.mem.reserved,
+    ),
     (
         "windlass_plugin_over",
-        "1 while more is promised than there is, and nobody grows",
+        "1 while more is reserved than there is, and no VM grows",
         |_, figures| u64::from(figures.over),
     ),
 ];

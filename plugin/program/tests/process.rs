@@ -93,7 +93,7 @@ fn the_reference_s_names_are_served_beside_ours() {
     for line in [
         "windlass_plugin_permit_requests_total{answer=\"granted\"} 1",
         "windlass_plugin_room_milli_cpu{node=\"one\"} 4000",
-        "windlass_plugin_promised_bytes{node=\"one\"} 805306368",
+        "windlass_plugin_reserved_bytes{node=\"one\"} 805306368",
         "windlass_plugin_over{node=\"two\"} 0",
         "windlass_plugin_list_problems 0",
         "autoscaling_plugin_resource_requests_total{code=\"404\"} 1",

@@ -30,7 +30,8 @@ pub(super) fn check(recording: &Recording) -> Verdict {
             Some(format!("the books have room for {}, the node has {room}", books.value.room))
         } else {
             let reserved = books.value.reserved;
-            (!room.covers(reserved)).then(|| format!("the books promise {reserved} of {room}"))
+            (!room.covers(reserved))
+                .then(|| format!("the books have {reserved} reserved of {room}"))
         };
         verdict.compare(books.to, None, wrong);
     }

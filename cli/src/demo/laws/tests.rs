@@ -91,7 +91,7 @@ fn books_that_promise_too_much_are_caught() {
     recording.books[40].value.reserved.mem = Bytes::from_gib(2);
     assert_eq!(
         broken(&recording, Check::BooksWithinTheNode),
-        ["the books promise 3 vCPU / 2GiB of 5 vCPU / 1.75GiB"]
+        ["the books have 3 vCPU / 2GiB reserved of 5 vCPU / 1.75GiB"]
     );
 }
 
