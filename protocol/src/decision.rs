@@ -90,7 +90,7 @@ pub enum Outcome {
         /// When it was seen to have it.
         at: Moment,
     },
-    /// Another goal took its place; the VM had this by then.
+    /// Superseded by another goal; the VM had this by then.
     Replaced {
         /// When.
         at: Moment,

@@ -73,7 +73,7 @@ pub enum Cause {
     OtherId(AgentId),
     /// Its answer carries a number that is zero, or one that it had used before.
     OldSequence(u64),
-    /// Newer agents took its place.
+    /// Newer agents superseded it.
     Crowded,
     /// It unregistered.
     Unregistered,
@@ -114,7 +114,7 @@ impl fmt::Display for Cause {
             Self::OldSequence(number) => {
                 write!(f, "it answered with sequence number {number}, which is not new")
             }
-            Self::Crowded => f.write_str("newer agents took its place"),
+            Self::Crowded => f.write_str("superseded by newer agents"),
             Self::Unregistered => f.write_str("it unregistered"),
         }
     }
