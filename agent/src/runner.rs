@@ -281,7 +281,7 @@ impl<A: Attach> Runner<A> {
         match (&mut self.phase, file) {
             (Phase::Managed(managed), _) => managed.attached_again(now, capabilities),
             (Phase::Absent | Phase::Counted { .. }, Some(file)) => {
-                info!("attached to the hypervisor");
+                info!("attached to QEMU");
                 let mut managed =
                     Managed::new(self.shared.clone(), file, self.port.clone(), seed(), now);
                 managed.hear(now, Event::Attached(capabilities));
@@ -327,9 +327,9 @@ impl<A: Attach> Runner<A> {
     fn unreachable(&mut self, error: &DriverError) {
         self.shared.metrics.lost();
         if self.account.is_present() {
-            debug!(%error, "hypervisor cannot be reached");
+            debug!(%error, "QEMU cannot be reached");
         } else if let Some(file) = &self.told.borrow().file.clone() {
-            warn!(%error, "hypervisor cannot be reached; the vm counts with the most it may have");
+            warn!(%error, "QEMU cannot be reached; the vm counts with the most it may have");
             self.account.unseen(&file.info);
         }
     }

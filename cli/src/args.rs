@@ -76,7 +76,7 @@ Examples:
 const LONG: &str = "\
 How it works:
   Each guest runs windlass-informant, which reports its load. `windlass host` computes a *goal*
-  from it, asks the *books* for a *permit* before a VM grows, and asks the guest for its
+  from it, has the *books* grant and reserve more before a VM grows, and asks the guest for its
   *consent* before memory is taken. It attaches to running VMs by their QMP monitor; it never
   starts or stops one.
 

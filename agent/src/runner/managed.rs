@@ -216,7 +216,7 @@ impl Managed {
     /// The connection was lost and made again. Nobody can say whether the guest restarted
     /// meanwhile, so it is taken to have.
     pub(super) fn attached_again(&mut self, now: Moment, capabilities: Capabilities) {
-        info!("attached to the hypervisor again");
+        info!("attached to QEMU again");
         self.hear(now, Event::Attached(capabilities));
         self.hear(now, Event::Reset);
     }

@@ -219,17 +219,17 @@ impl<A: Attach> Monitor<A> {
                 failed(Failure::Refused(REFUSED))
             }
             Err(error @ DriverError::Partly { .. }) => {
-                debug!(%error, "hypervisor did a part of it");
+                debug!(%error, "QEMU did a part of it");
                 self.silences = 0;
                 failed(Failure::NoAnswer)
             }
             Err(error @ DriverError::NoAnswer { .. }) => {
-                debug!(%error, "hypervisor did not answer");
+                debug!(%error, "QEMU did not answer");
                 self.silences += 1;
                 failed(Failure::NoAnswer)
             }
             Err(error @ (DriverError::Taken { .. } | DriverError::Broken(_))) => {
-                debug!(%error, "connection to the hypervisor broke");
+                debug!(%error, "connection to QEMU broke");
                 self.silences = SILENCES;
                 failed(Failure::NoAnswer)
             }
@@ -248,9 +248,9 @@ impl<A: Attach> Monitor<A> {
     /// Says each new refusal once: it is asked again and again.
     fn refusal(&mut self, command: &str, reason: String) {
         if self.refused.as_ref() == Some(&reason) {
-            debug!(command, reason, "hypervisor refused again");
+            debug!(command, reason, "QEMU refused again");
         } else {
-            warn!(command, reason, "hypervisor refused");
+            warn!(command, reason, "QEMU refused");
             self.refused = Some(reason);
         }
     }

@@ -113,9 +113,9 @@ fn clipped(axis: &str, clip: Clip, to: &str) -> Option<String> {
         Clip::Minimum => format!("{axis} was raised to the VM's minimum of {to}"),
         Clip::Maximum => format!("{axis} was held to the VM's maximum of {to}"),
         Clip::DriverMinimum => {
-            format!("{axis} was raised to {to}, the least its hypervisor can go down to")
+            format!("{axis} was raised to {to}, the least that QEMU can go down to")
         }
-        Clip::DriverMaximum => format!("{axis} was held to {to}, the most its hypervisor can give"),
+        Clip::DriverMaximum => format!("{axis} was held to {to}, the most that QEMU can give"),
         Clip::Missing => format!("{axis} was kept at {to}, because a signal is missing"),
         Clip::Held => format!("{axis} was kept at {to} for a while, in case load comes back"),
     })

@@ -71,7 +71,7 @@ fn memory_that_stays_because_the_guest_refused() {
             ..grows()
         },
         expect![
-            "2026-11-21T10:00:05Z db1: nothing calls for more than the minimum (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU, 75% of memory in use), so it should shrink from 3 vCPU / 768MiB to 1 vCPU / 256MiB; CPU was raised to the VM's minimum of 1 and memory was raised to 256MiB, the least its hypervisor can go down to; the guest declined to go down to 2 vCPU / 512MiB (“610MiB in use”), so memory stays at 768MiB; it is under way."
+            "2026-11-21T10:00:05Z db1: nothing calls for more than the minimum (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU, 75% of memory in use), so it should shrink from 3 vCPU / 768MiB to 1 vCPU / 256MiB; CPU was raised to the VM's minimum of 1 and memory was raised to 256MiB, the least that QEMU can go down to; the guest declined to go down to 2 vCPU / 512MiB (“610MiB in use”), so memory stays at 768MiB; it is under way."
         ],
     );
 }
