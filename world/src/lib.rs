@@ -10,14 +10,15 @@
 //! and `promises` what they have promised;
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
 //! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
-//! is checked, and when; [`coverage`] what happened to whom, in which state; [`script`] the
-//! histories that property tests draw.
+//! is checked, and when; `instant` how much may happen before time goes on; [`coverage`] what
+//! happened to whom, in which state; [`script`] the histories that property tests draw.
 
 pub mod agent;
 pub mod chance;
 pub mod coverage;
 pub mod guest;
 pub mod informant;
+mod instant;
 pub mod laws;
 pub mod message;
 pub mod node;

@@ -49,6 +49,11 @@ impl Vms {
         self.get(self.id(name)?)
     }
 
+    /// The name of the VM of this number, for people; the VM may have ended.
+    pub(crate) fn name_of(&self, id: Id) -> VmName {
+        self.get(id).map_or_else(|| VmName::on_host("gone"), |vm| vm.info.name.clone())
+    }
+
     /// By name, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Id, &Vm)> {
         self.ids.values().filter_map(|id| Some((*id, self.get(*id)?)))

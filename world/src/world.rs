@@ -12,6 +12,7 @@ use crate::chance::{Chance, Faults};
 use crate::coverage::Coverage;
 use crate::guest::GuestSpec;
 use crate::informant::InformantRun;
+use crate::instant::Instant;
 use crate::laws::{Law, Violation};
 use crate::node::Node;
 use crate::queue::{Happening, Queue};
@@ -73,6 +74,7 @@ pub struct World {
     events: u64,
     moves: u64,
     most_arranged: usize,
+    instant: Instant,
     met: Coverage,
     /// A line per event, while somebody listens.
     story: Option<Vec<String>>,
@@ -95,6 +97,7 @@ impl World {
             events: 0,
             moves: 0,
             most_arranged: 0,
+            instant: Instant::default(),
             met: Coverage::new(),
             story: None,
         }
@@ -148,6 +151,9 @@ impl World {
                 continue;
             }
             self.events += 1;
+            let Self { instant, vms, setup, .. } = self;
+            instant
+                .happens(place.at(), setup.seed, || format!("{}: {happening:?}", vms.name_of(who)));
             if self.story.is_some() {
                 let name = self.name_of(who);
                 self.tell(|| format!("{name}: {happening:?}"));
@@ -396,7 +402,7 @@ impl World {
     }
 
     fn name_of(&self, who: Id) -> VmName {
-        self.vms.get(who).map_or_else(|| VmName::on_host("gone"), |vm| vm.info.name.clone())
+        self.vms.name_of(who)
     }
 
     pub(crate) fn start_agent(&mut self, who: Id) {

@@ -1,6 +1,8 @@
 //! A schedule, carried out and judged.
 
 use crate::schedule::{Act, Schedule};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use windlass_protocol::{Bytes, ComputeUnit, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
@@ -41,13 +43,33 @@ pub struct Outcome {
     pub story: Vec<String>,
 }
 
-/// Plays it.
+/// Plays it. A panic of a core or of the world is an outcome like others, so that it has a seed.
 pub fn play(schedule: &Schedule, told: bool) -> Outcome {
     let mut world = build(schedule);
     if told {
         world.tell_story();
     }
     let began = world.now();
+    let mut outcome = Outcome::default();
+    let played = catch_unwind(AssertUnwindSafe(|| carry_out(schedule, &mut world, &mut outcome)));
+    if let Err(panic) = played {
+        outcome.fails("panic", message(panic.as_ref()));
+    }
+    outcome.events = world.events();
+    outcome.time = world.now().since(began);
+    outcome.met = world.coverage().clone();
+    outcome.story = world.story().to_vec();
+    outcome
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let formatted = panic.downcast_ref::<String>().map(String::as_str);
+    let said = formatted.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("panicked: {}", said.unwrap_or("without a word"))
+}
+
+fn carry_out(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     let mut most_agents = 0;
     for turn in &schedule.turns {
         world.run(turn.after);
@@ -56,14 +78,13 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
             Act::Step(step) => world.step(step.clone()),
             Act::Network(faults) => world.faults = *faults,
             Act::Appears(index) if world.node_of(&script::vm(*index)).is_some() => {}
-            Act::Appears(index) => add(schedule, &mut world, *index),
+            Act::Appears(index) => add(schedule, world, *index),
         }
         most_agents = most_agents.max(world.most_agents());
         if !world.violations().is_empty() {
             break;
         }
     }
-    let mut outcome = Outcome::default();
     let most_arranged = world.most_arranged();
     if most_arranged > schedule.vms * MOST_ARRANGED {
         outcome.fails("queue", format!("{most_arranged} events were arranged at once"));
@@ -72,16 +93,11 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
         outcome.fails("queue", format!("an informant keeps {most_agents} agents"));
     }
     if world.violations().is_empty() {
-        end(schedule, &mut world, &mut outcome);
+        end(schedule, world, outcome);
     }
     for violation in world.violations() {
         outcome.fails(&format!("{:?}", violation.law), violation.to_string());
     }
-    outcome.events = world.events();
-    outcome.time = world.now().since(began);
-    outcome.met = world.coverage().clone();
-    outcome.story = world.story().to_vec();
-    outcome
 }
 
 /// A kind world gets its goal, and then rests; and books that are lost are rebuilt.

@@ -4,6 +4,8 @@ use std::time::Duration;
 use windlass_sim::draw::draw;
 use windlass_sim::play::play;
 use windlass_sim::run::{Range, play_range};
+use windlass_sim::schedule::{Act, Turn};
+use windlass_world::Step;
 
 /// Enough to find each of the deliberate bugs that are said to be found here, few enough for every
 /// run of the tests.
@@ -91,6 +93,20 @@ fn the_same_seed_tells_the_same_story() {
     let (one, two) = (play(&draw(7), true), play(&draw(7), true));
     assert!(one.story.len() > 200, "{} lines", one.story.len());
     assert_eq!(one, two);
+}
+
+#[test]
+fn a_schedule_whose_time_stands_still_ends_and_says_how_to_replay_it() {
+    let mut schedule = draw(7);
+    // Each of its agents hears it: ever more happens, and no time goes by.
+    let heard = Act::Step(Step::HostMemory(0, None));
+    let still = Turn { after: Duration::ZERO, act: heard };
+    schedule.turns = std::iter::repeat_n(still, 2_000).collect();
+    let outcome = play(&schedule, true);
+    assert_eq!(outcome.first.as_deref(), Some("panic"));
+    assert!(outcome.wrong[0].contains("virtual time stands still"), "{}", outcome.wrong[0]);
+    assert!(outcome.wrong[0].ends_with("--seed 7 --trace\""), "{}", outcome.wrong[0]);
+    assert!(outcome.story.len() > 500, "what led to it is told: {} lines", outcome.story.len());
 }
 
 fn play_share(count: u64, listed: bool) {

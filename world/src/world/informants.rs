@@ -225,9 +225,8 @@ impl World {
             let plan = run.core.plan(vm.informant_process.clock(now));
             let epoch = run.epoch;
             if plan.actions.is_empty() {
-                let soon = now.after(Duration::from_millis(1));
                 if let Some(at) = plan.wake_at {
-                    let at = vm.informant_process.when(at).max(soon);
+                    let at = vm.informant_process.when(at);
                     let wakes = Happening::InformantWakes { epoch };
                     self.queue.wake(&mut run.alarm, at, who, wakes);
                 }
