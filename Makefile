@@ -5,10 +5,10 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guests check bench dist bugs sim fuzz setup
+.PHONY: help demo test guests check bench dist bugs mutants sim fuzz setup
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## watch real guests grow and shrink on this machine; writes report.html
 	dev/static windlass-informant windlass-lab-load
@@ -35,8 +35,11 @@ bench: setup ## print figures of speed and size; BENCH="--help" says which
 dist: ## put release programs into dist/
 	dev/dist
 
-bugs: ## break each law on purpose, in a copy of the tree, and show that its test notices
+bugs: ## break each law on purpose, in a copy of the tree, and show that its test notices; BUGS="--check" says which patches apply
 	dev/bugs $(BUGS)
+
+mutants: ## change the code in small ways and say what no test notices; MUTANTS="--help" says how
+	dev/mutants $(MUTANTS)
 
 sim: ## play schedules of faults in virtual time, from seeds; SIM="--help" says how
 	cargo build --locked --profile sim -p windlass-sim
