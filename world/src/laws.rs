@@ -41,7 +41,7 @@ pub enum Law {
     NewestSessionCounts,
     /// A VM that its hypervisor does not run as usual is not resized.
     StoppedIsLeftAlone,
-    /// A plan said twice is the same.
+    /// A plan said twice is the same, and stays so until the moment that it names.
     PlansArePure,
     /// Nobody runs away.
     NoBusyLoop,
@@ -113,6 +113,20 @@ pub(crate) fn going(now: Moment, unagreed: Option<Moment>) -> Option<String> {
 pub(crate) fn missing(now: Moment, since: Option<Moment>) -> Option<String> {
     let for_long = since.is_some_and(|since| now.since(since) > FIGURES_LAST);
     for_long.then(|| "is asked to have less, by figures that are missing".to_owned())
+}
+
+/// A plan that names no moment holds for at least so long.
+const IDLE: Duration = Duration::from_secs(3_600);
+
+/// The last moment at which a plan still holds that is to be made anew at `wake_at`.
+pub(crate) fn just_before(wake_at: Option<Moment>, now: Moment) -> Moment {
+    let last = wake_at.map(|at| Moment::from_millis(at.millis().saturating_sub(1)));
+    last.unwrap_or(now.after(IDLE)).max(now)
+}
+
+/// Whether a plan to do nothing has these actions before the moment that it names.
+pub(crate) fn late<A: fmt::Debug>(actions: &[A]) -> Option<String> {
+    actions.first().map(|action| format!("wakes when this is due for long: {action:?}"))
 }
 
 /// An agent that asks for more resizes than this in a minute has run away: figures are read once

@@ -36,8 +36,12 @@ impl World {
             let plan = agent.scaler.plan(clock);
             let asked_again = !plan.actions.is_empty() || self.events.is_multiple_of(PURE_EVERY);
             let pure = !asked_again || plan == agent.scaler.plan(clock);
+            let idle = plan.actions.is_empty() && asked_again;
+            let late = idle.then(|| agent.scaler.plan(laws::just_before(plan.wake_at, clock)));
+            let late = late.and_then(|late| laws::late(&late.actions));
             let epoch = agent.epoch;
             self.broken(Law::PlansArePure, Some(who), (!pure).then(|| "two plans".to_owned()));
+            self.broken(Law::PlansArePure, Some(who), late);
             let Some(vm) = self.vms.get_mut(who) else { return };
             let Some(agent) = &mut vm.agent else { return };
             if plan.actions.is_empty() {

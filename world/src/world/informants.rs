@@ -225,12 +225,15 @@ impl World {
             let plan = run.core.plan(vm.informant_process.clock(now));
             let epoch = run.epoch;
             if plan.actions.is_empty() {
+                let clock = vm.informant_process.clock(now);
+                let late = run.core.plan(laws::just_before(plan.wake_at, clock)).actions;
+                let late = laws::late(&late);
                 if let Some(at) = plan.wake_at {
                     let at = vm.informant_process.when(at);
                     let wakes = Happening::InformantWakes { epoch };
                     self.queue.wake(&mut run.alarm, at, who, wakes);
                 }
-                return;
+                return self.broken(Law::PlansArePure, Some(who), late);
             }
             for action in plan.actions {
                 self.tell_informant(who, informant::Event::Sent(action.clone()));
