@@ -62,3 +62,24 @@ impl Hangups {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    #[tokio::test]
+    async fn the_configuration_is_read_again_after_a_hangup_and_not_before() {
+        let mut hangups = Hangups::listen().unwrap();
+        let mut next = pin!(hangups.next());
+        let early = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
+        assert!(!early, "there was no signal yet");
+        let own = std::process::id().to_string();
+        assert!(
+            std::process::Command::new("kill").args(["-HUP", &own]).status().unwrap().success()
+        );
+        next.await;
+    }
+}
