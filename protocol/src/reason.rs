@@ -256,3 +256,26 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, StrDeserializer};
+
+    /// What the JSON of the socket means by a word.
+    fn read<'de, T: Deserialize<'de>>(word: &'de str) -> T {
+        T::deserialize(StrDeserializer::<Error>::new(word)).unwrap()
+    }
+
+    /// Both are read side by side.
+    #[test]
+    fn metrics_and_json_spell_a_reason_alike() {
+        use {Clip as C, Signal as S};
+        for signal in [S::Load, S::Memory, S::Urgent, S::Idle, S::Missing, S::Order] {
+            assert_eq!(read::<Signal>(signal.as_str()), signal);
+        }
+        for clip in [C::Minimum, C::Maximum, C::DriverMinimum, C::DriverMaximum, C::Missing] {
+            assert_eq!(read::<Clip>(clip.as_str()), clip);
+        }
+    }
+}
