@@ -103,5 +103,6 @@ fn function(change: &str) -> Option<&str> {
         Some((_, path)) => path,
         None => change.strip_prefix("replace ")?.split(" with ").next()?.split(" -> ").next()?,
     };
-    path.rsplit("::").next()
+    // A constant is in none.
+    path.rsplit("::").next().filter(|name| name.starts_with(|first: char| first.is_alphabetic()))
 }
