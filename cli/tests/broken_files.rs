@@ -34,8 +34,11 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("[node]\ncpu = inf", &["node.cpu = inf: must be 0.05 to 4096 vCPUs"]),
     ("[node]\ncpu = 1e300", &["node.cpu = 1e300: must be 0.05 to 4096 vCPUs"]),
     ("[node]\ncpu = \"six\"", &["node.cpu = \"six\": must be 0.05 to 4096 vCPUs"]),
-    ("[node]\nmemory = \"24GB\"", &["node.memory = \"24GB\": must be 64MiB to 1024TiB"]),
-    ("[node]\nmemory = \"24\"", &["node.memory = \"24\": must be 64MiB to 1024TiB"]),
+    (
+        "[node]\nmemory = \"24GB\"",
+        &["node.memory = \"24GB\": GB is no unit of memory here; write GiB"],
+    ),
+    ("[node]\nmemory = \"24\"", &["node.memory = \"24\": has no unit; write MiB or GiB"]),
     ("[node]\nmemory = 24", &["node.memory = 24: must be 64MiB to 1024TiB"]),
     ("[node]\nmemory = -5", &["node.memory = -5: must be 64MiB to 1024TiB"]),
     ("[node]\nmemory = \"99999999999999TiB\"", &["node.memory = \"99999999999999TiB\": must be"]),

@@ -76,7 +76,8 @@ impl Check {
         let node = self.nodes.remove(name)?;
         let value = read(&node);
         if value.is_none() {
-            self.wrong(name, &node, &format!("must be {}", self.range(name)));
+            let complaint = self.key(name).complaint(&node);
+            self.wrong(name, &node, &complaint);
         }
         value
     }
@@ -191,8 +192,12 @@ impl Check {
     }
 
     fn range(&self, name: &str) -> &'static str {
+        self.key(name).range
+    }
+
+    fn key(&self, name: &str) -> &'static Key {
         let key = self.keys.iter().find(|key| key.name == name);
-        key.expect("every key that is read stands in the list of keys").range
+        key.expect("every key that is read stands in the list of keys")
     }
 }
 

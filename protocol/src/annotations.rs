@@ -184,8 +184,12 @@ impl Annotations {
                 ("max.cpu", max_cpu.is_none()),
                 ("max.mem", max_mem.is_none()),
             ];
+            if missing.iter().all(|(_, missing)| *missing) {
+                return Err(vec![said_by_nobody(BOUNDS.to_owned())]);
+            }
             let missing = missing.into_iter().filter(|(_, missing)| *missing);
-            return Err(missing.map(|(field, _)| said_by_nobody(field)).collect());
+            let field = |(field, _)| said_by_nobody(format!("{BOUNDS}.{field}"));
+            return Err(missing.map(field).collect());
         };
         let whose = |ours: bool| if ours { BOUNDS } else { THEIR_BOUNDS };
         limits::bounds(
@@ -199,12 +203,9 @@ impl Annotations {
     }
 }
 
-fn said_by_nobody(field: &str) -> FieldError {
-    FieldError::new(
-        format!("{BOUNDS}.{field}"),
-        "",
-        format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it"),
-    )
+fn said_by_nobody(field: String) -> FieldError {
+    let limit = format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it");
+    FieldError::new(field, "", limit)
 }
 
 /// What the annotations say by now, and what is wrong with it.

@@ -3,7 +3,7 @@
 use super::keys::{KEYS, Key};
 use super::text::{Node, VmFileText};
 use super::{FieldError, VmFile};
-use crate::annotations::{Annotations, Defaults};
+use crate::annotations::{Annotations, BOUNDS, Defaults, THEIR_BOUNDS};
 use crate::{
     Bounds, Bytes, LoadWindow, Mode, Policy, Resources, ScaleDownSaid, Target, Usual, VmInfo,
     VmName, limits,
@@ -191,12 +191,15 @@ impl Check {
         for (key, node) in beside {
             self.errors.push(FieldError::new(key, node, "must not stand beside annotations"));
         }
+        let unread = self.errors.len();
         let texts = self.texts(table);
         let mut said = Annotations::default();
         let mut errors = said.update(&texts, defaults.memory_slot);
+        // What a broken annotation was to say is not missing: its own error is enough.
+        let broken = self.errors.len() > unread || errors.iter().any(is_about_bounds);
         errors.extend(said.beside(defaults));
         let info = said.info(name, defaults);
-        let info = info.map_err(|wrong| errors.extend(wrong)).ok();
+        let info = info.map_err(|wrong| errors.extend(wrong.into_iter().filter(|_| !broken))).ok();
         let within = |error: FieldError| FieldError {
             field: format!("annotations.{}", error.field),
             ..error
@@ -242,7 +245,7 @@ impl Check {
     }
 
     fn wrong(&mut self, name: &'static str, node: &Node) {
-        self.errors.push(FieldError::new(name, node, format!("must be {}", range(name))));
+        self.errors.push(FieldError::new(name, node, key(name).complaint(node)));
     }
 
     /// What nobody looked at is not a key.
@@ -256,7 +259,15 @@ impl Check {
 }
 
 fn range(name: &'static str) -> &'static str {
-    Key::find(name).expect("every key that is read stands in the list of keys").range
+    key(name).range
+}
+
+fn key(name: &'static str) -> &'static Key {
+    Key::find(name).expect("every key that is read stands in the list of keys")
+}
+
+fn is_about_bounds(error: &FieldError) -> bool {
+    [BOUNDS, THEIR_BOUNDS].iter().any(|name| error.field.starts_with(name))
 }
 
 fn path(node: &Node) -> Option<PathBuf> {

@@ -1,5 +1,7 @@
 //! Every key of a VM file: type, default, range, meaning.
 
+use super::text::{Node, unit};
+
 /// One key of a VM file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
@@ -21,6 +23,8 @@ const CPU: &str = "vCPUs, as 1, 0.25 or \"250m\"";
 const MEMORY: &str = "bytes, or a text as \"512MiB\"";
 /// How times are written.
 const TIME: &str = "seconds, or a text as \"5m\"";
+/// How the kind of every key begins that is an amount of memory.
+const BYTES: &str = "bytes, ";
 /// How addresses with a port are written.
 const SOCKET: &str = "an IP address and a port";
 /// Beyond this an annotation's bounds are needed.
@@ -170,6 +174,13 @@ impl Key {
     /// a table. No key of ours has such a name.
     pub fn spelt(written: String) -> String {
         if written.is_empty() || written.contains('.') { format!("{written:?}") } else { written }
+    }
+
+    /// What is wrong with a value that this key does not take. Of memory the unit is named first:
+    /// a range says nothing to a person who took MB for one.
+    pub fn complaint(&self, node: &Node) -> String {
+        let unit = node.text().filter(|_| self.kind.starts_with(BYTES)).and_then(unit::complaint);
+        unit.unwrap_or_else(|| format!("must be {}", self.range))
     }
 
     /// The key of this name.

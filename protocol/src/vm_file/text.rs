@@ -1,5 +1,7 @@
 //! A table as it was written, before anything is checked.
 
+pub(super) mod unit;
+
 use crate::quantity;
 use crate::{Bytes, MilliCpu};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -96,10 +98,8 @@ impl Node {
 /// `512MiB`, `1.5GiB`, `4096B`. Only units whose meaning is the same to everybody: `GB` and
 /// `G` are not among them.
 pub fn memory(text: &str) -> Option<Bytes> {
-    let text = text.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let suffix = match unit.trim_start() {
+    let (number, unit) = unit::cut(text);
+    let suffix = match unit {
         "B" => "",
         "KiB" => "Ki",
         "MiB" => "Mi",
