@@ -48,7 +48,8 @@ pub trait Attach: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its monitor serves
-    /// somebody else; otherwise it may work later.
+    /// somebody else; [`DriverError::Stopped`] if its process is stopped; otherwise it may work
+    /// later.
     fn attach(
         &self,
     ) -> impl Future<Output = Result<(Self::Driver, mpsc::Receiver<Notice>), DriverError>> + Send;
@@ -75,10 +76,20 @@ pub enum DriverError {
         why: String,
     },
     /// The monitor accepts, but serves another client.
-    #[error("monitor {path} does not greet: it serves one client at a time, and another has it")]
+    #[error(
+        "monitor {path} does not greet: it serves one client at a time, and another seems to have it"
+    )]
     Taken {
         /// The monitor's path.
         path: PathBuf,
+    },
+    /// The monitor accepts, and its process is stopped: by a signal, or by a debugger.
+    #[error("monitor {path} does not greet: its process {pid} is stopped")]
+    Stopped {
+        /// The monitor's path.
+        path: PathBuf,
+        /// The process.
+        pid: i32,
     },
     /// No answer in time.
     #[error("no answer to {command} within {limit:?}")]
@@ -115,7 +126,7 @@ impl DriverError {
     /// Whether what was asked may have been done all the same, wholly or in part.
     pub const fn may_have_happened(&self) -> bool {
         match self {
-            Self::Taken { .. } | Self::Refused { .. } => false,
+            Self::Taken { .. } | Self::Stopped { .. } | Self::Refused { .. } => false,
             Self::Gone { .. } | Self::NoAnswer { .. } | Self::Partly { .. } | Self::Broken(_) => {
                 true
             }

@@ -228,7 +228,11 @@ impl<A: Attach> Monitor<A> {
                 self.silences += 1;
                 failed(Failure::NoAnswer)
             }
-            Err(error @ (DriverError::Taken { .. } | DriverError::Broken(_))) => {
+            Err(
+                error @ (DriverError::Taken { .. }
+                | DriverError::Stopped { .. }
+                | DriverError::Broken(_)),
+            ) => {
                 debug!(%error, "connection to QEMU broke");
                 self.silences = SILENCES;
                 failed(Failure::NoAnswer)

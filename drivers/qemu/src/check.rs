@@ -49,6 +49,8 @@ pub enum Topic {
     Vfio,
     /// A balloon.
     Balloon,
+    /// The informant in the guest; found by those who can reach it.
+    Informant,
 }
 
 /// What a finding means for scaling.
@@ -132,7 +134,11 @@ impl Finding {
                 "Nothing listens there: is the VM running, and is this its qmp?"
             }
             DriverError::Taken { .. } => {
-                "Start the VM with a second -qmp for Windlass; both work at the same time."
+                "Start the VM with a second -qmp for Windlass; both work at the same time. If no other \
+                 client has this one, QEMU itself hangs."
+            }
+            DriverError::Stopped { .. } => {
+                "Nothing moves until it goes on; kill -CONT has it go on."
             }
             DriverError::NoAnswer { .. } => {
                 "Is QEMU stopped or very busy, or is this no monitor in control mode (-qmp)?"
@@ -142,6 +148,13 @@ impl Finding {
             }
         };
         Self::new(Topic::Monitor, Verdict::Blocked, format!("{error}. {advice}"))
+    }
+
+    /// That a hypervisor to whose monitor there is a connection does not answer over it.
+    pub fn lost() -> Self {
+        let text = "QEMU does not answer, though the host has its monitor: it is stopped, or very busy. \
+                    The rest was found when the host attached.";
+        Self::new(Topic::Monitor, Verdict::Blocked, text)
     }
 
     /// Whether this is about a monitor that cannot be used.
@@ -330,6 +343,7 @@ impl fmt::Display for Topic {
             Self::Hugepages => "hugepages",
             Self::Vfio => "vfio",
             Self::Balloon => "balloon",
+            Self::Informant => "informant",
         })
     }
 }

@@ -1,7 +1,8 @@
 //! One connection to one monitor: greeting, commands with a deadline, and what its end means.
 //!
 //! A monitor serves one client. Another one is accepted by the kernel and then left waiting, so
-//! a monitor that accepts and does not greet in time is *taken*. *Gone* is said only where no
+//! a monitor that accepts and does not greet in time is *taken*, unless its process is seen to be
+//! *stopped*. *Gone* is said only where no
 //! socket or no process is left, never for silence.
 //!
 //! After a lost answer the connection is closed: whether the command was carried out is open,
@@ -105,9 +106,12 @@ impl Link {
     where
         R: AsyncRead + Send + Unpin + 'static,
     {
-        let taken = |_| DriverError::Taken { path: path.to_owned() };
+        let silent = |_| match peer.stopped() {
+            Some(pid) => DriverError::Stopped { path: path.to_owned(), pid },
+            None => DriverError::Taken { path: path.to_owned() },
+        };
         let mut lines = Lines::new(read);
-        let first = timeout(limits.greeting, lines.next()).await.map_err(taken)?;
+        let first = timeout(limits.greeting, lines.next()).await.map_err(silent)?;
         let version = match first {
             Ok(Some(Line::Greeting(greeting))) => greeting.version(),
             Ok(Some(Line::Answer(..) | Line::Event(_))) => {
