@@ -146,6 +146,28 @@ impl Folder {
         if problems.is_empty() { Ok(file) } else { Err(problems) }
     }
 
+    /// The same, others being as they stand in the folder: a file that is not in force yet will be
+    /// in a moment, and would be found to clash only then.
+    ///
+    /// # Errors
+    /// All of it.
+    pub fn check_beside(
+        &self,
+        look: &Look,
+        stem: &str,
+        text: &str,
+    ) -> Result<VmFile, Vec<Problem>> {
+        let file = self.check(stem, text)?;
+        let texts = look.iter().flatten().filter(|(other, _)| *other != stem);
+        let mut problems = Vec::new();
+        for (other, text) in texts {
+            let text = text.as_ref().ok();
+            let has = text.and_then(|text| vm_text::with_usual(other, text, &self.usual).ok());
+            problems.extend(has.into_iter().flat_map(|has| clash(other, &has, &file)));
+        }
+        if problems.is_empty() { Ok(file) } else { Err(problems) }
+    }
+
     /// Files that were missing at the look before, too: an editor may take one away for the
     /// moment that it needs to put the next one there.
     fn vanished(&mut self, look: &BTreeMap<String, Result<String, Problem>>) -> Vec<Step> {
@@ -193,25 +215,25 @@ impl Folder {
     /// Two VMs cannot share a monitor or an informant; who has it keeps it.
     fn clashes(&self, stem: &str, file: &VmFile) -> Vec<Problem> {
         let others = || self.files.iter().filter(|(other, _)| *other != stem);
-        let mut problems = Vec::new();
-        for (other, has) in others().filter_map(|(o, entry)| Some((o, entry.valid.as_ref()?))) {
-            if has.qmp == file.qmp {
-                problems.push(Problem::new(
-                    "qmp",
-                    file.qmp.display(),
-                    format!("{other} has this monitor, which serves one client at a time"),
-                ));
-            }
-            if has.informant == file.informant {
-                problems.push(Problem::new(
-                    "informant",
-                    file.informant,
-                    format!("{other} has the informant at this address"),
-                ));
-            }
-        }
-        problems
+        others()
+            .filter_map(|(other, entry)| Some((other, entry.valid.as_ref()?)))
+            .flat_map(|(other, has)| clash(other, has, file))
+            .collect()
     }
+}
+
+/// What this file says that belongs to another VM, which has it.
+fn clash(other: &str, has: &VmFile, file: &VmFile) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if has.qmp == file.qmp {
+        let limit = format!("{other} has this monitor, which serves one client at a time");
+        problems.push(Problem::new("qmp", file.qmp.display(), limit));
+    }
+    if has.informant == file.informant {
+        let limit = format!("{other} has the informant at this address");
+        problems.push(Problem::new("informant", file.informant, limit));
+    }
+    problems
 }
 
 /// Looks at the folder.

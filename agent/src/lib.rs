@@ -43,7 +43,7 @@ pub use config::{Config, Silence, Times};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, Unheard};
 pub use metrics::Metrics;
-pub use node::{Agent, Standing, UnknownVm};
+pub use node::{Agent, Known, Standing, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
 pub use windlass_agent_core::{Charge, Periods};

@@ -38,7 +38,7 @@ use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::vm_file::VmFile;
-use windlass_protocol::{Bytes, Decision, Moment, Resources, VmName};
+use windlass_protocol::{Bytes, Capabilities, Decision, Moment, Resources, VmName};
 
 /// An agent. Cheap to clone; all clones are one. `A` is the kind of hypervisor.
 pub struct Agent<A: Attach> {
@@ -68,6 +68,19 @@ impl fmt::Display for Standing {
             Self::Removed => "removed",
         })
     }
+}
+
+/// What is known of a VM, managed or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// What its hypervisor can do, while the VM is managed.
+    pub can: Option<Capabilities>,
+    /// Whether its hypervisor is there.
+    pub present: bool,
+    /// The most that it may have, as last seen.
+    pub upper: Option<Resources>,
+    /// Whether it was let go, and is only counted.
+    pub let_go: bool,
 }
 
 /// There is no such VM.
@@ -164,6 +177,8 @@ impl<A: Attach> Agent<A> {
     pub fn release(&self, vm: &VmName, size: Option<Resources>) -> Result<(), UnknownVm> {
         self.change(vm, |entry| {
             (entry.standing, entry.release) = (Standing::Released, size);
+            // It may be from an earlier release; the runner says anew when it has let go.
+            lock(&entry.view).counted = false;
         })
     }
 
@@ -205,6 +220,18 @@ impl<A: Attach> Agent<A> {
     /// before it was looked for is free from then on.
     pub fn is_absent(&self, vm: &VmName) -> bool {
         lock(&self.vms).get(vm).is_none_or(|entry| lock(&entry.view).absent)
+    }
+
+    /// What is known of a VM, managed or not. Never waits for it.
+    ///
+    /// # Errors
+    /// If there is no such VM.
+    pub fn known(&self, vm: &VmName) -> Result<Known, UnknownVm> {
+        let view = lock(&self.vms).get(vm).map(|entry| (entry.standing, entry.view.clone()));
+        let (standing, view) = view.ok_or_else(|| UnknownVm(vm.clone()))?;
+        let View { can, present, upper, counted, .. } = lock(&view).clone();
+        let let_go = counted && standing != Standing::Managed;
+        Ok(Known { can, present, upper, let_go })
     }
 
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.

@@ -381,9 +381,17 @@ impl<A: Attach> Runner<A> {
         let status = status.or_else(|| self.unseen_status());
         let absent = matches!(self.phase, Phase::Absent);
         let absent = absent && self.sought && !self.account.is_present();
-        let view = View { status, open, upper: self.account.upper(), absent, ..View::default() };
+        let view = View {
+            status,
+            open,
+            upper: self.account.upper(),
+            absent,
+            present: self.account.is_present(),
+            ..View::default()
+        };
         let view = match &self.phase {
             Phase::Managed(managed) => View {
+                can: managed.capabilities(),
                 charge: managed.charge(now),
                 silent: managed.is_silent(),
                 errors: managed.errors(),
@@ -391,7 +399,8 @@ impl<A: Attach> Runner<A> {
                 ..view
             },
             Phase::Absent if !self.sought || self.account.is_present() => view,
-            Phase::Absent | Phase::Counted { .. } => View { charge: Charge::Nothing, ..view },
+            Phase::Absent => View { charge: Charge::Nothing, ..view },
+            Phase::Counted { .. } => View { charge: Charge::Nothing, counted: true, ..view },
         };
         *lock(&self.view) = view;
     }

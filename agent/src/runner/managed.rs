@@ -273,6 +273,11 @@ impl Managed {
         self.scaler.upper()
     }
 
+    /// What its hypervisor can do.
+    pub(super) fn capabilities(&self) -> Option<Capabilities> {
+        self.scaler.capabilities()
+    }
+
     /// What is billed of it.
     pub(super) fn charge(&self, now: Moment) -> Charge {
         self.scaler.charge(now)

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 use windlass_agent_core::{Charge, Event, Failure};
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
-    AgentId, Decision, InformantVersion, Moment, Peer, Resources, Sequence, VmName,
+    AgentId, Capabilities, Decision, InformantVersion, Moment, Peer, Resources, Sequence, VmName,
 };
 use windlass_scaling::Sample;
 
@@ -41,6 +41,12 @@ pub(crate) struct View {
     pub(crate) upper: Option<Resources>,
     /// Its hypervisor was looked for, and is not there.
     pub(crate) absent: bool,
+    /// What its hypervisor can do, while the VM is managed.
+    pub(crate) can: Option<Capabilities>,
+    /// Whether its hypervisor is there.
+    pub(crate) present: bool,
+    /// Whether it is only looked at and counted.
+    pub(crate) counted: bool,
     /// What is billed of it.
     pub(crate) charge: Charge,
     /// Whether its informant is silent for longer than it may.

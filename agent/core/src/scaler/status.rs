@@ -38,6 +38,11 @@ impl Scaler {
         }
     }
 
+    /// What the hypervisor can do with the VM; `None` before it was attached to.
+    pub const fn capabilities(&self) -> Option<Capabilities> {
+        self.can
+    }
+
     /// What the VM waits for, or why it does not move; never empty.
     pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
         // Who may act, but for what it has not seen.
