@@ -4,7 +4,8 @@
 //! connections, on the time and size of a request's head, on the time and size of its body,
 //! on how long an answer may take, and on how long a connection may live. A request's body
 //! is read here, whole, before the router sees it: handlers get bytes and wait for nobody.
-//! Each refusal says in words which limit it was. A panic in a handler is one 500.
+//! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
+//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension.
 
 mod connection;
 mod counts;
@@ -84,7 +85,9 @@ pub async fn serve<L: Accept>(
             L::turn_away(&stream, CROWDED.as_bytes());
             continue;
         };
-        let connection = connection::run(stream, router.clone(), limits.clone(), stop.clone());
+        let caller = L::caller(&stream);
+        let connection =
+            connection::run(stream, caller, router.clone(), limits.clone(), stop.clone());
         connections.spawn(async move {
             connection.await;
             drop(permit);

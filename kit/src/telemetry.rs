@@ -95,6 +95,11 @@ impl LogLevel {
         self.0.reload(parse(filter)?).map_err(|_| TelemetryError::Ended)
     }
 
+    /// The filter of a log that has ended: it can neither be read nor changed.
+    pub fn ended() -> Self {
+        Self(reload::Layer::new(EnvFilter::default()).1)
+    }
+
     /// A filter that is connected to no log, for tests of what changes it.
     #[cfg(test)]
     pub(crate) fn unconnected(filter: &str) -> (reload::Layer<EnvFilter, Registry>, Self) {

@@ -2,17 +2,19 @@
 //! broken, and the client against servers that are.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use axum::Router;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use windlass_kit::client::{Address, Ask, ClientError, ask};
 use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
+use windlass_protocol::status::Caller;
 
 /// Long enough for any machine; only a test that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -130,8 +132,12 @@ async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
     assert!(bind_unix(&path, 0o600).await.unwrap_err().to_string().contains("another process"));
     let tasks = Tasks::default();
     tasks.vital("server", serve(listener, router(), quick(), tasks.stopping()));
-    let answer = ask(&Address::Unix(path), Ask::new(Method::POST, "/echo", "{}")).await.unwrap();
+    let unix = Address::Unix(path);
+    let answer = ask(&unix, Ask::new(Method::POST, "/echo", "{}")).await.unwrap();
     assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
+    let answer = ask(&unix, Ask::new(Method::GET, "/caller", "")).await.unwrap();
+    let uid = std::fs::metadata("/proc/self").unwrap().uid();
+    assert_eq!(answer.text(), format!("uid {uid} (pid {})", std::process::id()));
     let file = folder.join("file");
     std::fs::write(&file, "precious").unwrap();
     assert!(bind_unix(&file, 0o600).await.unwrap_err().to_string().contains("no socket"));
@@ -160,10 +166,16 @@ async fn the_client_hangs_up_on_a_server_that_stalls_babbles_or_vanishes() {
 
 static STARTED: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
+/// As which process the server knows who asks.
+async fn caller(caller: Option<Extension<Caller>>) -> String {
+    caller.map_or("unknown".to_owned(), |Extension(caller)| caller.to_string())
+}
+
 fn router() -> Router {
     Router::new()
         .route("/hello", get(|| async { "hello" }))
         .route("/echo", post(|body: Bytes| async { body }))
+        .route("/caller", get(caller))
         .route("/hang", get(std::future::pending::<&str>))
         .route("/panic", get(broken))
         .route(

@@ -7,6 +7,7 @@ use crate::{
     Target, VmName, Waiting,
 };
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// One VM at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +93,42 @@ pub struct Booked {
     pub claim: Option<Resources>,
 }
 
+/// The process that gave an order, as the kernel of the host knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// Its user.
+    pub uid: u32,
+    /// The process; absent where the kernel does not say.
+    pub pid: Option<u32>,
+}
+
+/// An order that a person gave, or a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// What was ordered.
+    pub what: OrderKind,
+    /// When.
+    pub at: Moment,
+    /// By which process; absent where the kernel did not say.
+    pub by: Option<Caller>,
+}
+
+/// What can be ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OrderKind {
+    /// Every VM of the host keeps its size.
+    Freeze,
+    /// That ends.
+    Thaw,
+    /// One VM keeps its size for a while.
+    Pause,
+    /// That ends, or a release does.
+    Resume,
+    /// One VM is let go.
+    Release,
+}
+
 /// A host at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostStatus {
@@ -105,4 +142,29 @@ pub struct HostStatus {
     pub node: NodeStatus,
     /// The VMs, by name.
     pub vms: Vec<VmStatus>,
+}
+
+// === impl Caller ===
+
+/// `uid 1000 (pid 4242)`
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {}", self.uid)?;
+        self.pid.map_or(Ok(()), |pid| write!(f, " (pid {pid})"))
+    }
+}
+
+// === impl OrderKind ===
+
+impl OrderKind {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Freeze => "freeze",
+            Self::Thaw => "thaw",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Release => "release",
+        }
+    }
 }

@@ -50,6 +50,10 @@ pub struct Args {
     /// Where health and metrics are served, as IP:PORT; wins over the file.
     #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
     pub admin: Option<SocketAddr>,
+    /// A unix socket at which the log level can be changed, by its owner and root alone; without
+    /// it, by a restart alone.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
+    pub admin_socket: Option<PathBuf>,
     /// vCPUs of the step that sizes move in, as 1 or 0.25; wins over the file.
     #[arg(long, value_name = "N", env = "WINDLASS_COMPUTE_UNIT_CPU", value_parser = cpu)]
     pub compute_unit_cpu: Option<MilliCpu>,

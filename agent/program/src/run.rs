@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent::folder::Folder;
 use windlass_agent::{Agent, Config, Remote, Unheard};
-use windlass_kit::admin::{self, Admin, Readiness};
+use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
 use windlass_kit::notify::Notify;
@@ -64,6 +64,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
     // First what only one process can have: a second agent ends here and has touched nothing.
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
+    let admin_socket = OwnerSocket::listen(args.admin_socket.as_deref()).await?;
     let dump = match config.dump_state {
         Some((at, limit)) => Some((listen("dump_state", at).await?, limit)),
         None => None,
@@ -103,10 +104,10 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     }
     let registry = Arc::new(registry);
     let pulse = watchdog.watch("keeper");
-    let admin =
-        Admin { readiness: Readiness::default(), registry, log_level, watchdog: watchdog.clone() };
-    let limits = Limits::small(refusals);
-    tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
+    let change_level = OwnerSocket::change_level(admin_socket.as_ref());
+    let (readiness, dog) = (Readiness::default(), watchdog.clone());
+    let admin = Admin { readiness, registry, log_level, watchdog: dog, change_level };
+    admin::start(admin, admin_listener, admin_socket, &Limits::small(refusals), &tasks);
     let folder = Folder::with_usual(&config.vms_dir, config.usual);
     let node = args.node_name.clone().unwrap_or_default();
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");

@@ -250,6 +250,11 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
         (&["--config", odd.to_str().unwrap()], 65, "--plugin: is needed"),
         (&["--config", config.to_str().unwrap()], 73, "another agent has this state_dir"),
         (&["--config", taken.to_str().unwrap()], 73, "cannot serve admin at 127.0.0.1:"),
+        (
+            &["--config", config.to_str().unwrap(), "--admin-socket", "/proc/none"],
+            73,
+            "cannot serve the admin socket /proc/none: ",
+        ),
     ] {
         let (got, said) = fail(args);
         assert!(got == code && said.contains(words), "{args:?} ended with {got}: {said}");

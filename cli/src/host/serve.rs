@@ -37,6 +37,9 @@ use windlass_kit::watchdog::Watchdog;
 /// What everything together may take to end; the agent takes leave of its guests meanwhile.
 const GRACE: Duration = Duration::from_secs(8);
 
+/// What a request to change the log level over TCP is told.
+const CHANGE_LEVEL: &str = "a restart of the host takes --log";
+
 /// What the disk may take to say what was kept over a restart: nothing is decided without it.
 const OPENED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -110,7 +113,9 @@ fn start(
     let parts = assemble(given, tasks);
     let (stop, counts) = (tasks.stopping(), Counts::default());
     let registry = Arc::new(registry(&parts, &watchdog, &counts));
-    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone() };
+    let change_level = CHANGE_LEVEL.to_owned();
+    let admin =
+        Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve_http(doors.admin, admin::router(admin), limits, stop.clone()));
     let (router, limits) = (http::router(parts.door), socket::limits(counts));

@@ -2,6 +2,8 @@
 
 use super::{Limits, Refusal, answer};
 use axum::Router;
+use http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
+use windlass_protocol::status::Caller;
 
 /// The most headers of one request.
 const MAX_HEADERS: usize = 64;
@@ -21,11 +24,19 @@ const MAX_HEADERS: usize = 64;
 const MIN_BUFFER: usize = 8192;
 
 /// Serves requests until the peer ends, or a limit or `stop` does.
-pub(super) async fn run<S>(stream: S, router: Router, limits: Arc<Limits>, stop: CancellationToken)
-where
+pub(super) async fn run<S>(
+    stream: S,
+    caller: Option<Caller>,
+    router: Router,
+    limits: Arc<Limits>,
+    stop: CancellationToken,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request: Request<Incoming>| {
+        if let Some(caller) = caller {
+            request.extensions_mut().insert(caller);
+        }
         let (router, limits) = (router.clone(), limits.clone());
         // Boxed, because only a connection whose futures can be moved gives its stream back.
         Box::pin(async move { Ok::<_, Infallible>(answer(router, request, &limits).await) })

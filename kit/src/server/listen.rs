@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use windlass_protocol::status::Caller;
 
 /// Something that connections come from.
 pub trait Accept: Send + 'static {
@@ -18,6 +19,11 @@ pub trait Accept: Send + 'static {
     /// # Errors
     /// What the system said; the next call may work.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Which process is at the other end, as the kernel knows it; `None` over a network.
+    fn caller(_: &Self::Stream) -> Option<Caller> {
+        None
+    }
 
     /// Says a last word to a connection that there is no room for. Never waits.
     fn turn_away(stream: &Self::Stream, word: &[u8]);
@@ -66,6 +72,13 @@ impl Accept for UnixListener {
 
     async fn accept(&self) -> io::Result<UnixStream> {
         Self::accept(self).await.map(|(stream, _)| stream)
+    }
+
+    fn caller(stream: &UnixStream) -> Option<Caller> {
+        let peer = stream.peer_cred().ok()?;
+        // A process in another namespace of processes has no number here.
+        let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+        Some(Caller { uid: peer.uid(), pid })
     }
 
     fn turn_away(stream: &UnixStream, word: &[u8]) {

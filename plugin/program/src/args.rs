@@ -41,6 +41,10 @@ pub struct Args {
     /// Where health and metrics are served, as IP:PORT; wins over the file.
     #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
     pub admin: Option<SocketAddr>,
+    /// A unix socket at which the log level can be changed, by its owner and root alone; without
+    /// it, by a restart alone.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
+    pub admin_socket: Option<PathBuf>,
     /// What is logged: a level, or `target=level` parts.
     #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
     pub log: String,

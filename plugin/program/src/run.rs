@@ -10,12 +10,13 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use std::convert::Infallible;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
-use windlass_kit::admin::{self, Admin, Readiness};
+use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
 use windlass_kit::errand::{Errand, apart};
@@ -50,16 +51,21 @@ fn start(args: &Args) -> Result<(), Failure> {
     let source = args.source()?;
     let log_level = telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    program::block_on(run(source, log_level))
+    program::block_on(run(source, args.admin_socket.as_deref(), log_level))
 }
 
-async fn run(source: Source, log_level: LogLevel) -> Result<(), Failure> {
+async fn run(
+    source: Source,
+    admin_socket: Option<&Path>,
+    log_level: LogLevel,
+) -> Result<(), Failure> {
     let (clock, tasks) = (Clock::system(), Tasks::default());
     let hangups = stop_on_signal(&tasks)
         .and_then(|()| Hangups::listen())
         .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
     let (config, lists) = source.read()?;
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
+    let admin_socket = OwnerSocket::listen(admin_socket).await?;
     let (permits, permits_at) = listen("permits", config.listen).await?;
     let mut said = format!("permits http://{permits_at}\n");
     let dump = match config.dump_state {
@@ -85,9 +91,10 @@ async fn run(source: Source, log_level: LogLevel) -> Result<(), Failure> {
     let watchdog = Watchdog::default();
     let registry = Arc::new(metrics::registry(&plugin, &counts, &watchdog));
     let (readiness, pulse) = (Readiness::default(), watchdog.watch("lists"));
-    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone() };
-    let limits = Limits::small(counts.clone());
-    tasks.vital("admin", serve(admin_listener, admin::router(admin), limits, stop.clone()));
+    let change_level = OwnerSocket::change_level(admin_socket.as_ref());
+    let admin =
+        Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
+    admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
     let router = http::router(plugin.clone());
     tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));

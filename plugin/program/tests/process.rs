@@ -11,6 +11,8 @@ use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -182,6 +184,24 @@ fn minima_above_the_room_are_said() {
     assert!(plugin.log().contains("the minima of its vms come to more"), "{}", plugin.log());
 }
 
+#[test]
+fn the_log_level_is_changed_over_the_admin_socket_alone() {
+    let mut plugin = Plugin::start(LISTS);
+    let socket = plugin.path("admin.sock");
+    let (status, words) = http(&plugin.admin, "PUT", "/log-level", "debug");
+    assert_eq!(status, 405);
+    let place = format!("the log level takes PUT at the socket {}", socket.display());
+    assert!(words.contains(&place), "{words}");
+    assert_eq!(http(&plugin.admin, "GET", "/log-level", ""), (200, "info\n".to_owned()));
+    let mode = fs::metadata(&socket).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "{mode:o}");
+    let changed = http_over(UnixStream::connect(&socket).unwrap(), "PUT", "/log-level", "debug");
+    assert_eq!(changed, (200, "debug\n".to_owned()));
+    plugin.signal("TERM");
+    assert!(plugin.process.take().unwrap().wait().unwrap().success());
+    assert!(!socket.exists());
+}
+
 /// More than 64 KiB is refused by its head, before a byte of it is read.
 #[test]
 fn a_body_that_is_too_large_is_refused_with_the_limit_at_every_listener() {
@@ -284,6 +304,7 @@ impl Plugin {
         let log = fs::File::create(plugin.path("log")).unwrap();
         let mut process = Command::new(PROGRAM)
             .args([Path::new("--config"), &plugin.path("plugin.toml")])
+            .args([Path::new("--admin-socket"), &plugin.path("admin.sock")])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -401,8 +422,12 @@ fn fail(args: &[&str]) -> (i32, String) {
 }
 
 fn http(at: &str, method: &str, path: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(at).unwrap();
+    let stream = TcpStream::connect(at).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    http_over(stream, method, path, body)
+}
+
+fn http_over(mut stream: impl Read + Write, method: &str, path: &str, body: &str) -> (u16, String) {
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
