@@ -1,11 +1,11 @@
-//! Standard output, as the answer of a command.
+//! Standard output, as the answer of a command, and standard error beside it.
 //!
-//! A reader that has seen enough (`windlass top | head -1`) closes the pipe; that is no
-//! failure of ours.
+//! A reader that has seen enough (`windlass top | head -1`) closes the pipe; that is no failure of
+//! ours, on either of the two.
 
 use crate::failure::Failure;
 use serde::Serialize;
-use std::io::{ErrorKind, Write, stdout};
+use std::io::{ErrorKind, Write, stderr, stdout};
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -29,6 +29,12 @@ pub fn text(text: &str) -> Result<(), Failure> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Writes a line to standard error: a warning, or why a command failed. Where its reader has left,
+/// there is no one to tell, and the exit code still says it.
+pub fn aside(line: &str) {
+    let _ = writeln!(stderr(), "{line}");
 }
 
 /// Writes one value as indented JSON.

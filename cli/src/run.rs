@@ -2,7 +2,7 @@
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
-use crate::{command, demo, host};
+use crate::{command, demo, host, out};
 use clap::Parser;
 use clap::error::ErrorKind;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Reported) => Failure::Reported.code(),
         Err(failure) => {
-            eprintln!("windlass: {failure}");
+            out::aside(&format!("windlass: {failure}"));
             failure.code()
         }
     }

@@ -9,8 +9,8 @@ use crate::out::{self, Output};
 /// Options of `windlass freeze` and `windlass thaw`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A frozen host keeps reading load and deciding, so that `top` and `explain` go on, but no size
-changes: nothing grows, nothing shrinks. It stays frozen over a restart.
+A frozen host changes no size: nothing grows, nothing shrinks. Load is read and shown; no goal is
+computed, and no decision recorded, until `windlass thaw`. It stays frozen over a restart.
 
 Examples:
   windlass freeze

@@ -10,8 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 /// Options of `windlass pause`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("end").required(true)), after_help = "\
-A paused VM is still watched, and counts in the books with what it has. The pause survives a
-restart of the host.
+A paused VM keeps the size that it has. Its load is read and shown; no goal is computed, and no
+decision recorded, until the pause ends. It counts in the books with what it has. The pause
+survives a restart of the host.
 
 Examples:
   windlass pause db1 --for 2h
@@ -22,7 +23,7 @@ pub struct PauseArgs {
     /// Which VM.
     pub vm: String,
     /// Until this moment (RFC 3339, with an offset).
-    #[arg(long, value_name = "TIME", group = "end")]
+    #[arg(long, value_name = "TIME", group = "end", value_parser = moment)]
     pub until: Option<Timestamp>,
     /// For this long: `90s`, `15m`, `2h`, `1h30m`.
     #[arg(long = "for", value_name = "SPAN", group = "end", value_parser = span)]
@@ -56,7 +57,7 @@ pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
         (None, Some(span)) => now.checked_add(span),
         (None, None) => return Err(Failure::Usage("say --until or --for".to_owned())),
     }
-    .map_err(|error| Failure::Usage(format!("this is too far away: {error}")))?;
+    .map_err(|_| Failure::Usage("--for is too long: write at most 365 days, as 48h".to_owned()))?;
     if end <= now {
         return Err(Failure::Usage(format!("--until {end} is not in the future; it is {now:.0}")));
     }
@@ -76,7 +77,16 @@ pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     say(client::run(client.post(&path, &()))?, args.format.output)
 }
 
+fn moment(text: &str) -> Result<Timestamp, &'static str> {
+    text.parse().map_err(|_| "write date, time and offset, as 2026-12-24T18:00:00Z")
+}
+
 fn span(text: &str) -> Result<SignedDuration, String> {
-    let span: SignedDuration = text.parse().map_err(|error: jiff::Error| error.to_string())?;
+    let digits = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    if digits {
+        return Err(format!("has no unit: write {text}s, {text}m or {text}h"));
+    }
+    let span: SignedDuration =
+        text.parse().map_err(|_| "write hours, minutes or seconds, as 2h, 15m, 1h30m or 90s")?;
     if span.is_positive() { Ok(span) } else { Err("must be longer than nothing".to_owned()) }
 }
