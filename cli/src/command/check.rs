@@ -4,6 +4,7 @@ use crate::args::Format;
 use crate::failure::Failure;
 use crate::host::config::HostConfig;
 use crate::host::keys::{HOST_KEYS, Key, VM_KEYS};
+use crate::host::room::Machine;
 use crate::host::vm_text;
 use crate::out::{self, Output};
 use crate::problem::{Problem, Report};
@@ -17,7 +18,8 @@ use windlass_kit::config::{Unread, read_text};
 A file with a `qmp` or `informant` key, or one in a folder that ends in `vms.d`, is read as a VM
 file; every other as host.toml. All problems of all files are named together, each with the field,
 what stands there, and what may stand there; a file that is not there hides none of the others.
-The exit code is 65 if any file is invalid, else 66 if any is not there.
+The exit code is 65 if any file is invalid, else 66 if any is not there. A [node] that promises more
+than this machine has is allowed, and a warning.
 
 Nothing is asked of a running host: whether two VM files fit together, and fit the node, is
 checked by `windlass vm add` and shown by `windlass vm list`.
@@ -59,6 +61,8 @@ struct Verdict {
     /// The file is not there, which is its only problem.
     missing: bool,
     problems: Vec<Problem>,
+    /// What is allowed and probably not meant.
+    warnings: Vec<Problem>,
 }
 
 /// The tables of keys.
@@ -93,6 +97,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut broken = Vec::new();
     for verdict in &verdicts {
         let subject = verdict.file.display().to_string();
+        for warning in &verdict.warnings {
+            out::aside(&format!("windlass: warning: {subject}: {warning}"));
+        }
         if verdict.problems.is_empty() {
             if args.format.output == Output::Text {
                 out::text(&format!("{subject}: valid\n"))?;
@@ -117,19 +124,25 @@ fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
             let missing = matches!(unread, Unread::Missing);
             let kind = kind.unwrap_or_else(|| guess(file, ""));
             let problems = vec![unread.into()];
-            return Verdict { file: file.to_path_buf(), kind, missing, problems };
+            let (file, warnings) = (file.to_path_buf(), Vec::new());
+            return Verdict { file, kind, missing, problems, warnings };
         }
     };
     let kind = kind.unwrap_or_else(|| guess(file, &text));
-    let problems = match kind {
-        Kind::Host => HostConfig::from_text(&text).err(),
+    let judged = match kind {
+        Kind::Host => {
+            HostConfig::from_text(&text).map(|config| Machine::here().overcommitted(config.node))
+        }
         Kind::Vm => {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            vm_text::parse(&stem.unwrap_or_default(), &text).err()
+            vm_text::parse(&stem.unwrap_or_default(), &text).map(|_| Vec::new())
         }
     };
-    let problems = problems.unwrap_or_default();
-    Verdict { file: file.to_path_buf(), kind, missing: false, problems }
+    let (problems, warnings) = match judged {
+        Ok(warnings) => (Vec::new(), warnings),
+        Err(problems) => (problems, Vec::new()),
+    };
+    Verdict { file: file.to_path_buf(), kind, missing: false, problems, warnings }
 }
 
 /// By its folder, or by a key that only a VM file has, also where its syntax is broken.

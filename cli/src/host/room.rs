@@ -26,6 +26,23 @@ impl Machine {
         }
     }
 
+    /// What `host.toml` promises beyond what this machine has. Allowed: VMs seldom use all that they
+    /// have. Also what a typing error looks like.
+    pub fn overcommitted(self, node: NodeConfig) -> Vec<Problem> {
+        let cpu = node.cpu.filter(|cpu| *cpu > self.cpu).map(|cpu| {
+            let limit = format!("is more than this machine has, which is {} vCPU", self.cpu);
+            Problem::new("node.cpu", cpu, limit)
+        });
+        let memory = match (node.memory, self.memory) {
+            (NodeMemory::Exactly(memory), Some(has)) if memory > has => {
+                let limit = format!("is more than this machine has, which is {has}");
+                Some(Problem::new("node.memory", memory, limit))
+            }
+            (NodeMemory::Exactly(_) | NodeMemory::AllBut(_), _) => None,
+        };
+        cpu.into_iter().chain(memory).collect()
+    }
+
     /// What may be reserved for VMs.
     ///
     /// # Errors
@@ -72,6 +89,24 @@ mod tests {
         assert_eq!(room.to_string(), "6 vCPU / 9GiB");
         let room = MACHINE.room(node(None, NodeMemory::AllBut(Bytes::from_gib(1)))).unwrap();
         assert_eq!(room.to_string(), "2 vCPU / 3GiB");
+    }
+
+    #[test]
+    fn what_is_promised_beyond_the_machine_is_named_and_what_it_has_is_not() {
+        let said = |cpu, memory| {
+            let node = NodeConfig { cpu: Some(MilliCpu::from_cores(cpu)), memory };
+            let problems = MACHINE.overcommitted(node);
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            said(400, NodeMemory::Exactly(Bytes::from_gib(900))),
+            [
+                "node.cpu = 400: is more than this machine has, which is 2 vCPU",
+                "node.memory = 900GiB: is more than this machine has, which is 4GiB",
+            ]
+        );
+        assert!(said(2, NodeMemory::Exactly(Bytes::from_gib(4))).is_empty());
+        assert!(said(1, NodeMemory::AllBut(Bytes::from_gib(1))).is_empty());
     }
 
     #[test]
