@@ -9,11 +9,15 @@
 //! | `GET /v1/explain/{vm}` | | [`Explained`](crate::explain::Explained) |
 //! | `POST /v1/freeze`, `/v1/thaw` | none | [`Done`] |
 //! | `POST /v1/vm/{vm}/release` | [`Release`] | [`Done`] |
+//! | `GET /v1/vm/{vm}/release` | | [`Releasing`] |
 //! | `POST /v1/vm/{vm}/pause` | [`Pause`] | [`Done`] |
 //! | `POST /v1/vm/{vm}/resume` | none | [`Done`] |
 //! | `GET /v1/vm/{vm}/findings` | | [`VmFindings`] |
 //! | `POST /v1/check` | [`Check`] | [`Checked`] |
+//! | `GET /v1/log-level` | | [`LogFilter`] |
+//! | `PUT /v1/log-level` | [`LogFilter`] | [`Done`] |
 //!
+//! Who sends an order is known to the host from the kernel, and said by nobody.
 //! A refusal is [`Refusal`] with a status that says whose fault it is. CPUs are thousandths of
 //! a vCPU, memory is bytes, moments are milliseconds since 1970, except where a text is said.
 //! Requests are read strictly: a field that is not known is an error that names it.
@@ -22,7 +26,7 @@ use crate::problem::{Problem, Report};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use windlass_drivers_qemu::check::Finding;
-use windlass_protocol::status::VmStatus;
+use windlass_protocol::status::{Ordered, VmStatus};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 
 /// What a host is, for as long as its process lives.
@@ -60,6 +64,9 @@ pub struct VmEntry {
     pub size: Option<Resources>,
     /// Until when it is paused.
     pub paused_until: Option<Moment>,
+    /// The last order about it, and who gave it.
+    #[serde(default)]
+    pub ordered: Option<Ordered>,
     /// What is wrong with its file.
     pub problems: Vec<Problem>,
 }
@@ -88,6 +95,45 @@ pub struct Release {
     /// Bytes.
     #[serde(default)]
     pub mem: Option<Bytes>,
+}
+
+/// How far a release came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Releasing {
+    /// When this was true.
+    pub at: Moment,
+    /// Which VM.
+    pub vm: VmName,
+    /// How far it came.
+    pub state: ReleaseState,
+    /// The size that it is to be let go with; absent: the one that it has.
+    pub wanted: Option<Resources>,
+    /// The most that it may have now, as far as is known.
+    pub has: Option<Resources>,
+    /// The VM, while it is on its way.
+    pub status: Option<VmStatus>,
+    /// Why it was given up; absent otherwise.
+    pub why: Option<String>,
+}
+
+/// How far a release came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleaseState {
+    /// The VM is on its way to the size, or about to be let go.
+    UnderWay,
+    /// The VM is let go, with the size that was ordered.
+    Done,
+    /// The size was not reached; the VM is let go with what it has.
+    GivenUp,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogFilter {
+    /// A level, or `target=level` parts.
+    pub filter: String,
 }
 
 /// Until when a VM is to keep its size.
@@ -129,10 +175,14 @@ pub struct Checked {
 pub struct VmFindings {
     /// Which VM.
     pub vm: VmName,
-    /// When its hypervisor was looked at, or could last not be reached.
+    /// When its hypervisor was looked at, which is just before the host attached; or when it could
+    /// last not be reached.
     pub at: Moment,
     /// What its hypervisor says, or why it says nothing.
     pub findings: Vec<Finding>,
+    /// Whether its informant answers at this moment.
+    #[serde(default)]
+    pub informant: Option<Finding>,
     /// The VM at this moment; absent while it is not there, or not managed.
     pub status: Option<VmStatus>,
 }

@@ -38,6 +38,8 @@ pub enum Command {
     Freeze(command::freeze::Args),
     /// Let the VMs of a frozen host follow their load again.
     Thaw(command::freeze::Args),
+    /// Show or change what a running host logs.
+    LogLevel(command::log_level::Args),
     /// Check a host.toml or a VM file without using it: names field, value and limit.
     Check(command::check::Args),
     /// Try whether an informant, a plugin or an agent keeps to its protocol.
@@ -99,4 +101,5 @@ Exit codes:
   66  there is no such file or VM
   69  nobody answers at the socket or the target
   73  something could not be written
-  77  this user may not";
+  77  this user may not
+  130 Ctrl-C ended the watching of an order, which goes on";

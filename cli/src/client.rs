@@ -56,9 +56,30 @@ impl Client {
         path: &str,
         body: &B,
     ) -> Result<T, Failure> {
+        self.send(Method::POST, path, body).await
+    }
+
+    /// Puts something in place of what is there.
+    ///
+    /// # Errors
+    /// The host does not answer, or refuses.
+    pub async fn put<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Failure> {
+        self.send(Method::PUT, path, body).await
+    }
+
+    async fn send<B: Serialize, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &B,
+    ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
-        self.ask(Ask::new(Method::POST, path, body)).await
+        self.ask(Ask::new(method, path, body)).await
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: Ask) -> Result<T, Failure> {
@@ -134,7 +155,8 @@ fn refused(status: u16, body: &[u8]) -> Failure {
     }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+/// An error with its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

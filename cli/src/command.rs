@@ -5,6 +5,7 @@ pub mod completions;
 pub mod conformance;
 pub mod explain;
 pub mod freeze;
+pub mod log_level;
 pub mod pause;
 pub mod top;
 pub mod vm;

@@ -11,11 +11,13 @@
 //! - [`state`] and [`waiting`]: what a VM waits for at this moment, briefly and with what to do.
 //! - [`note`]: what the books answered when there was less than was asked for, and who has the
 //!   room.
+//! - [`ordered`]: which order was given last, and by which process.
 //! - [`absent`]: how a VM stands that has no runner.
 
 mod absent;
 mod changes;
 mod note;
+mod ordered;
 mod page;
 mod parked;
 mod room;
@@ -27,6 +29,7 @@ mod words;
 
 pub use absent::absent;
 pub use note::note;
+pub use ordered::{given, ordered};
 pub use page::{Explained, page};
 pub use parked::{Parked, parked_by_others};
 pub use sentence::sentence;

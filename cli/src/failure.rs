@@ -40,6 +40,9 @@ pub enum Failure {
     /// This user may not.
     #[error("{0}")]
     Forbidden(String),
+    /// A person stopped waiting for what was ordered, which goes on.
+    #[error("{0}")]
+    Unwatched(String),
     /// What was checked does not hold.
     #[error("{0}")]
     Failed(String),
@@ -61,6 +64,8 @@ impl Failure {
             Self::Unreachable { .. } | Self::Absent(_) => 69,
             Self::CannotCreate(_) => 73,
             Self::Forbidden(_) => 77,
+            // As a shell spells the end by Ctrl-C.
+            Self::Unwatched(_) => 130,
         })
     }
 }

@@ -7,6 +7,7 @@
 //! survives a restart.
 
 pub mod amount;
+mod checked;
 pub mod config;
 mod desk;
 mod disk;

@@ -34,6 +34,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Resume(args) => command::pause::resume(&args),
         Command::Freeze(args) => command::freeze::freeze(&args),
         Command::Thaw(args) => command::freeze::thaw(&args),
+        Command::LogLevel(args) => command::log_level::run(&args),
         Command::Check(args) => command::check::run(&args),
         Command::Conformance(args) => command::conformance::run(&args),
         Command::Completions(args) => command::completions::run(&args),

@@ -139,6 +139,7 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         decisions: world.decisions(vm).to_vec(),
         open: world.open_decision(vm).cloned(),
         notes: world.notes(vm),
+        ordered: Vec::new(),
         status: world.status(vm),
         state: None,
         monitor: None,

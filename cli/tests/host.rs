@@ -17,3 +17,5 @@ mod hostile;
 mod orders;
 #[path = "host/restart.rs"]
 mod restart;
+#[path = "host/told.rs"]
+mod told;

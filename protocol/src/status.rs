@@ -136,6 +136,9 @@ pub struct HostStatus {
     pub at: Moment,
     /// Whether the host is frozen.
     pub frozen: bool,
+    /// The last order to freeze or thaw the host.
+    #[serde(default)]
+    pub ordered: Option<Ordered>,
     /// Memory that the host itself has available, if known.
     pub host_available: Option<Bytes>,
     /// The books.

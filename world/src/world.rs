@@ -377,6 +377,7 @@ impl World {
         HostStatus {
             at: self.now,
             frozen: false,
+            ordered: None,
             host_available: None,
             node: self.books(),
             vms: statuses.collect(),

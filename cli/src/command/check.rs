@@ -18,7 +18,7 @@ use windlass_kit::config::{Unread, read_text};
 A file with a `qmp` or `informant` key, or one in a folder that ends in `vms.d`, is read as a VM
 file; every other as host.toml. All problems of all files are named together, each with the field,
 what stands there, and what may stand there; a file that is not there hides none of the others.
-The exit code is 65 if any file is invalid, else 66 if any is not there. A [node] that promises more
+The exit code is 65 if any file is invalid, else 66 if any is not there. A [node] that has more
 than this machine has is allowed, and a warning.
 
 Nothing is asked of a running host: whether two VM files fit together, and fit the node, is

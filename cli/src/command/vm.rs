@@ -6,13 +6,10 @@
 mod add;
 mod check;
 mod list;
+mod release;
 
-use super::freeze::say;
-use crate::api::Release;
 use crate::args::{Connection, Format};
-use crate::client::{self, Client};
 use crate::failure::Failure;
-use windlass_protocol::{Bytes, MilliCpu};
 
 /// Options of `windlass vm`.
 #[derive(Debug, clap::Args)]
@@ -39,32 +36,9 @@ enum Command {
     /// Say what can and cannot scale in a VM, and why.
     Check(check::Args),
     /// Give a VM a size and let go of it; it stays in the books until it ends.
-    Release(ReleaseArgs),
+    Release(release::Args),
     /// Stop managing a VM: deletes its file; it stays in the books until it ends.
     Remove(RemoveArgs),
-}
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Without a size it keeps what it has. Windlass holds on until the VM has the size, or a minute has
-passed. `windlass resume VM` takes it back.
-
-Examples:
-  windlass vm release db1
-  windlass vm release db1 --cpu 2 --memory 1GiB")]
-struct ReleaseArgs {
-    /// Which VM.
-    vm: String,
-    /// vCPUs to let it go with.
-    #[arg(long, value_name = "N", value_parser = crate::host::amount::cpu)]
-    cpu: Option<MilliCpu>,
-    /// Memory to let it go with: `1GiB`, `512MiB`.
-    #[arg(long, value_name = "SIZE", value_parser = crate::host::amount::memory)]
-    memory: Option<Bytes>,
-    #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
 }
 
 #[derive(Debug, clap::Args)]
@@ -87,14 +61,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::Add(args) => add::run(args),
         Command::List(args) => list::run(args),
         Command::Check(args) => check::run(args),
-        Command::Release(args) => release(args),
+        Command::Release(args) => release::run(args),
         Command::Remove(args) => add::remove(&args.vm, &args.connection, args.format.output),
     }
-}
-
-fn release(args: &ReleaseArgs) -> Result<(), Failure> {
-    let path = client::vm_path("/v1/vm", &args.vm, "/release")?;
-    let client = Client::to(&args.connection.socket)?;
-    let body = Release { cpu: args.cpu, mem: args.memory };
-    say(client::run(client.post(&path, &body))?, args.format.output)
 }

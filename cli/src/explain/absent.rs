@@ -59,6 +59,7 @@ mod tests {
             decisions: Vec::new(),
             open: None,
             notes: Vec::new(),
+            ordered: Vec::new(),
             status: None,
             state,
             monitor: Some("/run/db1.sock".into()),

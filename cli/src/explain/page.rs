@@ -3,12 +3,12 @@
 use super::parked::Parked;
 use super::room::holders;
 use super::words::{instant, short};
-use super::{absent, note, sentence, waiting};
+use super::{absent, note, ordered, sentence, waiting};
 use crate::api::VmState;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use windlass_plugin_core::Note;
-use windlass_protocol::status::{NodeStatus, SessionState, VmStatus};
+use windlass_protocol::status::{NodeStatus, Ordered, SessionState, VmStatus};
 use windlass_protocol::{Decision, Moment, VmName, Waiting};
 
 /// What a host answers when it is asked to explain a VM.
@@ -32,6 +32,9 @@ pub struct Explained {
     /// The path of its monitor, if one is known.
     #[serde(default)]
     pub monitor: Option<PathBuf>,
+    /// The last orders about the VM and about the host, and who gave them.
+    #[serde(default)]
+    pub ordered: Vec<Ordered>,
     /// The books at this moment.
     pub node: NodeStatus,
     /// What is wrong with what Windlass was told about this VM, a sentence each.
@@ -99,6 +102,7 @@ fn present(explained: &Explained) -> Vec<String> {
             booked.reserved, node.room, node.reserved
         ));
     }
+    lines.extend(explained.ordered.iter().map(|last| format!("- Last order: {}.", ordered(last))));
     lines.extend(explained.problems.iter().map(|problem| format!("- {problem}")));
     lines
 }

@@ -2,6 +2,7 @@
 
 use super::absent;
 use super::changes::last_changes;
+use super::ordered::ordered;
 use super::page::Explained;
 use super::waiting::{AT_GOAL, state};
 use super::why::{uses, why};
@@ -17,6 +18,9 @@ pub fn summary(explained: &Explained) -> String {
     }
     for problem in &explained.problems {
         text.push_str(&format!("\nProblem: {problem}\n"));
+    }
+    for order in &explained.ordered {
+        text.push_str(&format!("\nLast order: {}\n", ordered(order)));
     }
     let decisions = explained.decisions.iter().chain(&explained.open);
     let changes = last_changes(decisions, explained.at);

@@ -274,6 +274,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         decisions: Vec::new(),
         open: Some(open),
         notes: vec![note],
+        ordered: Vec::new(),
         status: Some(status()),
         state: Some(VmState::Managed),
         monitor: Some("/run/db1.sock".into()),

@@ -7,10 +7,12 @@
 //! its sender, who has waited long enough or hung up. So an order that was answered "not done"
 //! is never done later.
 
+use super::folder::Look;
 use super::socket::REQUEST_TIME;
-use crate::api::{Checked, Done, Release, VmEntry};
+use crate::api::{Check, Checked, Done, Release, Releasing, VmEntry};
 use crate::explain::Note;
 use crate::problem::Report;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,6 +20,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
+use windlass_protocol::status::{Caller, Ordered};
 
 /// Orders that wait at most.
 const QUEUE: usize = 32;
@@ -33,13 +36,17 @@ pub(super) const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) enum Order {
     /// Nothing of any VM moves, or that ends.
-    Freeze(bool, Reply<Done>),
+    Freeze(bool, By, Reply<Done>),
     /// Nothing of this VM moves until then; `None` ends that, and a release.
-    Pause(String, Option<Moment>, Reply<Done>),
+    Pause(String, Option<Moment>, By, Reply<Done>),
     /// Let go of this VM.
-    Release(String, Release, Reply<Done>),
-    /// Is this the text of a VM file?
-    Check(String, String, Reply<Checked>),
+    Release(String, Release, By, Reply<Done>),
+    /// How far did that come?
+    Releasing(String, Reply<Releasing>),
+    /// Is this the text of a VM file, beside those that the folder holds now?
+    Check(Check, Look, By, Reply<Checked>),
+    /// Where does the file of this VM say that its informant is?
+    Informant(String, Reply<Option<SocketAddr>>),
     /// Which VMs are there?
     List(Reply<Vec<VmEntry>>),
     /// What is wrong?
@@ -47,6 +54,9 @@ pub(super) enum Order {
     /// What do the books' answers and the files say of this VM?
     Tell(String, Moment, Reply<Told>),
 }
+
+/// Which process gives an order; `None` where the kernel does not say.
+pub(super) type By = Option<Caller>;
 
 /// The steward's part of an explanation.
 #[derive(Debug)]
@@ -57,6 +67,8 @@ pub(super) struct Told {
     pub(super) problems: Vec<String>,
     /// How it stands, unless only its history is left.
     pub(super) entry: Option<VmEntry>,
+    /// The last orders about it and about the host.
+    pub(super) ordered: Vec<Ordered>,
     /// Whether it is known at all.
     pub(super) known: bool,
 }
@@ -180,7 +192,7 @@ mod tests {
         let clock = Clock::system();
         let (desk, mut orders) = Desk::new(clock);
         let start = clock.now();
-        let declined = desk.ask(|reply| Order::Freeze(true, reply)).await.unwrap_err();
+        let declined = desk.ask(|reply| Order::Freeze(true, None, reply)).await.unwrap_err();
         assert_eq!(declined, Declined::Late);
         assert!(declined.to_string().starts_with("not done: "), "{declined}");
         assert!(clock.now().since(start) < REQUEST_TIME);
@@ -191,7 +203,7 @@ mod tests {
     async fn an_order_whose_sender_hung_up_is_not_done() {
         let clock = Clock::system();
         let (desk, mut orders) = Desk::new(clock);
-        let asking = desk.ask(|reply| Order::Freeze(true, reply));
+        let asking = desk.ask(|reply| Order::Freeze(true, None, reply));
         assert!(timeout(Duration::from_secs(1), asking).await.is_err());
         assert!(orders.recv().await.unwrap().take(clock.now()).is_none());
     }
@@ -204,17 +216,19 @@ mod tests {
             tokio::time::sleep(TAKEN_WITHIN - Duration::from_secs(1)).await;
             let order = orders.recv().await.unwrap().take(clock.now()).unwrap();
             tokio::time::sleep(ANSWERED_WITHIN).await;
-            let Order::Freeze(_, reply) = order else { panic!("{order:?}") };
+            let Order::Freeze(_, _, reply) = order else { panic!("{order:?}") };
             reply.send(Err(Declined::NotKept("full".to_owned()))).unwrap();
         };
-        let (answer, ()) = tokio::join!(desk.ask(|reply| Order::Freeze(true, reply)), steward);
+        let (answer, ()) =
+            tokio::join!(desk.ask(|reply| Order::Freeze(true, None, reply)), steward);
         assert_eq!(answer.unwrap_err(), Declined::NotKept("full".to_owned()));
         // An order that comes too late is not taken, also by a sender that still waits.
         let steward = async {
             let asked = orders.recv().await.unwrap();
             assert!(asked.take(clock.now().after(TAKEN_WITHIN)).is_none());
         };
-        let (answer, ()) = tokio::join!(desk.ask(|reply| Order::Freeze(true, reply)), steward);
+        let (answer, ()) =
+            tokio::join!(desk.ask(|reply| Order::Freeze(true, None, reply)), steward);
         assert_eq!(answer.unwrap_err(), Declined::Busy);
     }
 }

@@ -3,35 +3,48 @@
 //! Requests are read strictly: whoever sends one has the same release or made a mistake. Every
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
-use super::desk::{Declined, Desk, Order};
+use super::checked;
+use super::desk::{By, Declined, Desk, Order};
+use super::folder::Look;
 use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
-use crate::api::{Check, HostFacts, Pause, Refusal, Release, VmFindings};
+use crate::api::{Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
 use crate::explain::{Explained, parked_by_others};
+use crate::problem::Problem;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tracing::info;
 use windlass_agent::{Agent, Config};
 use windlass_kit::clock::Clock;
+use windlass_kit::errand::Work;
 use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::{LogLevel, TelemetryError};
 use windlass_plugin::Shared;
 use windlass_plugin_core::Books;
-use windlass_protocol::status::HostStatus;
+use windlass_protocol::status::{Caller, HostStatus, Ordered};
 use windlass_protocol::words::defused;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName};
 
 /// How far back `explain` looks unless told otherwise, in minutes.
 const HOUR: u64 = 60;
+
+/// What the disk may take to say what the VM files are while one is checked.
+const LOOKED_WITHIN: Duration = Duration::from_secs(4);
 
 /// Characters of a refusal.
 const LONGEST: usize = 500;
@@ -45,7 +58,18 @@ pub(super) struct Door {
     pub(super) clock: Clock,
     pub(super) facts: HostFacts,
     pub(super) findings: Findings,
+    pub(super) log_level: LogLevel,
+    /// What the VM files are at this moment.
+    pub(super) looks: Looks,
+    /// The last order to freeze or thaw.
+    pub(super) ordered: watch::Receiver<Option<Ordered>>,
 }
+
+/// A way to look at the VM files, apart.
+pub(super) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
+
+/// Which process sent a request, where the kernel says.
+type Sent = Option<Extension<Caller>>;
 
 /// An answer, or why there is none.
 type Answer<T> = Result<Json<T>, Refused>;
@@ -77,7 +101,17 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
         trust_guest_parking: None,
     };
     let agent = Agent::new(Config::new(unit), permits, ledger, tasks, clock);
-    router(Door { agent, books, desk, clock, facts, findings: Findings::default() })
+    router(Door {
+        agent,
+        books,
+        desk,
+        clock,
+        facts,
+        findings: Findings::default(),
+        log_level: LogLevel::ended(),
+        looks: Arc::new(|| Box::pin(ready(Ok(BTreeMap::new())))),
+        ordered: watch::channel(None).1,
+    })
 }
 
 /// Every path of the socket.
@@ -90,11 +124,12 @@ pub(super) fn router(door: Door) -> Router {
         .route("/v1/explain/{vm}", get(explain))
         .route("/v1/freeze", post(freeze))
         .route("/v1/thaw", post(thaw))
-        .route("/v1/vm/{vm}/release", post(release))
+        .route("/v1/vm/{vm}/release", post(release).get(releasing))
         .route("/v1/vm/{vm}/pause", post(pause))
         .route("/v1/vm/{vm}/resume", post(resume))
         .route("/v1/vm/{vm}/findings", get(findings))
         .route("/v1/check", post(check))
+        .route("/v1/log-level", get(log_level).put(set_log_level))
         .fallback(no_such_path)
         .method_not_allowed_fallback(wrong_method)
         .with_state(door)
@@ -105,6 +140,7 @@ async fn state(State(door): State<Door>) -> Json<HostStatus> {
     Json(HostStatus {
         at: now,
         frozen: door.agent.is_frozen(),
+        ordered: *door.ordered.borrow(),
         host_available: door.agent.host_available(),
         node: door.books.with_books(|books| books.status(now)),
         vms: door.agent.status(),
@@ -141,6 +177,7 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
         decisions: said.closed.into_iter().filter(recent).collect(),
         open: said.open,
         notes: told.notes,
+        ordered: told.ordered,
         parked: parked_by_others(&name, &vms),
         trust_guest_parking: door.facts.trust_guest_parking,
         status: vms.into_iter().find(|status| status.name == name),
@@ -152,54 +189,84 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
     }))
 }
 
-async fn freeze(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
+async fn freeze(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Freeze(true, reply)).await)
+    answer(door.desk.ask(|reply| Order::Freeze(true, by(sent), reply)).await)
 }
 
-async fn thaw(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
+async fn thaw(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Freeze(false, reply)).await)
+    answer(door.desk.ask(|reply| Order::Freeze(false, by(sent), reply)).await)
 }
 
 async fn release(
     State(door): State<Door>,
     Path(vm): Path<String>,
+    sent: Sent,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     let release: Release = read(&body)?;
-    answer(door.desk.ask(|reply| Order::Release(vm, release, reply)).await)
+    answer(door.desk.ask(|reply| Order::Release(vm, release, by(sent), reply)).await)
+}
+
+async fn releasing(State(door): State<Door>, Path(vm): Path<String>) -> Answer<impl Serialize> {
+    answer(door.desk.ask(|reply| Order::Releasing(vm, reply)).await)
 }
 
 async fn pause(
     State(door): State<Door>,
     Path(vm): Path<String>,
+    sent: Sent,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     let Pause { until } = read(&body)?;
     let until = moment(&until, door.clock.now())?;
-    answer(door.desk.ask(|reply| Order::Pause(vm, Some(until), reply)).await)
+    answer(door.desk.ask(|reply| Order::Pause(vm, Some(until), by(sent), reply)).await)
 }
 
 async fn resume(
     State(door): State<Door>,
     Path(vm): Path<String>,
+    sent: Sent,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Pause(vm, None, reply)).await)
+    answer(door.desk.ask(|reply| Order::Pause(vm, None, by(sent), reply)).await)
 }
 
 async fn findings(State(door): State<Door>, Path(vm): Path<String>) -> Answer<VmFindings> {
     let name = VmName::on_host(vm);
     let (at, findings) = door.findings.of(&name.name).ok_or_else(|| unasked(&door, &name))?;
     let status = door.agent.status().into_iter().find(|status| status.name == name);
-    Ok(Json(VmFindings { vm: name, at, findings, status }))
+    let findings = checked::as_of_now(findings, status.as_ref());
+    let place = door.desk.ask(|reply| Order::Informant(name.name.clone(), reply)).await?;
+    let informant = Some(checked::informant(place, status.as_ref()).await);
+    Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
 }
 
-async fn check(State(door): State<Door>, body: Bytes) -> Answer<impl Serialize> {
-    let Check { name, text } = read(&body)?;
-    answer(door.desk.ask(|reply| Order::Check(name, text, reply)).await)
+async fn check(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
+    let check: Check = read(&body)?;
+    let look = timeout(LOOKED_WITHIN, (door.looks)()).await;
+    let late = || Problem::without_value("", "cannot be read: the disk does not answer");
+    let look = look.unwrap_or_else(|_| Err(late()));
+    answer(door.desk.ask(|reply| Order::Check(check, look, by(sent), reply)).await)
+}
+
+async fn log_level(State(door): State<Door>) -> Answer<LogFilter> {
+    let filter = door.log_level.get().map_err(|error| Refused::failed(&error))?;
+    Ok(Json(LogFilter { filter }))
+}
+
+async fn set_log_level(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<Done> {
+    let LogFilter { filter } = read(&body)?;
+    let before = door.log_level.get().map_err(|error| Refused::failed(&error))?;
+    door.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
+    let after = door.log_level.get().map_err(|error| Refused::failed(&error))?;
+    let by = by(sent);
+    let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
+    info!(order = "log-level", filter = after, uid, pid, "ordered");
+    let changed = before != after;
+    Ok(Json(Done { message: format!("the log level is {after}, until the next start"), changed }))
 }
 
 async fn no_such_path(uri: Uri) -> Refused {
@@ -217,8 +284,15 @@ async fn wrong_method(method: Method, uri: Uri) -> Refused {
     Refused {
         status: StatusCode::METHOD_NOT_ALLOWED,
         code: "wrong-method",
-        message: format!("{method} is not for {path}; what is read takes GET, an order takes POST"),
+        message: format!(
+            "{method} is not for {path}; what is read takes GET, an order takes POST, and only the \
+             log level PUT"
+        ),
     }
+}
+
+fn by(sent: Sent) -> By {
+    sent.map(|Extension(caller)| caller)
 }
 
 fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
@@ -292,6 +366,11 @@ fn unasked(door: &Door, vm: &VmName) -> Refused {
 impl Refused {
     fn bad(message: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
+    }
+
+    fn failed(error: &TelemetryError) -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self { status, code: "failed", message: error.to_string() }
     }
 }
 

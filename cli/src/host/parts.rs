@@ -20,11 +20,12 @@ use crate::problem::{Problem, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tracing::warn;
 use windlass_agent::{Agent, Config};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Shared;
 use windlass_plugin_core::Books;
@@ -41,6 +42,7 @@ pub(super) struct Given {
     pub(super) recalled: Recalled,
     pub(super) ways: Ways,
     pub(super) watchdog: Watchdog,
+    pub(super) log_level: LogLevel,
 }
 
 /// The parts of a host.
@@ -56,7 +58,8 @@ pub(super) struct Parts {
 
 /// Puts a host together; its VMs are tasks of `tasks`. Nothing is managed before the steward runs.
 pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
-    let Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog } = given;
+    let Given { config, facts, machine, room, clock, disk, recalled, .. } = given;
+    let (ways, watchdog, log_level) = (given.ways, given.watchdog, given.log_level);
     let Recalled { state, history, decisions, problem } = recalled;
     let reports = reports(&config.state_dir, problem, history.passed_over());
     let books = Shared::new(Books::new(room), config.unit.usual(), clock);
@@ -66,7 +69,8 @@ pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
     let agent = Agent::new(told, permits, ledger.clone(), tasks, clock);
     agent.recall(decisions);
     let (findings, metrics) = (Findings::default(), Metrics::default());
-    let (desk, orders) = Desk::new(clock);
+    let ((desk, orders), (last_order, ordered)) = (Desk::new(clock), watch::channel(None));
+    let looked = disk.clone();
     let door = Door {
         agent: agent.clone(),
         books: books.clone(),
@@ -74,6 +78,9 @@ pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
         clock,
         facts,
         findings: findings.clone(),
+        log_level,
+        looks: Arc::new(move || looked.look()),
+        ordered,
     };
     let steward = Steward {
         clock,
@@ -91,6 +98,8 @@ pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
         history,
         reports,
         metrics: metrics.clone(),
+        releases: BTreeMap::new(),
+        last_order,
         looks: 0,
         errands: Default::default(),
         unkept: Vec::new(),

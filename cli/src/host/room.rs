@@ -26,7 +26,7 @@ impl Machine {
         }
     }
 
-    /// What `host.toml` promises beyond what this machine has. Allowed: VMs seldom use all that they
+    /// What `host.toml` gives VMs beyond what this machine has. Allowed: VMs seldom use all that they
     /// have. Also what a typing error looks like.
     pub fn overcommitted(self, node: NodeConfig) -> Vec<Problem> {
         let cpu = node.cpu.filter(|cpu| *cpu > self.cpu).map(|cpu| {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_promised_beyond_the_machine_is_named_and_what_it_has_is_not() {
+    fn what_goes_beyond_the_machine_is_named_and_what_it_has_is_not() {
         let said = |cpu, memory| {
             let node = NodeConfig { cpu: Some(MilliCpu::from_cores(cpu)), memory };
             let problems = MACHINE.overcommitted(node);

@@ -21,7 +21,7 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tracing::info;
+use tracing::{info, warn};
 use windlass_drivers_qemu::Qemu;
 use windlass_kit::admin::{self, Admin, Readiness};
 use windlass_kit::clock::Clock;
@@ -38,7 +38,7 @@ use windlass_kit::watchdog::Watchdog;
 const GRACE: Duration = Duration::from_secs(8);
 
 /// What a request to change the log level over TCP is told.
-const CHANGE_LEVEL: &str = "a restart of the host takes --log";
+const CHANGE_LEVEL: &str = "`windlass log-level LEVEL` does it, over the host's socket";
 
 /// What the disk may take to say what was kept over a restart: nothing is decided without it.
 const OPENED_WITHIN: Duration = Duration::from_secs(30);
@@ -63,6 +63,9 @@ pub(super) async fn serve(
     let room = machine
         .room(config.node)
         .map_err(|problem| Failure::Invalid(format!("{}: {problem}", config_path.display())))?;
+    for problem in machine.overcommitted(config.node) {
+        warn!(%problem, "host.toml gives VMs more than this machine has");
+    }
     // First what only one process can have: a second host ends here and has touched nothing.
     let listener = socket::listen(&config.socket).await?;
     let (admin_listener, admin_address) = program::listen("admin", config.admin).await?;
@@ -83,11 +86,12 @@ pub(super) async fn serve(
     };
     let (path, ways, watchdog) = (config.socket.clone(), ways(clock), Watchdog::default());
     let disk = Arc::new(disk);
-    let given = Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog };
+    let given =
+        Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog, log_level };
     let (doors, readiness) =
         (Doors { socket: listener, admin: admin_listener }, Readiness::default());
     readiness.wait_for("vm files");
-    let begun = start(given, doors, hangups, (readiness.clone(), log_level), &tasks);
+    let begun = start(given, doors, hangups, readiness.clone(), &tasks);
 
     let stop = tasks.stopping();
     // A host that is told to end before it has begun was never ready.
@@ -106,16 +110,15 @@ fn start(
     given: Given,
     doors: Doors,
     hangups: Hangups,
-    (readiness, log_level): (Readiness, LogLevel),
+    readiness: Readiness,
     tasks: &Tasks,
 ) -> oneshot::Receiver<()> {
-    let watchdog = given.watchdog.clone();
+    let (watchdog, log_level) = (given.watchdog.clone(), given.log_level.clone());
     let parts = assemble(given, tasks);
     let (stop, counts) = (tasks.stopping(), Counts::default());
     let registry = Arc::new(registry(&parts, &watchdog, &counts));
     let change_level = CHANGE_LEVEL.to_owned();
-    let admin =
-        Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
+    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve_http(doors.admin, admin::router(admin), limits, stop.clone()));
     let (router, limits) = (http::router(parts.door), socket::limits(counts));

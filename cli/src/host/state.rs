@@ -1,4 +1,5 @@
-//! What a host must not forget: freeze, pauses, ports, and which VMs it has to count.
+//! What a host must not forget: freeze, pauses, who ordered what, ports, and which VMs it has to
+//! count.
 //!
 //! One small file, replaced as a whole (written beside, synced, renamed), so that a crash
 //! leaves the old one or the new one. A file that cannot be understood is set aside, and the
@@ -13,6 +14,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use windlass_kit::keep::{Had, have_folder, is_full, replace};
 use windlass_plugin_core::VmRecord;
+use windlass_protocol::status::Ordered;
 use windlass_protocol::{Moment, Resources};
 
 const FILE: &str = "state.json";
@@ -27,6 +29,12 @@ pub struct Kept {
     pub version: u32,
     /// Since when the host is frozen.
     pub frozen: Option<Moment>,
+    /// The last order to freeze or thaw, and who gave it.
+    #[serde(default)]
+    pub ordered: Option<Ordered>,
+    /// The last order about each VM that is known, and who gave it.
+    #[serde(default)]
+    pub orders: BTreeMap<String, Ordered>,
     /// Until when VMs are paused.
     pub pauses: BTreeMap<String, Moment>,
     /// At which port the informant of a VM calls back.

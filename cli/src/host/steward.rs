@@ -6,9 +6,11 @@
 //! reached by the agent alone. What it cannot write it says, and goes on: a full or silent disk
 //! stops no VM from following its load.
 
+mod asked;
 mod begin;
 mod orders;
 mod paper;
+mod release;
 mod round;
 #[cfg(test)]
 mod tests;
@@ -22,15 +24,16 @@ use super::ledger::{HostLedger, record};
 use super::metrics::Metrics;
 use super::reach::{Findings, Reach};
 use super::room::Machine;
-use super::state::{Hold, Kept, Known, State};
+use super::state::{Hold, Known, State};
 use crate::api::Done;
 use crate::problem::{Problem, Report};
+use release::Release;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -40,6 +43,7 @@ use windlass_kit::config::Unread;
 use windlass_kit::errand::Errand;
 use windlass_kit::watchdog::{Pulse, Watchdog};
 use windlass_plugin::Shared;
+use windlass_protocol::status::Ordered;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName};
 
@@ -67,6 +71,10 @@ pub(super) struct Steward {
     /// What is wrong besides files, by subject.
     pub(super) reports: BTreeMap<&'static str, Report>,
     pub(super) metrics: Metrics,
+    /// Releases since the start, by VM.
+    pub(super) releases: BTreeMap<String, Release>,
+    /// Where the last order to freeze or thaw is shown.
+    pub(super) last_order: watch::Sender<Option<Ordered>>,
     /// Looks so far: some things are not done at each.
     pub(super) looks: u64,
     pub(super) errands: Errands,
@@ -265,13 +273,4 @@ impl Steward {
             self.reports.insert(subject, report);
         }
     }
-}
-
-/// The names of all VMs that are known, for a person who mistyped one.
-fn names(kept: &Kept) -> String {
-    if kept.vms.is_empty() {
-        return "none is known".to_owned();
-    }
-    let names: Vec<&str> = kept.vms.keys().map(String::as_str).take(20).collect();
-    format!("there are {}", names.join(", "))
 }

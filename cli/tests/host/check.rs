@@ -2,6 +2,8 @@
 
 use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 
 #[test]
@@ -16,6 +18,51 @@ fn a_monitor_that_another_client_has_is_named_with_what_to_do() {
     let path = host.path("a.sock").display().to_string();
     assert!(said.contains(&path) && said.contains("blocked  monitor"), "{said}");
     assert!(said.contains("Start the VM with a second -qmp for Windlass"), "{said}");
+}
+
+/// The process is another host: its socket accepts, as a monitor does, and says nothing unasked.
+#[test]
+fn a_stopped_hypervisor_is_told_from_a_monitor_that_is_taken() {
+    let (host, hypervisor) = (Host::start(), Host::start());
+    hypervisor.signal("STOP");
+    host.put("a", &vm_file(&hypervisor.path("host.sock"), "127.0.0.71:1"));
+    until("the cause is named", || checked(&host).1.contains("is stopped"));
+    let said = checked(&host).1;
+    assert!(said.contains("a: its monitor was last tried at 20"), "{said}");
+    assert!(!said.contains("another") && !said.contains("second -qmp"), "{said}");
+    hypervisor.signal("CONT");
+    until("it is taken", || checked(&host).1.contains("another seems to have it"));
+}
+
+#[test]
+fn the_informant_of_a_vm_that_is_only_watched_is_asked() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let guest = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = guest.local_addr().unwrap().to_string();
+    host.put("a", &format!("mode = \"observe\"\n{}", vm_file(machine.path(), &at)));
+    std::thread::spawn(move || {
+        for client in guest.incoming() {
+            let mut client = client.unwrap();
+            let mut head = [0; 1024];
+            // A client that has left wants no answer.
+            let _ = client.read(&mut head);
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        }
+    });
+    let answers = format!("good     informant    It answers at {at}.");
+    until("it answers", || checked(&host).1.contains(&answers));
+    let (code, said) = checked(&host);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("a: what QEMU said at 20"), "{said}");
+    let json: serde_json::Value =
+        serde_json::from_str(&host.say(&["vm", "check", "a", "--output", "json"])).unwrap();
+    assert_eq!(json["informant"]["verdict"], "good");
+    assert_eq!(json["informant"]["topic"], "informant");
+
+    let nowhere = format!("mode = \"observe\"\n{}", vm_file(machine.path(), "127.0.0.71:1"));
+    host.put("a", &nowhere);
+    until("it does not answer", || checked(&host).1.contains("limited  informant    It does not"));
 }
 
 #[test]

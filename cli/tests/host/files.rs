@@ -72,6 +72,96 @@ fn a_file_is_added_after_it_was_checked_and_not_written_if_it_is_broken() {
     assert!(code == 65 && said.contains("a has this monitor"), "{said}");
 }
 
+/// The first file is written and not in force: a file is, once it was the same at two looks.
+#[test]
+fn a_vm_that_clashes_with_one_just_added_is_refused_and_nothing_is_written() {
+    let host = Host::start();
+    let file = |monitor: &str, informant| {
+        let path = host.path("new.toml");
+        fs::write(&path, vm_file(&host.path(monitor), informant)).unwrap();
+        path.display().to_string()
+    };
+    host.say(&["vm", "add", "a", "--file", &file("a.sock", "127.0.0.71:1")]);
+    let clash = file("a.sock", "127.0.0.72:1");
+    let (code, said) = host.fail(&["vm", "add", "b", "--file", &clash]);
+    assert!(code == 65 && said.contains("a has this monitor"), "{said}");
+    let clash = file("b.sock", "127.0.0.71:1");
+    let (code, said) = host.fail(&["vm", "add", "b", "--file", &clash]);
+    assert!(code == 65 && said.contains("a has the informant at this address"), "{said}");
+    assert!(said.contains("nothing was written") && !host.path("vms.d/b.toml").exists(), "{said}");
+    // The VM itself is no other VM.
+    host.say(&["vm", "add", "a", "--replace", "--file", &file("a.sock", "127.0.0.71:1")]);
+}
+
+#[test]
+fn a_vm_whose_minimum_the_node_has_not_is_refused() {
+    let host = Host::start();
+    let path = host.path("new.toml");
+    let large = vm_file(&host.path("a.sock"), "127.0.0.71:1").replace("= 1\n", "= 5\n");
+    fs::write(&path, large.replace("cpu = 4", "cpu = 6")).unwrap();
+    let (code, said) = host.fail(&["vm", "add", "a", "--file", path.to_str().unwrap()]);
+    assert!(code == 65 && said.contains("is more than the node has, which is 4 vCPU"), "{said}");
+    assert!(!host.path("vms.d/a.toml").exists());
+}
+
+/// A removed VM keeps its monitor for as long as it counts.
+#[test]
+fn a_vm_that_is_removed_is_not_there_to_be_ordered_or_added_under_another_name() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is booked", || host.booked("a").is_some());
+    let said = host.say(&["vm", "remove", "a"]);
+    assert!(
+        said.contains("a is no longer managed, and stays in the books until it ends"),
+        "{said}"
+    );
+    until("it is removed", || listed(&host, "a").as_deref() == Some("removed"));
+    let gone = "there is no VM a; a was removed, and counts until its hypervisor ends";
+    for order in [&["resume", "a"][..], &["vm", "release", "a"]] {
+        let (code, said) = host.fail(order);
+        assert!(code == 66 && said.contains(gone), "{said}");
+    }
+    let (code, said) = host.fail(&["vm", "remove", "a"]);
+    assert!(code == 66 && said.contains("a was removed already; it counts until"), "{said}");
+    let path = host.path("new.toml");
+    fs::write(&path, vm_file(machine.path(), "127.0.0.72:1")).unwrap();
+    let (code, said) = host.fail(&["vm", "add", "b", "--file", path.to_str().unwrap()]);
+    assert!(code == 65 && said.contains("a has this monitor: its file is gone"), "{said}");
+}
+
+#[test]
+fn a_file_that_was_never_managed_is_removed_without_a_word_of_books() {
+    let host = Host::start();
+    host.put("a", "qmp = 1\n");
+    until("it is invalid", || listed(&host, "a").as_deref() == Some("invalid"));
+    let (code, said) = host.fail(&["resume", "a"]);
+    assert!(code == 66 && said.contains("the file of a is not valid"), "{said}");
+    let said = host.say(&["vm", "remove", "a"]);
+    assert!(said.contains("a was not managed") && !said.contains("books"), "{said}");
+}
+
+#[test]
+fn a_node_that_promises_more_than_the_machine_has_is_valid_with_a_warning() {
+    let host = Host::prepare();
+    host.write_config("[node]\ncpu = 4096\nmemory = \"900TiB\"\n");
+    let path = host.path("host.toml").display().to_string();
+    let checked = host.windlass(&["check", &path]);
+    assert!(checked.status.success(), "{checked:?}");
+    let warned = String::from_utf8_lossy(&checked.stderr);
+    let words = "node.cpu = 4096: is more than this machine has, which is ";
+    assert!(
+        warned.contains(words) && warned.contains("node.memory = 921600GiB: is more"),
+        "{warned}"
+    );
+    let checked = host.windlass(&["check", &path, "--output", "json"]);
+    let verdicts: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(verdicts[0]["warnings"].as_array().unwrap().len(), 2);
+    let mut host = host;
+    host.run();
+    assert_eq!(host.state()["node"]["room"]["cpu"], 4_096_000);
+}
+
 #[test]
 fn minima_above_the_node_are_said_aloud() {
     let host = Host::start();

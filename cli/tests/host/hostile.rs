@@ -38,7 +38,7 @@ const REQUESTS: &[(&str, &str, &str, u16, &str)] = &[
     ("POST", "/v1/vm/a/release", "{\"cpu\":NaN}", 400, "expected value"),
     ("POST", "/v1/vm/a/release", "{\"cpu\":-1}", 400, "cpu: invalid value"),
     ("POST", "/v1/vm/a/release", "{\"cpu\":1e400}", 400, "number out of range"),
-    ("POST", "/v1/vm/a/release", "{\"cpu\":0}", 400, "must be above zero"),
+    ("POST", "/v1/vm/a/release", "{\"cpu\":0}", 400, "must be at least 1"),
     ("POST", "/v1/vm/a/release", "{\"mem\":18446744073709551615}", 400, "at most"),
     ("POST", "/v1/vm/a/release", "{\"mem\":\"1GiB\"}", 400, "mem: invalid type"),
     ("POST", "/v1/vm/a/release", "{\"memory\":1}", 400, "unknown field `memory`"),

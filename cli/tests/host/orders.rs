@@ -15,8 +15,9 @@ fn a_vm_is_paused_resumed_released_and_taken_back() {
     assert!(host.say(&["vm", "list"]).contains("Z"));
     host.say(&["resume", "a"]);
     until("it says so no more", || !host.say(&["explain", "a"]).contains("paused until"));
-    let said = host.say(&["vm", "release", "a", "--memory", "512MiB", "--cpu", "2"]);
-    assert!(said.contains("a is let go with 2 vCPU / 512MiB"), "{said}");
+    until("a is seen", || !host.state()["vms"][0]["seen"].is_null());
+    let said = host.say(&["vm", "release", "a", "--memory", "256MiB", "--cpu", "2"]);
+    assert!(said.contains("a is let go with 2 vCPU / 256MiB"), "{said}");
     until("it is released", || host.say(&["vm", "list"]).contains("released"));
     let (code, said) = host.fail(&["vm", "release", "a"]);
     assert!(code == 1 && said.contains("released already"), "{said}");
@@ -72,11 +73,15 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
         (&["pause", "nope", "--for=-1h"], 64, "longer than nothing"),
         (&["pause", "nope", "--for", "soon"], 64, "invalid value 'soon'"),
         (&["pause", "nope", "--until", "2020-01-01T00:00:00Z"], 64, "not in the future"),
+        (&["pause", "nope", "--for", "soon"], 64, "write hours, minutes or seconds, as 2h, 15m"),
+        (&["pause", "nope", "--for", "2"], 64, "has no unit: write 2s, 2m or 2h"),
         (&["pause", "nope", "--until", "tomorrow"], 64, "invalid value 'tomorrow'"),
+        (&["pause", "nope", "--until", "tomorrow"], 64, "as 2026-12-24T18:00:00Z"),
         (&["pause", "nope"], 64, "required"),
         (&["resume", "no/pe"], 64, "`no/pe` is no name of a VM"),
         (&["vm", "release", "nope", "--cpu", "two"], 64, "write vCPUs, as 2 or 0.25"),
         (&["vm", "release", "nope", "--memory", "2G"], 64, "write memory, as 512MiB or 1GiB"),
+        (&["vm", "remove", "nope"], 66, "there is no VM nope: no file "),
         (&["vm", "remove", "nope"], 66, "nope.toml"),
         (&["vm", "remove", "../host"], 64, "is no name of a VM"),
         (&["vm", "add", "a"], 64, "required"),
@@ -115,8 +120,18 @@ fn help_and_completions_need_no_host() {
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    for command in ["demo", "host", "top", "explain", "pause", "resume", "freeze", "thaw", "check"]
-    {
+    for command in [
+        "demo",
+        "host",
+        "top",
+        "explain",
+        "pause",
+        "resume",
+        "freeze",
+        "thaw",
+        "check",
+        "log-level",
+    ] {
         let help = windlass(&["help", command]);
         assert!(help.contains("Example"), "{command} has no example:\n{help}");
     }

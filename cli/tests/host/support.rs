@@ -155,8 +155,21 @@ impl Host {
 
     /// What the admin port answers at a path.
     pub(crate) fn admin(&self, path: &str) -> String {
+        self.admin_asked("GET", path, "")
+    }
+
+    /// What it answers to a request to change something.
+    pub(crate) fn admin_put(&self, path: &str, body: &str) -> String {
+        self.admin_asked("PUT", path, body)
+    }
+
+    fn admin_asked(&self, method: &str, path: &str, body: &str) -> String {
         let mut stream = std::net::TcpStream::connect(&self.admin).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+             content-length: {length}\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -171,7 +184,7 @@ impl Host {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(PROGRAM);
         command.args(args).env("WINDLASS_SOCKET", self.path("host.sock"));
         command

@@ -92,8 +92,7 @@ async fn run(
     let registry = Arc::new(metrics::registry(&plugin, &counts, &watchdog));
     let (readiness, pulse) = (Readiness::default(), watchdog.watch("lists"));
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());
-    let admin =
-        Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
+    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
     let router = http::router(plugin.clone());
     tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));

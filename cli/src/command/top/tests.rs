@@ -111,12 +111,14 @@ fn sight() -> Sight {
         monitor: Some("/run/vms/gone/qmp.sock".into()),
         size: None,
         paused_until: None,
+        ordered: None,
         problems: Vec::new(),
     };
     Sight {
         state: HostStatus {
             at: NOW,
             frozen: true,
+            ordered: None,
             host_available: Some(Bytes::from_mib(1_536)),
             node: NodeStatus { room: size(4, 4096), reserved: size(5, 4096), vms: Vec::new() },
             vms,

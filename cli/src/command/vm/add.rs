@@ -1,17 +1,19 @@
 //! Writing and deleting VM files, as the calling user.
 
-use crate::api::{Check, Checked, Done};
+use crate::api::{Check, Checked, Done, HostFacts, VmEntry, VmState};
 use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::command::freeze::say;
 use crate::failure::Failure;
-use crate::out::Output;
+use crate::out::{self, Output};
 use crate::problem::Report;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
+use windlass_protocol::VmName;
+use windlass_protocol::status::HostStatus;
 
 /// Options of `windlass vm add`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +39,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH", required_unless_present = "file")]
     qmp: Option<PathBuf>,
     /// Where its informant is reached from here.
-    #[arg(long, value_name = "ADDRESS", required_unless_present = "file")]
+    #[arg(long, value_name = "ADDRESS", required_unless_present = "file", value_parser = address)]
     informant: Option<SocketAddr>,
     /// Its smallest size: vCPUs/memory.
     #[arg(long, value_name = "N/SIZE", required_unless_present = "file")]
@@ -57,6 +59,10 @@ pub(super) struct Args {
     format: Format,
 }
 
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "write an IP address and a port, as 127.0.0.2:10301")
+}
+
 /// Adds a VM.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = match &args.file {
@@ -73,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Invalid(Report { subject, problems, meanwhile }.to_string()));
     }
     for warning in &checked.warnings {
-        eprintln!("windlass: warning: {warning}");
+        out::aside(&format!("windlass: warning: {warning}"));
     }
     write(&checked.path, &text, args.replace)?;
     let follows = match checked.released {
@@ -89,14 +95,38 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
     // For the name's sake: what follows makes a path of it.
     client::vm_path("", vm, "")?;
     let client = Client::to(&connection.socket)?;
-    let facts: crate::api::HostFacts = client::run(client.get("/v1/host"))?;
     let name = vm.strip_prefix("default/").unwrap_or(vm);
-    let path = facts.vms_dir.join(format!("{name}.toml"));
-    fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
-    let message = format!(
-        "removed {}; {name} is no longer managed, and stays in the books until it ends",
-        path.display()
-    );
+    let (path, state, counts) = client::run(async {
+        let facts: HostFacts = client.get("/v1/host").await?;
+        let entries: Vec<VmEntry> = client.get("/v1/vms").await?;
+        let host: HostStatus = client.get("/v1/state").await?;
+        let known = VmName::on_host(name);
+        let state = entries.iter().find(|entry| entry.name == known).map(|entry| entry.state);
+        let counts = host.node.vms.iter().any(|booked| booked.name == known);
+        Ok((facts.vms_dir.join(format!("{name}.toml")), state, counts))
+    })?;
+    match fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Failure::Missing(match state {
+                Some(VmState::Removed) => {
+                    format!("{name} was removed already; it counts until its hypervisor ends")
+                }
+                Some(VmState::Managed | VmState::Invalid | VmState::Released) | None => {
+                    format!("there is no VM {name}: no file {}", path.display())
+                }
+            }));
+        }
+        Err(error) => return Err(failed(&path, &error)),
+    }
+    let after = match (state, counts) {
+        (_, true) => "is no longer managed, and stays in the books until it ends",
+        (Some(VmState::Managed | VmState::Released | VmState::Removed), false) => {
+            "is no longer managed; it was not there, and does not count"
+        }
+        (Some(VmState::Invalid) | None, false) => "was not managed",
+    };
+    let message = format!("removed {}; {name} {after}", path.display());
     say(Done { message, changed: true }, output)
 }
 

@@ -9,14 +9,14 @@ use crate::out::{self, Output};
 use std::path::PathBuf;
 use windlass_drivers_qemu::Qemu;
 use windlass_drivers_qemu::check::{Finding, Verdict};
-use windlass_protocol::status::{SessionState, VmStatus};
 
 /// Options of `windlass vm check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of a VM that the host knows it tells what the hypervisor said when the host attached, or why it
-cannot attach, and whether the informant answers. With --qmp the monitor is asked here and now, and no host is needed; that
-works only while nobody else has the monitor, since it serves one client at a time.
+Of a VM that the host knows it tells what QEMU said just before the host attached, and when that was;
+or why the host cannot attach, and when it last tried. The informant is asked now. With --qmp the
+monitor is asked now, and no host is needed; that works only while no other client has the monitor,
+since it serves one at a time.
 
 good: as it should be; limited: works, within limits; blocked: does not scale. The exit code is 1
 if anything is blocked.
@@ -72,11 +72,23 @@ fn told(vm: &str, args: &Args) -> Result<(Vec<Finding>, String), Failure> {
     let text = match args.format.output {
         Output::Json => json(&told)?,
         Output::Text => {
-            let head = format!("{}, as it was found at {}:\n", short(&told.vm), instant(told.at));
-            format!("{head}{}{}\n", lines(&told.findings), informant(told.status.as_ref()))
+            let now = told.informant.as_slice();
+            format!("{}{}{}", head(&told), lines(&told.findings), lines(now))
         }
     };
     Ok((told.findings, text))
+}
+
+/// What the findings are, and from when.
+fn head(told: &VmFindings) -> String {
+    let (vm, at) = (short(&told.vm), instant(told.at));
+    if told.findings.iter().all(Finding::is_unreached) {
+        format!("{vm}: its monitor was last tried at {at}\n")
+    } else {
+        format!(
+            "{vm}: what QEMU said at {at}, before the host attached; the informant is asked now\n"
+        )
+    }
 }
 
 fn lines(findings: &[Finding]) -> String {
@@ -84,26 +96,6 @@ fn lines(findings: &[Finding]) -> String {
         format!("{:<8} {:<12} {}\n", finding.verdict, finding.topic, finding.text)
     };
     findings.iter().map(line).collect()
-}
-
-/// What the guest's side looks like at this moment.
-fn informant(status: Option<&VmStatus>) -> String {
-    let (verdict, text) = match status.map(|status| status.session) {
-        None => {
-            ("limited", "Not asked: the host is not attached to the VM, or does not manage it.")
-        }
-        Some(SessionState::Active) => ("good", "It answers, and follows this host."),
-        Some(SessionState::Registered) => {
-            ("limited", "It answers, and has not said yet that it follows this host.")
-        }
-        Some(SessionState::Suspended) => ("limited", "It answers, and follows another agent."),
-        Some(SessionState::Absent) => (
-            "limited",
-            "It does not answer: no memory is taken from the VM. Is windlass-informant running in \
-             the guest, and reached at the file's `informant`?",
-        ),
-    };
-    format!("{verdict:<8} {:<12} {text}", "informant")
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {

@@ -3,7 +3,7 @@
 use crate::api::{VmEntry, VmState};
 use crate::args::{Connection, Format};
 use crate::client::{self, Client};
-use crate::explain::{instant, short};
+use crate::explain::{instant, ordered, short};
 use crate::failure::Failure;
 use crate::out::{self, Output};
 use comfy_table::Table;
@@ -55,6 +55,9 @@ fn table(entries: &[VmEntry]) -> String {
     }
     let mut text = format!("{}\n", table.trim_fmt());
     for entry in entries {
+        if let Some(order) = &entry.ordered {
+            text.push_str(&format!("{}: {}\n", short(&entry.name), ordered(order)));
+        }
         for problem in &entry.problems {
             text.push_str(&format!("! {}: {problem}\n", short(&entry.name)));
         }

@@ -418,6 +418,7 @@ fn read(vm: VmStatus, change: impl FnOnce(&mut Explained), words: Expect) {
         decisions: Vec::new(),
         open: None,
         notes: Vec::new(),
+        ordered: Vec::new(),
         status: Some(vm),
         state: Some(VmState::Managed),
         monitor: Some("/run/db1.sock".into()),

@@ -9,6 +9,7 @@ impl Steward {
     /// answer is as one that cannot be read: it removes no VM.
     pub(super) async fn begin(&mut self, looks: &mut Interval, pulse: &Pulse) {
         self.agent.freeze(self.state.kept().frozen.is_some());
+        self.tell_order();
         let before = self.state.kept().vms.clone();
         for (name, known) in &before {
             self.presume(name, known, known.max.max(known.size.unwrap_or_default()));

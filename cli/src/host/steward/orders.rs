@@ -1,55 +1,67 @@
-//! What people order over the socket.
+//! What people order over the socket: freeze, pause, release, and their ends.
+//!
+//! Each order is logged and kept with the process that gave it.
 
-use super::super::desk::{Declined, Order, Told};
-use super::{Hold, Moment, Resources, Steward, VmName, info, names};
-use crate::api::{Checked, Done, Release, VmEntry, VmState};
-use crate::explain::instant;
-use crate::problem::{Problem, Report};
-use windlass_protocol::{Bytes, MilliCpu};
-
-/// The most a VM can be let go with: beyond this a figure is a mistake.
-const MOST: Resources =
-    Resources { cpu: MilliCpu::from_cores(512), mem: Bytes::from_gib(64 * 1024) };
+use super::super::desk::{By, Declined, Order};
+use super::release::{self, Sight};
+use super::{Hold, Moment, Resources, Steward, VmName, info, warn};
+use crate::api::{Done, Release, Releasing};
+use crate::explain::{instant, state};
+use crate::problem::Problem;
+use std::fmt::Display;
+use windlass_protocol::status::{OrderKind, Ordered};
+use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{Bounds, Capabilities, Mode};
 
 impl Steward {
     /// Carries out an order and answers it; what changes something is answered once it is
     /// written down.
     pub(super) fn obey(&mut self, order: Order) {
         match order {
-            Order::Freeze(frozen, reply) => {
-                let done = self.freeze(frozen);
+            Order::Freeze(frozen, by, reply) => {
+                let done = self.freeze(frozen, by);
                 self.answer(Ok(done), reply);
             }
-            Order::Pause(vm, until, reply) => {
+            Order::Pause(vm, until, by, reply) => {
                 let done = match until {
-                    Some(until) => self.pause(&vm, until),
-                    None => self.resume(&vm),
+                    Some(until) => self.pause(&vm, until, by),
+                    None => self.resume(&vm, by),
                 };
                 self.answer(done, reply);
             }
-            Order::Release(vm, release, reply) => {
-                let done = self.release(&vm, release);
+            Order::Release(vm, release, by, reply) => {
+                let done = self.release(&vm, release, by);
                 self.answer(done, reply);
             }
-            Order::Check(name, text, reply) => drop(reply.send(Ok(self.check(&name, &text)))),
+            Order::Releasing(vm, reply) => drop(reply.send(self.releasing(&vm))),
+            Order::Check(check, look, by, reply) => {
+                drop(reply.send(Ok(self.check(&check, &look, by))));
+            }
+            Order::Informant(vm, reply) => drop(reply.send(Ok(self.informant(&vm)))),
             Order::List(reply) => drop(reply.send(Ok(self.list()))),
             Order::Problems(reply) => drop(reply.send(Ok(self.problems()))),
             Order::Tell(vm, since, reply) => drop(reply.send(Ok(self.tell(&vm, since)))),
         }
     }
 
-    fn freeze(&mut self, frozen: bool) -> Done {
+    fn freeze(&mut self, frozen: bool, by: By) -> Done {
         let changed = self.agent.is_frozen() != frozen;
         let now = self.clock.now();
+        let what = if frozen { OrderKind::Freeze } else { OrderKind::Thaw };
+        let order = self.ordered(None, what, by, "");
         // First the VMs: what cannot be written down must not keep them moving.
         self.agent.freeze(frozen);
         self.state.change(|kept| {
             kept.frozen = frozen.then(|| kept.frozen.unwrap_or(now));
+            // Who froze it first froze it.
+            if changed || kept.ordered.is_none() {
+                kept.ordered = Some(order);
+            }
         });
+        self.tell_order();
         if !frozen {
             self.reports.remove("state.json");
         }
-        info!(frozen, "ordered");
         let message = match (frozen, changed) {
             (true, true) => "frozen: no VM changes its size until `windlass thaw`",
             (true, false) => "it was frozen already",
@@ -59,23 +71,24 @@ impl Steward {
         Done { message: message.to_owned(), changed }
     }
 
-    fn pause(&mut self, vm: &str, until: Moment) -> Result<Done, Declined> {
+    fn pause(&mut self, vm: &str, until: Moment, by: By) -> Result<Done, Declined> {
         let file = self.managed(vm)?;
         self.state.change(|kept| kept.pause(vm, Some(until)));
+        self.ordered(Some(vm), OrderKind::Pause, by, &format!("until {}", instant(until)));
         self.manage(file);
-        info!(vm, until = instant(until), "paused");
         let message = format!("{vm} keeps its size until {}", instant(until));
         Ok(Done { message, changed: true })
     }
 
-    fn resume(&mut self, vm: &str) -> Result<Done, Declined> {
-        let file = self.folder.get(vm).cloned().ok_or_else(|| self.unknown(vm))?;
+    fn resume(&mut self, vm: &str, by: By) -> Result<Done, Declined> {
+        let file = self.filed(vm)?;
         let released = self.hold(vm) == Some(Hold::Released);
         let paused = self.state.kept().pauses.get(vm).is_some_and(|until| !self.is_past(*until));
         self.state.change(|kept| kept.pause(vm, None));
+        self.ordered(Some(vm), OrderKind::Resume, by, "");
+        self.releases.remove(vm);
         let by_file = file.info.paused_until.filter(|until| !self.is_past(*until));
         self.manage(file);
-        info!(vm, released, paused, "resumed");
         let message = match (by_file, released || paused) {
             (Some(until), _) => format!("{vm} is paused by its file until {}", instant(until)),
             (None, true) => format!("{vm} follows its load again"),
@@ -84,130 +97,153 @@ impl Steward {
         Ok(Done { message, changed: released || paused })
     }
 
-    fn release(&mut self, vm: &str, release: Release) -> Result<Done, Declined> {
-        self.managed(vm)?;
-        let size = self.release_size(vm, release)?;
-        let unknown = self.unknown(vm);
-        self.agent.release(&VmName::on_host(vm), size).map_err(|_| unknown)?;
+    fn release(&mut self, vm: &str, release: Release, by: By) -> Result<Done, Declined> {
+        let file = self.managed(vm)?;
+        let size = self.release_size(&file, release)?;
+        let name = VmName::on_host(vm);
+        let waits = size.map_or(String::new(), |size| self.short_of(&name, size));
+        self.agent.release(&name, size).map_err(|_| self.unknown(vm))?;
+        self.releases.insert(vm.to_owned(), release::Release::begin(size));
         self.set_hold(vm, Hold::Released);
         self.state.change(|kept| kept.pause(vm, None));
-        info!(vm, size = size.map(|size| size.to_string()), "released");
         let with = size.map_or("the size it has".to_owned(), |size| size.to_string());
-        let message = format!(
-            "{vm} is let go with {with}; it counts until it ends, or until `windlass resume`"
-        );
+        self.ordered(Some(vm), OrderKind::Release, by, &format!("with {with}"));
+        let message = match size {
+            Some(_) => format!("{vm} is brought to {with}, and then let go{waits}"),
+            None => format!("{vm} is about to be let go with {with}"),
+        };
         Ok(Done { message, changed: true })
     }
 
-    /// An axis that is not said is the one that the VM has.
-    fn release_size(&self, vm: &str, release: Release) -> Result<Option<Resources>, Declined> {
-        let Release { cpu, mem } = release;
-        if cpu.is_none() && mem.is_none() {
+    /// The size to let go with; an axis that is not said is the one that the VM has.
+    fn release_size(&self, file: &VmFile, wish: Release) -> Result<Option<Resources>, Declined> {
+        let vm = &file.info.name.name;
+        if wish.cpu.is_none() && wish.mem.is_none() {
             return Ok(None);
         }
-        let has = self.agent.status().into_iter().find(|status| status.name.name == vm);
-        let has = has.and_then(|status| status.upper);
-        let (cpu, mem) = (cpu.or(has.map(|has| has.cpu)), mem.or(has.map(|has| has.mem)));
+        if file.info.mode == Mode::Observe {
+            let why = format!("{vm} is only watched (mode is observe), so it is given no size");
+            return Err(Declined::NotNow(why));
+        }
+        let known = self.agent.known(&file.info.name).ok();
+        let Some(known) = known.filter(|known| known.present) else {
+            let why = format!("{vm} is not there, so it is given no size; say neither");
+            return Err(Declined::NotNow(why));
+        };
+        let room = self.books.with_books(|books| books.room());
+        let problems = limits(file, known.can.as_ref(), room, wish);
+        if !problems.is_empty() {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            return Err(Declined::Senseless(lines.join("; ")));
+        }
+        let has = known.upper;
+        let (cpu, mem) = (wish.cpu.or(has.map(|has| has.cpu)), wish.mem.or(has.map(|has| has.mem)));
         let (Some(cpu), Some(mem)) = (cpu, mem) else {
             let why = format!("{vm} was not seen yet: say both --cpu and --memory");
             return Err(Declined::NotNow(why));
         };
-        let size = Resources { cpu, mem };
-        if cpu.is_zero() || mem.is_zero() || !MOST.covers(size) {
-            let why = format!("{size}: must be above zero, and at most {MOST}");
-            return Err(Declined::Senseless(why));
+        Ok(Some(Resources { cpu, mem }))
+    }
+
+    /// What a release to this size has to wait for, where others have the room.
+    fn short_of(&self, vm: &VmName, size: Resources) -> String {
+        let node = self.books.with_books(|books| books.status(self.clock.now()));
+        let own = node.vms.iter().find(|booked| booked.name == *vm).map(|booked| booked.reserved);
+        let free = node.room.saturating_sub(node.reserved);
+        let within = free.saturating_add(own.unwrap_or_default());
+        if within.covers(size) {
+            return String::new();
         }
-        Ok(Some(size))
+        format!("; of the node's room {free} are free now, so it waits for what others give back")
     }
 
-    fn check(&self, name: &str, text: &str) -> Checked {
-        let path = self.folder.path_of(name);
-        let exists = self.folder.entries().any(|(stem, ..)| stem == name);
-        let released = self.hold(name) == Some(Hold::Released);
-        match self.folder.check(name, text) {
-            Ok(file) => {
-                let before = self.folder.get(name).map_or(Resources::ZERO, |f| f.info.bounds.min);
-                let minima = self.folder.minima().saturating_sub(before);
-                let minima = minima.saturating_add(file.info.bounds.min);
-                let room = self.books.with_books(|books| books.room());
-                let mut warnings = Vec::new();
-                if !room.covers(minima) {
-                    let limit =
-                        format!("with it the minima come to {minima}, and the node has {room}");
-                    warnings.push(Problem::new("min", file.info.bounds.min, limit));
-                }
-                if !file.qmp.exists() {
-                    let limit = "is not there (yet); the VM is managed once it is";
-                    warnings.push(Problem::new("qmp", file.qmp.display(), limit));
-                }
-                if released {
-                    let why = format!("{name} is released; `windlass resume {name}` takes it back");
-                    warnings.push(Problem::without_value("", why));
-                }
-                Checked { problems: Vec::new(), warnings, path, exists, released }
-            }
-            Err(problems) => Checked { problems, warnings: Vec::new(), path, exists, released },
+    /// How far the release of a VM came.
+    fn releasing(&mut self, vm: &str) -> Result<Releasing, Declined> {
+        if self.hold(vm) != Some(Hold::Released) {
+            self.filed(vm)?;
+            return Err(Declined::NotNow(format!("{vm} is not released")));
         }
-    }
-
-    fn list(&self) -> Vec<VmEntry> {
-        let kept = self.state.kept();
-        let standings = self.agent.standings();
-        let size = |name: &str| standings.iter().find(|(vm, ..)| vm.name == name)?.2;
-        let mut entries: Vec<VmEntry> = self
-            .folder
-            .entries()
-            .map(|(stem, valid, problems)| VmEntry {
-                name: VmName::on_host(stem),
-                state: match (valid, self.hold(stem)) {
-                    (Some(_), Some(Hold::Released)) => VmState::Released,
-                    (Some(_), Some(Hold::Managed | Hold::Removed) | None) => VmState::Managed,
-                    (None, _) => VmState::Invalid,
-                },
-                file: Some(self.folder.path_of(stem)),
-                monitor: valid.map(|file| file.qmp.clone()),
-                size: size(stem),
-                paused_until: kept.pauses.get(stem).copied(),
-                problems: problems.to_vec(),
-            })
-            .collect();
-        let unfiled = kept.vms.iter().filter(|(name, _)| self.folder.get(name).is_none());
-        entries.extend(unfiled.map(|(name, known)| VmEntry {
-            name: VmName::on_host(name.as_str()),
-            state: VmState::Removed,
-            file: None,
-            monitor: Some(known.monitor.clone()),
-            size: size(name).or(known.size),
-            paused_until: None,
-            problems: Vec::new(),
-        }));
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        entries
-    }
-
-    /// What is wrong with files, and with the node.
-    pub(super) fn problems(&self) -> Vec<Report> {
-        self.reports.values().cloned().chain(self.folder.reports()).collect()
-    }
-
-    fn tell(&mut self, vm: &str, since: Moment) -> Told {
+        let sight = self.sight(vm);
         let name = VmName::on_host(vm);
-        self.take_history_of(&name);
-        let path = self.folder.path_of(vm).display().to_string();
-        let mine = |report: &Report| report.subject == path || report.subject == "node";
-        let entry = self.list().into_iter().find(|entry| entry.name == name);
-        let reports = self.problems();
-        Told {
-            notes: self.history.notes(vm, since),
-            problems: reports.iter().filter(|r| mine(r)).map(ToString::to_string).collect(),
-            known: self.history.knows(vm) || entry.is_some(),
-            entry,
+        let release = self.releases.entry(vm.to_owned()).or_insert_with(release::Release::lost);
+        release.look(sight);
+        let under_way = release.is_under_way();
+        let status = self.agent.status().into_iter().find(|status| status.name == name);
+        Ok(Releasing {
+            at: self.clock.now(),
+            vm: name,
+            state: release.state,
+            wanted: release.wanted,
+            has: sight.has,
+            status: status.filter(|_| under_way),
+            why: release.why.clone(),
+        })
+    }
+
+    /// Looks at every release, and gives up those that come to nothing.
+    pub(super) fn look_at_releases(&mut self) {
+        let names: Vec<String> = self.releases.keys().cloned().collect();
+        for vm in names {
+            let sight = self.sight(&vm);
+            if self.hold(&vm) != Some(Hold::Released) {
+                self.releases.remove(&vm);
+                continue;
+            }
+            let hopeless = self.releases.get_mut(&vm).and_then(|release| release.round(sight));
+            let Some(hopeless) = hopeless else { continue };
+            let why = self.why_given_up(&vm, hopeless);
+            warn!(vm, why, "release given up; the vm is let go with what it has");
+            // One that the agent does not have is let go already.
+            let _ = self.agent.release(&VmName::on_host(vm.as_str()), None);
+            if let Some(release) = self.releases.get_mut(&vm) {
+                release.give_up(why);
+            }
         }
+    }
+
+    fn why_given_up(&self, vm: &str, hopeless: release::Hopeless) -> String {
+        match hopeless {
+            release::Hopeless::Gone => "its hypervisor has ended".to_owned(),
+            release::Hopeless::Stalled => {
+                let status = self.agent.status().into_iter().find(|s| s.name.name == vm);
+                let now = self.clock.now();
+                let state = status.map_or(String::new(), |vm| format!(": {}", state(&vm, now)));
+                format!("nothing has moved for 10 minutes{state}")
+            }
+        }
+    }
+
+    fn sight(&self, vm: &str) -> Sight {
+        let known = self.agent.known(&VmName::on_host(vm)).unwrap_or_default();
+        Sight {
+            let_go: known.let_go,
+            present: known.present,
+            has: known.upper,
+            frozen: self.agent.is_frozen(),
+        }
+    }
+
+    /// Logs an order about a VM or the host, and keeps the one about a VM.
+    fn ordered(&mut self, vm: Option<&str>, what: OrderKind, by: By, how: &str) -> Ordered {
+        let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
+        info!(order = what.as_str(), vm, how, uid, pid, "ordered");
+        let order = Ordered { what, at: self.clock.now(), by };
+        if let Some(vm) = vm {
+            self.state.change(|kept| {
+                kept.orders.insert(vm.to_owned(), order);
+            });
+        }
+        order
+    }
+
+    /// Shows the last order about the host to those who ask for its state.
+    pub(super) fn tell_order(&self) {
+        self.last_order.send_replace(self.state.kept().ordered);
     }
 
     /// The file of a VM that is managed.
-    fn managed(&self, vm: &str) -> Result<windlass_protocol::vm_file::VmFile, Declined> {
-        let file = self.folder.get(vm).cloned().ok_or_else(|| self.unknown(vm))?;
+    fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
+        let file = self.filed(vm)?;
         if self.hold(vm) == Some(Hold::Released) {
             let why = format!("{vm} is released already; `windlass resume {vm}` takes it back");
             return Err(Declined::NotNow(why));
@@ -215,8 +251,79 @@ impl Steward {
         Ok(file)
     }
 
-    fn unknown(&self, vm: &str) -> Declined {
-        let vm = vm.chars().take(80).collect();
-        Declined::UnknownVm { vm, known: names(self.state.kept()) }
+    /// The file of a VM that is managed or released.
+    fn filed(&self, vm: &str) -> Result<VmFile, Declined> {
+        self.folder.get(vm).cloned().ok_or_else(|| self.unknown(vm))
     }
+
+    fn unknown(&self, vm: &str) -> Declined {
+        let known = if self.hold(vm) == Some(Hold::Removed) {
+            format!("{vm} was removed, and counts until its hypervisor ends")
+        } else if self.folder.entries().any(|(stem, ..)| stem == vm) {
+            format!("the file of {vm} is not valid; `windlass vm list` says why")
+        } else {
+            let names: Vec<&str> =
+                self.folder.valid().map(|file| file.info.name.name.as_str()).take(20).collect();
+            match names.is_empty() {
+                true => "none is known".to_owned(),
+                false => format!("there are {}", names.join(", ")),
+            }
+        };
+        let vm = vm.chars().take(80).collect();
+        Declined::UnknownVm { vm, known }
+    }
+}
+
+/// What is wrong with a size to let go with: only of the axes that are said.
+fn limits(
+    file: &VmFile,
+    can: Option<&Capabilities>,
+    room: Resources,
+    wish: Release,
+) -> Vec<Problem> {
+    let Bounds { min, max } = file.info.bounds;
+    // As far as the hypervisor was asked.
+    let (least, most) = (can.map(|can| can.min), can.map(|can| can.max));
+    let cpu = wish.cpu.and_then(|cpu| {
+        let step = can.map(|can| can.cpu_step).filter(|step| cpu.round_up(*step) != cpu);
+        let limits = [
+            at_least(cpu, Some(min.cpu), "min.cpu of the VM"),
+            at_most(cpu, Some(max.cpu), "max.cpu of the VM"),
+            at_most(cpu, Some(room.cpu), "the node"),
+            at_least(cpu, least.map(|least| least.cpu), "what its QEMU can do"),
+            at_most(cpu, most.map(|most| most.cpu), "what its QEMU can do"),
+            step.map(|step| format!("a multiple of {step}")),
+        ];
+        broken("cpu", cpu, limits)
+    });
+    let memory = wish.mem.and_then(|mem| {
+        let limits = [
+            at_least(mem, Some(min.mem), "min.memory of the VM"),
+            at_most(mem, Some(max.mem), "max.memory of the VM"),
+            at_most(mem, Some(room.mem), "the node"),
+            at_least(mem, least.map(|least| least.mem), "what the VM was started with"),
+            at_most(mem, most.map(|most| most.mem), "what its QEMU can do"),
+        ];
+        broken("memory", mem, limits)
+    });
+    cpu.into_iter().chain(memory).collect()
+}
+
+fn at_least<T: PartialOrd + Display>(value: T, limit: Option<T>, whose: &str) -> Option<String> {
+    limit.filter(|limit| value < *limit).map(|limit| format!("at least {limit} ({whose})"))
+}
+
+fn at_most<T: PartialOrd + Display>(value: T, limit: Option<T>, whose: &str) -> Option<String> {
+    limit.filter(|limit| value > *limit).map(|limit| format!("at most {limit} ({whose})"))
+}
+
+/// A value with every limit that it breaks.
+fn broken<const N: usize>(
+    field: &str,
+    value: impl Display,
+    limits: [Option<String>; N],
+) -> Option<Problem> {
+    let broken: Vec<String> = limits.into_iter().flatten().collect();
+    let limit = format!("must be {}", broken.join(", and "));
+    (!broken.is_empty()).then(|| Problem::new(field, value, limit))
 }

@@ -3,6 +3,7 @@
 use super::super::config::HostConfig;
 use super::{Hold, Look, Moment, Steward, Unread, VmName, info, warn};
 use crate::problem::{Problem, Report};
+use std::collections::BTreeSet;
 use windlass_agent::Standing;
 
 /// Looks between two rounds, and between two tidyings: two seconds, a minute.
@@ -51,6 +52,7 @@ impl Steward {
     /// Writes down what became of the VMs, and reports what does not fit together.
     pub(super) fn round(&mut self) {
         self.take_standings();
+        self.look_at_releases();
         self.end_pauses();
         self.keep_history();
         self.weigh_minima();
@@ -63,6 +65,7 @@ impl Steward {
     fn take_standings(&mut self) {
         let standings = self.agent.standings();
         let ports = self.agent.ports();
+        let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
         self.state.change(|kept| {
             kept.vms.retain(|name, _| standings.iter().any(|(vm, ..)| vm.name == *name));
             for (vm, standing, upper) in standings {
@@ -78,6 +81,8 @@ impl Steward {
             kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));
             let known = &kept.vms;
             kept.ports.retain(|name, _| known.contains_key(name));
+            let filed = |name: &String| filed.contains(name.as_str());
+            kept.orders.retain(|name, _| filed(name) || known.contains_key(name));
         });
         self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
     }
@@ -132,6 +137,9 @@ impl Steward {
             Ok(config) => config,
             Err(problems) => return self.keep_config(problems),
         };
+        for problem in self.machine.overcommitted(config.node) {
+            warn!(%problem, "host.toml gives VMs more than this machine has");
+        }
         match self.machine.room(config.node) {
             Ok(room) => self.books.with_books(|books| books.set_room(room)),
             Err(problem) => return self.keep_config(vec![problem]),

@@ -31,6 +31,7 @@ use windlass_kit::config::Unread;
 use windlass_kit::errand::Work;
 use windlass_kit::notify::Notify;
 use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen, ShrinkCpu,
@@ -113,6 +114,7 @@ impl Stage {
                 Reach::by(name, reached.get(name), findings, clock)
             }),
             watchdog: watchdog.clone(),
+            log_level: LogLevel::ended(),
         };
         let Parts { door, steward, inbox, .. } = assemble(given, &tasks);
         tasks.vital("watchdog", watchdog.clone().run(Notify::default(), tasks.stopping()));

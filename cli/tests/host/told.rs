@@ -1,0 +1,162 @@
+//! Who ordered what, how a release ends, and what is refused before anything is done.
+
+use crate::support::machine::Machine;
+use crate::support::{Host, until, vm_file};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+#[test]
+fn each_order_is_kept_with_the_process_that_gave_it() {
+    let mut host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is booked", || host.booked("a").is_some());
+    let frozen = host.process(&["freeze"]);
+    let by = format!("frozen by uid {} (pid {frozen}) at 20", uid());
+    let said = host.say(&["top"]);
+    assert!(said.contains(&by.replace("frozen", "FROZEN")), "{said}");
+    assert!(host.say(&["explain", "a"]).contains(&format!("Last order: {by}")));
+    assert_eq!(host.state()["ordered"]["what"], "freeze");
+    assert_eq!(host.state()["ordered"]["by"]["pid"], frozen);
+    // A second freeze changes nothing, and neither does who froze.
+    host.process(&["freeze"]);
+    assert_eq!(host.state()["ordered"]["by"]["pid"], frozen);
+
+    let paused = host.process(&["pause", "a", "--for", "1h"]);
+    let by = format!("paused by uid {} (pid {paused}) at 20", uid());
+    assert!(host.say(&["explain", "a"]).contains(&format!("Last order: {by}")));
+    assert!(host.say(&["vm", "list"]).contains(&format!("a: {by}")));
+    host.kill();
+    host.run();
+    assert_eq!(host.state()["ordered"]["by"]["pid"], frozen);
+    let list: Value = serde_json::from_str(&host.say(&["vm", "list", "--output", "json"])).unwrap();
+    assert_eq!(list[0]["ordered"]["what"], "pause");
+    assert_eq!(list[0]["ordered"]["by"]["pid"], paused);
+    assert_eq!(list[0]["ordered"]["by"]["uid"], uid());
+}
+
+#[test]
+fn a_size_that_cannot_be_is_refused_and_the_vm_stays_managed() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is seen", || !host.state()["vms"][0]["seen"].is_null());
+    for (size, words) in [
+        (
+            &["--cpu", "40"][..],
+            "cpu = 40: must be at most 4 (max.cpu of the VM), and at most 4 (the",
+        ),
+        (&["--cpu", "40"], "and at most 4 (what its QEMU can do)"),
+        (&["--cpu", "0"], "cpu = 0: must be at least 1 (min.cpu of the VM)"),
+        (&["--cpu", "1.5"], "cpu = 1.5: must be a multiple of 1"),
+        (&["--memory", "2GiB"], "memory = 2GiB: must be at most 1GiB (max.memory of the VM)"),
+        (&["--memory", "128MiB"], "must be at least 256MiB (min.memory of the VM), and at least"),
+        (&["--cpu", "5", "--memory", "9GiB"], "at most 4GiB (the node)"),
+    ] {
+        let (code, said) = host.fail(&[&["vm", "release", "a"], size].concat());
+        assert!(code == 1 && said.contains(words), "{size:?} said {said}");
+    }
+    assert!(host.say(&["vm", "list"]).contains("managed"));
+}
+
+#[test]
+fn a_release_is_watched_until_the_vm_is_let_go() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is seen", || !host.state()["vms"][0]["seen"].is_null());
+    let said = host.say(&["vm", "release", "a", "--memory", "256MiB"]);
+    assert!(said.starts_with("a is brought to 2 vCPU / 256MiB, and then let go\n"), "{said}");
+    let last = "a is let go with 2 vCPU / 256MiB; it counts until it ends, or until";
+    assert!(said.lines().last().unwrap().starts_with(last), "{said}");
+    let ended = host.raw(b"GET /v1/vm/a/release HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(ended.contains("\"state\":\"done\""), "{ended}");
+    host.say(&["resume", "a"]);
+    let ended = host.raw(b"GET /v1/vm/a/release HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    assert!(ended.starts_with("HTTP/1.1 409 ") && ended.contains("a is not released"), "{ended}");
+}
+
+/// The guest has no informant, so memory is never taken from it.
+#[test]
+fn ctrl_c_ends_the_watching_and_not_the_release() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 256);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a is seen", || !host.state()["vms"][0]["seen"].is_null());
+    let mut watching = host.begin(&["vm", "release", "a", "--memory", "256MiB"]);
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert_eq!(next(), "a is brought to 2 vCPU / 256MiB, and then let go");
+    let progress = next();
+    assert!(progress.starts_with("a has 2 vCPU / 512MiB of 2 vCPU / 256MiB"), "{progress}");
+    let id = watching.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let mut said = String::new();
+    watching.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(said.contains("no longer watched; the release of a goes on"), "{said}");
+    assert_eq!(watching.wait().unwrap().code(), Some(130));
+    assert!(host.say(&["vm", "list"]).contains("released"));
+    // A release of which the host ends in the middle has an end, too.
+    drop(machine);
+    until("it is given up", || host.say(&["explain", "a"]).contains("its hypervisor has ended"));
+}
+
+#[test]
+fn the_log_level_is_changed_over_the_socket_alone() {
+    let host = Host::start();
+    assert_eq!(host.say(&["log-level"]), "info\n");
+    let refused = host.admin_put("/log-level", "debug");
+    assert!(refused.starts_with("HTTP/1.1 405 "), "{refused}");
+    assert!(refused.contains("`windlass log-level LEVEL` does it"), "{refused}");
+    assert_eq!(host.say(&["log-level"]), "info\n");
+    let said = host.say(&["log-level", "info,windlass_agent=debug"]);
+    assert!(said.starts_with("the log level is windlass_agent=debug,info"), "{said}");
+    assert!(host.admin("/log-level").ends_with("windlass_agent=debug,info\n"));
+    let (code, said) = host.fail(&["log-level", "x=loudest"]);
+    assert!(code == 1 && said.contains("log filter \"x=loudest\""), "{said}");
+}
+
+#[test]
+fn a_reader_that_has_left_ends_no_command_in_a_panic() {
+    let host = Host::start();
+    for (args, code) in [
+        (&["check", "/nonexistent.toml"][..], 66),
+        (&["fly"], 64),
+        (&["explain", "nope"], 66),
+        (&["check", "--keys"], 0),
+        (&["top", "--once"], 0),
+        (&["vm", "list"], 0),
+        (&["--help"], 0),
+    ] {
+        let closed = || {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            Stdio::from(writer)
+        };
+        let mut command = host.command(args);
+        let status = command.stdout(closed()).stderr(closed()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{args:?}");
+    }
+}
+
+fn uid() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid()
+}
+
+impl Host {
+    /// Runs a command that is to go well, and gives the id of its process.
+    fn process(&self, args: &[&str]) -> u32 {
+        let mut child = self.begin(args);
+        let id = child.id();
+        assert!(child.wait().unwrap().success(), "{args:?}");
+        id
+    }
+
+    fn begin(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+}
