@@ -29,7 +29,7 @@ impl Notify {
             _ => SocketAddr::from_pathname(&socket),
         };
         if let Err(error) = &address {
-            warn!(%error, ?socket, "NOTIFY_SOCKET is no name of a socket; systemd is told nothing");
+            warn!(%error, socket = %socket.display(), "NOTIFY_SOCKET is no name of a socket; systemd is told nothing");
         }
         Self(address.ok())
     }
