@@ -3,6 +3,7 @@
 use super::guest::Manner;
 use super::node::{Node, Vm, size};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 use windlass_agent::NodeEvent;
 use windlass_drivers::fake::FakeVm;
 use windlass_protocol::status::{SessionState, VmStatus};
@@ -30,6 +31,9 @@ struct Row {
 
 /// Keys of which there is one value, and those that stand for others.
 const WITHOUT_A_CHOICE: [&str; 2] = ["policy", "annotations"];
+
+/// What follows from these is seen after a while: they have a test of their own.
+const WITH_A_TEST: [&str; 2] = ["scale_down.cpu", "scale_down.memory"];
 
 const ROWS: [Row; 15] = [
     Row {
@@ -165,7 +169,8 @@ const TWO: Resources =
 #[test]
 fn each_key_has_a_row() {
     let mut keys: Vec<_> = KEYS.iter().map(|key| key.name).collect();
-    let mut rows: Vec<_> = ROWS.iter().map(|row| row.key).chain(WITHOUT_A_CHOICE).collect();
+    let rows = ROWS.iter().map(|row| row.key);
+    let mut rows: Vec<_> = rows.chain(WITHOUT_A_CHOICE).chain(WITH_A_TEST).collect();
     keys.sort_unstable();
     rows.sort_unstable();
     assert_eq!(rows, keys);
@@ -184,6 +189,29 @@ async fn each_key_takes_effect_each_time_that_it_is_changed() {
             bench.node.until(&format!("{} = {changed}", row.key), shows).await;
         }
         assert_eq!((bench.vm.fake.turned_away(), bench.other.fake.turned_away()), (0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_longer_called_for_is_kept_as_long_as_the_file_says_each_time() {
+    for axis in WITH_A_TEST {
+        let Bench { node, mut vm, .. } = Bench::new().await;
+        for keeps in [false, true, false, true] {
+            let hold = Duration::from_secs(if keeps { 3_600 } else { 0 });
+            let scale_down = &mut vm.file.info.scale_down;
+            let said =
+                if axis == WITH_A_TEST[0] { &mut scale_down.cpu } else { &mut scale_down.memory };
+            *said = hold;
+            node.manage(&vm);
+            node.grow(&vm).await;
+            vm.guest.state().load = 0.1;
+            node.pass(60).await;
+            let goal = node.status(&vm).unwrap().goal.unwrap();
+            let cpu_keeps = keeps && axis == WITH_A_TEST[0];
+            let cpu = size(if cpu_keeps { 4 } else { 1 }, 0).cpu;
+            let mem = size(0, if keeps && !cpu_keeps { 1024 } else { 256 }).mem;
+            assert_eq!(goal, Resources::new(cpu, mem), "{axis} {keeps}");
+        }
     }
 }
 

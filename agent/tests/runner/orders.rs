@@ -174,3 +174,41 @@ async fn an_agent_that_stops_does_not_wait_for_a_guest_that_hangs() {
     vm.fake.hold();
     assert_eq!(node.tasks.drain(Duration::from_secs(5)).await, Ok(()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_port_of_a_vm_that_is_forgotten_is_the_next_one_s() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let node = Node::with_ports(port..=port);
+    for name in ["a", "b", "c"] {
+        let vm = node.add(name).await;
+        node.grow(&vm).await;
+        assert_eq!(node.agent.ports().get(&vm.name), Some(&port));
+        node.agent.forget(&vm.name).unwrap();
+        vm.fake.end();
+        node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+        assert!(node.agent.ports().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_carried_out_over_a_new_connection() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    vm.fake.set_taken(true);
+    vm.fake.hang_up();
+    node.agent.release(&vm.name, Some(size(2, 512))).unwrap();
+    // Its file names the way anew, so nothing is left of what was known.
+    let mut file = vm.file.clone();
+    file.vcpu_removal = true;
+    node.pass(10).await;
+    node.agent.manage(file, vm.fake.clone());
+    node.agent.release(&vm.name, Some(size(2, 512))).unwrap();
+    node.pass(10).await;
+    vm.fake.set_taken(false);
+    node.until("it is let go", || node.status(&vm).is_none() && vm.fake.is_connected()).await;
+    node.pass(10).await;
+    assert_eq!(vm.upper().mem, size(2, 512).mem);
+}
