@@ -73,6 +73,8 @@ pub struct Config {
     pub periods: Periods,
     /// When an informant counts as silent.
     pub silence: Silence,
+    /// Spreads what many VMs ask, and makes the ids of sessions differ; no two agents have the same.
+    pub seed: u64,
     /// Where the host says how much memory it has.
     pub meminfo: PathBuf,
     /// Who notices a runner that hangs.
@@ -93,6 +95,7 @@ impl Config {
             times: Times::default(),
             periods: Periods::default(),
             silence: Silence::default(),
+            seed: uuid::Uuid::new_v4().as_u64_pair().0,
             meminfo: PathBuf::from("/proc/meminfo"),
             watchdog: Watchdog::default(),
         }

@@ -27,7 +27,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -98,8 +98,24 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) host_memory: HostMemory,
     pub(crate) history: Mutex<History>,
+    /// Seeds that were drawn.
+    seeds: AtomicU64,
     ports: Mutex<Ports>,
     frozen: AtomicBool,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Another number each time, all of them from the agent's seed. The mixing is SplitMix64's.
+    pub(crate) fn seed(&self) -> u64 {
+        let drawn = self.seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let step = drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.config.seed.wrapping_add(step);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
 }
 
 // === impl Agent ===
@@ -125,6 +141,7 @@ impl<A: Attach> Agent<A> {
             clock,
             metrics,
             history: Mutex::default(),
+            seeds: AtomicU64::new(0),
             frozen: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared), vms: Vms::default(), tasks: tasks.clone() }

@@ -94,7 +94,7 @@ impl<A: Attach> Runner<A> {
         }
         Self {
             account,
-            monitor: Monitor::new(attach, seed()),
+            monitor: Monitor::new(attach, start.shared.seed()),
             other: None,
             calls: start.calls.open(),
             shared: start.shared,
@@ -216,7 +216,7 @@ impl<A: Attach> Runner<A> {
         let elsewhere = attach.monitor() != self.monitor.way().monitor();
         self.other = None;
         if elsewhere && self.account.is_present() {
-            self.other = Some(Monitor::new(attach, seed()));
+            self.other = Some(Monitor::new(attach, self.shared.seed()));
         } else {
             self.reach_anew(now, attach);
         }
@@ -226,7 +226,7 @@ impl<A: Attach> Runner<A> {
     /// found out again.
     fn reach_anew(&mut self, now: Moment, attach: Arc<A>) {
         self.leave_phase(now);
-        self.monitor = Monitor::new(attach, seed());
+        self.monitor = Monitor::new(attach, self.shared.seed());
         self.account.anew();
     }
 
@@ -282,8 +282,9 @@ impl<A: Attach> Runner<A> {
             (Phase::Managed(managed), _) => managed.attached_again(now, capabilities),
             (Phase::Absent | Phase::Counted { .. }, Some(file)) => {
                 info!("attached to QEMU");
-                let mut managed =
-                    Managed::new(self.shared.clone(), file, self.port.clone(), seed(), now);
+                let (shared, port) = (self.shared.clone(), self.port.clone());
+                let seed = shared.seed();
+                let mut managed = Managed::new(shared, file, port, seed, now);
                 managed.hear(now, Event::Attached(capabilities));
                 self.phase = Phase::Managed(Box::new(managed));
             }
@@ -412,11 +413,6 @@ impl<A: Attach> Runner<A> {
         let unreached = matches!(self.phase, Phase::Absent) && self.account.is_present();
         unreached.then(|| managed::unseen(&file.info))
     }
-}
-
-/// Spreads the periods of many VMs, and makes the ids of their sessions differ.
-pub(crate) fn seed() -> u64 {
-    uuid::Uuid::new_v4().as_u64_pair().0
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

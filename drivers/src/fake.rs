@@ -162,6 +162,11 @@ impl FakeVm {
         state.notify(Notice::Changed);
     }
 
+    /// Whether it restarted and has not booted since.
+    pub fn is_rebooting(&self) -> bool {
+        self.lock().rebooting
+    }
+
     /// Somebody else changes the size.
     pub fn set_seen(&self, seen: Seen) {
         let mut state = self.lock();

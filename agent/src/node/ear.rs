@@ -6,7 +6,6 @@
 use super::{Shared, Standing, Told, lock};
 use crate::callback::{self, Calls};
 use crate::ports::NoPort;
-use crate::runner::seed;
 use std::io;
 use std::net;
 use std::sync::Arc;
@@ -83,7 +82,7 @@ impl Ear {
                 Err(_) => {}
             }
             failures += 1;
-            tokio::time::sleep(backoff::wait(failures, seed())).await;
+            tokio::time::sleep(backoff::wait(failures, self.shared.seed())).await;
         }
     }
 }

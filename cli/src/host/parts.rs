@@ -34,6 +34,8 @@ use windlass_protocol::{Resources, VmName};
 /// What a host stands on.
 pub(super) struct Given {
     pub(super) config: HostConfig,
+    /// What the agent is told besides.
+    pub(super) agent: Config,
     pub(super) facts: HostFacts,
     pub(super) machine: Machine,
     pub(super) room: Resources,
@@ -58,14 +60,14 @@ pub(super) struct Parts {
 
 /// Puts a host together; its VMs are tasks of `tasks`. Nothing is managed before the steward runs.
 pub(super) fn assemble(given: Given, tasks: &Tasks) -> Parts {
-    let Given { config, facts, machine, room, clock, disk, recalled, .. } = given;
+    let Given { config, agent, facts, machine, room, clock, disk, recalled, .. } = given;
     let (ways, watchdog, log_level) = (given.ways, given.watchdog, given.log_level);
     let Recalled { state, history, decisions, problem } = recalled;
     let reports = reports(&config.state_dir, problem, history.passed_over());
     let books = Shared::new(Books::new(room), config.unit.usual(), clock);
     let ledger = Arc::new(HostLedger::new(books.clone()));
     let permits = Arc::new(InMemory::new(windlass_plugin::router(books.clone())));
-    let told = told(&config, &state, watchdog.clone());
+    let told = told(agent, &config, &state, watchdog.clone());
     let agent = Agent::new(told, permits, ledger.clone(), tasks, clock);
     agent.recall(decisions);
     let (findings, metrics) = (Findings::default(), Metrics::default());
@@ -135,7 +137,7 @@ fn reports(
 }
 
 /// What the agent is told once.
-fn told(config: &HostConfig, state: &State, watchdog: Watchdog) -> Config {
+fn told(agent: Config, config: &HostConfig, state: &State, watchdog: Watchdog) -> Config {
     let ports = state.kept().ports.iter();
     Config {
         trust_guest_parking: config.trust_guest_parking,
@@ -143,6 +145,6 @@ fn told(config: &HostConfig, state: &State, watchdog: Watchdog) -> Config {
         callback_ports: config.callback_ports.clone(),
         kept_ports: ports.map(|(vm, port)| (VmName::on_host(vm.as_str()), *port)).collect(),
         watchdog,
-        ..Config::new(config.unit)
+        ..agent
     }
 }

@@ -86,8 +86,20 @@ pub(super) async fn serve(
     };
     let (path, ways, watchdog) = (config.socket.clone(), ways(clock), Watchdog::default());
     let disk = Arc::new(disk);
-    let given =
-        Given { config, facts, machine, room, clock, disk, recalled, ways, watchdog, log_level };
+    let agent = windlass_agent::Config::new(config.unit);
+    let given = Given {
+        config,
+        agent,
+        facts,
+        machine,
+        room,
+        clock,
+        disk,
+        recalled,
+        ways,
+        watchdog,
+        log_level,
+    };
     let (doors, readiness) =
         (Doors { socket: listener, admin: admin_listener }, Readiness::default());
     readiness.wait_for("vm files");

@@ -1,5 +1,6 @@
 //! A steward among VMs and disks that hang, and people who order all the same.
 
+mod chance;
 mod stage;
 
 use stage::{FakeDisk, Stage, Vms, wait};

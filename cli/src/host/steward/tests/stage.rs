@@ -11,7 +11,7 @@ use crate::host::parts::{Given, Parts, assemble};
 use crate::host::reach::Reach;
 use crate::host::room::Machine;
 use crate::host::state::{Kept, State};
-use crate::host::steward::{Inbox, Steward};
+use crate::host::steward::{Inbox, Steward, Ways};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tower::ServiceExt;
+use windlass_agent::Config;
 use windlass_drivers::fake::{FakeDriver, FakeVm};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_kit::clock::Clock;
@@ -96,23 +97,35 @@ impl Stage {
     /// A host whose socket answers and whose steward does not run yet.
     pub(super) fn prepare(disk: &FakeDisk, vms: &Vms) -> Self {
         let clock = Clock::starting_at(Moment::from_millis(1_795_255_200_000));
-        let (tasks, watchdog) = (Tasks::default(), Watchdog::default());
         let mut config = HostConfig::from_text("").unwrap();
         config.callback_ports = 0..=0;
+        let (agent, reached) = (Config::new(config.unit), vms.clone());
+        let ways: Ways =
+            Box::new(move |name, _, findings| Reach::by(name, reached.get(name), findings, clock));
+        Self::told(disk, clock, config, agent, ways)
+    }
+
+    /// The same, which is told this and reaches its VMs so.
+    pub(super) fn told(
+        disk: &FakeDisk,
+        clock: Clock,
+        config: HostConfig,
+        agent: Config,
+        ways: Ways,
+    ) -> Self {
+        let (tasks, watchdog) = (Tasks::default(), Watchdog::default());
         let room = Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(8));
         let kept = disk.papers().state.clone().unwrap_or_default();
-        let reached = vms.clone();
         let given = Given {
             config,
+            agent,
             facts: facts(clock),
             machine: Machine { cpu: room.cpu, memory: Some(room.mem) },
             room,
             clock,
             disk: Arc::new(disk.clone()),
             recalled: Recalled { state: State::of(kept), ..Recalled::default() },
-            ways: Box::new(move |name, _, findings| {
-                Reach::by(name, reached.get(name), findings, clock)
-            }),
+            ways,
             watchdog: watchdog.clone(),
             log_level: LogLevel::ended(),
         };
