@@ -1,7 +1,7 @@
 //! What the steward does by itself, at each look and now and then.
 
 use super::super::config::HostConfig;
-use super::{Hold, Look, Moment, Steward, Unread, VmName, info, warn};
+use super::{Hold, Known, Look, Moment, Step, Steward, Unread, VmName, info, warn};
 use crate::problem::{Problem, Report};
 use std::collections::BTreeSet;
 use windlass_agent::Standing;
@@ -33,11 +33,28 @@ impl Steward {
 
     /// Follows what a look at the VM files found, and says what is new of wrong ones.
     pub(super) fn take_look(&mut self, look: Look) {
-        let before = self.folder.reports();
+        let (before, is_read) = (self.folder.reports(), look.is_ok());
         for step in self.folder.observe(look, false) {
             self.follow(step);
         }
+        if is_read {
+            self.forget_unfiled();
+        }
         self.warn_of_files(&before);
+    }
+
+    /// Forgets each released VM whose file went while the host could not read the folder: no look
+    /// ever found that file, so none finds that it is gone.
+    fn forget_unfiled(&mut self) {
+        let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
+        let unfiled = |(name, known): &(&String, &Known)| {
+            known.hold == Hold::Released && !filed.contains(name.as_str())
+        };
+        let known = self.state.kept().vms.iter();
+        let gone: Vec<String> = known.filter(unfiled).map(|(name, _)| name.clone()).collect();
+        for name in gone {
+            self.follow(Step::Forget(name));
+        }
     }
 
     /// Says which files are wrong, but for what was said `before`.

@@ -214,6 +214,27 @@ async fn a_folder_that_does_not_answer_at_the_start_removes_no_vm_and_takes_none
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_released_vm_whose_file_went_while_the_folder_did_not_answer_is_forgotten_with_its_end() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    let vm = vms.add(&disk, "released");
+    let stage = Stage::start(&disk, &vms).await;
+    wait(5).await;
+    assert_eq!(stage.ask("POST", "/v1/vm/released/release", "{}").await.0, 200);
+    wait(5).await;
+    stage.end().await.unwrap();
+    disk.hold("look");
+    let mut stage = Stage::prepare(&disk, &vms);
+    stage.run().await.unwrap();
+    disk.papers().files.remove("released");
+    disk.let_go("look");
+    wait(5).await;
+    assert_eq!(stage.booked("released").await, Some(1), "it is there");
+    vm.end();
+    wait(15).await;
+    assert_eq!(stage.get("/v1/vms").await.as_array().unwrap().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_ends_before_it_began_keeps_what_it_knew() {
     let (disk, vms) = (FakeDisk::default(), Vms::default());
     vms.add(&disk, "db1");
