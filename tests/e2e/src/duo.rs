@@ -5,7 +5,7 @@
 //! acted that was not to; and the laws are watched as everywhere.
 
 use crate::acts::{self, Act, What, Who};
-use crate::laws::{Seen, Watch};
+use crate::laws::{self, Seen, Watch};
 use crate::plugin::Plugin;
 use crate::programs::Programs;
 use crate::rival::{Rival, Way};
@@ -62,7 +62,8 @@ impl Duo {
             Rival::set(Who::New, new, &guest, place("new"), permits).await?,
         ];
         let setting = Setting { room: ROOM, trust: spoken.parks() };
-        let watch = Some(Watch::start(plugin.eye(), vec![Arc::clone(&guest)], setting));
+        let watch =
+            Some(Watch::start(plugin.eye(), vec![Arc::clone(&guest)], setting, laws::EVERY));
         let start = Instant::now();
         Ok(Self { start, spoken, rivals, plugin, guest, watch, _folder: folder, _turn: turn })
     }

@@ -4,14 +4,16 @@ use crate::books::{Books, Keeper};
 use crate::http;
 use crate::vm::UNIT_MIB;
 use anyhow::{Context, Result, bail, ensure};
+use std::fmt::Write;
 use std::fs::{self, File};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 use windlass_lab::leash;
 use windlass_protocol::status::HostStatus;
 
@@ -40,6 +42,8 @@ pub struct Host {
     process: Option<Child>,
     /// How often a process was started or ended.
     lives: Arc<AtomicU64>,
+    /// Lines of the log that processes before this one wrote.
+    lines_before: usize,
 }
 
 /// Somebody who asks a host for its state and notices when it is not the same process.
@@ -62,8 +66,14 @@ impl Keeper for Eye {
 // === impl Host ===
 
 impl Host {
-    /// Writes its configuration; does not start it.
-    pub(crate) fn set(binary: &Path, folder: &Path, setting: Setting) -> Result<Self> {
+    /// Writes its configuration, with a compute unit of this many MiB if it is to name one; does
+    /// not start it.
+    pub(crate) fn set(
+        binary: &Path,
+        folder: &Path,
+        setting: Setting,
+        unit_mib: Option<u32>,
+    ) -> Result<Self> {
         for name in ["vms.d", "state"] {
             fs::create_dir_all(folder.join(name))?;
         }
@@ -71,21 +81,24 @@ impl Host {
         let (first, last) = (ports.start(), ports.end());
         let Setting { room, trust } = setting;
         let place = folder.display();
-        let text = format!(
+        let mut text = format!(
             "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
              callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
              trust_guest_parking = {trust}\n\
-             [node]\ncpu = {room}\nmemory = \"{}MiB\"\n\
-             [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n",
+             [node]\ncpu = {room}\nmemory = \"{}MiB\"\n",
             room * UNIT_MIB
         );
+        if let Some(mib) = unit_mib {
+            writeln!(text, "[compute_unit]\ncpu = 1\nmemory = \"{mib}MiB\"")?;
+        }
         fs::write(folder.join("host.toml"), text)?;
         Ok(Self {
             binary: binary.to_owned(),
             folder: folder.to_owned(),
             process: None,
             lives: Arc::default(),
+            lines_before: 0,
         })
     }
 
@@ -112,6 +125,7 @@ impl Host {
             .stdout(log.try_clone()?)
             .stderr(log);
         self.lives.fetch_add(1, Ordering::SeqCst);
+        self.lines_before = self.log().lines().count();
         self.process = Some(leash::spawn(command)?);
         let start = Instant::now();
         loop {
@@ -138,7 +152,7 @@ impl Host {
         Ok(())
     }
 
-    /// Asks it to end, and waits.
+    /// Asks it to end with SIGTERM, and waits.
     ///
     /// # Errors
     /// If it does not end in time.
@@ -178,15 +192,83 @@ impl Host {
     /// # Errors
     /// If the command fails; with what it said.
     pub fn command(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new(&self.binary)
-            .args(arguments)
-            .arg("--socket")
-            .arg(self.socket())
-            .stdin(Stdio::null())
-            .output()?;
-        let words = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "windlass {arguments:?}: {}: {words}", output.status);
-        Ok(String::from_utf8(output.stdout)?)
+        said(arguments, self.client(arguments).output()?)
+    }
+
+    fn client(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments).arg("--socket").arg(self.socket()).stdin(Stdio::null());
+        command
+    }
+
+    /// As [`Host::command`], which is to be answered within this time; says how long it took.
+    ///
+    /// # Errors
+    /// If the command fails, or takes longer.
+    pub async fn command_within(
+        &self,
+        limit: Duration,
+        arguments: &[&str],
+    ) -> Result<(String, Duration)> {
+        let mut command = self.client(arguments);
+        let start = Instant::now();
+        let output = tokio::task::spawn_blocking(move || command.output());
+        let late = || format!("no answer to {arguments:?} within {limit:?}\n{}", self.last_words());
+        let output = timeout(limit, output).await.with_context(late)???;
+        Ok((said(arguments, output)?, start.elapsed()))
+    }
+
+    /// Waits until it says that it is ready, at most for this long; says how long it took.
+    ///
+    /// # Errors
+    /// Its last words.
+    pub async fn ready_within(&self, limit: Duration) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let answer = match self.admin() {
+                Some(admin) => http::get_tcp(admin, "/readyz").await.ok(),
+                None => None,
+            };
+            let took = start.elapsed();
+            if answer.is_some_and(|answer| answer.status == 200) {
+                return Ok(took);
+            }
+            ensure!(took <= limit, "not ready within {limit:?}\n{}", self.last_words());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Where the process that runs serves `/readyz`, once it has said so.
+    fn admin(&self) -> Option<SocketAddr> {
+        let log = self.log();
+        let said = log.lines().skip(self.lines_before);
+        said.filter_map(|line| line.strip_prefix("admin http://")?.parse().ok()).last()
+    }
+
+    /// Asks it for its state until that is as wanted, at most for this long; says how long it took.
+    /// A time without an answer counts.
+    ///
+    /// # Errors
+    /// What it said last, and its last words.
+    pub async fn until_within(
+        &self,
+        limit: Duration,
+        what: &str,
+        wanted: impl Fn(&HostStatus) -> bool,
+    ) -> Result<Duration> {
+        let start = Instant::now();
+        loop {
+            let state = self.state().await;
+            let took = start.elapsed();
+            if took > limit {
+                bail!("no {what} within {limit:?}: {state:#?}\n{}", self.last_words());
+            }
+            if state.as_ref().is_ok_and(&wanted) {
+                eprintln!("    {:5.1} s  {what}", took.as_secs_f64());
+                return Ok(took);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// Somebody who looks at it.
@@ -230,6 +312,13 @@ impl Drop for Host {
             let _ended = self.kill();
         }
     }
+}
+
+/// What a command printed that has ended.
+fn said(arguments: &[&str], output: Output) -> Result<String> {
+    let words = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "windlass {arguments:?}: {}: {words}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// What the host at this socket says.

@@ -21,7 +21,8 @@ use windlass_lab::{Guest, Inside, Outside};
 use windlass_protocol::status::HostStatus;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
-const EVERY: Duration = Duration::from_millis(250);
+/// How often it is looked, unless that is to be seldom.
+pub(crate) const EVERY: Duration = Duration::from_millis(250);
 
 /// More breaches than this are not kept.
 const MOST: usize = 20;
@@ -135,10 +136,16 @@ impl Sample {
 // === impl Watch ===
 
 impl Watch {
-    pub(crate) fn start(keeper: impl Keeper, guests: Vec<Arc<Guest>>, setting: Setting) -> Self {
+    /// Looks this often.
+    pub(crate) fn start(
+        keeper: impl Keeper,
+        guests: Vec<Arc<Guest>>,
+        setting: Setting,
+        every: Duration,
+    ) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch(keeper, guests, setting, Arc::clone(&seen)));
+        tasks.spawn(watch(keeper, guests, setting, every, Arc::clone(&seen)));
         Self { seen, tasks }
     }
 
@@ -157,6 +164,7 @@ async fn watch(
     keeper: impl Keeper,
     guests: Vec<Arc<Guest>>,
     setting: Setting,
+    every: Duration,
     seen: Arc<Mutex<Seen>>,
 ) {
     let start = Instant::now();
@@ -201,7 +209,7 @@ async fn watch(
             seen.breaches.extend(told.take(free));
         }
         before = after;
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(every).await;
     }
 }
 

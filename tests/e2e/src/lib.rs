@@ -4,8 +4,8 @@
 //! guests from the lab, and a [`Watch`](laws::Watch) that compares the books with QEMU and
 //! with the guests' kernels all the time. A [`Fleet`] has `windlass-plugin` and `windlass-agent` in
 //! its place; a [`Duo`] two agents, each with a monitor of its own, and ways to them that can be
-//! cut. Tests wait for conditions and never for time; they
-//! run one at a time, also when their binary is started twice.
+//! cut. Tests wait for conditions, and for a time only where nothing is to move in it; they
+//! run one at a time, also when their binary is started twice, but for one that is idle for minutes.
 
 pub mod acts;
 mod books;
@@ -22,6 +22,7 @@ mod served;
 mod sight;
 mod spoken;
 mod stage;
+mod told;
 mod view;
 mod vm;
 
@@ -35,5 +36,6 @@ pub use rival::Way;
 pub use sight::Sight;
 pub use spoken::Spoken;
 pub use stage::Stage;
+pub use told::Told;
 pub use view::View;
 pub use vm::Vm;

@@ -2,6 +2,7 @@
 
 use crate::laws::{self, Seen, Watch};
 use crate::programs::Programs;
+use crate::vm::{GIB, UNIT_MIB};
 use crate::{Host, Setting, Spoken, View, Vm};
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
@@ -14,12 +15,24 @@ use windlass_protocol::Waiting;
 /// How long a condition may take on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Fewer samples in which all answered show nothing; a guest that boots, and a host that was
-/// killed, do not answer for a while.
-const LEAST: u64 = 10;
+/// How often is looked.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// At a condition.
+    conditions: Duration,
+    /// At the laws.
+    laws: Duration,
+    /// Fewer samples of the laws in which all answered show nothing; a guest that boots, and a host
+    /// that was killed, do not answer for a while.
+    least: u64,
+}
 
-/// How often a condition is looked at.
-const EVERY: Duration = Duration::from_millis(200);
+/// As often as two guests under load can answer.
+const OFTEN: Pace = Pace { conditions: Duration::from_millis(200), laws: laws::EVERY, least: 10 };
+
+/// Where a look, which is work for a guest, is not to show in its load.
+const SELDOM: Pace =
+    Pace { conditions: Duration::from_secs(2), laws: Duration::from_secs(2), least: 3 };
 
 /// A host, its guests, and somebody who watches the laws.
 pub struct Stage {
@@ -29,6 +42,7 @@ pub struct Stage {
     watch: Option<Watch>,
     spoken: Spoken,
     parks: bool,
+    pace: Pace,
     _folder: Folder,
     _turn: File,
 }
@@ -66,6 +80,45 @@ impl Stage {
     /// # Errors
     /// Whatever did not come about.
     pub async fn boot(setting: Setting, vms: &[Vm]) -> Result<Self> {
+        Self::put(setting, Some(UNIT_MIB), OFTEN, turn, vms).await
+    }
+
+    /// A host that is told nothing that has a default, and looks that are no load: waits until each
+    /// VM has a session and figures. The node has room for this many GiB, and four vCPUs for each.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn with_defaults(gib: u32, vms: &[Vm]) -> Result<Self> {
+        Self::plain(gib, turn, vms).await
+    }
+
+    /// As [`Stage::with_defaults`], beside whatever else runs: its guests are idle most of the time.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn beside_others(gib: u32, vms: &[Vm]) -> Result<Self> {
+        let own = || turn_of("windlass-e2e-beside.lock");
+        Self::plain(gib, own, vms).await
+    }
+
+    async fn plain(gib: u32, turn: impl Turn, vms: &[Vm]) -> Result<Self> {
+        let setting = Setting { room: gib * GIB, trust: false };
+        let mut stage = Self::put(setting, None, SELDOM, turn, vms).await?;
+        stage.host.start().await?;
+        for vm in vms {
+            let ready = |view: &View| view.has_session() && view.has_figures();
+            stage.until(vm.name, "session and figures", ready).await?;
+        }
+        Ok(stage)
+    }
+
+    async fn put(
+        setting: Setting,
+        unit_mib: Option<u32>,
+        pace: Pace,
+        turn: impl Turn,
+        vms: &[Vm],
+    ) -> Result<Self> {
         let (programs, turn) = tokio::task::spawn_blocking(|| {
             let programs = Programs::find()?;
             anyhow::Ok((programs, turn()?))
@@ -73,7 +126,7 @@ impl Stage {
         .await??;
         let spoken = Spoken::of_run()?;
         let folder = Folder::create()?;
-        let host = Host::set(&programs.windlass, folder.path(), setting)?;
+        let host = Host::set(&programs.windlass, folder.path(), setting, unit_mib)?;
         let mut actors = Vec::new();
         let guests = Guest::boot_all(&programs.lab, vms.iter().map(|vm| vm.spec(spoken))).await?;
         limited(&guests, spoken).await?;
@@ -85,8 +138,8 @@ impl Stage {
         let guests = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
         let parks = setting.trust && spoken.parks();
         let binding = Setting { trust: parks, ..setting };
-        let watch = Some(Watch::start(host.eye(), guests, binding));
-        let stage = Self { host, actors, watch, spoken, parks, _folder: folder, _turn: turn };
+        let watch = Some(Watch::start(host.eye(), guests, binding, pace.laws));
+        let stage = Self { host, actors, watch, spoken, parks, pace, _folder: folder, _turn: turn };
         for actor in &stage.actors {
             stage.write(&actor.vm)?;
         }
@@ -139,22 +192,37 @@ impl Stage {
         &self,
         name: &str,
         what: &str,
-        mut wanted: impl FnMut(&View) -> bool,
+        wanted: impl FnMut(&View) -> bool,
     ) -> Result<View> {
+        self.until_within(LIMIT, name, what, wanted).await.map(|(view, _)| view)
+    }
+
+    /// As [`Stage::until`], at most for this long; says how long it took.
+    ///
+    /// # Errors
+    /// As [`Stage::until`].
+    pub async fn until_within(
+        &self,
+        limit: Duration,
+        name: &str,
+        what: &str,
+        mut wanted: impl FnMut(&View) -> bool,
+    ) -> Result<(View, Duration)> {
         let start = Instant::now();
         loop {
             let view = self.view(name).await;
             if wanted(&view) {
-                eprintln!("    {:5.1} s  {name}: {what}", start.elapsed().as_secs_f64());
-                return Ok(view);
+                let took = start.elapsed();
+                eprintln!("    {:5.1} s  {name}: {what}", took.as_secs_f64());
+                return Ok((view, took));
             }
             self.no_breach()?;
-            if start.elapsed() > LIMIT {
+            if start.elapsed() > limit {
                 let (log, serial) = (self.host.last_words(), self.guest(name).serial());
                 let seen = format!("{view:#?}\nhost: {log}\nguest: {serial}");
                 return Err(anyhow!("no {what} of {name}; last seen: {seen}"));
             }
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(self.pace.conditions).await;
         }
     }
 
@@ -172,7 +240,7 @@ impl Stage {
                 return Ok(());
             }
             ensure!(start.elapsed() < LIMIT, "{name} does not wait for that: {view:#?}");
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(OFTEN.conditions).await;
         }
     }
 
@@ -193,7 +261,7 @@ impl Stage {
             let log = || self.host.last_words();
             ensure!(wanted(&view), "{name} did not keep: {what}; seen: {view:#?}\n{}", log());
             self.no_breach()?;
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(self.pace.conditions).await;
         }
         eprintln!("    {:5.1} s  {name}: {what}, kept", start.elapsed().as_secs_f64());
         Ok(())
@@ -208,7 +276,10 @@ impl Stage {
         let seen = watch.stop().await;
         ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
         let Seen { whole, partial, .. } = seen;
-        ensure!(whole >= LEAST, "all answered in {whole} samples, and not all in {partial}");
+        ensure!(
+            whole >= self.pace.least,
+            "all answered in {whole} samples, and not all in {partial}"
+        );
         let status = self.host.stop().await?;
         ensure!(status.success(), "the host ended with {status}\n{}", self.host.last_words());
         let log = self.host.log();
@@ -246,9 +317,18 @@ async fn limited(guests: &[Guest], spoken: Spoken) -> Result<()> {
     Ok(())
 }
 
+/// How a test waits for its turn. Blocks.
+trait Turn: FnOnce() -> Result<File> + Send + 'static {}
+
+impl<F: FnOnce() -> Result<File> + Send + 'static> Turn for F {}
+
 /// Waits for this test's turn: two guests under load are what two cores carry.
 pub(crate) fn turn() -> Result<File> {
-    let path = std::env::temp_dir().join("windlass-e2e.lock");
+    turn_of("windlass-e2e.lock")
+}
+
+fn turn_of(lock: &str) -> Result<File> {
+    let path = std::env::temp_dir().join(lock);
     let file = File::options().create(true).append(true).open(&path)?;
     file.lock()?;
     Ok(file)

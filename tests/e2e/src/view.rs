@@ -1,6 +1,6 @@
 //! One VM at one moment, as everybody sees it.
 
-use crate::vm::UNIT_MIB;
+use crate::vm::{GIB, UNIT_MIB};
 use windlass_lab::{Inside, Outside};
 use windlass_protocol::status::{Booked, HostStatus, SessionState, VmStatus};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName, Waiting};
@@ -66,6 +66,21 @@ impl View {
     /// books say.
     pub fn uses(&self, units: u32) -> bool {
         self.has_memory(units) && self.online() == Some(units.into())
+    }
+
+    /// Whether guest and hypervisor agree that it has this many vCPUs and GiB of memory.
+    pub fn is(&self, vcpus: u32, gib: u32) -> bool {
+        self.has_memory(gib * GIB) && self.online() == Some(vcpus.into())
+    }
+
+    /// Whether it has more vCPUs or memory than that.
+    pub fn is_above(&self, vcpus: u32, gib: u32) -> bool {
+        self.online() > Some(vcpus.into()) || self.memory_mib() > u64::from(gib * GIB * UNIT_MIB)
+    }
+
+    /// Whether the host knows its load and its memory.
+    pub fn has_figures(&self) -> bool {
+        self.vm.as_ref().is_some_and(|vm| vm.signals.load.is_some() && vm.signals.used.is_some())
     }
 
     /// Whether it has this many compute units' memory, and is asked for no other.

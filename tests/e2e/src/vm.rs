@@ -21,12 +21,14 @@ pub struct Vm {
     pub most: u32,
     /// The most vCPUs that it may have.
     pub most_cpus: u32,
-    /// Over which time its load is averaged.
-    pub window: &'static str,
+    /// Over which time its load is averaged; here and below, `None` says nothing of it.
+    pub window: Option<&'static str>,
+    /// Which load per vCPU is aimed at.
+    pub load_target: Option<f64>,
     /// Which use of its memory is aimed at.
-    pub memory_target: f64,
+    pub memory_target: Option<f64>,
     /// How long it keeps what it does not need.
-    pub scale_down: &'static str,
+    pub scale_down: Option<&'static str>,
     /// Whether a restart of the guest restarts it, or ends QEMU.
     pub reboots: bool,
     /// Whether its memory grows by DIMMs, and not by virtio-mem.
@@ -42,6 +44,12 @@ pub(crate) const UNIT_MIB: u32 = 256;
 
 /// DIMMs of one unit that a guest with DIMMs has room for.
 const DIMM_SLOTS: u32 = 4;
+
+/// Shares in a GiB.
+pub(crate) const GIB: u32 = 1024 / UNIT_MIB;
+
+/// Memory that a guest with virtio-mem can be given at least, so that most are of one kind.
+const VIRTIO_MEM_MIB: u32 = 1024;
 
 /// Load per vCPU that is aimed at. An idle guest on a crowded machine has a load of almost one;
 /// four processes that compute call for three vCPUs.
@@ -59,13 +67,27 @@ impl Vm {
             least: 1,
             most: 3,
             most_cpus: 3,
-            window: "5s",
-            memory_target: 0.75,
-            scale_down: "0s",
+            window: Some("5s"),
+            load_target: Some(LOAD_TARGET),
+            memory_target: Some(0.75),
+            scale_down: Some("0s"),
             reboots: false,
             dimms: false,
             proxied: false,
             monitors: 1,
+        }
+    }
+
+    /// From one to three times 1 vCPU and 1 GiB, and nothing else said that has a default.
+    pub fn with_defaults(name: &'static str) -> Self {
+        Self {
+            boot: GIB,
+            most: 3 * GIB,
+            window: None,
+            load_target: None,
+            memory_target: None,
+            scale_down: None,
+            ..Self::named(name)
         }
     }
 
@@ -75,7 +97,9 @@ impl Vm {
         let Self { reboots, monitors, .. } = *self;
         let versions = spoken.limit();
         let named = GuestSpec::named(self.name);
-        let spec = GuestSpec { boot_mib, reboots, monitors, versions, ..named };
+        let mib = (self.most * UNIT_MIB).saturating_sub(boot_mib).max(VIRTIO_MEM_MIB);
+        let extension = Extension::VirtioMem { mib };
+        let spec = GuestSpec { boot_mib, reboots, monitors, versions, extension, ..named };
         if self.dimms {
             let extension = Extension::Dimms { slots: DIMM_SLOTS, mib: DIMM_SLOTS * UNIT_MIB };
             return GuestSpec { extension, ..spec };
@@ -92,15 +116,23 @@ impl Vm {
         line("qmp", &monitor);
         line("informant", &informant.to_string());
         line("mode", &self.mode);
-        line("load_window", &self.window);
         line("min.cpu", &self.least);
         line("min.memory", &format!("{}MiB", self.boot.max(self.least) * UNIT_MIB));
         line("max.cpu", &self.most_cpus);
         line("max.memory", &format!("{}MiB", self.most * UNIT_MIB));
-        line("target.load_average", &LOAD_TARGET);
-        line("target.memory", &self.memory_target);
-        line("scale_down.cpu", &self.scale_down);
-        line("scale_down.memory", &self.scale_down);
+        if let Some(window) = self.window {
+            line("load_window", &window);
+        }
+        if let Some(load) = self.load_target {
+            line("target.load_average", &load);
+        }
+        if let Some(memory) = self.memory_target {
+            line("target.memory", &memory);
+        }
+        if let Some(time) = self.scale_down {
+            line("scale_down.cpu", &time);
+            line("scale_down.memory", &time);
+        }
         text
     }
 }

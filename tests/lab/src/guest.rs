@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -317,6 +317,36 @@ impl Guest {
         // It can only have ended already.
         let _ended = qemu.kill();
         let _status = qemu.wait();
+    }
+
+    /// Stops QEMU where it stands, as SIGSTOP does, until [`Guest::go_on`]: its monitors take
+    /// connections and answer nothing.
+    ///
+    /// # Errors
+    /// [`LabError::Ended`] if it has ended.
+    pub fn halt(&self) -> Result<(), LabError> {
+        self.signal("-STOP")
+    }
+
+    /// Has QEMU go on.
+    ///
+    /// # Errors
+    /// [`LabError::Ended`] if it has ended.
+    pub fn go_on(&self) -> Result<(), LabError> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), LabError> {
+        if let Some(status) = self.exited() {
+            return Err(self.ended(status));
+        }
+        let sent = Command::new("kill").args([signal, &self.pid.to_string()]).status();
+        let failed = |words| LabError::Broken { peer: format!("kill {signal}"), words };
+        match sent {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(status.to_string())),
+            Err(error) => Err(failed(error.to_string())),
+        }
     }
 
     /// Whether its memory can grow by virtio-mem.

@@ -63,7 +63,8 @@ async fn a_burst_of_memory_is_met_because_the_informant_asks() -> Result<()> {
 /// A VM in which it is the informant that calls for more, three steps before anything else: the
 /// memory policy aims at full use, and filling memory is no load over a minute.
 pub(crate) fn bursting(name: &'static str) -> Vm {
-    Vm { boot: 3, most: 5, most_cpus: 1, window: "1m", memory_target: 1.0, ..Vm::named(name) }
+    let (window, memory_target) = (Some("1m"), Some(1.0));
+    Vm { boot: 3, most: 5, most_cpus: 1, window, memory_target, ..Vm::named(name) }
 }
 
 /// Memory that is used faster than it is sampled, in such a VM.

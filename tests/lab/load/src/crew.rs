@@ -138,6 +138,8 @@ impl Crew {
                 child.kill()?;
                 child.wait().map(|_| ())
             }
+            Informant::Halt => self.signal_informant("-STOP"),
+            Informant::Continue => self.signal_informant("-CONT"),
             Informant::Limit(range) => {
                 self.versions = Some(range.clone());
                 if self.informant.is_none() {
@@ -147,6 +149,19 @@ impl Crew {
                 self.informant(&Informant::Stop)?;
                 self.informant(&Informant::Start(Vec::new()))
             }
+        }
+    }
+
+    /// Sends the informant a signal, as `kill` names it.
+    fn signal_informant(&self, signal: &str) -> io::Result<()> {
+        let running = || io::Error::other("no informant runs");
+        let child = self.informant.as_ref().ok_or_else(running)?;
+        let status =
+            Command::new(BUSYBOX).args(["kill", signal, &child.id().to_string()]).status()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("kill {signal}: {status}")))
         }
     }
 

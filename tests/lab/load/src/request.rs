@@ -7,6 +7,7 @@
 //! | `memory MIB step MIB every MS` | the same, approached in steps |
 //! | `figures` | what the guest sees, as one line of JSON |
 //! | `informant start [ARGUMENT…]`, `stop`, `kill` | the informant's process |
+//! | `informant halt`, `continue` | the informant does not run for a while (SIGSTOP, SIGCONT) |
 //! | `informant versions RANGE` | the informant is limited to these, now and whenever it is started |
 //! | `online` | every vCPU that is plugged and offline is brought online |
 //! | `movable on` | added memory comes online by itself, and movable |
@@ -54,6 +55,10 @@ pub(crate) enum Informant {
     Stop,
     /// SIGKILL.
     Kill,
+    /// SIGSTOP.
+    Halt,
+    /// SIGCONT.
+    Continue,
     /// The versions that it may speak from here on.
     Limit(String),
 }
@@ -76,6 +81,8 @@ impl Request {
             }
             ["informant", "stop"] => Ok(Self::Informant(Informant::Stop)),
             ["informant", "kill"] => Ok(Self::Informant(Informant::Kill)),
+            ["informant", "halt"] => Ok(Self::Informant(Informant::Halt)),
+            ["informant", "continue"] => Ok(Self::Informant(Informant::Continue)),
             ["online"] => Ok(Self::Online),
             ["movable", "on"] => Ok(Self::Movable),
             ["reboot"] => Ok(Self::Reboot),
@@ -146,6 +153,9 @@ mod tests {
         );
         assert_eq!(Request::parse("informant stop"), Ok(Request::Informant(Informant::Stop)));
         assert_eq!(Request::parse("informant kill"), Ok(Request::Informant(Informant::Kill)));
+        assert_eq!(Request::parse("informant halt"), Ok(Request::Informant(Informant::Halt)));
+        let go_on = Request::Informant(Informant::Continue);
+        assert_eq!(Request::parse("informant continue"), Ok(go_on));
         assert_eq!(Request::parse("online"), Ok(Request::Online));
         assert_eq!(Request::parse("movable on"), Ok(Request::Movable));
         assert_eq!(Request::parse("reboot"), Ok(Request::Reboot));
