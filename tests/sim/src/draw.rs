@@ -38,6 +38,8 @@ const FAULTS: [Kind; 23] = [
 const AGENTS: [[u32; 2]; 8] = [[1, 4], [1, 4], [1, 4], [1, 4], [1, 1], [1, 2], [1, 3], [4, 4]];
 /// What informants speak, likewise, and what a person may limit ours to.
 const INFORMANTS: [[u32; 2]; 8] = [[1, 4], [1, 4], [1, 4], [1, 1], [2, 2], [2, 3], [3, 3], [4, 4]];
+/// In so many of a hundred, VMs keep for a while what their signals no longer call for.
+const RESTING: u64 = 30;
 /// At least so many kinds of fault in each.
 const LEAST_KINDS: usize = 3;
 /// At least so long; one in ten is longer.
@@ -72,7 +74,8 @@ pub fn draw(seed: u64) -> Schedule {
     stops::mix(seed, draw.vms, &mut turns);
     let speaks = versions(seed, draw.vms, &mut turns);
     let listed = false;
-    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, listed, speaks, turns }
+    let rests = Chance::new(seed ^ 0x0E57).happens(RESTING);
+    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, listed, rests, speaks, turns }
 }
 
 /// What everybody speaks at first; and turns in which that changes.

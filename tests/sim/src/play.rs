@@ -4,15 +4,18 @@ use crate::schedule::{Act, Schedule};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use windlass_protocol::{Bytes, ComputeUnit, VmName};
+use windlass_protocol::{Bytes, ComputeUnit, ScaleDown, VmInfo, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
 use windlass_world::{Coverage, Faults, Setup, Step, World};
 
 /// Before anybody is judged, figures of before have got old.
 const FIRST: Duration = Duration::from_secs(30);
-/// A kind world gets its goal within this: four compute units down, each a consent, an unplug and
-/// the longest cool-down, after the longest rest of a line.
-const KIND: Duration = Duration::from_secs(240);
+/// An informant that refused sessions may be left alone for this long.
+const SESSION: Duration = Duration::from_secs(60);
+/// With a session, a VM has what its goal has more within this: a permit, a plug, a look, a word.
+const GROWTH: Duration = Duration::from_secs(15);
+/// A VM gives a compute unit back within this: a consent, an unplug and the longest cool-down.
+const UNIT_DOWN: Duration = Duration::from_secs(60);
 /// Then the last word about a size may be on its way.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Where there is too little, less than a unit that somebody gave back may still be shared out.
@@ -75,6 +78,9 @@ fn carry_out(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.run(turn.after);
         match &turn.act {
             Act::Step(Step::Use(vm, used)) if !world.fits(vm, *used) => {}
+            Act::Step(Step::Told(info)) => {
+                world.step(Step::Told(as_it_rests(schedule, info.clone())))
+            }
             Act::Step(step) => world.step(step.clone()),
             Act::Network(faults) => world.faults = *faults,
             Act::Appears(index) if world.node_of(&script::vm(*index)).is_some() => {}
@@ -106,7 +112,7 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     script::be_kind(world);
     // Whatever people said of VMs is taken back.
     for index in 0..schedule.vms {
-        world.step(Step::Told(info(index)));
+        world.step(Step::Told(as_it_rests(schedule, info(index))));
     }
     let names: Vec<_> = world.names().cloned().collect();
     let scarce = schedule.seed % 3 == 1;
@@ -121,7 +127,11 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.step(Step::Use(name.clone(), Bytes::ZERO));
     }
     world.run(FIRST);
-    if !world.run_until(KIND, settled(scarce)) {
+    world.run_until(SESSION, World::have_sessions);
+    if !scarce && !world.run_until(GROWTH, World::have_grown) {
+        return short(world, &names, outcome);
+    }
+    if !world.run_until(shrinks_within(world), settled(scarce)) {
         return short(world, &names, outcome);
     }
     if !world.books_have_who_is_there() {
@@ -131,6 +141,18 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     if schedule.seed % 4 == 3 && !scarce && outcome.passed() {
         rebuild(schedule, world, outcome);
     }
+}
+
+/// How long a kind world may take to give back what nothing calls for.
+fn shrinks_within(world: &World) -> Duration {
+    let units = u32::try_from(MOST_UNITS - 1).unwrap_or(u32::MAX);
+    UNIT_DOWN.saturating_mul(units).saturating_add(world.longest_hold())
+}
+
+/// A VM keeps what it does not need for as long as the schedule says.
+fn as_it_rests(schedule: &Schedule, info: VmInfo) -> VmInfo {
+    let scale_down = if schedule.rests { ScaleDown::default() } else { ScaleDown::AT_ONCE };
+    VmInfo { scale_down, ..info }
 }
 
 /// Nothing changes that need not.
@@ -209,7 +231,8 @@ fn build(schedule: &Schedule) -> World {
 
 fn add(schedule: &Schedule, world: &mut World, index: usize) {
     let speaks = schedule.speaks.get(index).copied().unwrap_or_default();
-    world.add_speaking(index % schedule.nodes.max(1), info(index), spec(index), speaks);
+    let info = as_it_rests(schedule, info(index));
+    world.add_speaking(index % schedule.nodes.max(1), info, spec(index), speaks);
 }
 
 // === impl Outcome ===

@@ -20,6 +20,8 @@ pub struct Schedule {
     pub trust: bool,
     /// Whether the books are a process of their own that knows of VMs by a list alone.
     pub listed: bool,
+    /// Whether VMs keep for a while what their signals no longer call for.
+    pub rests: bool,
     /// What the agents and the informant of each VM speak at first.
     pub speaks: Vec<Speaks>,
     /// What happens, in order.
@@ -141,12 +143,13 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {} nodes of {} units, {} VMs{}, parking {}, {} turns in {:.1} s",
+            "seed {}: {} nodes of {} units, {} VMs{}{}, parking {}, {} turns in {:.1} s",
             self.seed,
             self.nodes,
             self.room,
             self.vms,
             if self.listed { " from a list" } else { "" },
+            if self.rests { " that rest" } else { "" },
             if self.trust { "trusted" } else { "not trusted" },
             self.turns.len(),
             self.length().as_secs_f64()
