@@ -14,6 +14,9 @@ const LOADED: Duration = Duration::from_secs(25);
 /// How long it may take to give back everything: three times what is promised.
 const SHRUNK: Duration = Duration::from_secs(630);
 
+/// How long it keeps at least what it may need again: `[scale_down]` says a minute.
+const HELD: Duration = Duration::from_secs(50);
+
 /// For how long nothing happens then.
 const QUIET: Duration = Duration::from_secs(300);
 
@@ -35,7 +38,9 @@ async fn a_guest_comes_to_rest_after_its_load_and_grows_again_as_fast() -> Resul
     stage.guest("a").cpu(0).await?;
 
     let ended = stage.host.state().await?.at;
-    stage.until_within(SHRUNK, "a", "its minimum again", |view| view.is(1, 1)).await?;
+    let again = "its minimum again";
+    let (_, took) = stage.until_within(SHRUNK, "a", again, |view| view.is(1, 1)).await?;
+    ensure!(took >= HELD, "load that comes back at once would find nothing: {took:?}");
     let grew = Told::of(&stage.host, "a")?.since(ended).growing();
     ensure!(grew.count() == 0, "it was to grow after its load had ended:\n{grew}");
 
