@@ -1,6 +1,6 @@
 //! Rest: a goal that signals lowered waits, and load that a resize makes is not followed.
 //!
-//! The stage after [`goal`], which keeps the reference's arithmetic. It only ever raises a goal, on
+//! The stage after [`goal`](mod@crate::goal), which keeps the reference's arithmetic. It only ever raises a goal, on
 //! each axis, and never above what the VM has: growth, a lower maximum and a person's order pass as
 //! they come.
 //!

@@ -6,7 +6,7 @@
 //! average, those in uninterruptible sleep; of those the kernel tells cheaply only the ones
 //! that wait for I/O (`procs_blocked`), which are nearly all.
 //!
-//! A gap in the samples is a gap, not load. Between two samples at most [`GAP`] apart the mean of
+//! A gap in the samples is a gap, not load. Between two samples at most two seconds apart the mean of
 //! both counts; after a longer gap, and at the start, every window begins anew. A window has a
 //! figure once it is filled: after five seconds of samples the one over five seconds exists.
 //!

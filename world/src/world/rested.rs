@@ -1,0 +1,110 @@
+//! How far a world is from rest: who has what its load calls for, and how long the others may take.
+
+use super::World;
+use crate::vm::Vm;
+use std::time::Duration;
+use windlass_agent_core::metrics_text;
+use windlass_protocol::{Resources, VmName, Waiting};
+use windlass_scaling::{Inputs, goal};
+
+// === impl World ===
+
+impl World {
+    /// Whether a VM uses what its load calls for, by the truth and by its agent, and the books have
+    /// for it what it has.
+    pub fn is_at_goal(&self, vm: &VmName) -> bool {
+        let (Some(status), Some(there)) = (self.status(vm), self.vms.of(vm)) else { return false };
+        let uses = self.uses(vm);
+        let Some(booked) = self.nodes[there.node].booked(vm) else { return false };
+        let rests = status.waiting.iter().all(|wait| {
+            let near = matches!(wait, Waiting::Holding { until: None, .. });
+            near || matches!(wait, Waiting::AtGoal | Waiting::Flapping { .. })
+        });
+        status.goal == Some(uses)
+            && there.counts_session()
+            && rests
+            && booked == there.counts(self.setup.trust_guest_parking)
+            && !there.guest.has_idle_vcpus(booked)
+            && self.calls_for(there, uses)
+    }
+
+    /// Whether every VM has an agent that counts.
+    pub fn have_sessions(&self) -> bool {
+        self.vms.iter().all(|(_, vm)| vm.counts_session())
+    }
+
+    /// Whether every VM uses at least what its agent means it to have.
+    pub fn have_grown(&self) -> bool {
+        self.names().all(|vm| {
+            let goal = self.status(vm).and_then(|status| status.goal);
+            goal.is_some_and(|goal| self.uses(vm).covers(goal))
+        })
+    }
+
+    /// The longest time for which a VM keeps what its signals no longer call for.
+    pub fn longest_hold(&self) -> Duration {
+        let holds = self.names().filter_map(|vm| {
+            let flaps = self.status(vm)?.waiting.into_iter().find_map(|wait| {
+                let Waiting::Flapping { hold, .. } = wait else { return None };
+                Some(hold)
+            });
+            let waits = self.vms.of(vm)?.info.scale_down;
+            Some(flaps.unwrap_or(waits.cpu.max(waits.memory)))
+        });
+        holds.max().unwrap_or_default()
+    }
+
+    /// Whether the guest's load calls for what it uses, by the truth; with a rest, load within its
+    /// margin may keep a unit more.
+    fn calls_for(&self, vm: &Vm, uses: Resources) -> bool {
+        let called_for = self.called_for(vm, uses);
+        let rests = !vm.info.scale_down.cpu.is_zero();
+        let margin = if rests { self.setup.unit.into() } else { Resources::ZERO };
+        uses.covers(called_for) && called_for.saturating_add(margin).covers(uses)
+    }
+
+    /// Whether every VM is at its goal, or short of it because its node has no unit left.
+    pub fn is_shared_out(&self) -> bool {
+        let unit = Resources::from(self.setup.unit);
+        let mut here = self.vms.iter();
+        here.all(|(_, vm)| {
+            let name = &vm.info.name;
+            let free = self.nodes[vm.node].free();
+            let Some(status) = self.status(name) else { return false };
+            let Some(goal) = status.goal.filter(|_| vm.counts_session()) else { return false };
+            let holds = |wait: &Waiting| matches!(wait, Waiting::Holding { until: Some(_), .. });
+            if status.waiting.iter().any(holds) {
+                return false;
+            }
+            let uses = self.uses(name);
+            let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
+            let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
+            let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
+            let counts = vm.counts(self.setup.trust_guest_parking);
+            // Who does not see what hypervisors have promises nothing for vCPUs that a guest got
+            // back, where nothing is free.
+            let came_back = self.setup.listed && booked.cpu < counts.cpu && free.cpu < unit.cpu;
+            let known = booked.mem == counts.mem && (booked.cpu == counts.cpu || came_back);
+            // Who wants more vCPUs keeps those that are idle.
+            let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;
+            cpu && mem && known && !idle
+        })
+    }
+
+    /// What the guest's load calls for, by the truth.
+    fn called_for(&self, vm: &Vm, uses: Resources) -> Resources {
+        let mut guest = vm.guest.clone();
+        let averages = guest.true_averages(self.now);
+        let figures = guest.figures(self.now, averages);
+        let text = figures.map(|figures| figures.page().text()).unwrap_or_default();
+        let inputs = Inputs {
+            info: &vm.info,
+            unit: self.setup.unit,
+            can: &vm.guest.capabilities(),
+            sample: Some(&metrics_text::parse(&text, self.now)),
+            has: uses,
+            urgency: None,
+        };
+        goal::goal(&inputs).size
+    }
+}
