@@ -52,3 +52,66 @@ impl From<ComputeUnit> for UnitChoice {
         Self { cpu: Some(unit.cpu()), mem: Some(unit.mem()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Bounds, LoadWindow, Mode, Policy, Resources, ScaleDown, ShrinkCpu, Target, VmName,
+    };
+
+    #[test]
+    fn a_unit_is_no_larger_than_the_minimum_in_whole_steps_and_slots() {
+        let mib = Bytes::from_mib;
+        for (cpu, mem, slot, step, unit) in [
+            // The README's own VM.
+            (1000, mib(512), mib(128), mib(2), (1000, mib(512))),
+            (4000, mib(8192), mib(128), mib(2), (1000, mib(1024))),
+            (250, mib(256), mib(128), mib(128), (1000, mib(256))),
+            (1000, mib(130), mib(1), mib(128), (1000, mib(256))),
+        ] {
+            let info = info(Resources::new(MilliCpu::from_milli(cpu), mem), slot);
+            let got = UnitChoice::default().of(&info, Some(&can(step)));
+            assert_eq!((got.cpu().milli(), got.mem()), unit, "{mem} in slots of {slot}");
+        }
+    }
+
+    #[test]
+    fn what_is_configured_holds_axis_by_axis() {
+        let info = info(Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(512)), SLOT);
+        let configured = UnitChoice { cpu: Some(MilliCpu::from_cores(2)), mem: None };
+        let got = configured.of(&info, None);
+        assert_eq!((got.cpu(), got.mem()), (MilliCpu::from_cores(2), Bytes::from_mib(512)));
+        assert_eq!(configured.usual().mem(), USUAL_MEM);
+        assert_eq!(UnitChoice::default().usual(), USUAL);
+    }
+
+    const SLOT: Bytes = VmInfo::DEFAULT_MEMORY_SLOT;
+
+    fn info(min: Resources, memory_slot: Bytes) -> VmInfo {
+        VmInfo {
+            name: VmName::on_host("a"),
+            bounds: Bounds { min, max: min },
+            target: Target::default(),
+            policy: Policy::LoadAverage,
+            load_window: LoadWindow::FifteenSeconds,
+            priority: 0,
+            mode: Mode::Act,
+            memory_slot,
+            paused_until: None,
+            scale_down: ScaleDown::default(),
+        }
+    }
+
+    fn can(memory_step: Bytes) -> Capabilities {
+        let most = Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(16));
+        Capabilities {
+            cpu_step: MilliCpu::from_cores(1),
+            memory_step,
+            shrink_cpu: ShrinkCpu::Parking,
+            shrink_memory: true,
+            min: Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(128)),
+            max: most,
+        }
+    }
+}

@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
+use std::time::Duration;
 use windlass_protocol::vm_file::{KEYS, VmFile, VmFileText};
 use windlass_protocol::{
-    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, Target,
+    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown, Target,
 };
 
 const GOOD: &str = r#"
@@ -40,6 +41,41 @@ fn what_is_absent_takes_its_default() {
     assert_eq!((file.info.priority, file.info.mode), (0, Mode::Act));
     assert_eq!(file.info.memory_slot, Bytes::from_mib(128));
     assert_eq!(file.info.paused_until, None);
+    assert_eq!(file.info.scale_down, keeps(60, 60));
+}
+
+#[test]
+fn how_long_a_vm_keeps_what_it_does_not_need_is_said_per_axis() {
+    let ours = "\n[annotations]\n\"windlass.dev/bounds\" = \
+                '{\"min\":{\"cpu\":1,\"mem\":\"1Gi\"},\"max\":{\"cpu\":2,\"mem\":\"4Gi\"}}'\n";
+    let bare = "qmp = \"/q\"\ninformant = \"127.0.0.2:1\"\n";
+    let config = "\"windlass.dev/config\" = '{\"scaleDown\":{\"memory\":\"2m\"}}'\n";
+    for (text, scale_down) in [
+        (format!("{GOOD}[scale_down]\ncpu = 0\n"), keeps(0, 60)),
+        (format!("{GOOD}[scale_down]\ncpu = \"90s\"\nmemory = \"5m\"\n"), keeps(90, 300)),
+        (format!("{GOOD}[scale_down]\nmemory = \"1h\"\n"), keeps(60, 3600)),
+        (ANNOTATED.to_owned(), keeps(0, 0)),
+        (format!("{bare}{ours}"), keeps(60, 60)),
+        (format!("{bare}{ours}{config}"), keeps(60, 120)),
+        (format!("{bare}scale_down.cpu = \"9s\"\n{ours}{config}"), keeps(9, 120)),
+    ] {
+        assert_eq!(read(&text).unwrap().info.scale_down, scale_down, "{text}");
+    }
+    for (text, wrong) in [
+        (format!("{GOOD}[scale_down]\ncpu = \"2h\"\n"), "scale_down.cpu"),
+        (format!("{GOOD}[scale_down]\ncpu = -1\n"), "scale_down.cpu"),
+        (format!("{GOOD}[scale_down]\nmemory = \"1.5m\"\n"), "scale_down.memory"),
+        (format!("{GOOD}[scale_down]\nmemory = \"1\"\n"), "scale_down.memory"),
+        (format!("scale_down = \"60s\"\n{GOOD}"), "scale_down"),
+        (format!("{bare}scale_down.memory = 1\n{ours}{config}"), "annotations.windlass.dev/config"),
+        (
+            format!("{bare}{ours}{}", config.replace("2m", "2d")),
+            "annotations.windlass.dev/config.scaleDown.memory",
+        ),
+    ] {
+        let errors = read(&text).unwrap_err();
+        assert!(errors.iter().all(|error| error.starts_with(wrong)), "{text}: {errors:?}");
+    }
 }
 
 #[test]
@@ -413,4 +449,9 @@ fn read_as(stem: &str, text: &str) -> Result<VmFile, Vec<String>> {
 
 fn size(milli: u64, mib: u64) -> Resources {
     Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_mib(mib) }
+}
+
+/// For so many seconds.
+fn keeps(cpu: u64, memory: u64) -> ScaleDown {
+    ScaleDown { cpu: Duration::from_secs(cpu), memory: Duration::from_secs(memory) }
 }
