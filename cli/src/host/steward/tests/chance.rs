@@ -4,8 +4,8 @@
 //! A world is driven by VM files, the socket and what attaches only. What must hold is checked
 //! after each step and once all is well again (`judge`). Guests have no informant that is reached,
 //! so no byte goes over a network; a VM whose file names another place for figures is acted on
-//! all the same, by orders and bounds. One thread plays one world, and what happens in it is drawn from
-//! the seed.
+//! all the same, by orders and bounds. One thread plays one world, and everything in it comes from the
+//! seed: the same seed plays the same game.
 //!
 //! `WINDLASS_CHANCE_SEEDS` says how many seeds are played, `WINDLASS_CHANCE_SEED` plays one and prints it.
 
@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Seeds that are played where nothing else is said.
 const SEEDS: u64 = 500;
+/// Seeds that are played twice.
+const REPLAYED: u64 = 10;
 /// A world that takes longer, on a machine of whatever speed, goes round in circles.
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
 /// Threads that play.
@@ -35,6 +37,17 @@ fn whatever_happens_the_books_hold_what_is_there_and_orders_are_answered() {
     }
     let seeds = variable("WINDLASS_CHANCE_SEEDS").unwrap_or(SEEDS);
     let failed = play(0..seeds, |seed| Game::play(seed).1.err());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn the_same_seed_plays_the_same_game() {
+    let failed = play(0..REPLAYED, |seed| {
+        let (once, again) = (Game::play(seed).0, Game::play(seed).0);
+        let at = once.iter().zip(&again).position(|(one, other)| one != other);
+        let differs = at.map(|at| format!("{} is then {}", once[at], again[at]));
+        differs.or((once.len() != again.len()).then(|| "one game is longer".to_owned()))
+    });
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

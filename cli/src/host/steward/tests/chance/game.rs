@@ -7,7 +7,7 @@ use crate::host::reach::Reach;
 use crate::host::steward::Ways;
 use crate::host::steward::tests::stage::{FakeDisk, Stage};
 use serde_json::Value;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -26,6 +26,8 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(20);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(21);
 /// Two ports for three VMs.
 const PORTS: std::ops::RangeInclusive<u16> = 21_001..=21_002;
+/// The port that says that a world has its address.
+const CLAIM: u16 = 21_000;
 /// A network that no packet goes to: whoever connects is told so at once.
 const NOWHERE: &str = "255.255.255.255";
 
@@ -42,8 +44,8 @@ pub(super) struct Game {
     /// When each VM was last taken up: until it is looked for, it counts.
     pub(super) taken_up: [Instant; VMS],
     clock: Clock,
-    /// Where this world's call-back servers listen: no other world listens there.
-    listen: IpAddr,
+    /// Holds the address at which this world's call-back servers listen: no other world does.
+    claim: TcpListener,
     seed: u64,
     starts: u64,
 }
@@ -64,10 +66,7 @@ impl Game {
     }
 
     fn new(seed: u64) -> Self {
-        static WORLDS: AtomicU32 = AtomicU32::new(0);
-        let world = WORLDS.fetch_add(1, Ordering::Relaxed);
-        let process = u8::try_from(std::process::id() % 120).unwrap();
-        let part = |number: u32| u8::try_from(number % 250).unwrap();
+        let claim = claim();
         Self {
             chance: Chance::new(seed),
             machines: Machines::default(),
@@ -78,12 +77,7 @@ impl Game {
             start: Instant::now(),
             taken_up: [Instant::now(); VMS],
             clock: Clock::starting_at(Moment::from_millis(1_795_255_200_000)),
-            listen: IpAddr::V4(Ipv4Addr::new(
-                127,
-                64 + process / 2,
-                part(world / 250),
-                part(world) + 1,
-            )),
+            claim,
             seed,
             starts: 0,
         }
@@ -113,7 +107,8 @@ impl Game {
     /// Starts a host.
     async fn begin(&mut self) -> Result<(), String> {
         let mut config = HostConfig::from_text("").unwrap();
-        (config.callback_listen, config.callback_ports) = (self.listen, PORTS);
+        config.callback_listen = self.claim.local_addr().unwrap().ip();
+        config.callback_ports = PORTS;
         self.starts += 1;
         self.taken_up = [Instant::now(); VMS];
         let mut agent = Config::new(config.unit);
@@ -259,6 +254,20 @@ impl Game {
 
     pub(super) fn note(&mut self, what: String) {
         self.log.push(format!("{:>8.3} {what}", self.now().as_secs_f64()));
+    }
+}
+
+/// A loopback address that no other world has, of this process or another.
+fn claim() -> TcpListener {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(509);
+        let number = number.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let part = |number: u32| u8::try_from(number % 250 + 1).unwrap();
+        let ip = Ipv4Addr::new(127, part(number / 62_500), part(number / 250), part(number));
+        if let Ok(claim) = TcpListener::bind((ip, CLAIM)) {
+            return claim;
+        }
     }
 }
 

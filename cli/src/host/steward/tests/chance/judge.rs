@@ -74,7 +74,10 @@ impl Game {
             return Err(format!("{} is reserved for nothing", status.node.reserved));
         }
         let kept = self.list().await?;
-        let unfiled = kept.iter().find(|entry| entry.file.is_none());
+        // A file that is there and not understood is waited for.
+        let filed: Vec<String> = self.disk.papers().files.keys().cloned().collect();
+        let unfiled = |entry: &&VmEntry| entry.file.is_none() && !filed.contains(&entry.name.name);
+        let unfiled = kept.iter().find(unfiled);
         if let Some(entry) = unfiled {
             return Err(format!("{} is gone, without a file, and kept", entry.name));
         }
