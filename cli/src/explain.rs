@@ -12,6 +12,7 @@
 //! - [`note`]: what the books answered when there was less than was asked for, and who has the
 //!   room.
 //! - [`ordered`]: which order was given last, and by which process.
+//! - [`returned_by_others`]: what other VMs keep for a while, and when they return it.
 //! - [`absent`]: how a VM stands that has no runner.
 
 mod absent;
@@ -20,6 +21,7 @@ mod note;
 mod ordered;
 mod page;
 mod parked;
+mod returning;
 mod room;
 mod sentence;
 mod summary;
@@ -32,6 +34,7 @@ pub use note::note;
 pub use ordered::{given, ordered};
 pub use page::{Explained, page};
 pub use parked::{Parked, parked_by_others};
+pub use returning::{Returning, returned_by_others};
 pub use sentence::sentence;
 pub use summary::summary;
 pub use waiting::{state, waiting};

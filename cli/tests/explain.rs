@@ -146,6 +146,7 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         node: world.books(),
         problems: Vec::new(),
         parked: Vec::new(),
+        returning: Vec::new(),
         trust_guest_parking: Some(true),
     }
 }

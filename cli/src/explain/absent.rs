@@ -66,6 +66,7 @@ mod tests {
             node: NodeStatus { room: ROOM, reserved: Resources::ZERO, vms },
             problems: Vec::new(),
             parked: Vec::new(),
+            returning: Vec::new(),
             trust_guest_parking: None,
         });
         text.lines()

@@ -1,6 +1,7 @@
 //! All that is known of one VM: its decisions and the books' answers by time, then the present.
 
 use super::parked::Parked;
+use super::returning::Returning;
 use super::room::holders;
 use super::words::{instant, short};
 use super::{absent, note, ordered, sentence, waiting};
@@ -42,6 +43,9 @@ pub struct Explained {
     /// What other VMs have parked, and what stays reserved for them.
     #[serde(default)]
     pub parked: Vec<Parked>,
+    /// What other VMs keep for a while, and when they return it.
+    #[serde(default)]
+    pub returning: Vec<Returning>,
     /// Whether parked vCPUs are free for others, as host.toml says; absent where that is not known.
     #[serde(default)]
     pub trust_guest_parking: Option<bool>,

@@ -2,6 +2,7 @@
 
 use super::page::Explained;
 use super::parked::parked;
+use super::returning::returning;
 use super::words::short;
 use windlass_protocol::status::Booked;
 use windlass_protocol::{Bytes, Resources};
@@ -17,10 +18,18 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
         let amounts = Axis { room: room.cpu, reserved: reserved.cpu, wanted: wanted.cpu };
         sentences.push(amounts.sentence(explained, |size| size.cpu, |cpu| format!("{cpu} vCPU")));
         sentences.extend(parked(explained));
+        // Parked vCPUs come back to others only where parking is trusted.
+        if explained.trust_guest_parking == Some(true) {
+            let vcpus =
+                |size: Resources| (!size.cpu.is_zero()).then(|| format!("{} vCPU", size.cpu));
+            sentences.extend(returning(explained, vcpus));
+        }
     }
     if wanted.mem > granted.mem {
         let amounts = Axis { room: room.mem, reserved: reserved.mem, wanted: wanted.mem };
         sentences.push(amounts.sentence(explained, |size| size.mem, |mem: Bytes| mem.to_string()));
+        let memory = |size: Resources| (!size.mem.is_zero()).then(|| size.mem.to_string());
+        sentences.extend(returning(explained, memory));
     }
     sentences
 }

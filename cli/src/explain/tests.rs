@@ -281,6 +281,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         node: node(),
         problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
         parked: Vec::new(),
+        returning: Vec::new(),
         trust_guest_parking: Some(false),
     };
     expect![[r#"

@@ -10,7 +10,7 @@ use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
 use crate::api::{Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
-use crate::explain::{Explained, parked_by_others};
+use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;
 use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, Uri};
@@ -179,6 +179,7 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
         notes: told.notes,
         ordered: told.ordered,
         parked: parked_by_others(&name, &vms),
+        returning: returned_by_others(&name, &vms),
         trust_guest_parking: door.facts.trust_guest_parking,
         status: vms.into_iter().find(|status| status.name == name),
         state: told.entry.as_ref().map(|entry| entry.state),

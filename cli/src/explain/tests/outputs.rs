@@ -1,6 +1,8 @@
 //! What an operator reads in ten situations. Each is to be understood at the first reading: what
 //! happened, and what is to be done.
 
+mod room;
+
 use super::*;
 
 #[test]
@@ -37,46 +39,6 @@ fn growing() {
               QEMU is resizing.
 
             Why not more: QEMU was told the new size, and is not there yet.
-
-            Why not less: Load 2.70 over 15s (aim: 0.9 per vCPU) calls for 3 vCPU; memory
-              goes along to 768MiB, because sizes move in whole compute units of 1 vCPU /
-              256MiB.
-
-            Last changes:
-              10:00:05Z going 1 vCPU / 256MiB -> 3 vCPU / 768MiB for 30s: load 2.70 over
-                15s, 110MiB of 221MiB used
-
-            `windlass explain db1 --verbose` tells each decision in full.
-        "#]],
-    );
-}
-
-#[test]
-fn waiting_for_room_that_an_idle_vm_holds() {
-    let vm = VmStatus {
-        waiting: vec![Waiting::Room { wanted: size(3, 768), permit: size(1, 768) }],
-        permit: Some(size(1, 768)),
-        ..loaded()
-    };
-    let full = |page: &mut Explained| {
-        let idle = booked("batch", 0, size(3, 256), None);
-        page.node.vms = vec![booked("db1", 0, size(1, 256), Some(size(3, 768))), idle];
-        page.parked = vec![Parked { vm: vm_name("batch"), cpu: MilliCpu::from_cores(2) }];
-        page.open = Some(grows());
-    };
-    read(
-        vm,
-        full,
-        expect![[r#"
-            2026-11-21T10:00:35Z db1 has 1 vCPU / 256MiB and its goal is 3 vCPU / 768MiB:
-              waiting for room, 2 vCPU more.
-
-            Why not more: It waits for room on the node: it wants 3 vCPU / 768MiB and is
-              granted 1 vCPU / 768MiB. It gets what others give back, by priority and need.
-              Of the node's 4 vCPU, 4 vCPU are reserved: batch has 3 vCPU. batch has parked
-              2 vCPU: they stay reserved until the VM ends, because of `trust_guest_parking
-              = false`. `true` in host.toml frees them for others, and trusts every guest
-              not to use what it has parked.
 
             Why not less: Load 2.70 over 15s (aim: 0.9 per vCPU) calls for 3 vCPU; memory
               goes along to 768MiB, because sizes move in whole compute units of 1 vCPU /
@@ -425,6 +387,7 @@ fn read(vm: VmStatus, change: impl FnOnce(&mut Explained), words: Expect) {
         node: NodeStatus { room: size(4, 1280), reserved: size(4, 512), vms: Vec::new() },
         problems: Vec::new(),
         parked: Vec::new(),
+        returning: Vec::new(),
         trust_guest_parking: Some(false),
     };
     change(&mut page);
