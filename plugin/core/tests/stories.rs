@@ -125,7 +125,7 @@ fn nobody_grows_while_the_node_is_over() {
         0s b asks for 1 vCPU / 1GiB: 1 vCPU / 1GiB
         0s a is seen to have 5 vCPU / 2GiB
         0s b asks for 2 vCPU / 2GiB: 1 vCPU / 2GiB
-             1 vCPU of 2 vCPU: 2 vCPU more is promised than the node's 4 vCPU; default/a has 5 vCPU
+             1 vCPU of 2 vCPU: 2 vCPU more is reserved than the node's 4 vCPU; default/a has 5 vCPU
         0s a is seen to have 2 vCPU / 2GiB
         0s b asks for 2 vCPU / 2GiB: 2 vCPU / 2GiB
         promised 4 vCPU / 4GiB of 4 vCPU / 4GiB
