@@ -32,7 +32,11 @@ const BEFORE: &[(&str, &[&str])] = &[
     ),
     ("compute_unit = 1\n", &["compute_unit = 1: must be a table, as [compute_unit]"]),
     ("compute_unit = { cpu = 0 }\n", &["compute_unit.cpu = 0: must be 0.05 to 64 vCPUs"]),
-    ("compute_unit = { memory = \"1GB\" }\n", &["compute_unit.memory = \"1GB\": must be 1MiB to"]),
+    (
+        "compute_unit = { memory = \"1GB\" }\n",
+        &["compute_unit.memory = \"1GB\": GB is no unit of memory here; write GiB"],
+    ),
+    ("compute_unit = { memory = 1 }\n", &["compute_unit.memory = 1: must be 1MiB to"]),
     (
         "listn = \"0.0.0.0:1\"\n",
         &["listn = \"0.0.0.0:1\": is not a key; the keys are listen, dump"],
