@@ -24,11 +24,12 @@ use crate::goal::{self, Goal, Inputs, goal};
 use crate::{Loads, Sample};
 use std::collections::VecDeque;
 use std::time::Duration;
-use windlass_protocol::{Bytes, Clip, ComputeUnit, MilliCpu, Moment, Resources, ScaleDown};
+use windlass_protocol::{Bytes, Clip, ComputeUnit, MilliCpu, Moment, Resources, ScaleDown, VmInfo};
 
 /// How much more load must still call for fewer units before fewer are called for, in units.
 const MARGIN: f64 = 0.25;
-/// After memory has left, the load over 15 s still shows the work for this long.
+/// After memory has left, the load over 15 s still shows the work for this long; a longer window for
+/// as long as it is.
 pub const SETTLES_FOR: Duration = Duration::from_secs(15);
 /// After this, the load over 5 s does not show it any more.
 const CLEAN_AFTER: Duration = Duration::from_secs(5);
@@ -65,6 +66,9 @@ pub struct Rested {
     pub held: Option<Held>,
     /// Load calls for more than the VM has, and does not count before this moment.
     pub settling: Option<Moment>,
+    /// No load was measured yet that returning memory has no part in: no more of it is to begin
+    /// to leave before that.
+    pub unclear: bool,
 }
 
 /// A goal that waits.
@@ -140,13 +144,13 @@ impl Rest {
         self.mem.note(now, size.mem);
     }
 
-    /// Whether memory of the VM leaves at this moment.
+    /// Whether memory of the VM leaves at this moment. Memory that is stuck does not: it makes no
+    /// load, and must not keep the VM from growing.
     pub fn memory_leaves(&mut self, now: Moment, leaves: bool) {
         self.leaving = match (self.leaving, leaves) {
             (_, true) => Leaving::Now,
             (Leaving::Now, false) => Leaving::Until(now),
-            (Leaving::Until(at), false) if now.since(at) < SETTLES_FOR => Leaving::Until(at),
-            (Leaving::No | Leaving::Until(_), false) => Leaving::No,
+            (before @ (Leaving::No | Leaving::Until(_)), false) => before,
         };
     }
 
@@ -166,7 +170,8 @@ impl Rest {
         let calmed = self.calmed(now, inputs);
         let mut counts = goal(&Inputs { sample: calmed.as_ref(), ..*inputs });
         let all = goal(inputs);
-        let settling = (counts.size != all.size).then(|| self.settled_at(now));
+        let settling = (counts.size != all.size).then(|| self.settled_at(now, inputs));
+        let unclear = settling.is_some() && self.clean_load(now, inputs).is_none();
         counts.signals = all.signals;
 
         let has = inputs.has.min(permit.unwrap_or(inputs.has)).min(goal::most(inputs));
@@ -184,7 +189,7 @@ impl Rest {
             let until = until.into_iter().flatten().flatten().min();
             Held { size, until }
         });
-        Rested { goal: counts, held, settling }
+        Rested { goal: counts, held, settling, unclear }
     }
 
     /// The axis that grows and shrinks again and again, if there is one; the one that is held longer
@@ -195,39 +200,49 @@ impl Rest {
     }
 
     /// When what counts may change by time alone.
-    pub fn deadlines(&self, now: Moment, waits: ScaleDown) -> impl Iterator<Item = Moment> {
+    pub fn deadlines(&self, now: Moment, info: &VmInfo) -> impl Iterator<Item = Moment> {
+        let waits = info.scale_down;
         let cpu = self.cpu.deadlines(now, waits.cpu);
         let settled = match self.leaving {
             Leaving::No | Leaving::Now => None,
-            Leaving::Until(at) => Some(at.after(SETTLES_FOR)),
+            Leaving::Until(at) => Some(at.after(settles_for(info))),
         };
         cpu.chain(self.mem.deadlines(now, waits.memory)).chain(settled)
     }
 
-    fn settled_at(&self, now: Moment) -> Moment {
-        match self.leaving {
-            Leaving::Until(at) => at.after(SETTLES_FOR),
-            Leaving::No | Leaving::Now => now.after(SETTLES_FOR),
-        }
+    fn settled_at(&self, now: Moment, inputs: &Inputs<'_>) -> Moment {
+        let from = match self.leaving {
+            Leaving::Until(at) => at,
+            Leaving::No | Leaving::Now => now,
+        };
+        from.after(settles_for(inputs.info))
+    }
+
+    /// The load over 5 s, where returning memory has no part in it.
+    fn clean_load(&self, now: Moment, inputs: &Inputs<'_>) -> Option<f64> {
+        let sample = inputs.sample?;
+        let clean_at = match self.leaving {
+            Leaving::No => now,
+            Leaving::Now => return None,
+            Leaving::Until(at) => at.after(CLEAN_AFTER),
+        };
+        sample.loads.five_seconds.filter(|_| sample.at >= clean_at)
     }
 
     /// The sample without the load that returning memory makes.
     fn calmed(&self, now: Moment, inputs: &Inputs<'_>) -> Option<Sample> {
         let sample = *inputs.sample?;
-        let clean_at = match self.leaving {
-            Leaving::No => return Some(sample),
-            Leaving::Now => None,
-            Leaving::Until(at) if now.since(at) < SETTLES_FOR => Some(at.after(CLEAN_AFTER)),
-            Leaving::Until(_) => return Some(sample),
+        let settles = match self.leaving {
+            Leaving::No => false,
+            Leaving::Now => true,
+            Leaving::Until(at) => now.since(at) < settles_for(inputs.info),
         };
-        if inputs.info.scale_down.cpu.is_zero() {
+        if !settles || inputs.info.scale_down.cpu.is_zero() {
             return Some(sample);
         }
-        // The largest load that calls for no more than the VM has.
-        let enough = load_of(inputs, inputs.has.cpu);
-        let clean =
-            sample.loads.five_seconds.filter(|_| clean_at.is_some_and(|at| sample.at >= at));
-        let most = clean.map_or(enough, |clean| clean.max(enough));
+        // A load that calls for no more than the VM has, however its units are rounded.
+        let enough = load_of(inputs, inputs.has.cpu.round_down(inputs.unit.cpu()));
+        let most = self.clean_load(now, inputs).map_or(enough, |clean| clean.max(enough));
         let calm = |load: f64| load.min(most.max(load - RETURNING_TASKS));
         Some(Sample { loads: each(sample.loads, calm), ..sample })
     }
@@ -314,6 +329,11 @@ impl<T: Copy + Ord> Axis<T> {
         // With a reversal that is forgotten the hold becomes shorter.
         ends.chain(self.reversals.iter().map(|at| at.after(REVERSALS_OF)))
     }
+}
+
+/// How long the load over the VM's window shows the work of returning memory.
+fn settles_for(info: &VmInfo) -> Duration {
+    SETTLES_FOR.max(info.load_window.length())
 }
 
 /// The load at which this many vCPUs are as busy as is aimed at.

@@ -151,6 +151,33 @@ fn load_that_returning_memory_makes_is_not_followed() {
 }
 
 #[test]
+fn settling_grows_no_vm_between_two_units() {
+    // Two vCPUs a unit: a load of three vCPUs' worth is one unit and a half, which rounds up.
+    let mut vm = Vm::of(3, 60);
+    vm.unit = cu(2);
+    vm.rest.memory_leaves(at(0), true);
+    for load in [2.7, 3.6] {
+        vm.load = Some(load);
+        vm.at(0).note();
+        assert!(vm.rested().cpu <= cu(3).cpu, "{load}: {}", vm.rested());
+    }
+}
+
+#[test]
+fn a_longer_window_settles_for_as_long_as_it_is() {
+    let mut vm = Vm::of(1, 60);
+    vm.info.load_window = LoadWindow::OneMinute;
+    vm.rest.memory_leaves(at(0), true);
+    vm.rest.memory_leaves(at(1), false);
+    vm.five = Some(0.1);
+    for (second, goal) in [(20, 1), (60, 1), (61, 2)] {
+        vm.minute = Some(1.8);
+        vm.at(second).note();
+        assert_eq!(vm.rested(), cu(goal), "after {second} s");
+    }
+}
+
+#[test]
 fn a_vm_that_flaps_is_held_for_longer_and_forgiven_after_an_hour() {
     let mut vm = Vm::of(2, 60);
     let mut second = 0;
@@ -241,7 +268,7 @@ proptest! {
             prop_assert!(all.settling.is_some() || size.covers(plain), "{size} of {plain}");
             prop_assert!(hold > 0 || size == plain);
             let later = |at: &Moment| *at > vm.now;
-            let due = vm.rest.deadlines(vm.now, vm.info.scale_down).filter(later).min();
+            let due = vm.rest.deadlines(vm.now, &vm.info).filter(later).min();
             if let Some(until) = all.held.and_then(|held| held.until) {
                 prop_assert!(due.is_some_and(|due| due <= until), "nobody would look then");
             }
@@ -258,6 +285,8 @@ struct Vm {
     now: Moment,
     load: Option<f64>,
     five: Option<f64>,
+    minute: Option<f64>,
+    unit: Resources,
 }
 
 impl Vm {
@@ -266,7 +295,17 @@ impl Vm {
         let hold = Duration::from_secs(hold);
         let info = VmInfo { scale_down: ScaleDown { cpu: hold, memory: hold }, ..info() };
         let (rest, permit, now) = (Rest::default(), None, at(0));
-        Self { rest, info, has: cu(has), permit, now, load: None, five: None }
+        Self {
+            rest,
+            info,
+            has: cu(has),
+            permit,
+            now,
+            load: None,
+            five: None,
+            minute: None,
+            unit: cu(1),
+        }
     }
 
     fn at(&mut self, second: u64) -> &mut Self {
@@ -301,8 +340,12 @@ impl Vm {
     }
 
     fn sample(&self) -> Sample {
-        let loads =
-            Loads { five_seconds: self.five, fifteen_seconds: self.load, ..Loads::default() };
+        let loads = Loads {
+            five_seconds: self.five,
+            fifteen_seconds: self.load,
+            one_minute: self.minute,
+            ..Loads::default()
+        };
         let (total, available) = (Some(self.has.mem), Some(self.has.mem));
         Sample { loads, total, available, ..Sample::empty(self.now) }
     }
@@ -318,7 +361,7 @@ impl Vm {
         };
         Inputs {
             info: &self.info,
-            unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap(),
+            unit: ComputeUnit::new(self.unit.cpu, self.unit.mem).unwrap(),
             can: &CAN,
             sample: Some(sample),
             has: self.has,

@@ -340,7 +340,8 @@ impl Scaler {
                     self.permit.sees();
                 }
                 self.holding.see(now, seen);
-                self.rest.memory_leaves(now, self.holding.is_giving());
+                let leaves = self.memory_leaves(now);
+                self.rest.memory_leaves(now, leaves);
                 self.sees_state(now);
                 if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
                     self.guest.gave_memory();

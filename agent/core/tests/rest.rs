@@ -86,6 +86,22 @@ fn a_session_that_begins_keeps_what_another_agent_gave_the_vm() {
 }
 
 #[test]
+fn memory_that_is_stuck_keeps_no_vm_from_growing() {
+    let mut guest = Guest::with(ScaleDown::default());
+    guest.passes(100);
+    guest.loaded_until_it_has(2);
+    guest.demand = 0.1;
+    while guest.seen.memory.unplugging().is_zero() {
+        guest.passes(1);
+    }
+    guest.is_stuck = true;
+    guest.passes(60);
+    assert!(!guest.seen.memory.unplugging().is_zero(), "it does not give it back");
+    let took = guest.loaded_until_it_has_cpus(3);
+    assert!(took <= 20, "{took} s");
+}
+
+#[test]
 fn a_release_and_a_lower_maximum_do_not_wait() {
     let mut guest = Guest::with(ScaleDown::default());
     guest.loaded_until_it_has(4);
@@ -129,6 +145,8 @@ struct Guest {
     forgets_us: bool,
     /// Units that it was given by another agent before that.
     given_meanwhile: Option<u64>,
+    /// It agrees to give memory back, and does not.
+    is_stuck: bool,
     /// Tasks that want to run.
     demand: f64,
     loads: [f64; 2],
@@ -150,6 +168,7 @@ impl Guest {
             session: None,
             forgets_us: false,
             given_meanwhile: None,
+            is_stuck: false,
             demand: 0.1,
             loads: [0.1; 2],
             grown: 0,
@@ -183,6 +202,17 @@ impl Guest {
         panic!("it has {} only", self.has());
     }
 
+    /// The same of vCPUs alone.
+    fn loaded_until_it_has_cpus(&mut self, count: u64) -> u64 {
+        self.demand = 4.0;
+        let until = self.now.after(Duration::from_secs(120));
+        let start = self.now;
+        while self.has().cpu < cu(count).cpu && self.now < until {
+            self.passes(1);
+        }
+        self.now.since(start).as_secs()
+    }
+
     fn passes(&mut self, seconds: u64) {
         let until = self.now.after(Duration::from_secs(seconds));
         while self.now < until {
@@ -203,7 +233,7 @@ impl Guest {
     /// A tick of the guest.
     fn runs(&mut self) {
         let MemorySeen { requested, size, .. } = self.seen.memory;
-        let returns = size > requested;
+        let returns = size > requested && !self.is_stuck;
         let tasks = self.demand + if returns { RETURNING_TASKS } else { 0.0 };
         for (average, window) in self.loads.iter_mut().zip([5.0, 15.0]) {
             let kept = (-TICK.as_secs_f64() / window).exp();

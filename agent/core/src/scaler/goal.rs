@@ -1,10 +1,11 @@
 //! What the VM should have: what its signals call for after a rest, or what a person ordered.
 
+use super::status::STUCK_AFTER;
 use super::{STALE_AFTER, Scaler};
 use crate::event::{Action, Order};
 use crate::trials::Aim;
 use windlass_protocol::{
-    Capabilities, ComputeUnit, Moment, Reason, Resize, Resources, Signal, Waiting,
+    Capabilities, Clip, ComputeUnit, Moment, Reason, Resize, Resources, Signal, Waiting,
 };
 use windlass_scaling::rest::Move;
 use windlass_scaling::{Goal, Inputs, Rested};
@@ -41,9 +42,22 @@ impl Scaler {
         Some(self.rest.rested(now, &inputs, self.permit.known()))
     }
 
+    /// Whether load calls for more than the VM has, and no figure says yet whether that is the work
+    /// of returning memory.
+    pub(super) fn is_unclear(&self, now: Moment) -> bool {
+        self.rested(now).is_some_and(|rested| rested.unclear)
+    }
+
+    /// Whether the guest works to return memory. What is stuck is no work.
+    pub(super) fn memory_leaves(&self, now: Moment) -> bool {
+        let stuck = |since: Moment| now.since(since) >= STUCK_AFTER;
+        let moves = self.holding.unplugging().is_none_or(|(_, since)| !stuck(since));
+        self.holding.is_giving() && (self.holding.is_open() || moves)
+    }
+
     /// When the goal may become another by time alone.
     pub(super) fn rests(&self, now: Moment) -> impl Iterator<Item = Moment> {
-        self.rest.deadlines(now, self.info.scale_down)
+        self.rest.deadlines(now, &self.info)
     }
 
     /// What keeps the goal from what the signals call for. A person's order passes by that.
@@ -84,11 +98,14 @@ impl Scaler {
                     Aim::Shrink => Move::Shrank,
                     Aim::CallOff => return,
                 };
+                let taken = moved == Move::Shrank;
+                let [cpu, mem] = self.bounded(now).map(|bounded| bounded && taken);
                 match resize {
-                    Resize::Cpu(_) => self.rest.cpu_moved(now, moved),
-                    Resize::Memory(_) => self.rest.memory_moved(now, moved),
+                    Resize::Cpu(_) if !cpu => self.rest.cpu_moved(now, moved),
+                    Resize::Memory(_) if !mem => self.rest.memory_moved(now, moved),
+                    Resize::Cpu(_) | Resize::Memory(_) => {}
                 }
-                if matches!((resize, moved), (Resize::Memory(_), Move::Shrank)) {
+                if taken && matches!(resize, Resize::Memory(_)) {
                     self.rest.memory_leaves(now, true);
                 }
             }
@@ -108,9 +125,18 @@ impl Scaler {
 
     /// Remembers that the guest agreed to use fewer vCPUs.
     pub(super) fn note_parking(&mut self, now: Moment, target: Resources, has: Resources) {
-        if target.cpu < has.cpu && self.order == Order::Follow {
+        let [bounded, _] = self.bounded(now);
+        if target.cpu < has.cpu && self.order == Order::Follow && !bounded {
             self.rest.cpu_moved(now, Move::Shrank);
         }
+    }
+
+    /// Whether the maximum keeps the goal down, on each axis: what a person's lower maximum takes is no
+    /// flapping.
+    fn bounded(&self, now: Moment) -> [bool; 2] {
+        let reason = self.goal(now).map(|goal| goal.reason);
+        let clips = reason.map_or([None; 2], |reason| [reason.cpu, reason.mem]);
+        clips.map(|clip| clip == Some(Clip::Maximum))
     }
 
     fn inputs(&self, now: Moment) -> Option<Inputs<'_>> {

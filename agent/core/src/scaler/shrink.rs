@@ -42,6 +42,7 @@ impl Scaler {
             && !self.holding.is_moving()
             && self.guest.memory_refused(now).is_none()
             && self.trials.memory_stays(now).is_none()
+            && !self.is_unclear(now)
         {
             let step = unit.mem.max(can.memory_step).max(self.info.memory_slot);
             let above = goal.mem.max(has.mem.saturating_sub(step)).saturating_sub(can.min.mem);

@@ -7,7 +7,7 @@ use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Capabilities, Mode, Moment, Resources, Waiting};
 
 /// Memory that has not moved for this long, though the guest agreed to give it back, is stuck.
-const STUCK_AFTER: Duration = Duration::from_secs(15);
+pub(super) const STUCK_AFTER: Duration = Duration::from_secs(15);
 
 // === impl Scaler ===
 

@@ -136,8 +136,12 @@ impl Steward {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
             return Err(Declined::Senseless(lines.join("; ")));
         }
+        // vCPUs that its guest has parked are not what it uses.
+        let status = self.agent.status().into_iter().find(|vm| vm.name == file.info.name);
+        let uses = status.and_then(|vm| vm.online);
         let has = known.upper;
-        let (cpu, mem) = (wish.cpu.or(has.map(|has| has.cpu)), wish.mem.or(has.map(|has| has.mem)));
+        let cpu = wish.cpu.or(uses).or(has.map(|has| has.cpu));
+        let mem = wish.mem.or(has.map(|has| has.mem));
         let (Some(cpu), Some(mem)) = (cpu, mem) else {
             let why = format!("{vm} was not seen yet: say both --cpu and --memory");
             return Err(Declined::NotNow(why));
