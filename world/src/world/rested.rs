@@ -4,7 +4,8 @@ use super::World;
 use crate::vm::Vm;
 use std::time::Duration;
 use windlass_agent_core::metrics_text;
-use windlass_protocol::{Resources, VmName, Waiting};
+use windlass_protocol::status::VmStatus;
+use windlass_protocol::{Bytes, Resources, VmName, Waiting};
 use windlass_scaling::{Inputs, goal};
 
 // === impl World ===
@@ -23,9 +24,18 @@ impl World {
         status.goal == Some(uses)
             && there.counts_session()
             && rests
-            && booked == there.counts(self.setup.trust_guest_parking)
+            && booked == self.to_book(there, &status)
             && !there.guest.has_idle_vcpus(booked)
             && self.calls_for(there, uses)
+    }
+
+    /// What the books should have for a VM: what it has, and where it keeps a part of a slot that
+    /// nothing calls for, the whole slot.
+    fn to_book(&self, vm: &Vm, status: &VmStatus) -> Resources {
+        let counts = vm.counts(self.setup.trust_guest_parking);
+        let keeps = status.waiting.iter().any(|wait| matches!(wait, Waiting::Holding { .. }));
+        let slot = if keeps { vm.info.memory_slot } else { Bytes::ZERO };
+        Resources { mem: counts.mem.round_up(slot), ..counts }
     }
 
     /// Whether every VM has an agent that counts.
