@@ -169,7 +169,8 @@ impl Rest {
     pub fn rested(&self, now: Moment, inputs: &Inputs<'_>, permit: Option<Resources>) -> Rested {
         let calmed = self.calmed(now, inputs);
         let mut counts = goal(&Inputs { sample: calmed.as_ref(), ..*inputs });
-        let all = goal(inputs);
+        // Nearly always the same: nothing is computed twice for that.
+        let all = if calmed.as_ref() == inputs.sample { counts } else { goal(inputs) };
         let settling = (counts.size != all.size).then(|| self.settled_at(now, inputs));
         let unclear = settling.is_some() && self.clean_load(now, inputs).is_none();
         counts.signals = all.signals;
