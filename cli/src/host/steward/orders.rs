@@ -212,7 +212,7 @@ impl Steward {
                 let status = self.agent.status().into_iter().find(|s| s.name.name == vm);
                 let now = self.clock.now();
                 let state = status.map_or(String::new(), |vm| format!(": {}", state(&vm, now)));
-                format!("nothing has moved for 10 minutes{state}")
+                format!("it came no nearer to that size for 10 minutes{state}")
             }
         }
     }

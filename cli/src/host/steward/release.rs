@@ -1,14 +1,14 @@
 //! How far each release came, and when one is given up.
 //!
 //! A VM that is released with a size is moved there first, which may take a guest, a permit and
-//! room that others have. Whoever waits for it has to hear an end: where nothing has moved for
-//! [`STALLED`] rounds the VM is let go with what it has. Rounds are counted, not time: a host that
-//! was stopped itself has waited for nothing.
+//! room that others have. Whoever waits for it has to hear an end: where the VM came no nearer for
+//! [`STALLED`] rounds it is let go with what it has; one that goes to and fro comes no nearer.
+//! Rounds are counted, not time: a host that was stopped itself has waited for nothing.
 
 use crate::api::ReleaseState;
 use windlass_protocol::Resources;
 
-/// Rounds without a change of size after which a release is given up: ten minutes.
+/// Rounds without a step towards the size after which a release is given up: ten minutes.
 pub(super) const STALLED: u32 = 300;
 
 /// One release, from the order on.
@@ -18,8 +18,9 @@ pub(in crate::host) struct Release {
     pub(super) state: ReleaseState,
     /// Why it was given up.
     pub(super) why: Option<String>,
-    /// What the VM had when it was last looked at, and for how many rounds it has had that.
-    had: Option<Resources>,
+    /// How far each axis was from its size when it was nearest, and for how many rounds none
+    /// came nearer.
+    nearest: Option<Resources>,
     rounds: u32,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Sight {
 pub(super) enum Hopeless {
     /// The hypervisor has ended.
     Gone,
-    /// Nothing has moved for [`STALLED`] rounds.
+    /// The VM came no nearer for [`STALLED`] rounds.
     Stalled,
 }
 
@@ -49,12 +50,13 @@ pub(super) enum Hopeless {
 
 impl Release {
     pub(super) fn begin(wanted: Option<Resources>) -> Self {
-        Self { wanted, state: ReleaseState::UnderWay, why: None, had: None, rounds: 0 }
+        Self { wanted, state: ReleaseState::UnderWay, why: None, nearest: None, rounds: 0 }
     }
 
-    /// One of before the host started: how far it came is not kept.
+    /// One of before the host started: whether the VM was brought to its size is not kept.
     pub(super) fn lost() -> Self {
-        let why = "the host was started anew since, and does not keep how it ended".to_owned();
+        let why = "the host was started anew since the release, and let the VM go as it found it"
+            .to_owned();
         Self { state: ReleaseState::GivenUp, why: Some(why), ..Self::begin(None) }
     }
 
@@ -78,15 +80,23 @@ impl Release {
         if sight.frozen {
             return None;
         }
-        if self.had == sight.has {
-            self.rounds += 1;
-        } else {
-            (self.had, self.rounds) = (sight.has, 0);
+        match self.comes_nearer(sight.has) {
+            true => self.rounds = 0,
+            false => self.rounds += 1,
         }
         (self.rounds >= STALLED).then_some(Hopeless::Stalled)
     }
 
-    /// Nothing moves any more: the VM is let go with what it has.
+    /// Whether an axis is nearer than it ever was, which then is the nearest.
+    fn comes_nearer(&mut self, has: Option<Resources>) -> bool {
+        let (Some(wanted), Some(has)) = (self.wanted, has) else { return false };
+        // One of the two differences is nothing.
+        let away = wanted.saturating_sub(has).saturating_add(has.saturating_sub(wanted));
+        let nearest = self.nearest.map_or(away, |nearest| nearest.min(away));
+        self.nearest.replace(nearest) != Some(nearest)
+    }
+
+    /// The VM comes no nearer: it is let go with what it has.
     pub(super) fn give_up(&mut self, why: String) {
         (self.state, self.why) = (ReleaseState::GivenUp, Some(why));
     }
@@ -114,15 +124,34 @@ mod tests {
     }
 
     #[test]
-    fn a_release_that_stalls_is_given_up_and_one_that_moves_is_not() {
-        let mut release = Release::begin(Some(size(9)));
-        for vcpus in [1, 2, 1] {
+    fn a_release_that_stalls_is_given_up_and_one_that_comes_nearer_is_not() {
+        let mut release = Release::begin(Some(size(4)));
+        for vcpus in [1, 2, 5] {
             assert!((0..STALLED).all(|_| release.round(sight(vcpus)).is_none()), "{vcpus}");
         }
-        assert_eq!(release.round(sight(1)), Some(Hopeless::Stalled));
+        assert_eq!(release.round(sight(5)), Some(Hopeless::Stalled));
         release.give_up("no room".to_owned());
         assert_eq!(release.state, ReleaseState::GivenUp);
         assert_eq!(release.round(sight(1)), None);
+    }
+
+    #[test]
+    fn a_release_that_goes_to_and_fro_is_given_up() {
+        let mut release = Release::begin(Some(size(4)));
+        let rounds = (0..).map(|round| release.round(sight(1 + round % 2)));
+        let until = rounds.take(9 * STALLED as usize).position(|given_up| given_up.is_some());
+        assert_eq!(until, Some(1 + STALLED as usize));
+    }
+
+    #[test]
+    fn memory_that_comes_nearer_is_a_step_too() {
+        let wanted = Resources { cpu: MilliCpu::from_cores(1), mem: Bytes::from_gib(1) };
+        let mut release = Release::begin(Some(wanted));
+        for gib in [4, 3, 2] {
+            let has = Resources { mem: Bytes::from_gib(gib), ..wanted };
+            let sight = Sight { has: Some(has), ..sight(1) };
+            assert!((0..STALLED).all(|_| release.round(sight).is_none()), "{gib}");
+        }
     }
 
     #[test]
