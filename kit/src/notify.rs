@@ -1,18 +1,24 @@
 //! What a program tells systemd that started it: that it is ready, alive, about to end.
 //!
 //! A datagram to the socket that `NOTIFY_SOCKET` names. Without it, nothing is told. It never
-//! waits: a word that finds no room is lost, and the next one says the same.
+//! waits: a word that finds no room is lost, and the next one says the same. That the program is
+//! ready is therefore said again with each word that it is alive, as sd_notify(3) allows.
 
 use std::ffi::OsString;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug, warn};
 
-/// Where systemd listens, if it does.
+/// Where systemd listens, if it does, and whether the program is ready, which all clones know.
 #[derive(Clone, Debug, Default)]
-pub struct Notify(Option<SocketAddr>);
+pub struct Notify {
+    address: Option<SocketAddr>,
+    ready: Arc<AtomicBool>,
+}
 
 // === impl Notify ===
 
@@ -31,17 +37,21 @@ impl Notify {
         if let Err(error) = &address {
             warn!(%error, socket = %socket.display(), "NOTIFY_SOCKET is no name of a socket; systemd is told nothing");
         }
-        Self(address.ok())
+        Self { address: address.ok(), ready: Arc::default() }
     }
 
     /// The program has started.
     pub fn ready(&self) {
+        self.ready.store(true, Ordering::Relaxed);
         self.say("READY=1");
     }
 
     /// No part of the program hangs.
     pub fn alive(&self) {
-        self.say("WATCHDOG=1");
+        match self.ready.load(Ordering::Relaxed) {
+            true => self.say("READY=1\nWATCHDOG=1"),
+            false => self.say("WATCHDOG=1"),
+        }
     }
 
     /// The program is about to end.
@@ -50,7 +60,7 @@ impl Notify {
     }
 
     fn say(&self, word: &str) {
-        let Some(address) = &self.0 else { return };
+        let Some(address) = &self.address else { return };
         let said = || -> io::Result<()> {
             let socket = UnixDatagram::unbound()?;
             socket.set_nonblocking(true)?;
@@ -75,15 +85,16 @@ mod tests {
         let by_name = UnixDatagram::bind_addr(&address).unwrap();
         for (socket, at) in [(by_path, path.clone().into()), (by_name, format!("@{name}").into())] {
             let notify = Notify::to(at);
-            notify.ready();
             notify.alive();
+            notify.ready();
+            notify.clone().alive();
             notify.stopping();
-            let words = [(); 3].map(|()| {
-                let mut word = [0; 20];
+            let words = [(); 4].map(|()| {
+                let mut word = [0; 40];
                 let length = socket.recv(&mut word).unwrap();
                 String::from_utf8(word[..length].to_vec()).unwrap()
             });
-            assert_eq!(words, ["READY=1", "WATCHDOG=1", "STOPPING=1"]);
+            assert_eq!(words, ["WATCHDOG=1", "READY=1", "READY=1\nWATCHDOG=1", "STOPPING=1"]);
         }
         std::fs::remove_file(path).unwrap();
     }

@@ -103,6 +103,8 @@ pub(super) async fn serve(
     let (doors, readiness) =
         (Doors { socket: listener, admin: admin_listener }, Readiness::default());
     readiness.wait_for("vm files");
+    let systemd = Notify::from_env();
+    tasks.vital("watchdog", given.watchdog.clone().run(systemd.clone(), tasks.stopping()));
     let begun = start(given, doors, hangups, readiness.clone(), &tasks);
 
     let stop = tasks.stopping();
@@ -110,7 +112,7 @@ pub(super) async fn serve(
     if let Some(Ok(())) = stop.run_until_cancelled(begun).await {
         readiness.done("vm files");
         info!(%room, socket = %path.display(), admin = %admin_address, "ready");
-        Notify::from_env().ready();
+        systemd.ready();
         out::text(&format!("socket {}\nadmin http://{admin_address}\nready\n", path.display()))?;
     }
     stop.cancelled().await;
@@ -135,7 +137,6 @@ fn start(
     tasks.vital("admin", serve_http(doors.admin, admin::router(admin), limits, stop.clone()));
     let (router, limits) = (http::router(parts.door), socket::limits(counts));
     tasks.vital("socket", serve_http(doors.socket, router, limits, stop.clone()));
-    tasks.vital("watchdog", watchdog.run(Notify::from_env(), stop.clone()));
     tasks.vital("hang-ups", pass_on(hangups, parts.inbox.reloads.clone(), stop));
     let (begin, begun) = oneshot::channel();
     tasks.vital("steward", parts.steward.run(parts.inbox, begin));

@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-/// In ordinary cases an order is answered within this.
-const SOON: Duration = Duration::from_secs(5);
+/// What is promised within 5 s may take this on a machine that plays other tests too; a host that
+/// hangs says so only after 15 s.
+const SOON: Duration = Duration::from_secs(12);
 
 /// What a host may take to end, and what a busy machine adds to that.
 const ENDS_WITHIN: Duration = Duration::from_secs(8 + 4);
@@ -90,13 +91,12 @@ fn systemd_hears_when_the_host_is_ready_alive_and_about_to_end() {
     let systemd = UnixDatagram::bind(host.path("notify.sock")).unwrap();
     systemd.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let until_said = |wanted: &str| {
-        let mut word = [0; 40];
-        while let Ok(length) = systemd.recv(&mut word) {
-            if &word[..length] == wanted.as_bytes() {
-                return;
-            }
-        }
-        panic!("never said: {wanted}");
+        let mut words = [0; 40];
+        let said = (0..20).any(|_| {
+            let length = systemd.recv(&mut words).unwrap_or_default();
+            std::str::from_utf8(&words[..length]).unwrap().lines().any(|word| word == wanted)
+        });
+        assert!(said, "never said: {wanted}");
     };
     host.run();
     until_said("READY=1");
