@@ -8,7 +8,7 @@ use windlass_protocol::{Bytes, ComputeUnit, ScaleDown, VmInfo, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
 use windlass_world::{Coverage, Faults, Setup, Step, World};
 
-/// Before anybody is judged, figures of before have got old.
+/// Before anybody is judged, faults that end by themselves have ended, and figures of before are old.
 const FIRST: Duration = Duration::from_secs(30);
 /// An informant that refused sessions may be left alone for this long.
 const SESSION: Duration = Duration::from_secs(60);
@@ -127,12 +127,18 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.step(Step::Use(name.clone(), Bytes::ZERO));
     }
     world.run(FIRST);
-    world.run_until(SESSION, World::have_sessions);
-    if !scarce && !world.run_until(GROWTH, World::have_grown) {
-        return short(world, &names, outcome);
+    // Who has a session already grows at once, the others once they have one.
+    let at_once = |vm: &&VmName| world.has_session(vm) && !world.is_about_to_move(vm);
+    let heard: Vec<_> = names.iter().filter(at_once).cloned().collect();
+    if !scarce && !world.run_until(GROWTH, |world| heard.iter().all(|vm| world.has_grown(vm))) {
+        return short(world, &heard, World::has_grown, outcome);
+    }
+    world.run_until(SESSION, |world| names.iter().all(|vm| world.has_session(vm)));
+    if !scarce && !world.run_until(GROWTH, |world| names.iter().all(|vm| world.has_grown(vm))) {
+        return short(world, &names, World::has_grown, outcome);
     }
     if !world.run_until(shrinks_within(world), settled(scarce)) {
-        return short(world, &names, outcome);
+        return short(world, &names, World::is_at_goal, outcome);
     }
     if !world.books_have_who_is_there() {
         outcome.fails("books", "the books have VMs that are not there, or lack some".to_owned());
@@ -165,7 +171,7 @@ fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: b
         if !settled(world) {
             let names: Vec<_> = world.names().cloned().collect();
             outcome.fails("unsettled", "nothing changed, and it is there no more".to_owned());
-            return short(world, &names, outcome);
+            return short(world, &names, World::is_at_goal, outcome);
         }
     }
     let each = (world.events() - events) / schedule.vms.max(1) as u64;
@@ -196,8 +202,16 @@ fn rebuild(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     }
 }
 
-fn short(world: &World, names: &[VmName], outcome: &mut Outcome) {
-    for name in names.iter().filter(|name| !world.is_at_goal(name)) {
+/// Tells the VMs that are not where they should be by now; all, if it is no single one.
+fn short<'a>(
+    world: &World,
+    names: impl IntoIterator<Item = &'a VmName> + Copy,
+    is_there: fn(&World, &VmName) -> bool,
+    outcome: &mut Outcome,
+) {
+    let there = |name: &&VmName| is_there(world, name);
+    let all_there = names.into_iter().all(|name| there(&name));
+    for name in names.into_iter().filter(|name| all_there || !there(name)) {
         let status = world.status(name);
         let what = format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
         outcome.fails("KindWorldGetsItsGoal", what);

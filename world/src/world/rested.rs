@@ -38,17 +38,22 @@ impl World {
         Resources { mem: counts.mem.round_up(slot), ..counts }
     }
 
-    /// Whether every VM has an agent that counts.
-    pub fn have_sessions(&self) -> bool {
-        self.vms.iter().all(|(_, vm)| vm.counts_session())
+    /// Whether a VM has an agent that counts.
+    pub fn has_session(&self, vm: &VmName) -> bool {
+        self.vms.of(vm).is_some_and(Vm::counts_session)
     }
 
-    /// Whether every VM uses at least what its agent means it to have.
-    pub fn have_grown(&self) -> bool {
-        self.names().all(|vm| {
-            let goal = self.status(vm).and_then(|status| status.goal);
-            goal.is_some_and(|goal| self.uses(vm).covers(goal))
-        })
+    /// Whether a VM is said to be about to move, and is left alone until it did or did not.
+    pub fn is_about_to_move(&self, vm: &VmName) -> bool {
+        self.status(vm).is_some_and(|status| status.waiting.contains(&Waiting::Move))
+    }
+
+    /// Whether a VM uses at least what its load calls for, by the truth, and what its agent means
+    /// it to have.
+    pub fn has_grown(&self, vm: &VmName) -> bool {
+        let (Some(there), uses) = (self.vms.of(vm), self.uses(vm)) else { return false };
+        let goal = self.status(vm).and_then(|status| status.goal);
+        goal.is_some_and(|goal| uses.covers(goal)) && uses.covers(self.called_for(there, uses))
     }
 
     /// The longest time for which a VM keeps what its signals no longer call for.
