@@ -133,8 +133,8 @@ pub enum Waiting {
     /// Load calls for more than it has, which may be the work of returning memory: it does not
     /// grow on that.
     Settling {
-        /// When load counts in full again.
-        until: Moment,
+        /// When load counts in full again; `None` while memory still leaves.
+        until: Option<Moment>,
     },
     /// It grew and shrank again and again: it keeps what it has for longer.
     Flapping {

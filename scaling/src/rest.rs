@@ -64,8 +64,8 @@ pub struct Rested {
     pub goal: Goal,
     /// What the signals call for, and when it counts, where that is less on some axis.
     pub held: Option<Held>,
-    /// Load calls for more than the VM has, and does not count before this moment.
-    pub settling: Option<Moment>,
+    /// Load calls for more than the VM has, and does not count yet.
+    pub settling: Option<Settling>,
     /// No load was measured yet that returning memory has no part in: no more of it is to begin
     /// to leave before that.
     pub unclear: bool,
@@ -78,6 +78,13 @@ pub struct Held {
     pub size: Resources,
     /// When the first axis may shrink, if the signals stay as they are; `None` while load is within
     /// its margin, and has to fall further.
+    pub until: Option<Moment>,
+}
+
+/// Load that may be the work of returning memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settling {
+    /// When it counts in full again; `None` while memory still leaves.
     pub until: Option<Moment>,
 }
 
@@ -171,7 +178,8 @@ impl Rest {
         let mut counts = goal(&Inputs { sample: calmed.as_ref(), ..*inputs });
         // Nearly always the same: nothing is computed twice for that.
         let all = if calmed.as_ref() == inputs.sample { counts } else { goal(inputs) };
-        let settling = (counts.size != all.size).then(|| self.settled_at(now, inputs));
+        let settling =
+            (counts.size != all.size).then(|| Settling { until: self.settled_at(inputs.info) });
         let unclear = settling.is_some() && self.clean_load(now, inputs).is_none();
         counts.signals = all.signals;
 
@@ -204,19 +212,15 @@ impl Rest {
     pub fn deadlines(&self, now: Moment, info: &VmInfo) -> impl Iterator<Item = Moment> {
         let waits = info.scale_down;
         let cpu = self.cpu.deadlines(now, waits.cpu);
-        let settled = match self.leaving {
-            Leaving::No | Leaving::Now => None,
-            Leaving::Until(at) => Some(at.after(settles_for(info))),
-        };
-        cpu.chain(self.mem.deadlines(now, waits.memory)).chain(settled)
+        cpu.chain(self.mem.deadlines(now, waits.memory)).chain(self.settled_at(info))
     }
 
-    fn settled_at(&self, now: Moment, inputs: &Inputs<'_>) -> Moment {
-        let from = match self.leaving {
-            Leaving::Until(at) => at,
-            Leaving::No | Leaving::Now => now,
-        };
-        from.after(settles_for(inputs.info))
+    /// When memory that has left makes no more load.
+    fn settled_at(&self, info: &VmInfo) -> Option<Moment> {
+        match self.leaving {
+            Leaving::No | Leaving::Now => None,
+            Leaving::Until(at) => Some(at.after(settles_for(info))),
+        }
     }
 
     /// The load over 5 s, where returning memory has no part in it.

@@ -8,7 +8,7 @@ use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
     Resources, ScaleDown, ShrinkCpu, Target, VmInfo, VmName,
 };
-use windlass_scaling::rest::{Held, LONGEST_DAMPED, Move, SETTLES_FOR};
+use windlass_scaling::rest::{Held, LONGEST_DAMPED, Move, SETTLES_FOR, Settling};
 use windlass_scaling::{Inputs, Loads, Rest, Rested, Sample, goal};
 
 #[test]
@@ -144,9 +144,9 @@ fn load_that_returning_memory_makes_is_not_followed() {
         vm.at(second).note();
         assert_eq!(vm.rested(), cu(goal), "{five:?} and {fifteen:?}, {second} s after {stopped:?}");
         assert_eq!(vm.all().goal.signals.load, fifteen, "what was measured is said");
-        let ends = at(stopped.unwrap_or(second)).after(SETTLES_FOR);
+        let until = stopped.map(|stopped| at(stopped).after(SETTLES_FOR));
         let lowered = goal::goal(&vm.inputs(&vm.sample())).size != cu(goal);
-        assert_eq!(vm.all().settling, lowered.then_some(ends));
+        assert_eq!(vm.all().settling, lowered.then_some(Settling { until }));
     }
 }
 

@@ -88,9 +88,9 @@ impl<'a> Change<'a> {
                 span(end.since(at))
             ),
         };
-        let room = decision.short.map_or("", |_| ", first waited for room");
-        let consent = decision.refusal.as_ref().map_or("", |_| ", the guest declined at first");
-        format!("{} {what}{room}{consent}: {}", clock(at), cause(decision))
+        let room = decision.short.map_or("", |_| "; it first waited for room");
+        let consent = decision.refusal.as_ref().map_or("", |_| "; the guest declined at first");
+        format!("{} {what}: {}{room}{consent}", clock(at), cause(decision))
     }
 }
 

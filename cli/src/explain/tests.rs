@@ -151,7 +151,8 @@ fn every_wait_has_a_sentence() {
         Waiting::Refused { until: later(24_000) },
         Waiting::Holding { goal: size(1, 256), until: Some(later(80_000)) },
         Waiting::Holding { goal: size(1, 256), until: None },
-        Waiting::Settling { until: later(35_000) },
+        Waiting::Settling { until: Some(later(35_000)) },
+        Waiting::Settling { until: None },
         Waiting::Flapping { reversals: 8, hold: Duration::from_secs(240) },
         Waiting::Consent,
         Waiting::Hypervisor,
@@ -197,6 +198,8 @@ fn every_wait_has_a_sentence() {
           It could shrink to 1 vCPU / 256MiB, but its load is so near to calling for more that it has to fall further first.
         returning memory makes load; CPU waits until 10:00:40Z
           Its load calls for more, but returning memory makes load of its own: CPU does not grow on that load before 10:00:40Z.
+        returning memory makes load; CPU waits for its end
+          Its load calls for more, but returning memory makes load of its own: CPU does not grow on that load while memory leaves, and for a load window after.
         flapping, 8 reversals in an hour; shrinking waits 4m 0s
           It is flapping: 8 times in the last hour it grew soon after it had shrunk. So it now waits 4m 0s before it shrinks. A longer `load_window` or `[scale_down]` in its file is calmer.
         asking the guest to shrink
@@ -225,7 +228,7 @@ fn every_wait_has_a_sentence() {
           The guest restarted: all that it may use counts, and it gives nothing back until its informant has registered.
         QEMU is saving or migrating the VM
           QEMU is saving or migrating the VM: nothing is resized meanwhile.
-        filling the load window, 5s so far
+        filling the load window; only load over 5s counts yet
           Its load window is not filled yet, so it does not shrink. Until then load over 5s may make it grow.
         filling the load window
           Its load window is not filled yet, so it does not shrink: there are less than five seconds of samples.

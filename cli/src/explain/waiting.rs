@@ -46,8 +46,11 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::Holding { goal, until: None } => {
             format!("could shrink to {goal} once load falls further")
         }
-        Waiting::Settling { until } => {
+        Waiting::Settling { until: Some(until) } => {
             format!("returning memory makes load; CPU waits until {}", clock(*until))
+        }
+        Waiting::Settling { until: None } => {
+            "returning memory makes load; CPU waits for its end".to_owned()
         }
         Waiting::Flapping { reversals, hold } => {
             format!(
@@ -69,7 +72,9 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::Observing => "observing".to_owned(),
         Waiting::Reboot => "guest restarted; no informant yet".to_owned(),
         Waiting::Stopped { state } => state.describe().to_owned(),
-        Waiting::Window { over: Some(over) } => format!("filling the load window, {over} so far"),
+        Waiting::Window { over: Some(over) } => {
+            format!("filling the load window; only load over {over} counts yet")
+        }
         Waiting::Window { over: None } => "filling the load window".to_owned(),
     }
 }
@@ -103,7 +108,12 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::Holding { goal, until: None } => {
             format!("It could shrink to {goal}, {NEAR}")
         }
-        Waiting::Settling { until } => format!("{RETURNING} {}.", clock(*until)),
+        Waiting::Settling { until: Some(until) } => {
+            format!("{RETURNING} before {}.", clock(*until))
+        }
+        Waiting::Settling { until: None } => {
+            format!("{RETURNING} while memory leaves, and for a load window after.")
+        }
         Waiting::Flapping { reversals, hold } => format!(
             "It is flapping: {reversals} times in the last hour it grew soon after it had shrunk. So \
              it now waits {} before it shrinks. {CALMER}",
@@ -154,7 +164,7 @@ const FILLING: &str = "Its load window is not filled yet, so it does not shrink:
      five seconds of samples.";
 const NEAR: &str = "but its load is so near to calling for more that it has to fall further first.";
 const RETURNING: &str = "Its load calls for more, but returning memory makes load of its own: CPU does \
-     not grow on that load before";
+     not grow on that load";
 const CALMER: &str = "A longer `load_window` or `[scale_down]` in its file is calmer.";
 const DECLINED: &str = "The guest declined to shrink, which is normal: what it uses would not fit \
      with a margin.";

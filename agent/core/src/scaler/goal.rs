@@ -67,8 +67,8 @@ impl Scaler {
         if let Some(held) = rested.held {
             waiting.push(Waiting::Holding { goal: held.size, until: held.until });
         }
-        if let Some(until) = rested.settling {
-            waiting.push(Waiting::Settling { until });
+        if let Some(settling) = rested.settling {
+            waiting.push(Waiting::Settling { until: settling.until });
         }
         if let Some(flapping) = self.rest.flapping(now, self.info.scale_down) {
             let reversals = u32::try_from(flapping.reversals).unwrap_or(u32::MAX);

@@ -86,6 +86,8 @@ impl Scaler {
     /// What to ask the hypervisor for, the most important first.
     pub(super) fn resizes(&self, now: Moment, can: &Capabilities) -> [Option<(Aim, Resize)>; 5] {
         let calls_off = self.calling_off(now).map(|resize| (Aim::CallOff, resize));
+        // Not even a call-off: what the guest had agreed to return goes on leaving while it is
+        // migrated, and counts until it has left.
         if self.session.is_suspended() || !self.run_state().may_resize() {
             return [None; 5];
         }

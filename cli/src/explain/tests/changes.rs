@@ -74,7 +74,7 @@ fn each_outcome_has_its_words() {
             10:00:15Z went 1 -> 2 vCPU on the way to 3 vCPU / 256MiB, superseded after 2.0s: load 2.70 over 15s, 110MiB of 221MiB used
             10:00:15Z was going 1 -> 3 vCPU; the guest restarted or the VM went away after 4.0s: load 2.70 over 15s, 110MiB of 221MiB used
             10:00:15Z would go 1 -> 3 vCPU (only observed): load 2.70 over 15s, 110MiB of 221MiB used
-            10:00:25Z went 1 vCPU / 256MiB -> 3 vCPU / 512MiB in 1.5s, first waited for room, the guest declined at first: load 2.70 over 15s, 110MiB of 221MiB used
+            10:00:25Z went 1 vCPU / 256MiB -> 3 vCPU / 512MiB in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used; it first waited for room; the guest declined at first
             10:00:15Z going 1 -> 3 vCPU for 19m 50s: load 2.70 over 15s, 110MiB of 221MiB used
         "#]],
     );

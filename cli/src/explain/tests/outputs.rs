@@ -346,7 +346,7 @@ fn settling() {
     let vm = VmStatus {
         waiting: vec![
             Waiting::Unplug { left: Bytes::from_mib(128) },
-            Waiting::Settling { until: later(50_000) },
+            Waiting::Settling { until: None },
         ],
         signals: Signals { load: Some(1.9), ..idle().signals },
         upper: Some(size(1, 512)),
@@ -357,11 +357,12 @@ fn settling() {
         |_| {},
         expect![[r#"
         2026-11-21T10:00:35Z db1 has 1 vCPU / 512MiB and its goal is 1 vCPU / 256MiB:
-          returning memory, 128MiB to go; returning memory makes load; CPU waits until
-          10:00:55Z.
+          returning memory, 128MiB to go; returning memory makes load; CPU waits for its
+          end.
 
         Why not more: Its load calls for more, but returning memory makes load of its
-          own: CPU does not grow on that load before 10:00:55Z.
+          own: CPU does not grow on that load while memory leaves, and for a load window
+          after.
 
         Why not less: The guest is returning memory, 128MiB to go.
 
