@@ -79,14 +79,9 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, Declined>>;
 /// Why an order is not obeyed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum Declined {
-    /// There is no such VM.
-    #[error("there is no VM {vm}; {known}")]
-    UnknownVm {
-        /// What was asked for.
-        vm: String,
-        /// Which there are.
-        known: String,
-    },
+    /// No VM of that name has a file in force; which there are, or what became of it.
+    #[error("{0}")]
+    UnknownVm(String),
     /// It makes no sense.
     #[error("{0}")]
     Senseless(String),

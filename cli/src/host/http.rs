@@ -378,7 +378,7 @@ impl Refused {
 impl From<Declined> for Refused {
     fn from(declined: Declined) -> Self {
         let (status, code) = match declined {
-            Declined::UnknownVm { .. } => (StatusCode::NOT_FOUND, "unknown-vm"),
+            Declined::UnknownVm(_) => (StatusCode::NOT_FOUND, "unknown-vm"),
             Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
             Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
             Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),

@@ -117,7 +117,7 @@ fn a_vm_that_is_removed_is_not_there_to_be_ordered_or_added_under_another_name()
         "{said}"
     );
     until("it is removed", || listed(&host, "a").as_deref() == Some("removed"));
-    let gone = "there is no VM a; a was removed, and counts until its hypervisor ends";
+    let gone = "a was removed; what it has stays reserved until its QEMU ends";
     for order in [&["resume", "a"][..], &["vm", "release", "a"]] {
         let (code, said) = host.fail(order);
         assert!(code == 66 && said.contains(gone), "{said}");

@@ -69,7 +69,7 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
     let host = Host::start();
     for (args, code, words) in [
         (&["explain", "nope"][..], 66, "nothing is known of a VM nope"),
-        (&["pause", "nope", "--for", "1h"], 66, "there is no VM nope; none is known"),
+        (&["pause", "nope", "--for", "1h"], 66, "there is no VM nope, nor any other"),
         (&["pause", "nope", "--for=-1h"], 64, "longer than nothing"),
         (&["pause", "nope", "--for", "soon"], 64, "invalid value 'soon'"),
         (&["pause", "nope", "--until", "2020-01-01T00:00:00Z"], 64, "not in the future"),

@@ -261,20 +261,19 @@ impl Steward {
     }
 
     fn unknown(&self, vm: &str) -> Declined {
-        let known = if self.hold(vm) == Some(Hold::Removed) {
-            format!("{vm} was removed, and counts until its hypervisor ends")
+        let shown: String = vm.chars().take(80).collect();
+        Declined::UnknownVm(if self.hold(vm) == Some(Hold::Removed) {
+            format!("{shown} was removed; what it has stays reserved until its QEMU ends")
         } else if self.folder.entries().any(|(stem, ..)| stem == vm) {
-            format!("the file of {vm} is not valid; `windlass vm list` says why")
+            format!("the file of {shown} is not valid; `windlass vm list` says why")
         } else {
             let names: Vec<&str> =
                 self.folder.valid().map(|file| file.info.name.name.as_str()).take(20).collect();
             match names.is_empty() {
-                true => "none is known".to_owned(),
-                false => format!("there are {}", names.join(", ")),
+                true => format!("there is no VM {shown}, nor any other"),
+                false => format!("there is no VM {shown}; there are {}", names.join(", ")),
             }
-        };
-        let vm = vm.chars().take(80).collect();
-        Declined::UnknownVm { vm, known }
+        })
     }
 }
 
