@@ -16,6 +16,7 @@ use windlass_protocol::VmName;
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
+    /// Whose each port was last: no more than there are ports.
     kept: BTreeMap<VmName, u16>,
     assigned: BTreeMap<VmName, u16>,
 }
@@ -57,6 +58,7 @@ impl Ports {
             match TcpListener::bind((ip, port)).and_then(|l| Ok((l.local_addr()?.port(), l))) {
                 Ok((port, listener)) => {
                     self.assigned.insert(vm.clone(), port);
+                    self.kept.retain(|_, kept| *kept != port);
                     self.kept.insert(vm.clone(), port);
                     return Ok(listener);
                 }
@@ -128,5 +130,7 @@ mod tests {
         drop(one);
         ports.release(&VmName::on_host("one"));
         ports.listen(HERE, &VmName::on_host("two")).unwrap();
+        // The port is remembered for who had it last alone.
+        assert_eq!(ports.kept, BTreeMap::from([(VmName::on_host("two"), port)]));
     }
 }

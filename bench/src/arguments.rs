@@ -1,19 +1,22 @@
 //! What can be asked of the benchmark.
 
 use anyhow::{Context, Result, bail, ensure};
+use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
 windlass-bench: how fast and how small Windlass is
 
-usage: windlass-bench [--rounds N] [PART...]
+usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
 
-  --rounds N   how many bursts each way (default 20)
+  --rounds N         how many bursts each way (default 20)
+  --against FOLDER   where another windlass and windlass-informant lie, for `growth`
 
   bursts       from a burst of memory in a real guest to memory that it can use
   permits      permits per second of windlass-plugin, beside a bare echo
   agent        what windlass-agent takes with 1, 100 and 1000 VMs that are not there
+  growth       how soon a guest grows as VMs are held back by default, beside the other windlass
 
-All parts, unless some are named. Runs the programs that lie beside it; WINDLASS_BIN names another
+All parts but growth, unless some are named; --against alone is growth. Runs the programs that lie beside it; WINDLASS_BIN names another
 windlass.
 ";
 
@@ -23,6 +26,7 @@ pub(crate) enum Part {
     Bursts,
     Permits,
     Agent,
+    Growth,
 }
 
 /// Checked arguments.
@@ -32,6 +36,8 @@ pub(crate) struct Arguments {
     pub(crate) parts: Vec<Part>,
     /// How many bursts each way.
     pub(crate) rounds: usize,
+    /// Where the programs lie that growth is compared with.
+    pub(crate) against: Option<PathBuf>,
     /// Only say what can be asked.
     pub(crate) help: bool,
 }
@@ -40,7 +46,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self> {
-        let mut parsed = Self { parts: Vec::new(), rounds: 20, help: false };
+        let mut parsed = Self { parts: Vec::new(), rounds: 20, against: None, help: false };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -48,17 +54,27 @@ impl Arguments {
                     let rounds = words.next().context("--rounds needs a number")?;
                     parsed.rounds = rounds.parse().with_context(|| format!("--rounds {rounds}"))?;
                 }
+                "--against" => {
+                    let folder = words.next().context("--against needs a folder")?;
+                    parsed.against = Some(folder.into());
+                }
                 "--help" | "-h" => parsed.help = true,
                 "bursts" => parsed.parts.push(Part::Bursts),
                 "permits" => parsed.parts.push(Part::Permits),
                 "agent" => parsed.parts.push(Part::Agent),
+                "growth" => parsed.parts.push(Part::Growth),
                 _ => bail!("unknown argument {word:?}\n{HELP}"),
             }
         }
         ensure!(parsed.rounds > 0, "--rounds 0: there would be nothing to print");
         if parsed.parts.is_empty() {
-            parsed.parts = vec![Part::Bursts, Part::Permits, Part::Agent];
+            parsed.parts = match parsed.against {
+                Some(_) => vec![Part::Growth],
+                None => vec![Part::Bursts, Part::Permits, Part::Agent],
+            };
         }
+        let compares = parsed.parts.contains(&Part::Growth);
+        ensure!(compares == parsed.against.is_some(), "growth and --against need each other");
         Ok(parsed)
     }
 }
@@ -70,7 +86,11 @@ mod tests {
     #[test]
     fn twenty_rounds_unless_told_otherwise() {
         let parts = vec![Part::Bursts, Part::Permits, Part::Agent];
-        assert_eq!(parse(&[]).unwrap(), Arguments { parts, rounds: 20, help: false });
+        let plain = Arguments { parts, rounds: 20, against: None, help: false };
+        assert_eq!(parse(&[]).unwrap(), plain);
+        let compared = parse(&["--against", "before"]).unwrap();
+        assert_eq!(compared.parts, [Part::Growth]);
+        assert_eq!(compared.against, Some("before".into()));
         assert_eq!(parse(&["permits"]).unwrap().parts, [Part::Permits]);
         assert_eq!(parse(&["--rounds", "3"]).unwrap().rounds, 3);
         assert!(parse(&["-h"]).unwrap().help);
@@ -82,6 +102,9 @@ mod tests {
             (&["--rounds"][..], "needs a number"),
             (&["--rounds", "many"], "--rounds many"),
             (&["--rounds", "0"], "nothing to print"),
+            (&["--against"], "needs a folder"),
+            (&["growth"], "need each other"),
+            (&["--against", "before", "agent"], "need each other"),
             (&["--fast"], "\"--fast\""),
             (&["permit"], "\"permit\""),
         ] {

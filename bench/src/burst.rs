@@ -50,7 +50,14 @@ pub(crate) struct Met {
     pub(crate) usable: Duration,
 }
 
-/// Makes a burst and undoes it.
+/// Makes a burst and undoes it, and waits until the guest has its boot memory again.
+pub(crate) async fn burst_and_rest(guest: &Guest, by: By) -> Result<Met> {
+    let met = burst(guest, by).await?;
+    at_rest(guest).await?;
+    Ok(met)
+}
+
+/// Makes a burst, once the guest has its boot memory, and undoes it.
 pub(crate) async fn burst(guest: &Guest, by: By) -> Result<Met> {
     let before = at_rest(guest).await?;
     let had = before.mem_available.context("no MemAvailable")? / MIB;
@@ -67,7 +74,6 @@ pub(crate) async fn burst(guest: &Guest, by: By) -> Result<Met> {
     if by == By::Hand {
         guest.request_memory(0).await?;
     }
-    at_rest(guest).await?;
     Ok(met)
 }
 
@@ -102,7 +108,7 @@ async fn watch(guest: &Guest, by: By, before: &Inside) -> Result<Met> {
 }
 
 /// Waits until the guest has its boot memory and nothing is held.
-async fn at_rest(guest: &Guest) -> Result<Inside> {
+pub(crate) async fn at_rest(guest: &Guest) -> Result<Inside> {
     let look = || guest.outside();
     let small = |outside: &windlass_lab::Outside| outside.upper_memory() == outside.boot;
     wait::until("boot memory only", PATIENCE, look, small).await?;

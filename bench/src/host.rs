@@ -4,7 +4,6 @@ use crate::burst::BOOT_MIB;
 use crate::program::{PATIENCE, Program, beside};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use std::fmt::Write;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -23,21 +22,19 @@ pub(crate) struct Host {
 // === impl Host ===
 
 impl Host {
-    /// Starts one for these guests, and waits until each has a session.
-    pub(crate) async fn start(guests: &[&Guest]) -> Result<Self> {
-        let binary = binary()?;
+    /// Starts one of this program for VMs with these files, and waits until each has a session.
+    pub(crate) async fn start(binary: &Path, vms: &[String]) -> Result<Self> {
         let folder = Folder::create()?;
         let place = folder.path();
         for name in ["vms.d", "state"] {
             fs::create_dir(place.join(name))?;
         }
         let config = host_text(place)?;
-        for guest in guests {
-            let file = place.join("vms.d").join(format!("{}.toml", guest.name()));
-            fs::write(file, vm_text(guest)?)?;
+        for (number, text) in vms.iter().enumerate() {
+            fs::write(place.join(format!("vms.d/vm{number}.toml")), text)?;
         }
-        let mut host = Self { program: Program::run(&binary, &["host"], folder, &config)? };
-        host.wait_for_sessions(guests.len()).await?;
+        let mut host = Self { program: Program::run(binary, &["host"], folder, &config)? };
+        host.wait_for_sessions(vms.len()).await?;
         Ok(host)
     }
 
@@ -100,16 +97,30 @@ fn host_text(place: &Path) -> Result<String> {
     ))
 }
 
-/// What is measured is the answer to urgency: load counts as little as the file allows, and the
-/// memory policy, which would ask before the threshold is crossed, only from a full guest on.
-fn vm_text(guest: &Guest) -> Result<String> {
-    let mut text = String::new();
-    writeln!(text, "qmp = {:?}\ninformant = \"{}\"", guest.qmp(), guest.informant())?;
-    writeln!(text, "load_window = \"1m\"\n[target]\nload_average = 1.9\nmemory = 1.0")?;
-    writeln!(text, "[min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"")?;
-    writeln!(text, "[max]\ncpu = 1\nmemory = \"1280MiB\"")?;
-    writeln!(text, "[scale_down]\ncpu = \"0s\"\nmemory = \"0s\"")?;
-    Ok(text)
+/// Gives back at once what is no longer called for.
+pub(crate) const AT_ONCE: &str = "[scale_down]\ncpu = \"0s\"\nmemory = \"0s\"\n";
+
+/// The file of a VM whose memory is taken in bursts. What is measured is the answer to urgency:
+/// load counts as little as the file allows, and the memory policy, which would ask before the
+/// threshold is crossed, only from a full guest on.
+pub(crate) fn burst_text(guest: &Guest, more: &str) -> String {
+    format!(
+        "{}load_window = \"1m\"\n[target]\nload_average = 1.9\nmemory = 1.0\n\
+         [min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"\n[max]\ncpu = 1\nmemory = \"1280MiB\"\n{more}",
+        reached(guest)
+    )
+}
+
+/// The file of a VM that is made to compute: its memory stays.
+pub(crate) fn load_text(guest: &Guest) -> String {
+    format!(
+        "{}[min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"\n[max]\ncpu = 3\nmemory = \"{BOOT_MIB}MiB\"\n",
+        reached(guest)
+    )
+}
+
+fn reached(guest: &Guest) -> String {
+    format!("qmp = {:?}\ninformant = \"{}\"\n", guest.qmp(), guest.informant())
 }
 
 /// The first of some ports that nobody has.

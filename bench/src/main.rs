@@ -9,6 +9,7 @@ mod arguments;
 mod burst;
 mod crowd;
 mod echo;
+mod growth;
 mod host;
 mod permits;
 mod plugin;
@@ -19,6 +20,7 @@ mod sizes;
 mod summary;
 mod wire;
 
+use anyhow::Context;
 use arguments::{Arguments, Part};
 use std::io::Write;
 
@@ -36,6 +38,10 @@ async fn main() -> anyhow::Result<()> {
             Part::Bursts => run::run(arguments.rounds).await?,
             Part::Permits => permits::run().await?,
             Part::Agent => agent::run().await?,
+            Part::Growth => {
+                let against = arguments.against.as_deref().context("no --against")?;
+                growth::run(arguments.rounds, against).await?;
+            }
         }
     }
     Ok(())

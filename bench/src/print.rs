@@ -5,6 +5,7 @@ use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
 use crate::crowd::PHASE;
+use crate::growth::Grown;
 use crate::permits::{Asked, CLIENTS, TURN, TURNS};
 use crate::sizes::Resident;
 use crate::summary::Summary;
@@ -12,6 +13,7 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::Path;
+use std::time::Duration;
 use windlass_lab::Lab;
 
 /// Everything that has a size.
@@ -54,7 +56,7 @@ pub(crate) fn round(number: usize, windlass: Met, hand: Met) -> Result<()> {
 
 /// Time from the threshold to memory.
 pub(crate) fn times(windlass: &[Met], hand: &[Met]) -> Result<()> {
-    let of = |met: &[Met], which: fn(&Met) -> std::time::Duration| {
+    let of = |met: &[Met], which: fn(&Met) -> Duration| {
         Summary::of(met.iter().map(which)).context("no rounds")
     };
     let (usable, asked) = (of(windlass, |met| met.usable)?, of(windlass, |met| met.asked)?);
@@ -86,6 +88,36 @@ pub(crate) fn times(windlass: &[Met], hand: &[Met]) -> Result<()> {
          informant notices, no agent decides, no books are asked. Both guests burst in turn, on \
          the same machine in the same minutes. Aim for windlass: 2 s.\n",
     );
+    say(&text)
+}
+
+/// A round of both sides.
+pub(crate) fn grown_round(number: usize, ours: &Grown, other: &Grown) -> Result<()> {
+    let last = |times: &[Duration]| times.last().map_or(f64::NAN, Duration::as_secs_f64);
+    say(&format!(
+        "round {number:2}: first vCPU {:6.2} s, the other's {:6.2} s; memory {:6.2} s, the other's {:6.2} s\n",
+        last(&ours.cpu),
+        last(&other.cpu),
+        last(&ours.memory),
+        last(&other.memory)
+    ))
+}
+
+/// How soon both sides grew.
+pub(crate) fn grown(ours: &Grown, other: &Grown) -> Result<()> {
+    let mut text = format!("\n{:34} {:>9} {:>9}\n", "Growth of a guest", "median", "maximum");
+    for (name, ours, other) in [
+        ("from load to the first vCPU", &ours.cpu, &other.cpu),
+        ("from the threshold to memory", &ours.memory, &other.memory),
+    ] {
+        let of = |times: &[Duration]| Summary::of(times.iter().copied()).context("no rounds");
+        let (ours, other) = (of(ours)?, of(other)?);
+        for (name, Summary { median, most }) in [(name, ours), ("  the other windlass", other)] {
+            text.push_str(&format!("{name:34} {median:>7.2} s {most:>7.2} s\n"));
+        }
+        let Summary { median, most } = ours.over(other);
+        text.push_str(&format!("{:34} {median:>7.2} x {most:>7.2} x\n", "  ratio"));
+    }
     say(&text)
 }
 
@@ -140,7 +172,7 @@ pub(crate) fn permits(
     echoes: &Asked,
     resident: Resident,
 ) -> Result<()> {
-    let micros = |time: std::time::Duration| format!("{} us", time.as_micros());
+    let micros = |time: Duration| format!("{} us", time.as_micros());
     let of = |asked: &Asked| {
         let [p50, p99] = [50, 99].map(|percent| micros(asked.percentile(percent)));
         format!("{:>12.0} {p50:>10} {p99:>10}", asked.per_second())

@@ -19,7 +19,8 @@ pub(crate) async fn run(rounds: usize) -> Result<()> {
     let specs = [named("burst"), named("idle"), by_hand];
     let guests = Guest::boot_all(&lab, specs).await?;
     let [burst, idle, hand] = &guests[..] else { unreachable!("three were booted") };
-    let host = Host::start(&[burst, idle]).await?;
+    let vms = [burst, idle].map(|guest| host::burst_text(guest, host::AT_ONCE));
+    let host = Host::start(&windlass, &vms).await?;
 
     let (mut met, mut least) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
@@ -46,5 +47,5 @@ pub(crate) async fn run(rounds: usize) -> Result<()> {
 }
 
 async fn one(guest: &Guest, by: By) -> Result<Met> {
-    burst::burst(guest, by).await.with_context(|| format!("burst met by {by:?}"))
+    burst::burst_and_rest(guest, by).await.with_context(|| format!("burst met by {by:?}"))
 }
