@@ -12,6 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
+use windlass_lab::leash;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
 
@@ -62,10 +63,15 @@ impl Host {
 
     /// Starts the process and waits until it is ready.
     pub(crate) fn run(&mut self) {
-        let mut process = self.command(&["host", "--config"]);
-        process.arg(self.path("host.toml")).stdin(Stdio::null()).stdout(Stdio::piped());
+        // A test that is killed leaves no host behind.
+        let mut process = leash::command(PROGRAM);
+        process
+            .args(["host", "--config"])
+            .arg(self.path("host.toml"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
         process.env("NOTIFY_SOCKET", self.path("notify.sock"));
-        let process = self.process.insert(process.spawn().unwrap());
+        let process = self.process.insert(leash::spawn(process).unwrap());
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let (sender, said) = channel();
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|l| sender.send(l)));
