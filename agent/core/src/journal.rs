@@ -175,3 +175,6 @@ impl Journal {
         self.closed.push(decision);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 mod vm;
 
 use vm::{Vm, agreed, capabilities, cu, info, seen};
-use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow};
+use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     AgentId, Bounds, Bytes, ComputeUnit, InformantVersion, MemorySeen, Mode, Peer, PluginVersion,
@@ -174,6 +174,10 @@ fn vcpus_are_taken_out_to_no_more_than_is_permitted() {
     assert_eq!(vm.takes_out(), None, "if an earlier removal comes first, this would put one in");
     vm.answered(asks(cu(3)), Event::Permitted(cu(2)));
     assert_eq!(vm.takes_out(), Some(cu(2).cpu));
+    for order in [Order::Freeze, Order::Release(None)] {
+        vm.tell(Event::Ordered(order));
+        assert_eq!(vm.takes_out(), None, "{order:?}: it keeps what it has");
+    }
 }
 
 #[test]
@@ -244,6 +248,23 @@ fn a_guest_that_reports_no_vcpus_is_not_told_of_more_than_it_has_just_agreed_to(
 }
 
 #[test]
+fn a_guest_is_not_told_again_of_a_vcpu_that_it_does_not_use_and_that_no_load_calls_for() {
+    let mut vm = Vm::with_session(2);
+    vm.tell(Event::Attached(capabilities(ShrinkCpu::Removal)));
+    vm.answered(asks(cu(3)), Event::Permitted(cu(3)));
+    vm.answered(Action::Resize(Resize::Cpu(cu(3).cpu)), Event::Resized);
+    vm.answered(Action::Look, Event::Seen(Seen { plugged: cu(3).cpu, ..seen(2) }));
+    vm.answered(Action::Measure, Event::Measured(Sample { online: None, ..vm.report(1) }));
+    vm.answered(vm.downscale(cu(2)), agreed());
+    // It is not asked for less for a while, so that only the vCPU is left to speak of.
+    for refused in [Resources { cpu: cu(3).cpu, ..cu(1) }, Resources { cpu: cu(1).cpu, ..cu(2) }] {
+        vm.answered(vm.downscale(refused), Event::Declined { status: String::new() });
+    }
+    vm.wait(3_000);
+    assert_eq!(vm.tells(), None);
+}
+
+#[test]
 fn an_answer_to_a_session_that_is_over_means_nothing() {
     let mut vm = Vm::with_session(2);
     let less = vm.downscale(cu(1));
@@ -294,7 +315,9 @@ fn a_guest_that_restarted_hears_of_no_size_before_it_was_looked_at() {
 #[test]
 fn a_session_begins_with_a_look() {
     let mut vm = Vm::seen_with(2);
+    assert_eq!(vm.scaler.metrics_port(), None);
     vm.registers();
+    assert_eq!(vm.scaler.metrics_port(), Some(9100), "its figures are read where it said");
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));
     let actions = vm.scaler.plan(vm.now).actions;
     let spoken_to = |action: &Action| matches!(action, Action::Downscale(..) | Action::Upscale(..));
@@ -340,7 +363,10 @@ fn who_was_not_told_to_run_says_that_it_is_suspended_once_it_is_registered() {
     assert_eq!(refusal(&mut vm), CallAnswer::NotNow(NotNow::MoreSuspended));
     let (ours, _) = vm.scaler.numbered().expect("a session");
     vm.scaler.call(vm.now, Call::Resume(ours));
-    assert!(matches!(refusal(&mut vm), CallAnswer::Ours(..)));
+    let answer = refusal(&mut vm);
+    let Some((_, number)) = vm.scaler.numbered() else { panic!("it has a session") };
+    assert_eq!(answer, CallAnswer::Ours(ours, number));
+    assert_eq!(number, Sequence::from_number(2), "the second answer in it");
     vm.scaler.call(vm.now, Call::Suspend(ours));
     assert_eq!(refusal(&mut vm), CallAnswer::NotNow(NotNow::MoreSuspended));
 }

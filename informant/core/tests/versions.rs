@@ -10,7 +10,7 @@ mod story;
 use expect_test::expect;
 use story::{Story, id, mib, secs};
 use windlass_informant_core::wire::Request;
-use windlass_informant_core::{Informant, Settings};
+use windlass_informant_core::{Ask, Informant, Settings};
 use windlass_protocol::informant::{AgentDesc, DOWNSCALE, v1_2};
 use windlass_protocol::{InformantVersion, Resources, Versions};
 
@@ -135,6 +135,8 @@ fn an_agent_is_asked_for_memory_from_v1_1_on() {
 fn health_is_asked_from_v1_2_on() {
     let mut story = Story::new();
     story.limit(Versions { min: InformantVersion::V1_0, max: InformantVersion::V1_2 });
+    // An agent that is not registered yet is not told that it is.
+    story.while_called(Ask::Id, |story| story.health_check(1));
     for (agent, max) in [(1, 2), (2, 3), (3, 4)] {
         story.register_up_to(agent, max);
         story.run(secs(1));
@@ -142,6 +144,8 @@ fn health_is_asked_from_v1_2_on() {
     }
     story.check(expect![[r#"
         0.00s < agent 1 registers
+        0.00s < agent 1 asks whether it is registered
+        0.00s   404: No Agent with ID 00000000-0000-0000-0000-000000000001 registered
         0.00s > AddedIsMovable
         0.00s > Note(15s)
         0.00s > agent 1 is registered, v1.1, metrics at 10301
