@@ -6,11 +6,11 @@
 mod vm;
 
 use std::time::Duration;
-use vm::{agreed, capabilities, cu, info, settings};
+use vm::{Vm, agreed, capabilities, cu, info, settings};
 use windlass_agent_core::{Action, Call, Event, Failure, Order, Scaler, Settings};
 use windlass_protocol::{
-    AgentId, Bytes, InformantVersion, MemorySeen, MilliCpu, Moment, Peer, Resize, ScaleDown, Seen,
-    ShrinkCpu, VmInfo, Waiting,
+    AgentId, Bytes, InformantVersion, MemorySeen, MilliCpu, Moment, Peer, Resize, Resources,
+    ScaleDown, Seen, ShrinkCpu, VmInfo, Waiting,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -67,6 +67,63 @@ fn bursts_that_come_again_and_again_are_flapping_and_hold_for_longer() {
     assert!(guest.has().cpu > cu(1).cpu, "it keeps what it needs again soon");
     let waits = guest.scaler.waiting(guest.now);
     assert!(waits.iter().any(|wait| matches!(wait, Waiting::Flapping { .. })), "{waits:?}");
+}
+
+/// Whether its vCPUs are parked or taken out.
+#[test]
+fn a_maximum_that_a_person_moves_again_and_again_is_no_flapping() {
+    for shrink in [ShrinkCpu::Parking, ShrinkCpu::Removal] {
+        let mut guest = Guest::with(ScaleDown::default());
+        guest.scaler.observe(guest.now, Event::Attached(capabilities(shrink)));
+        guest.loaded_until_it_has(4);
+        for _ in 0..9 {
+            for max in [3, 4] {
+                let mut info = guest.info();
+                info.bounds.max = cu(max);
+                guest.scaler.observe(guest.now, Event::Told(info));
+                guest.passes(30);
+                assert_eq!(guest.has(), cu(max), "{shrink:?}");
+            }
+        }
+        assert!(!guest.scaler.is_flapping(guest.now), "{shrink:?}");
+    }
+}
+
+/// Each seven times, of a VM with four units.
+#[test]
+fn only_what_was_taken_and_is_given_again_and_again_is_flapping() {
+    let cpu = |count| Resources { cpu: cu(count).cpu, ..cu(4) };
+    let upscale = |vm: &mut Vm, size| vm.answered(vm.upscale(size), Event::Upscaled);
+    let parks = move |vm: &mut Vm, count| {
+        vm.answered(vm.downscale(cpu(count)), agreed());
+        vm.answered(Action::Measure, Event::Measured(vm.report(count)));
+    };
+    let memory = |vm: &mut Vm, asked: u64, given: u64| {
+        vm.answered(Action::Resize(Resize::Memory(cu(asked).mem)), Event::Resized);
+        let requested = vm::seen(asked).memory.requested;
+        let memory = MemorySeen { requested, ..vm::seen(given).memory };
+        vm.answered(Action::Look, Event::Seen(Seen { memory, ..vm::seen(4) }));
+    };
+    let parks_and_hears_of_memory = move |vm: &mut Vm| {
+        for count in [3, 2, 1] {
+            parks(vm, count);
+            upscale(vm, cpu(count));
+        }
+    };
+    type Happens<'a> = &'a dyn Fn(&mut Vm);
+    let cases: [(&str, Happens<'_>, bool); 4] = [
+        ("vCPUs are parked and allowed", &|vm| (parks(vm, 3), upscale(vm, cu(4))).1, true),
+        ("memory goes and comes", &|vm| (memory(vm, 3, 3), memory(vm, 4, 4)).1, true),
+        ("memory is asked back and kept", &|vm| (memory(vm, 3, 4), memory(vm, 4, 4)).1, false),
+        ("vCPUs are parked, and it hears of memory", &parks_and_hears_of_memory, false),
+    ];
+    for (what, happens, flaps) in cases {
+        let mut vm = Vm::with_session(4);
+        vm.tell(Event::Told(VmInfo { scale_down: ScaleDown::default(), ..info() }));
+        vm.answered(Action::Measure, Event::Measured(vm.report(4)));
+        (0..7).for_each(|_| happens(&mut vm));
+        assert_eq!(vm.scaler.is_flapping(vm.now), flaps, "{what}");
+    }
 }
 
 #[test]

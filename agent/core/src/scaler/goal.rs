@@ -93,20 +93,18 @@ impl Scaler {
         match action {
             Action::Resize(resize) => {
                 let calls_off = self.calling_off(now) == Some(resize);
-                let moved = match self.aim(resize, calls_off) {
-                    Aim::Grow => Move::Grew,
-                    Aim::Shrink => Move::Shrank,
-                    Aim::CallOff => return,
-                };
-                let taken = moved == Move::Shrank;
-                let [cpu, mem] = self.bounded(now).map(|bounded| bounded && taken);
-                match resize {
-                    Resize::Cpu(_) if !cpu => self.rest.cpu_moved(now, moved),
-                    Resize::Memory(_) if !mem => self.rest.memory_moved(now, moved),
-                    Resize::Cpu(_) | Resize::Memory(_) => {}
-                }
-                if taken && matches!(resize, Resize::Memory(_)) {
-                    self.rest.memory_leaves(now, true);
+                match (resize, self.aim(resize, calls_off)) {
+                    (Resize::Cpu(_), Aim::Grow) => self.rest.cpu_moved(now, Move::Grew),
+                    // Fewer vCPUs count when the guest agrees to them: those that go are idle.
+                    (Resize::Cpu(_), Aim::Shrink) | (_, Aim::CallOff) => {}
+                    (Resize::Memory(_), Aim::Grow) => self.rest.memory_moved(now, Move::Grew),
+                    (Resize::Memory(_), Aim::Shrink) => {
+                        let [_, bounded] = self.bounded(now);
+                        if !bounded {
+                            self.rest.memory_moved(now, Move::Shrank);
+                        }
+                        self.rest.memory_leaves(now, true);
+                    }
                 }
             }
             Action::Upscale(_, _, size) if self.using().is_some_and(|has| has.cpu < size.cpu) => {
