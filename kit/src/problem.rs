@@ -111,3 +111,40 @@ impl fmt::Display for Report {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_what_there_is_of_field_value_and_limit() {
+        let named = Problem::new("memory", "lots", "must be a size");
+        let unnamed = Problem::new("", "lots", "must be a size");
+        let absent = Problem::without_value("memory", "must be there");
+        for (problem, alone, within) in [
+            (&named, "memory = lots: must be a size", "node.memory = lots: must be a size"),
+            (&unnamed, "lots: must be a size", "node = lots: must be a size"),
+            (&absent, "memory: must be there", "node.memory: must be there"),
+            (&Problem::without_value("", "is no TOML"), "is no TOML", "node: is no TOML"),
+        ] {
+            assert_eq!(problem.to_string(), alone);
+            assert_eq!(problem.clone().within("node").to_string(), within);
+        }
+        let report = Report {
+            subject: "a.toml".to_owned(),
+            problems: vec![named, absent],
+            meanwhile: "it is left out".to_owned(),
+        };
+        let both = "a.toml: memory = lots: must be a size\na.toml: memory: must be there";
+        assert_eq!(report.to_string(), format!("{both} (it is left out)"));
+        let report = Report { meanwhile: String::new(), ..report };
+        assert_eq!(report.to_string(), both);
+    }
+
+    #[test]
+    fn what_somebody_made_up_is_cut_short() {
+        let problem = Problem::new("f".repeat(151), "v".repeat(81), "");
+        assert_eq!(problem.field, format!("{}…", "f".repeat(150)));
+        assert_eq!(problem.value, format!("{}…", "v".repeat(80)));
+    }
+}
