@@ -7,20 +7,25 @@
 
 mod list;
 mod place;
+mod programs;
 mod weave;
 
 use anyhow::{Context, Result, bail};
 use list::Mutant;
 use std::io::Write;
 use std::path::Path;
+use weave::Arm;
 
 const HELP: &str = "\
 windlass-mutants: reads what `cargo mutants --list --json` says from its input
 
   windlass-mutants order SEED [FOLDER...]   a line per mutant, KEY NUMBER NAME, shuffled by the seed
-  windlass-mutants weave TREE NUMBER...     puts these into the files of TREE; prints FILE FIRST LAST
-                                            NUMBER for each that lies on these lines now
+  windlass-mutants weave TREE NUMBER...     puts these into the files of TREE; prints NUMBER
+                                            FILE FIRST LAST FROM TO: its lines now, and those of
+                                            its whole function
   windlass-mutants diff NUMBER              one of them as a patch
+  windlass-mutants programs                 reads what `cargo test --no-run --message-format json` says;
+                                            prints PACKAGE TARGET FOLDER PROGRAM for each
 ";
 
 fn main() -> Result<()> {
@@ -30,6 +35,7 @@ fn main() -> Result<()> {
         ["order", seed, folders @ ..] => order(&list::read()?, seed, folders),
         ["weave", tree, numbers @ ..] => woven(&list::read()?, Path::new(tree), numbers)?,
         ["diff", number] => one(&list::read()?, number)?.diff.clone(),
+        ["programs"] => programs::programs(std::io::stdin().lock())?,
         ["--help"] => HELP.to_owned(),
         _ => bail!("unknown arguments {words:?}\n{HELP}"),
     };
@@ -53,8 +59,10 @@ fn woven(all: &[Mutant], tree: &Path, numbers: &[&str]) -> Result<String> {
         chosen.push((number.parse()?, one(all, number)?));
     }
     let mut said = String::new();
-    for arm in weave::weave(tree, &chosen)? {
-        said.push_str(&format!("{} {} {} {}\n", arm.file, arm.first, arm.last, arm.number));
+    for Arm { file, lines, function, number } in weave::weave(tree, &chosen)? {
+        let [first, last, from, to] =
+            [lines.start(), lines.end(), function.start(), function.end()];
+        said.push_str(&format!("{number} {file} {first} {last} {from} {to}\n"));
     }
     Ok(said)
 }

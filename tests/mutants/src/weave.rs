@@ -5,7 +5,7 @@ use crate::place::{body, bytes};
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
 /// Where a mutant of a function is written down now.
@@ -13,8 +13,9 @@ use std::path::Path;
 pub(crate) struct Arm {
     pub(crate) file: String,
     /// Its lines, from one on.
-    pub(crate) first: usize,
-    pub(crate) last: usize,
+    pub(crate) lines: RangeInclusive<usize>,
+    /// Those of all that was put into its function.
+    pub(crate) function: RangeInclusive<usize>,
     pub(crate) number: u32,
 }
 
@@ -35,16 +36,15 @@ pub(crate) fn weave(tree: &Path, mutants: &[(u32, &Mutant)]) -> Result<Vec<Arm>>
     for (file, mutants) in files {
         let path = tree.join(file);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let (woven, of_file) = weave_text(&text, &mutants);
+        let (woven, of_file) = weave_text(&text, file, &mutants);
         fs::write(&path, woven).with_context(|| path.display().to_string())?;
-        let named = |(first, last, number)| Arm { file: file.to_owned(), first, last, number };
-        arms.extend(of_file.into_iter().map(named));
+        arms.extend(of_file);
     }
     Ok(arms)
 }
 
-/// The text with these mutants, and the lines of each.
-fn weave_text(text: &str, mutants: &[(u32, &Mutant)]) -> (String, Vec<(usize, usize, u32)>) {
+/// The text of a file with these mutants, and where each is.
+fn weave_text(text: &str, file: &str, mutants: &[(u32, &Mutant)]) -> (String, Vec<Arm>) {
     let mut bodies: Vec<(Range<usize>, Vec<Change<'_>>)> = Vec::new();
     for (number, mutant) in mutants {
         let Some((body, replaced)) = places(text, mutant) else { continue };
@@ -62,6 +62,7 @@ fn weave_text(text: &str, mutants: &[(u32, &Mutant)]) -> (String, Vec<(usize, us
             continue;
         }
         woven.push_str(&text[done..body.start]);
+        let (begins, mut of_function) = (line(&woven), Vec::new());
         woven.push_str(&format!("match {WHICH} {{\n"));
         for (number, replaced, by) in changes {
             let first = line(&woven);
@@ -71,9 +72,16 @@ fn weave_text(text: &str, mutants: &[(u32, &Mutant)]) -> (String, Vec<(usize, us
             woven.push_str(&format!(" {by} "));
             woven.push_str(&text[replaced.end..body.end]);
             woven.push_str("}\n");
-            arms.push((first, line(&woven) - 1, number));
+            of_function.push((first..=line(&woven) - 1, number));
         }
         woven.push_str(&format!("_ => {{{}}}\n}}\n", &text[body.clone()]));
+        let function = begins..=line(&woven) - 1;
+        arms.extend(of_function.into_iter().map(|(lines, number)| Arm {
+            file: file.to_owned(),
+            lines,
+            function: function.clone(),
+            number,
+        }));
         done = body.end;
     }
     woven.push_str(&text[done..]);
@@ -115,12 +123,13 @@ mod tests {
         let is_true = mutant(at(2, 5), at(2, 10), "true", function());
         let constant = mutant(at(4, 17), at(4, 18), "-", None);
         let all = [(7, &compares), (8, &is_true), (9, &constant)];
-        let (woven, arms) = weave_text(text, &all);
+        let (woven, arms) = weave_text(text, "a.rs", &all);
         let expected = format!(
             "fn a(x: u8) -> bool {{match {WHICH} {{\n7 => {{\n    x  >  3\n}}\n8 => {{\n     true \n}}\n\
              _ => {{\n    x < 3\n}}\n}}\n}}\nconst N: u8 = 3 + 4;\n"
         );
         assert_eq!(woven, expected);
-        assert_eq!(arms, [(2, 4, 7), (5, 7, 8)]);
+        let arm = |lines, number| Arm { file: "a.rs".to_owned(), lines, function: 1..=11, number };
+        assert_eq!(arms, [arm(2..=4, 7), arm(5..=7, 8)]);
     }
 }
