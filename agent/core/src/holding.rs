@@ -23,8 +23,8 @@ pub(crate) struct Holding {
     online: Option<MilliCpu>,
     /// The most vCPUs that the guest may use without hearing from us again.
     allowed: Allowed,
-    /// What was held when the guest restarted; nothing is given back before it is heard again.
-    before_reboot: Option<Resources>,
+    /// The guest restarted and was not heard since: a report may be of before that.
+    is_rebooting: bool,
     /// When `size` last moved while memory was being given back.
     unplug_progress: Option<(Bytes, Moment)>,
 }
@@ -50,8 +50,7 @@ impl Holding {
     /// The most that the VM may have: what the books must cover.
     pub(crate) fn upper(&self, trust_guest_parking: bool) -> Option<Resources> {
         let cpu = if trust_guest_parking { self.usable()? } else { self.plugged_high()? };
-        let size = Resources { cpu, mem: self.memory_high()? };
-        Some(self.before_reboot.map_or(size, |before| size.max(before)))
+        Some(Resources { cpu, mem: self.memory_high()? })
     }
 
     /// vCPUs that the guest uses or may use without hearing from us: parked ones do not count.
@@ -118,7 +117,7 @@ impl Holding {
 
     /// Whether the guest restarted and was not heard since.
     pub(crate) fn is_rebooting(&self) -> bool {
-        self.before_reboot.is_some()
+        self.is_rebooting
     }
 
     pub(crate) fn sent(&mut self, resize: Resize) {
@@ -148,7 +147,7 @@ impl Holding {
     pub(crate) fn report(&mut self, online: Option<MilliCpu>) {
         let Some(online) = online else { return };
         // Until a session has begun, a report may be older than the last reboot.
-        if self.before_reboot.is_some() {
+        if self.is_rebooting {
             return;
         }
         self.online = Some(online);
@@ -161,7 +160,7 @@ impl Holding {
 
     /// A session has begun: the guest has read what it had parked, and reports it next.
     pub(crate) fn registered(&mut self) {
-        self.before_reboot = None;
+        self.is_rebooting = false;
         if self.allowed == Allowed::Plugged {
             // What is still on its way in will be used too.
             self.allowed = Allowed::NextReport { told: self.plugging() };
@@ -199,11 +198,11 @@ impl Holding {
         parks
     }
 
-    /// The guest restarted: it uses every vCPU again, and its memory comes back by itself.
-    pub(crate) fn rebooted(&mut self, trust_guest_parking: bool) {
-        self.online = None;
-        self.allowed = Allowed::Plugged;
-        self.before_reboot = self.upper(trust_guest_parking);
+    /// The guest restarted: it uses every vCPU again, and its memory comes back by itself. Both are in
+    /// what the hypervisor says; a VM that was exchanged for another has what that one has.
+    pub(crate) fn rebooted(&mut self) {
+        self.unattended();
+        self.is_rebooting = true;
     }
 
     /// The most vCPUs that the hypervisor may have plugged.

@@ -293,6 +293,16 @@ fn a_restart_of_the_guest_ends_what_it_agreed_to_and_what_it_parked() {
 }
 
 #[test]
+fn a_machine_that_took_the_place_of_a_larger_one_has_what_it_is_seen_to_have() {
+    let mut vm = Vm::with_session(3);
+    vm.tell(Event::Attached(capabilities(ShrinkCpu::Parking)));
+    vm.tell(Event::Reset);
+    assert_eq!(vm.upper(), cu(3), "nobody has looked");
+    vm.answered(Action::Look, Event::Seen(seen(1)));
+    assert_eq!(vm.upper(), cu(1), "whether or not its informant is ever heard");
+}
+
+#[test]
 fn a_guest_that_restarted_hears_of_no_size_before_it_was_looked_at() {
     let mut vm = Vm::with_session(2);
     vm.tell(Event::Sent(Action::Look));

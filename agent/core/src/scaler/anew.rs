@@ -12,7 +12,7 @@ impl Scaler {
         self.end_session();
         self.session.begins_anew();
         self.trials = Trials::new();
-        self.holding.rebooted(self.trusts_parking());
+        self.holding.rebooted();
         self.forget_figures(now);
         self.must_look();
         self.journal.interrupted(now);
