@@ -35,9 +35,9 @@ pub enum NodeEvent {
         /// The most that it may have.
         upper: Resources,
     },
-    /// It may have this much, and nobody asks for permits for it: it is only watched, or it was
-    /// let go. The books hold exactly this. Said at every look, also for a VM that was never
-    /// entered.
+    /// It may have this much, and its agent counts on no permit for it: the VM is only watched or
+    /// was let go, or the agent does not act, or has yet to ask. The books hold exactly this. Said
+    /// at every look, also for a VM that was never entered.
     Counted {
         /// Which VM.
         vm: VmName,

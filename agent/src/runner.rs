@@ -301,7 +301,7 @@ impl<A: Attach> Runner<A> {
                 managed.hear(now, event);
                 match managed.upper() {
                     Some(upper) if looked || self.account.upper() != Some(upper) => {
-                        self.account.seen(managed.info(), upper, managed.is_acted_on());
+                        self.account.seen(managed.info(), upper, managed.counts_on_a_permit());
                     }
                     Some(_) => {}
                     None if unseen => self.account.unseen(managed.info()),

@@ -67,6 +67,11 @@ impl Line {
         self.silent_since
     }
 
+    /// Whether the answer to a request under way will mean something.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.under_way.is_some_and(|request| request.heard)
+    }
+
     pub(crate) fn sent(&mut self, action: Action) {
         self.under_way = Some(Request { action, heard: true });
     }

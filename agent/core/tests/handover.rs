@@ -62,6 +62,38 @@ fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
 }
 
 #[test]
+fn who_does_not_act_counts_on_no_permit() {
+    let counts = |agent: &Agent| agent.scaler.counts_on_a_permit();
+    let mut agent = Agent::acting();
+    assert!(!counts(&agent), "it has not asked");
+    let ask = agent.asks_for_a_permit();
+    agent.tell(Event::Sent(ask));
+    assert!(counts(&agent), "the answer may be on its way");
+    agent.suspend();
+    assert!(!counts(&agent), "another agent asks");
+    agent.tell(Event::Permitted(cu(4)));
+    assert!(!counts(&agent), "that was asked before");
+    agent.passes(6_000);
+    agent.resume();
+    assert!(counts(&agent), "what the other agent was permitted may be there");
+    agent.answered(agent.check(), Event::Healthy);
+    agent.looks();
+    assert!(!counts(&agent), "it has seen what there is");
+    agent.answered(agent.asks_for_a_permit(), Event::Permitted(cu(4)));
+    assert!(counts(&agent));
+    agent.tell(Event::Reset);
+    assert!(!counts(&agent));
+    // One that acts alone by figures of elsewhere, until they are not.
+    let mut agent = Agent::with_figures(true);
+    agent.passes(36_000);
+    agent.looks();
+    agent.answered(agent.asks_for_a_permit(), Event::Permitted(cu(4)));
+    assert!(counts(&agent));
+    agent.tell(Event::FiguresMoved { elsewhere: false });
+    assert!(!agent.acts() && !counts(&agent));
+}
+
+#[test]
 fn a_check_that_is_due_goes_before_a_size() {
     let mut agent = Agent::acting();
     agent.answered(Action::Measure, Event::Measured(agent.report(3)));
@@ -372,6 +404,11 @@ impl Agent {
 
     fn plan(&self) -> Vec<Action> {
         self.scaler.plan(self.now).actions
+    }
+
+    fn asks_for_a_permit(&self) -> Action {
+        let is_ask = |action: &Action| matches!(action, Action::AskPlugin(_));
+        self.plan().into_iter().find(is_ask).unwrap()
     }
 
     /// The id under which it would register now.

@@ -73,10 +73,10 @@ impl Account {
         self.enter(info, None);
     }
 
-    /// A VM that is managed was seen. Permits are asked for it if it is acted on.
-    pub(super) fn seen(&mut self, info: &VmInfo, upper: Resources, acted_on: bool) {
+    /// A VM that is managed was seen. What was permitted goes once its agent counts on no permit.
+    pub(super) fn seen(&mut self, info: &VmInfo, upper: Resources, counts_on_a_permit: bool) {
         self.enter(info, Some(upper));
-        if acted_on {
+        if counts_on_a_permit {
             self.booked().upper = Some(upper);
             self.tell(NodeEvent::Witnessed { vm: self.vm.clone(), upper });
         } else {
@@ -84,7 +84,7 @@ impl Account {
         }
     }
 
-    /// A VM for which no permits are asked was seen.
+    /// A VM for which no permit counts was seen.
     pub(super) fn counted(&mut self, upper: Resources) {
         self.book(Some(upper));
         self.tell(NodeEvent::Counted { vm: self.vm.clone(), upper });

@@ -309,8 +309,8 @@ impl Managed {
         &self.file.info
     }
 
-    pub(super) fn is_acted_on(&self) -> bool {
-        self.file.info.mode == Mode::Act
+    pub(super) fn counts_on_a_permit(&self) -> bool {
+        self.scaler.counts_on_a_permit()
     }
 
     fn start<A: Attach>(&mut self, action: Action, monitor: &mut Monitor<A>) {
@@ -409,7 +409,7 @@ impl Managed {
     fn count_silence(&mut self, now: Moment) {
         let Silence { after, grace } = self.shared.config.silence;
         // A guest that stands still says nothing, and that is no fault of its informant.
-        let silent = self.is_acted_on()
+        let silent = self.file.info.mode == Mode::Act
             && self.scaler.run_state().executes()
             && now.since(self.since) >= grace
             && now.since(self.scaler.silent_since()) >= after;

@@ -133,6 +133,22 @@ async fn a_guest_behind_a_new_connection_may_have_restarted_and_is_asked_anew() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_took_the_place_of_a_larger_one_counts_with_what_it_has() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    let small = vm.fake.seen();
+    node.grow(&vm).await;
+    // Its informant is not there yet, and nobody tried to attach while there was no machine.
+    vm.guest.state().informant = Manner::Stalls;
+    vm.fake.hang_up();
+    vm.fake.set_seen(small);
+    let counted = NodeEvent::Counted { vm: vm.name.clone(), upper: size(1, 256) };
+    node.until("it counts", || node.plugin.told(&vm.name).last() == Some(&counted)).await;
+    node.pass(60).await;
+    assert_eq!(node.plugin.told(&vm.name).last(), Some(&counted));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resize_that_is_refused_is_asked_for_again_and_harms_nobody() {
     let node = Node::start();
     let (a, b) = (node.add("a").await, node.add("b").await);

@@ -97,9 +97,10 @@ impl World {
         }
         vm.account = Some(upper);
         let node = &mut self.nodes[vm.node];
-        match vm.heard.mode {
-            Mode::Act => node.witness(&mut self.met, &vm.info, upper),
-            Mode::Observe => node.count(&mut self.met, &vm.info, upper),
+        if agent.scaler.counts_on_a_permit() {
+            node.witness(&mut self.met, &vm.info, upper);
+        } else {
+            node.count(&mut self.met, &vm.info, upper);
         }
     }
 

@@ -32,6 +32,10 @@ impl Scaler {
         self.figures_elsewhere = elsewhere;
         self.measure_at = now;
         self.forget_figures(now);
+        // Who acted alone by them may act no more, and nothing else would end what it was permitted.
+        if !self.acts(now) {
+            self.rest_from_asking();
+        }
     }
 
     fn forget_figures(&mut self, now: Moment) {

@@ -116,6 +116,13 @@ impl Scaler {
         Some((self.permit.due(ceiling), Action::AskPlugin(asking)))
     }
 
+    /// Whether this agent may use more than what [the VM may have](Self::upper) by a permit that it has or
+    /// asks for, or has yet to see what there is. If not, the books need hold no more than that.
+    pub fn counts_on_a_permit(&self) -> bool {
+        let permitted = self.permit.known().is_some() || self.lines.plugin.is_heard();
+        permitted || self.permit.is_blind
+    }
+
     pub(super) fn plugin_permits(&mut self, now: Moment, asked: Asking, permit: Resources) {
         self.spoken.took(asked.version);
         self.permit.answered(now, asked.resources, permit, &mut self.jitter);
