@@ -126,7 +126,7 @@ impl Game {
             };
             let has = machine.seen().upper();
             real = real.saturating_add(has);
-            if !reserved.is_some_and(|reserved| reserved.covers(has)) {
+            if reserved != Some(has) {
                 return Err(format!("{} has {has}, and the books have {reserved:?}", name(vm)));
             }
         }
@@ -144,10 +144,9 @@ impl Game {
                 return Err(format!("{} is there, and is not connected to", name(vm)));
             }
         }
-        let over = !status.node.room.covers(status.node.reserved);
-        if over && status.node.reserved != real {
-            let (reserved, room) = (status.node.reserved, status.node.room);
-            return Err(format!("{reserved} of {room} is reserved, and {real} is there"));
+        let reserved = status.node.reserved;
+        if reserved != real {
+            return Err(format!("{reserved} is reserved in all, and {real} is there"));
         }
         Ok(())
     }
