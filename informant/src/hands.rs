@@ -11,8 +11,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::sync::mpsc::{Receiver, channel};
 use windlass_informant_core::{Action, Change, Event};
 
-/// Paths are short and nothing recurses.
-const STACK: usize = 128 * 1024;
+/// 128 KiB: paths are short and nothing recurses.
+const STACK: usize = 131_072;
 
 /// A way to the thread; it ends when this is dropped.
 #[derive(Debug)]
@@ -25,6 +25,13 @@ pub struct Hands {
 enum Job {
     Look,
     Do(Change),
+}
+
+/// What the log says of a change.
+#[derive(Debug, PartialEq, Eq)]
+enum News {
+    Done(String),
+    Failed(String),
 }
 
 impl Hands {
@@ -42,7 +49,11 @@ impl Hands {
                     Job::Look => Event::Seen(hotplug::look(&tree)),
                     Job::Do(change) => {
                         let result = hotplug::change(&tree, &change);
-                        tell(&change, &result, &mut failed);
+                        match news(&change, &result, &mut failed) {
+                            Some(News::Done(what)) => log::info(format_args!("{what}")),
+                            Some(News::Failed(what)) => log::warn(format_args!("{what}")),
+                            None => {}
+                        }
                         Event::Done(result.is_ok())
                     }
                 };
@@ -84,18 +95,49 @@ fn aim(change: &Change) -> String {
     }
 }
 
-/// Says what was changed; a failure that repeats is said once.
-fn tell(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) {
+/// What to say of a change; a failure that repeats is said once.
+fn news(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) -> Option<News> {
     match (change, result) {
-        (Change::AddedIsMovable, Ok(())) => log::info(format_args!("added memory is movable")),
-        (Change::OnlineMemory(n), Ok(())) => log::info(format_args!("memory block {n} online")),
-        (Change::OnlineCpu(n), Ok(())) => log::info(format_args!("vcpu {n} online")),
-        (Change::OfflineCpu(n), Ok(())) => log::info(format_args!("vcpu {n} parked")),
-        (Change::Remember(_) | Change::Note(_), Ok(())) => {}
-        (change, Err(error)) if failed.as_ref() != Some(change) => {
-            log::warn(format_args!("cannot {}: {error}", aim(change)));
+        (Change::AddedIsMovable, Ok(())) => Some(News::Done("added memory is movable".to_owned())),
+        (Change::OnlineMemory(n), Ok(())) => Some(News::Done(format!("memory block {n} online"))),
+        (Change::OnlineCpu(n), Ok(())) => Some(News::Done(format!("vcpu {n} online"))),
+        (Change::OfflineCpu(n), Ok(())) => Some(News::Done(format!("vcpu {n} parked"))),
+        (Change::Remember(_) | Change::Note(_), Ok(())) => None,
+        (change, Err(_)) if failed.as_ref() == Some(change) => None,
+        (change, Err(error)) => {
             *failed = Some(change.clone());
+            Some(News::Failed(format!("cannot {}: {error}", aim(change))))
         }
-        (_, Err(_)) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_changed_is_said_and_what_fails_once_in_a_row() {
+        let remember = Change::Remember(BTreeSet::from([3]));
+        let note = Change::Note(Duration::from_secs(10));
+        for (change, done, failed) in [
+            (Change::AddedIsMovable, "added memory is movable", "make added memory movable"),
+            (Change::OnlineMemory(7), "memory block 7 online", "bring memory block 7 online"),
+            (Change::OnlineCpu(2), "vcpu 2 online", "bring vcpu 2 online"),
+            (Change::OfflineCpu(2), "vcpu 2 parked", "park vcpu 2"),
+            (remember, "", "keep which vcpus are parked"),
+            (note, "", "keep for how long an agent may act"),
+        ] {
+            let told = (!done.is_empty()).then(|| News::Done(done.to_owned()));
+            assert_eq!(news(&change, &Ok(()), &mut None), told);
+            let full = || Err(io::Error::other("it is full"));
+            let told = Some(News::Failed(format!("cannot {failed}: it is full")));
+            let mut before = Some(Change::OfflineCpu(9));
+            assert_eq!(news(&change, &full(), &mut before), told);
+            assert_eq!(news(&change, &full(), &mut before), None);
+            assert!(news(&Change::OfflineCpu(9), &full(), &mut before).is_some());
+            assert_eq!(news(&change, &full(), &mut before), told);
+        }
     }
 }

@@ -23,8 +23,8 @@ const TRIGGER: &[u8] = b"some 50000 1000000\0";
 /// The multicast group in which the kernel tells of devices.
 const KERNEL_GROUP: u32 = 1;
 
-/// Buffers of a message and a little more.
-const STACK: usize = 128 * 1024;
+/// 128 KiB: buffers of a message and a little more.
+const STACK: usize = 131_072;
 
 /// Where notices of one kind come from.
 struct Source {

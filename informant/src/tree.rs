@@ -86,3 +86,27 @@ impl Tree {
         fs::rename(&new, &path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_or_not_at_all() {
+        let root = std::env::temp_dir().join(format!("windlass-tree-{}", std::process::id()));
+        let tree = Tree::new(Some(&root));
+        for (length, read) in [(0, true), (16_383, true), (16_384, true), (16_385, false)] {
+            let text = "x".repeat(length);
+            tree.replace("proc/file", &text).unwrap();
+            assert_eq!(tree.read("proc/file").ok(), read.then_some(text), "{length}");
+        }
+        assert!(tree.write("proc/other", "").is_err(), "the kernel's files are there or not");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn only_the_machine_s_own_sends_notices() {
+        assert!(Tree::new(None).is_the_machine());
+        assert!(!Tree::new(Some(Path::new("/"))).is_the_machine());
+    }
+}

@@ -117,7 +117,8 @@ fn canonical(f: &mut fmt::Formatter<'_>, amount: u64) -> fmt::Result {
         (1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
     };
     let (mut amount, mut power) = (amount, 0);
-    while amount != 0 && amount.is_multiple_of(base) && power + 1 < suffixes.len() {
+    // No 64 bits hold more than the last suffix.
+    while amount != 0 && amount.is_multiple_of(base) {
         amount /= base;
         power += 1;
     }
@@ -210,12 +211,8 @@ fn exponents(suffix: &str) -> Option<(i64, u32)> {
         "Pi" => (0, 50),
         "Ei" => (0, 60),
         _ => {
-            let exponent = suffix.strip_prefix(['e', 'E'])?;
-            let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-            if unsigned.is_empty() || !unsigned.bytes().all(|b| b.is_ascii_digit()) {
-                return None;
-            }
-            (exponent.parse().ok()?, 0)
+            // A sign and digits, as Rust reads them.
+            (suffix.strip_prefix(['e', 'E'])?.parse().ok()?, 0)
         }
     })
 }
@@ -237,7 +234,12 @@ mod tests {
             ("2k", 2_000_000),
             ("0.0001", 1),
             ("100n", 1),
+            ("1500001n", 2),
+            ("1500u", 2),
+            ("999001u", 1000),
             ("1.0005", 1001),
+            ("1.0000000000000000000000000", 1000),
+            ("1.0000000000000000000000001", 1001),
             (" 1 ", 1000),
             ("+1", 1000),
             (".5", 500),
@@ -263,6 +265,13 @@ mod tests {
             ("1G", 1_000_000_000),
             ("1m", 1),
             ("1500m", 2),
+            ("3k", 3_000),
+            ("3M", 3_000_000),
+            ("3T", 3_000_000_000_000),
+            ("3P", 3_000_000_000_000_000),
+            ("3E", 3_000_000_000_000_000_000),
+            ("3Ti", 3 << 40),
+            ("3Pi", 3 << 50),
             ("7Ei", 7 << 60),
             ("9223372036854775807", LARGEST),
             ("0.1Ki", 103),
@@ -313,7 +322,7 @@ mod tests {
             (1_024_000, "1Ki"),
             (1_500_500, "1500500m"),
         ] {
-            assert_eq!(CpuQuantity(MilliCpu::from_milli(milli)).to_string(), text);
+            assert_eq!(cpu_text(MilliCpu::from_milli(milli)), text);
         }
         for (bytes, text) in [
             (0, "0"),
@@ -325,7 +334,7 @@ mod tests {
             ((1 << 30) + 1, "1073741825"),
             (1 << 60, "1Ei"),
         ] {
-            assert_eq!(MemoryQuantity(Bytes::from_bytes(bytes)).to_string(), text);
+            assert_eq!(memory_text(Bytes::from_bytes(bytes)), text);
         }
     }
 }

@@ -173,3 +173,149 @@ pub fn threshold(total: Bytes) -> Bytes {
 pub fn margin(usable: Bytes) -> Bytes {
     threshold(usable).saturating_add(HEADROOM)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of this much memory 150 MiB must be available.
+    const TOTAL: Bytes = Bytes::from_mib(1000);
+    const ONE: Bytes = Bytes::from_bytes(1);
+    const PLENTY: Bytes = Bytes::from_mib(900);
+    const BEGAN: Moment = Moment::from_millis(1_000_000);
+
+    #[test]
+    fn the_threshold_is_a_part_of_the_total_between_two_limits() {
+        for (total, least) in
+            [(0, 64), (426, 64), (427, 64), (1000, 150), (2000, 300), (6826, 1023), (8192, 1024)]
+        {
+            assert_eq!(threshold(Bytes::from_mib(total)).mib(), least, "{total}");
+        }
+    }
+
+    #[test]
+    fn memory_is_wanted_while_less_than_the_threshold_is_available() {
+        for (available, wanted) in [(below(), true), (threshold(TOTAL), false)] {
+            let mut watch = Watch::default();
+            watch.sampled(BEGAN, Memory { available, ..memory() });
+            assert_eq!(watch.want(BEGAN), wanted.then_some(BEGAN), "{available}");
+            assert_eq!(watch.want(at(1_000)), wanted.then_some(at(1_000)), "{available}");
+            assert_eq!(watch.want(at(1_001)), None, "that is too old");
+        }
+    }
+
+    #[test]
+    fn a_stall_counts_where_next_to_nothing_is_free() {
+        for (free, read, stalled, wanted) in [
+            (below(), 0, 0, true),
+            (below(), 0, 1_000, true),
+            (below(), 0, 1_001, false),
+            (threshold(TOTAL), 0, 0, false),
+        ] {
+            let mut watch = Watch::default();
+            watch.sampled(at(read), Memory { free, ..memory() });
+            watch.stalled(at(stalled));
+            assert_eq!(watch.want(at(stalled)).is_some(), wanted, "{free}, {stalled} ms later");
+            assert_eq!(watch.want(at(stalled + 1_000)).is_some(), wanted);
+            assert_eq!(watch.want(at(stalled + 1_001)), None, "it is asked for at most once more");
+        }
+    }
+
+    #[test]
+    fn memory_is_asked_for_once_in_a_second_until_it_is_given() {
+        let mut watch = Watch::default();
+        let short = Memory { available: below(), free: below(), ..memory() };
+        watch.sampled(BEGAN, short);
+        watch.asked(BEGAN);
+        assert_eq!(watch.want(at(10)), Some(at(1_000)));
+        watch.sampled(at(1_500), short);
+        watch.stalled(at(1_500));
+        assert_eq!(watch.want(at(1_500)), Some(at(1_500)));
+        watch.given(at(1_500));
+        assert_eq!(watch.want(at(1_500)), None, "what was read before says nothing of it");
+        watch.sampled(at(1_501), short);
+        assert_eq!(watch.want(at(1_501)), Some(at(1_501)));
+    }
+
+    #[test]
+    fn less_is_agreed_to_up_to_the_last_byte_that_is_to_spare() {
+        let watch = sampled(&[PLENTY; 5]);
+        // 100 MiB are in use, and with no more than this to spare a shrink is refused.
+        let least = TOTAL.saturating_sub(PLENTY).saturating_add(Bytes::from_mib(64 + 32));
+        let asked = least.saturating_add(OVERHEAD);
+        assert!(watch.consent(at(400), asked).ok);
+        assert!(!watch.consent(at(400), asked.saturating_sub(ONE)).ok);
+        let has = TOTAL.saturating_add(OVERHEAD);
+        let full = sampled(&[below(); 5]);
+        assert!(full.consent(at(400), has).ok, "it is no less than the VM has");
+        assert!(!full.consent(at(400), has.saturating_sub(ONE)).ok);
+        assert!(!full.consent(at(1_401), has).ok, "memory was not read lately");
+    }
+
+    #[test]
+    fn less_is_agreed_to_after_five_readings_whose_peak_fits() {
+        let (less, low) = (Bytes::from_mib(500), Bytes::from_mib(200));
+        assert!(!sampled(&[PLENTY; 4]).consent(at(300), less).ok);
+        assert!(sampled(&[PLENTY; 5]).consent(at(400), less).ok);
+        // Those that are closer together count as one, with the most that was in use.
+        let mut watch = sampled(&[PLENTY; 4]);
+        watch.sampled(at(399), Memory { available: PLENTY, ..memory() });
+        assert!(!watch.consent(at(399), less).ok);
+        watch.sampled(at(400), Memory { available: PLENTY, ..memory() });
+        assert!(watch.consent(at(400), less).ok);
+        watch.sampled(at(450), Memory { available: low, ..memory() });
+        watch.sampled(at(460), Memory { available: PLENTY, ..memory() });
+        for (millis, agreed) in [(460, false), (2_400, false), (2_401, true)] {
+            let mut watch = watch.clone();
+            for read in (500..=millis).step_by(100) {
+                watch.sampled(at(read), Memory { available: PLENTY, ..memory() });
+            }
+            assert_eq!(watch.consent(at(millis), less).ok, agreed, "after {millis} ms");
+        }
+    }
+
+    #[test]
+    fn after_a_stall_nothing_is_given_up_for_ten_seconds() {
+        let less = Bytes::from_mib(500);
+        let mut watch = sampled(&[PLENTY; 5]);
+        watch.sampled(at(400), Memory { free: below(), available: PLENTY, ..memory() });
+        watch.stalled(at(400));
+        for read in (500..=10_400).step_by(100) {
+            watch.sampled(at(read), Memory { available: PLENTY, ..memory() });
+        }
+        assert!(!watch.consent(at(10_399), less).ok);
+        assert!(watch.consent(at(10_400), less).ok);
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_no_reading() {
+        let mut watch = Watch::default();
+        watch.sampled(BEGAN, Memory { total: Bytes::ZERO, available: Bytes::ZERO, ..memory() });
+        watch.sampled(BEGAN, Memory { available: TOTAL.saturating_add(ONE), ..memory() });
+        assert_eq!(watch.fresh(BEGAN), None);
+        let all = Memory { available: TOTAL, ..memory() };
+        watch.sampled(BEGAN, all);
+        assert_eq!(watch.fresh(BEGAN), Some(all));
+    }
+
+    /// What was available every 100 ms.
+    fn sampled(available: &[Bytes]) -> Watch {
+        let mut watch = Watch::default();
+        for (millis, available) in (0..).step_by(100).zip(available) {
+            watch.sampled(at(millis), Memory { available: *available, ..memory() });
+        }
+        watch
+    }
+
+    fn at(millis: u64) -> Moment {
+        BEGAN.after(Duration::from_millis(millis))
+    }
+
+    fn below() -> Bytes {
+        threshold(TOTAL).saturating_sub(ONE)
+    }
+
+    fn memory() -> Memory {
+        Memory { total: TOTAL, available: PLENTY, free: PLENTY, overhead: None }
+    }
+}
