@@ -199,6 +199,13 @@ mod tests {
     const ID: AgentId = AgentId::from_u128(7);
 
     #[test]
+    fn vcpus_are_a_number_where_they_are_whole() {
+        for (milli, shown) in [(2000, json!(2)), (1500, json!("1500m")), (0, json!(0))] {
+            assert_eq!(cpu(MilliCpu::from_milli(milli)), shown);
+        }
+    }
+
+    #[test]
     fn a_session_is_shown_as_the_reference_shows_its_server() {
         let session = |number| Session {
             id: ID,

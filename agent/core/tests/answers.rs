@@ -137,6 +137,18 @@ fn a_call_for_more_takes_back_a_consent_that_is_on_its_way() {
 }
 
 #[test]
+fn a_call_for_more_is_heeded_for_ten_seconds() {
+    let mut vm = Vm::with_session(2);
+    vm.answered(Action::Measure, Event::Measured(vm.report(2)));
+    let goal = |vm: &Vm| vm.scaler.status(vm.now).goal.map(|goal| goal.mem);
+    vm.calls_for_memory();
+    vm.passes(9_999);
+    assert_eq!(goal(&vm), Some(cu(3).mem));
+    vm.passes(1);
+    assert_eq!(goal(&vm), Some(cu(1).mem), "it is idle");
+}
+
+#[test]
 fn a_permit_of_before_is_not_relied_on_after_watching() {
     let mut vm = Vm::with_session(1);
     vm.answered(asks(cu(3)), Event::Permitted(cu(3)));

@@ -13,6 +13,8 @@ mod faults;
 mod follows;
 mod guest;
 mod keys;
+mod known;
+mod log;
 mod monitors;
 mod node;
 mod orders;

@@ -1,5 +1,6 @@
 //! What a person orders: pause, freeze, release, forget, stop.
 
+use super::log::Log;
 use super::node::{Node, Vm, size};
 use std::time::Duration;
 use windlass_agent::{NodeEvent, Standing};
@@ -135,9 +136,11 @@ async fn a_vm_without_a_call_back_port_keeps_its_size_until_there_is_one() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let node = Node::with_ports(port..=port);
+    let log = Log::kept();
     let vm = node.add("a").await;
     vm.guest.state().load = 3.4;
     node.pass(60).await;
+    assert_eq!(log.count("WARN no session until it can call back"), 1, "however often it fails");
     assert_eq!(vm.fake.seen().upper(), size(1, 256), "nobody says that it counts");
     drop(taken);
     node.until_has(&vm, size(4, 1024)).await;
