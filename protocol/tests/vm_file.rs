@@ -438,6 +438,16 @@ const BROKEN_ANNOTATIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+#[test]
+fn bounds_that_are_missing_are_told_beside_another_annotation_that_is_wrong() {
+    let noon = "\"windlass.dev/paused-until\" = 'noon'\n# ";
+    let text = ANNOTATED.replace("\"autoscaling.neon.tech/bounds\"", noon);
+    let errors = read(&text).unwrap_err();
+    let [wrong, missing] = &errors[..] else { panic!("{errors:?}") };
+    assert!(wrong.starts_with("annotations.windlass.dev/paused-until = \"noon\": "), "{wrong}");
+    assert!(missing.starts_with("annotations.windlass.dev/bounds: is missing"), "{missing}");
+}
+
 fn read(text: &str) -> Result<VmFile, Vec<String>> {
     read_as("db1", text)
 }
