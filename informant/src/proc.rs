@@ -143,24 +143,8 @@ fn lines(mut file: impl BufRead, mut each: impl FnMut(&str)) {
         if let Ok(text) = std::str::from_utf8(&line) {
             each(text.trim_end());
         }
-        if !whole && !skip_line(&mut file) {
+        if !whole && file.skip_until(b'\n').is_err() {
             return;
-        }
-    }
-}
-
-/// Skips the rest of a line; whether there may be another.
-fn skip_line(file: &mut impl BufRead) -> bool {
-    loop {
-        let Ok(buffer) = file.fill_buf() else { return false };
-        if buffer.is_empty() {
-            return false;
-        }
-        let end = buffer.iter().position(|byte| *byte == b'\n');
-        let used = end.map_or(buffer.len(), |at| at + 1);
-        file.consume(used);
-        if end.is_some() {
-            return true;
         }
     }
 }
@@ -227,6 +211,13 @@ Node 0, zone  Movable
             format!("cpu 1 2 3\nintr {}\nprocs_running 2\nprocs_blocked 7\n", "9 ".repeat(5000));
         assert_eq!(blocked(stat.as_bytes()), Some(7));
         assert_eq!(blocked(&b"procs_running 2\n"[..]), None);
+        // Nor is the rest of it a line of its own.
+        for length in [511, 512, 513] {
+            let stat = format!("procs_blocked 7\n{}procs_blocked 9\n", "x".repeat(length));
+            assert_eq!(blocked(stat.as_bytes()), Some(7), "{length}");
+            let stat = format!("{}\nprocs_blocked 7\n", "x".repeat(length));
+            assert_eq!(blocked(stat.as_bytes()), Some(7), "{length}");
+        }
     }
 
     #[test]
