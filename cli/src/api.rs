@@ -79,6 +79,8 @@ pub enum VmState {
     Managed,
     /// Its file was never valid; nothing is done.
     Invalid,
+    /// A person lets go of it, and it is on its way to the size for that.
+    Releasing,
     /// A person let go of it; it stays in the books until its hypervisor is gone.
     Released,
     /// Its file is gone; it stays in the books until its hypervisor is gone.

@@ -135,10 +135,10 @@ impl Holding {
     /// The hypervisor says what there is. Whatever was sent before this was asked is in it, or
     /// never came.
     pub(crate) fn see(&mut self, now: Moment, seen: Seen) {
-        self.unplug_progress = match self.unplug_progress {
-            Some((size, since)) if size == seen.memory.size => Some((size, since)),
-            Some(_) | None => Some((seen.memory.size, now)),
-        };
+        let same = |(size, _): &(Bytes, Moment)| *size == seen.memory.size;
+        let progress = self.unplug_progress.filter(same).unwrap_or((seen.memory.size, now));
+        // How long the size has stood before any of it was asked back is no matter.
+        self.unplug_progress = (!seen.memory.unplugging().is_zero()).then_some(progress);
         (self.plugging, self.memory) = (None, None);
         self.seen = Some((seen, now));
     }

@@ -148,11 +148,18 @@ fn memory_that_is_stuck_keeps_no_vm_from_growing() {
     guest.passes(100);
     guest.loaded_until_it_has(2);
     guest.demand = 0.1;
+    guest.is_stuck = true;
     while guest.seen.memory.unplugging().is_zero() {
         guest.passes(1);
     }
-    guest.is_stuck = true;
+    // Its size has stood for minutes, and nothing is stuck by that.
+    let waits = guest.scaler.waiting(guest.now);
+    let leaves = |wait: &Waiting| matches!(wait, Waiting::Unplug { .. });
+    assert!(waits.iter().any(leaves), "{waits:?}");
     guest.passes(60);
+    let waits = guest.scaler.waiting(guest.now);
+    let is_stuck = |wait: &Waiting| matches!(wait, Waiting::StuckUnplug { .. });
+    assert!(waits.iter().any(is_stuck), "{waits:?}");
     assert!(!guest.seen.memory.unplugging().is_zero(), "it does not give it back");
     let took = guest.loaded_until_it_has_cpus(3);
     assert!(took <= 20, "{took} s");

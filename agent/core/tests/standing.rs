@@ -185,6 +185,19 @@ fn an_answer_counts_from_when_it_was_asked_for() {
     assert!(vm.waits_for(Waiting::Signals { since: Some(asked_at) }));
 }
 
+#[test]
+fn figures_are_missing_since_the_last_that_came() {
+    let mut vm = Vm::that_looked(1);
+    vm.measures(vm.busy());
+    // Then a gap, after which the window of its load is not filled again before the guest is silent.
+    vm.goes_on(40_000);
+    let busy = vm.busy();
+    vm.measures(Sample { loads: Loads::default(), ..busy });
+    let last = vm.now;
+    vm.goes_on(20_000);
+    assert!(vm.waits_for(Waiting::Signals { since: Some(last) }));
+}
+
 impl Vm {
     /// It has a session, and was seen since that began.
     fn that_looked(units: u64) -> Self {

@@ -164,12 +164,25 @@ fn path(stops: &[Resources]) -> String {
     }
 }
 
+/// What a VM that had less than its minimum was given, on the axes where it had less.
+fn least(decision: &Decision) -> String {
+    let Decision { from, goal, .. } = decision;
+    match (goal.cpu > from.cpu, goal.mem > from.mem) {
+        (true, false) => format!("{} vCPU", goal.cpu),
+        (false, true) => goal.mem.to_string(),
+        (true, true) | (false, false) => goal.to_string(),
+    }
+}
+
 /// Why, in a few words.
 fn cause(decision: &Decision) -> String {
     let signals = decision.signals.describe(decision.window);
     match decision.reason.signal {
         Signal::Load | Signal::Memory => signals,
         Signal::Urgent => format!("the guest asked for more at once ({signals})"),
+        Signal::Idle if !decision.from.covers(decision.goal) => {
+            format!("its minimum is {} ({signals})", least(decision))
+        }
         Signal::Idle => format!("nothing calls for more ({signals})"),
         Signal::Missing => format!("what is not known never shrinks a VM ({signals})"),
         Signal::Order => "a person ordered it".to_owned(),

@@ -113,6 +113,9 @@ impl Scaler {
                     false => Waiting::Signals { since: self.complete_at },
                 })
             }
+            (Some(sample), _) if !lasts(sample.at) => {
+                Some(Waiting::Signals { since: Some(sample.at) })
+            }
             (_, since) => Some(Waiting::Signals { since }),
         }
     }

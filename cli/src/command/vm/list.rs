@@ -69,6 +69,7 @@ fn state(state: VmState) -> &'static str {
     match state {
         VmState::Managed => "managed",
         VmState::Invalid => "invalid",
+        VmState::Releasing => "being released",
         VmState::Released => "released",
         VmState::Removed => "removed",
     }

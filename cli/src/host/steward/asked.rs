@@ -83,6 +83,9 @@ impl Steward {
             .map(|(stem, valid, problems)| VmEntry {
                 name: VmName::on_host(stem),
                 state: match (valid, self.hold(stem)) {
+                    (Some(_), Some(Hold::Released)) if self.is_releasing(stem) => {
+                        VmState::Releasing
+                    }
                     (Some(_), Some(Hold::Released)) => VmState::Released,
                     (Some(_), Some(Hold::Managed | Hold::Removed) | None) => VmState::Managed,
                     (None, _) => VmState::Invalid,

@@ -161,6 +161,11 @@ impl Steward {
         format!("; of the node's room {free} are free now, so it waits for what others give back")
     }
 
+    /// Whether a VM is on its way to the size of its release.
+    pub(super) fn is_releasing(&self, vm: &str) -> bool {
+        self.releases.get(vm).is_some_and(release::Release::is_under_way)
+    }
+
     /// How far the release of a VM came.
     fn releasing(&mut self, vm: &str) -> Result<Releasing, Declined> {
         if self.hold(vm) != Some(Hold::Released) {
@@ -249,7 +254,8 @@ impl Steward {
     fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
         let file = self.filed(vm)?;
         if self.hold(vm) == Some(Hold::Released) {
-            let why = format!("{vm} is released already; `windlass resume {vm}` takes it back");
+            let how = if self.is_releasing(vm) { "being released" } else { "released" };
+            let why = format!("{vm} is {how} already; `windlass resume {vm}` takes it back");
             return Err(Declined::NotNow(why));
         }
         Ok(file)
