@@ -124,7 +124,11 @@ impl Managed {
             self.leave_by = None;
         }
         if order != self.order {
-            info!(%order, "ordered");
+            match (stopping, leaving) {
+                (true, _) => info!("the agent ends; the vm keeps the size that it has"),
+                (false, true) => info!("the vm is removed, and keeps the size that it has"),
+                (false, false) => info!(%order, "ordered"),
+            }
             self.order = order;
             self.scaler.observe(now, Event::Ordered(order));
         }

@@ -104,6 +104,19 @@ fn a_vm_whose_minimum_the_node_has_not_is_refused() {
     assert!(!host.path("vms.d/a.toml").exists());
 }
 
+/// Nobody has made the folder of VM files yet.
+#[test]
+fn the_first_vm_makes_the_folder() {
+    let mut host = Host::prepare();
+    fs::remove_dir(host.path("vms.d")).unwrap();
+    host.run();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let path = host.path("new.toml");
+    fs::write(&path, vm_file(machine.path(), "127.0.0.73:1")).unwrap();
+    host.say(&["vm", "add", "a", "--file", path.to_str().unwrap()]);
+    until("a is booked", || host.booked("a").is_some());
+}
+
 /// A removed VM keeps its monitor for as long as it counts.
 #[test]
 fn a_vm_that_is_removed_is_not_there_to_be_ordered_or_added_under_another_name() {

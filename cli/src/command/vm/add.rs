@@ -177,6 +177,10 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
             path.display()
         )));
     }
+    // Before the first VM of a host, its folder may not be there.
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    }
     let beside = path.with_extension("toml.new");
     let written = OpenOptions::new()
         .write(true)

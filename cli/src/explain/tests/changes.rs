@@ -85,10 +85,13 @@ fn a_minimum_that_was_raised_is_no_want_of_load() {
     let reason = Reason { signal: Signal::Idle, cpu: Some(Clip::Minimum), mem: None };
     let decisions =
         [(0, 1, 2), (10, 3, 2)].map(|(at, from, to)| Decision { reason, ..step(at, from, to) });
-    check(&decisions, expect![[r#"
+    check(
+        &decisions,
+        expect![[r#"
         10:00:05Z went 1 -> 2 vCPU in 1.5s: its minimum is 2 vCPU (load 2.70 over 15s, 110MiB of 221MiB used)
         10:00:15Z went 3 -> 2 vCPU in 1.5s: nothing calls for more (load 2.70 over 15s, 110MiB of 221MiB used)
-    "#]]);
+    "#]],
+    );
 }
 
 fn check(decisions: &[Decision], words: Expect) {
