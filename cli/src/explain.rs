@@ -31,7 +31,7 @@ mod words;
 
 pub use absent::absent;
 pub use note::note;
-pub use ordered::{given, ordered};
+pub use ordered::{frozen, ordered};
 pub use page::{Explained, page};
 pub use parked::{Parked, parked_by_others};
 pub use returning::{Returning, returned_by_others};

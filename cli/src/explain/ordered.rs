@@ -1,7 +1,7 @@
 //! Which order was given, by which process, and when.
 
 use super::words::instant;
-use windlass_protocol::status::{OrderKind, Ordered};
+use windlass_protocol::status::{HostStatus, OrderKind, Ordered};
 
 /// An order in a few words: `frozen by uid 1000 (pid 4242) at 2026-11-21T10:00:05Z`.
 pub fn ordered(order: &Ordered) -> String {
@@ -15,8 +15,15 @@ pub fn ordered(order: &Ordered) -> String {
     format!("{what} {}", given(order))
 }
 
+/// That the host is frozen, if it is, and by whom.
+pub fn frozen(host: &HostStatus) -> Option<String> {
+    let order = host.ordered.as_ref().filter(|order| order.what == OrderKind::Freeze);
+    let by = order.map_or(String::new(), |order| format!(" {}", given(order)));
+    host.frozen.then(|| format!("FROZEN{by}: no VM changes its size until `windlass thaw`"))
+}
+
 /// By which process, and when: `by uid 1000 (pid 4242) at 2026-11-21T10:00:05Z`.
-pub fn given(order: &Ordered) -> String {
+fn given(order: &Ordered) -> String {
     let by = order.by.map_or(String::new(), |by| format!("by {by} "));
     format!("{by}at {}", instant(order.at))
 }

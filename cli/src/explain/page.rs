@@ -3,6 +3,7 @@
 use super::parked::Parked;
 use super::returning::Returning;
 use super::room::holders;
+use super::summary::last_order;
 use super::words::{instant, short};
 use super::{absent, note, ordered, sentence, waiting};
 use crate::api::VmState;
@@ -106,7 +107,9 @@ fn present(explained: &Explained) -> Vec<String> {
             booked.reserved, node.room, node.reserved
         ));
     }
-    lines.extend(explained.ordered.iter().map(|last| format!("- Last order: {}.", ordered(last))));
+    lines.extend(
+        explained.ordered.iter().map(|last| format!("- {}: {}.", last_order(last), ordered(last))),
+    );
     lines.extend(explained.problems.iter().map(|problem| format!("- {problem}")));
     lines
 }

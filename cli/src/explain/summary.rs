@@ -7,7 +7,7 @@ use super::page::Explained;
 use super::waiting::{AT_GOAL, state};
 use super::why::{uses, why};
 use super::words::{instant, short};
-use windlass_protocol::status::VmStatus;
+use windlass_protocol::status::{OrderKind, Ordered, VmStatus};
 use windlass_protocol::{Moment, Waiting};
 
 /// The state of a VM as text, a paragraph a line.
@@ -20,7 +20,7 @@ pub fn summary(explained: &Explained) -> String {
         text.push_str(&format!("\nProblem: {problem}\n"));
     }
     for order in &explained.ordered {
-        text.push_str(&format!("\nLast order: {}\n", ordered(order)));
+        text.push_str(&format!("\n{}: {}\n", last_order(order), ordered(order)));
     }
     let decisions = explained.decisions.iter().chain(&explained.open);
     let changes = last_changes(decisions, explained.at);
@@ -33,6 +33,14 @@ pub fn summary(explained: &Explained) -> String {
         short(&explained.vm)
     ));
     text
+}
+
+/// Freeze and thaw are for all VMs, and stand beside the last order about the VM.
+pub(super) const fn last_order(order: &Ordered) -> &'static str {
+    match order.what {
+        OrderKind::Freeze | OrderKind::Thaw => "Last order to the host",
+        OrderKind::Pause | OrderKind::Resume | OrderKind::Release => "Last order",
+    }
 }
 
 /// How the VM is, in one sentence.

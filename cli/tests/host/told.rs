@@ -16,7 +16,8 @@ fn each_order_is_kept_with_the_process_that_gave_it() {
     let by = format!("frozen by uid {} (pid {frozen}) at 20", uid());
     let said = host.say(&["top"]);
     assert!(said.contains(&by.replace("frozen", "FROZEN")), "{said}");
-    assert!(host.say(&["explain", "a"]).contains(&format!("Last order: {by}")));
+    assert!(host.say(&["explain", "a"]).contains(&format!("Last order to the host: {by}")));
+    assert!(host.say(&["vm", "list"]).starts_with(&by.replace("frozen", "FROZEN")));
     assert_eq!(host.state()["ordered"]["what"], "freeze");
     assert_eq!(host.state()["ordered"]["by"]["pid"], frozen);
     // A second freeze changes nothing, and neither does who froze.

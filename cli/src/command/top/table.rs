@@ -2,10 +2,10 @@
 
 use super::Sight;
 use crate::api::VmEntry;
-use crate::explain::{absent, given, short, state};
+use crate::explain::{absent, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use windlass_protocol::status::{NodeStatus, OrderKind, VmStatus};
+use windlass_protocol::status::{NodeStatus, VmStatus};
 use windlass_protocol::{Mode, Moment, Resources, Waiting};
 
 /// Titles of the columns.
@@ -45,11 +45,7 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
     let host =
         state.host_available.map_or(String::new(), |mem| format!("; host memory available {mem}"));
     let mut lines = vec![format!("node {}; reserved {}{over}{host}", node.room, node.reserved)];
-    if state.frozen {
-        let order = state.ordered.as_ref().filter(|order| order.what == OrderKind::Freeze);
-        let by = order.map_or(String::new(), |order| format!(" {}", given(order)));
-        lines.push(format!("FROZEN{by}: no VM changes its size until `windlass thaw`"));
-    }
+    lines.extend(frozen(state));
     let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
     lines.extend(rowless.map(|entry| rowless_line(entry, node)));
     lines

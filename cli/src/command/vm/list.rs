@@ -3,20 +3,22 @@
 use crate::api::{VmEntry, VmState};
 use crate::args::{Connection, Format};
 use crate::client::{self, Client};
-use crate::explain::{instant, ordered, short};
+use crate::explain::{frozen, instant, ordered, short};
 use crate::failure::Failure;
 use crate::out::{self, Output};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use windlass_protocol::status::HostStatus;
 
 /// Options of `windlass vm list`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 States:
-  managed    it follows its load, or is watched
-  invalid    its file was never valid; nothing is done
-  released   a person let go of it; it counts in the books until it ends
-  removed    its file is gone; it counts in the books until it ends
+  managed         it follows its load, or is watched
+  invalid         its file was never valid; nothing is done
+  being released  a person lets go of it, and it is on its way to the size for that
+  released        a person let go of it; it counts in the books until it ends
+  removed         its file is gone; it counts in the books until it ends
 
 Examples:
   windlass vm list
@@ -31,10 +33,14 @@ pub(super) struct Args {
 /// Lists the VMs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let client = Client::to(&args.connection.socket)?;
-    let entries: Vec<VmEntry> = client::run(client.get("/v1/vms"))?;
+    let (host, entries): (HostStatus, Vec<VmEntry>) =
+        client::run(async { Ok((client.get("/v1/state").await?, client.get("/v1/vms").await?)) })?;
     match args.format.output {
         Output::Json => out::json(&entries),
-        Output::Text => out::text(&table(&entries)),
+        Output::Text => {
+            let frozen = frozen(&host).map_or(String::new(), |line| format!("{line}\n"));
+            out::text(&format!("{frozen}{}", table(&entries)))
+        }
     }
 }
 
