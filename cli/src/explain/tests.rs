@@ -137,6 +137,13 @@ fn other_signals_have_their_words() {
 }
 
 #[test]
+fn a_vm_that_was_not_seen_yet_is_not_said_to_be_resized() {
+    let vm = VmStatus { seen: None, waiting: vec![Waiting::Hypervisor], ..status() };
+    assert_eq!(state(&vm, START), "asking QEMU what it has");
+    assert_eq!(waiting(&Waiting::Hypervisor, &vm, START), "QEMU is asked what the VM has.");
+}
+
+#[test]
 fn every_wait_has_a_sentence() {
     let left = Bytes::from_mib(64);
     let sentences: Vec<String> = [
