@@ -301,6 +301,20 @@ async fn a_check_says_what_does_not_scale_and_why() {
     let findings = machine.qemu().check().await;
     assert!(text(&findings, Topic::Cpu).contains("-smp 1,maxcpus=N"));
 
+    // As of a hugetlbfs that is mounted there; no page of it is needed.
+    let pool = std::env::temp_dir().join(format!("windlass-huge-{}", std::process::id()));
+    let backend = format!("memory-backend-file,id=pages,size=16M,mem-path={}", pool.display());
+    for (arguments, says) in
+        [(VIRTIO_MEM, "memory moves in steps of"), (DIMMS, "of ordinary pages")]
+    {
+        let machine = Machine::paused(&[arguments, &["-object", &backend]].concat());
+        assert_eq!(machine.verdict(Topic::Hugepages).await, Some(Verdict::Limited));
+        let findings = machine.qemu().check().await;
+        let said = text(&findings, Topic::Hugepages);
+        assert!(said.starts_with("Huge pages back pages") && said.contains(says), "{said}");
+    }
+    let _ = std::fs::remove_file(pool);
+
     let fixed = Machine::paused(MICROVM);
     assert_eq!(fixed.verdict(Topic::Cpu).await, Some(Verdict::Blocked));
     assert_eq!(fixed.verdict(Topic::Memory).await, Some(Verdict::Blocked));
