@@ -77,6 +77,24 @@ async fn hostile_heads_get_an_answer_and_leave_the_server_well() {
 }
 
 #[tokio::test]
+async fn who_is_asked_reads_its_own_address_as_the_host() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; 1024];
+        let length = stream.read(&mut head).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        String::from_utf8_lossy(&head[..length]).into_owned()
+    };
+    let asked = Ask::new(Method::GET, "/hello", "");
+    let to = Address::Tcp(address);
+    let (answer, head) = tokio::join!(ask(&to, asked), server);
+    assert_eq!(answer.unwrap().status, 200);
+    assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "{head}");
+}
+
+#[tokio::test]
 async fn one_connection_too_many_is_told_so_and_the_next_after_it_is_served() {
     let server = Server::start(Limits { connections: 1, head_time: PATIENCE, ..quick() }).await;
     let mut first = TcpStream::connect(server.address).await.unwrap();
