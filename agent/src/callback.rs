@@ -114,3 +114,22 @@ impl Calls {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_counted_by_its_whole_path() {
+        for (path, counted) in [
+            (ID.path, Called::Id),
+            (RESUME.path, Called::Resume),
+            (SUSPEND.path, Called::Suspend),
+            (TRY_UPSCALE.path, Called::TryUpscale),
+            ("/try-upscale/", Called::Unknown),
+            ("/", Called::Unknown),
+        ] {
+            assert_eq!(endpoint(path), counted, "{path}");
+        }
+    }
+}
