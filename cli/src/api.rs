@@ -18,16 +18,22 @@
 //! | `PUT /v1/log-level` | [`LogFilter`] | [`Done`] |
 //!
 //! Who sends an order is known to the host from the kernel, and said by nobody.
+//! An order may carry the header `windlass-not-after` (milliseconds since 1970, by this machine's wall
+//! clock): from that moment on it is refused with 503 and not done.
 //! A refusal is [`Refusal`] with a status that says whose fault it is. CPUs are thousandths of
 //! a vCPU, memory is bytes, moments are milliseconds since 1970, except where a text is said.
 //! Requests are read strictly: a field that is not known is an error that names it.
 
 use crate::problem::{Problem, Report};
+use axum::http::HeaderName;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use windlass_drivers_qemu::check::Finding;
 use windlass_protocol::status::{Ordered, VmStatus};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+
+/// The header of an order with the last moment at which it may take effect.
+pub const NOT_AFTER: HeaderName = HeaderName::from_static("windlass-not-after");
 
 /// What a host is, for as long as its process lives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

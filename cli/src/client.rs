@@ -3,20 +3,23 @@
 //! What can be told apart is told apart: no socket, a socket that nobody serves, a socket
 //! that this user may not open, a host that refuses. Every request has a deadline.
 
-use crate::api::Refusal;
+use crate::api::{NOT_AFTER, Refusal};
 use crate::failure::Failure;
-use axum::http::Method;
+use axum::http::{HeaderValue, Method};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use windlass_kit::client::{Address, Ask, ask};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use windlass_kit::client::{Address, Ask, ClientError, ask};
 
 /// A host answers from what it knows; the longest wait is for a slow disk.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// An order takes effect within this or not at all. The rest of the deadline is for the answer.
+const IN_EFFECT_WITHIN: Duration = DEADLINE.saturating_sub(Duration::from_secs(5));
 
 /// An hour of decisions of one VM takes about a megabyte.
 const LARGEST: usize = 64 << 20;
@@ -79,13 +82,22 @@ impl Client {
     ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
-        self.ask(Ask::new(method, path, body)).await
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let not_after = now.saturating_add(IN_EFFECT_WITHIN).as_millis().to_string();
+        let not_after = HeaderValue::from_str(&not_after)
+            .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
+        self.ask(Ask::new(method, path, body).with(NOT_AFTER, not_after)).await
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: Ask) -> Result<T, Failure> {
         let request = request.within(DEADLINE).at_most(LARGEST);
+        let is_order = request.headers.contains_key(NOT_AFTER);
         let answer = ask(&Address::Unix(self.socket.clone()), request).await.map_err(|error| {
-            Failure::Unreachable { socket: self.socket.clone(), why: chain(&error) }
+            let mut why = chain(&error);
+            if is_order && matches!(error, ClientError::NoAnswer { .. }) {
+                why.push_str("; the order takes no effect later");
+            }
+            Failure::Unreachable { socket: self.socket.clone(), why }
         })?;
         if !(200..300).contains(&answer.status) {
             return Err(refused(answer.status, &answer.body));
@@ -165,4 +177,41 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::scratch::Scratch;
+    use serde_json::Value;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::UnixListener;
+
+    #[tokio::test]
+    async fn an_order_says_until_when_it_may_take_effect_and_a_question_does_not() {
+        let dir = Scratch::new();
+        let socket = dir.path().join("host.sock");
+        let host = UnixListener::bind(&socket).unwrap();
+        let client = Client { socket };
+        let heard = async || {
+            let mut head = [0; 4096];
+            let (mut stream, _) = host.accept().await.unwrap();
+            let length = stream.read(&mut head).await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+            stream.write_all(answer).await.unwrap();
+            String::from_utf8_lossy(&head[..length]).into_owned()
+        };
+        let (answer, asked) = tokio::join!(client.get::<Value>("/v1/state"), heard());
+        answer.unwrap();
+        assert!(!asked.contains("windlass-not-after"), "{asked}");
+        let millis = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let before = millis();
+        let order = client.post::<_, Value>("/v1/freeze", &());
+        let (answer, asked) = tokio::join!(order, heard());
+        answer.unwrap();
+        let mut lines = asked.lines();
+        let moment = lines.find_map(|line| line.strip_prefix("windlass-not-after: ")).unwrap();
+        let moment: u128 = moment.parse().unwrap();
+        assert!((before + 15_000..=millis() + 15_000).contains(&moment), "{moment} {before}");
+    }
 }

@@ -22,6 +22,7 @@ pub mod reach;
 pub mod room;
 #[cfg(test)]
 pub(crate) mod scratch;
+mod sender;
 mod serve;
 pub mod socket;
 pub mod state;

@@ -8,6 +8,7 @@
 //! is never done later.
 
 use super::folder::Look;
+use super::sender::Sender;
 use super::socket::REQUEST_TIME;
 use crate::api::{Check, Checked, Done, Release, Releasing, VmEntry};
 use crate::explain::Note;
@@ -97,6 +98,12 @@ pub(super) enum Declined {
     /// The steward did not come to it in time.
     #[error("not done: the host did not come to it within {} s; try again", TAKEN_WITHIN.as_secs())]
     Late,
+    /// It reached the host after the last moment at which its sender wanted it.
+    #[error("not done: the host came to it only after its sender gave up; try again")]
+    Outdated,
+    /// The process that sent it has ended.
+    #[error("not done: the process that sent it has ended")]
+    Abandoned,
 }
 
 /// Where orders are handed in.
@@ -133,8 +140,26 @@ impl Desk {
         &self,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
+        self.ask_within(TAKEN_WITHIN, order).await
+    }
+
+    /// The same for what changes something, which is not done after the sender's last moment.
+    pub(super) async fn order<T>(
+        &self,
+        sender: &Sender,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, Declined> {
+        let within = sender.within.map_or(TAKEN_WITHIN, |within| within.min(TAKEN_WITHIN));
+        self.ask_within(within, order).await
+    }
+
+    async fn ask_within<T>(
+        &self,
+        within: Duration,
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, Declined> {
         let (reply, mut answer) = oneshot::channel();
-        let (ticket, by) = (Ticket::default(), self.clock.now().after(TAKEN_WITHIN));
+        let (ticket, by) = (Ticket::default(), self.clock.now().after(within));
         let asked = Asked { order: order(reply), ticket: ticket.clone(), by };
         self.orders.try_send(asked).map_err(|_| Declined::Busy)?;
         let ticket = HungUp(ticket);
@@ -217,6 +242,17 @@ mod tests {
         let (answer, ()) =
             tokio::join!(desk.ask(|reply| Order::Freeze(true, None, reply)), steward);
         assert_eq!(answer.unwrap_err(), Declined::NotKept("full".to_owned()));
+        // A sender that wants it sooner is not waited for as long.
+        let sender = Sender { by: None, within: Some(Duration::from_secs(1)) };
+        let steward = async {
+            let asked = orders.recv().await.unwrap();
+            assert!(asked.take(clock.now().after(Duration::from_secs(1))).is_none());
+        };
+        let (answer, ()) = tokio::join!(
+            desk.order(&sender, |reply| Order::Freeze(true, sender.by, reply)),
+            steward
+        );
+        assert_eq!(answer.unwrap_err(), Declined::Busy);
         // An order that comes too late is not taken, also by a sender that still waits.
         let steward = async {
             let asked = orders.recv().await.unwrap();

@@ -4,11 +4,12 @@
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
 use super::checked;
-use super::desk::{By, Declined, Desk, Order};
+use super::desk::{Declined, Desk, Order};
 use super::folder::Look;
 use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
+use super::sender::Sender;
 use crate::api::{Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
 use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;
@@ -16,7 +17,7 @@ use axum::extract::{Path, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Json, Router};
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -36,7 +37,7 @@ use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{LogLevel, TelemetryError};
 use windlass_plugin::Shared;
 use windlass_plugin_core::Books;
-use windlass_protocol::status::{Caller, HostStatus, Ordered};
+use windlass_protocol::status::{HostStatus, Ordered};
 use windlass_protocol::words::defused;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName};
 
@@ -68,15 +69,12 @@ pub(super) struct Door {
 /// A way to look at the VM files, apart.
 pub(super) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
 
-/// Which process sent a request, where the kernel says.
-type Sent = Option<Extension<Caller>>;
-
 /// An answer, or why there is none.
 type Answer<T> = Result<Json<T>, Refused>;
 
 /// A request that is refused.
 #[derive(Debug)]
-struct Refused {
+pub(super) struct Refused {
     status: StatusCode,
     code: &'static str,
     message: String,
@@ -190,24 +188,24 @@ async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> 
     }))
 }
 
-async fn freeze(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
+async fn freeze(State(door): State<Door>, sender: Sender, body: Bytes) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Freeze(true, by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await)
 }
 
-async fn thaw(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
+async fn thaw(State(door): State<Door>, sender: Sender, body: Bytes) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Freeze(false, by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await)
 }
 
 async fn release(
     State(door): State<Door>,
     Path(vm): Path<String>,
-    sent: Sent,
+    sender: Sender,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     let release: Release = read(&body)?;
-    answer(door.desk.ask(|reply| Order::Release(vm, release, by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Release(vm, release, sender.by, reply)).await)
 }
 
 async fn releasing(State(door): State<Door>, Path(vm): Path<String>) -> Answer<impl Serialize> {
@@ -217,22 +215,22 @@ async fn releasing(State(door): State<Door>, Path(vm): Path<String>) -> Answer<i
 async fn pause(
     State(door): State<Door>,
     Path(vm): Path<String>,
-    sent: Sent,
+    sender: Sender,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     let Pause { until } = read(&body)?;
     let until = moment(&until, door.clock.now())?;
-    answer(door.desk.ask(|reply| Order::Pause(vm, Some(until), by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Pause(vm, Some(until), sender.by, reply)).await)
 }
 
 async fn resume(
     State(door): State<Door>,
     Path(vm): Path<String>,
-    sent: Sent,
+    sender: Sender,
     body: Bytes,
 ) -> Answer<impl Serialize> {
     nothing(&body)?;
-    answer(door.desk.ask(|reply| Order::Pause(vm, None, by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Pause(vm, None, sender.by, reply)).await)
 }
 
 async fn findings(State(door): State<Door>, Path(vm): Path<String>) -> Answer<VmFindings> {
@@ -245,12 +243,12 @@ async fn findings(State(door): State<Door>, Path(vm): Path<String>) -> Answer<Vm
     Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
 }
 
-async fn check(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<impl Serialize> {
+async fn check(State(door): State<Door>, sender: Sender, body: Bytes) -> Answer<impl Serialize> {
     let check: Check = read(&body)?;
     let look = timeout(LOOKED_WITHIN, (door.looks)()).await;
     let late = || Problem::without_value("", "cannot be read: the disk does not answer");
     let look = look.unwrap_or_else(|_| Err(late()));
-    answer(door.desk.ask(|reply| Order::Check(check, look, by(sent), reply)).await)
+    answer(door.desk.order(&sender, |reply| Order::Check(check, look, sender.by, reply)).await)
 }
 
 async fn log_level(State(door): State<Door>) -> Answer<LogFilter> {
@@ -258,12 +256,12 @@ async fn log_level(State(door): State<Door>) -> Answer<LogFilter> {
     Ok(Json(LogFilter { filter }))
 }
 
-async fn set_log_level(State(door): State<Door>, sent: Sent, body: Bytes) -> Answer<Done> {
+async fn set_log_level(State(door): State<Door>, sender: Sender, body: Bytes) -> Answer<Done> {
     let LogFilter { filter } = read(&body)?;
     let before = door.log_level.get().map_err(|error| Refused::failed(&error))?;
     door.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
     let after = door.log_level.get().map_err(|error| Refused::failed(&error))?;
-    let by = by(sent);
+    let by = sender.by;
     let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
     info!(order = "log-level", filter = after, uid, pid, "ordered");
     let changed = before != after;
@@ -290,10 +288,6 @@ async fn wrong_method(method: Method, uri: Uri) -> Refused {
              log level PUT"
         ),
     }
-}
-
-fn by(sent: Sent) -> By {
-    sent.map(|Extension(caller)| caller)
 }
 
 fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
@@ -365,7 +359,7 @@ fn unasked(door: &Door, vm: &VmName) -> Refused {
 // === impl Refused ===
 
 impl Refused {
-    fn bad(message: String) -> Self {
+    pub(super) fn bad(message: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
     }
 
@@ -382,7 +376,9 @@ impl From<Declined> for Refused {
             Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
             Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
             Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),
-            Declined::Busy | Declined::Late => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            Declined::Busy | Declined::Late | Declined::Outdated | Declined::Abandoned => {
+                (StatusCode::SERVICE_UNAVAILABLE, "busy")
+            }
         };
         Self { status, code, message: declined.to_string() }
     }

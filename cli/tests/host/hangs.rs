@@ -3,7 +3,9 @@
 use crate::support::machine::{Machine, listen};
 use crate::support::{Host, until, vm_file};
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// What is promised within 5 s may take this on a machine that plays other tests too; a host that
@@ -83,6 +85,44 @@ fn a_start_on_a_full_disk_is_as_good_as_running_on_one() {
     host.kill();
     host.run();
     assert_eq!(host.state()["frozen"], false);
+}
+
+#[test]
+fn an_order_whose_sender_gave_up_while_the_host_was_stopped_is_not_done_later() {
+    let host = Host::start();
+    for _ in 0..2 {
+        until("the socket is at rest", || host.connections() == 0);
+        host.signal("STOP");
+        // The host may notice a sender's end before it begins the order, hence several senders.
+        let freeze = || host.command(&["freeze"]).stderr(Stdio::null()).spawn().unwrap();
+        let mut killed: Vec<Child> = (0..5).map(|_| freeze()).collect();
+        // The command line looks whether the socket is served, and connects again for the order.
+        until("the orders are sent", || host.connections() >= 2 * killed.len());
+        // A sender that is killed before it has written proves nothing, and breaks nothing.
+        std::thread::sleep(Duration::from_millis(300));
+        for sender in &mut killed {
+            sender.kill().unwrap();
+            sender.wait().unwrap();
+        }
+        let mut gave_up = UnixStream::connect(host.path("host.sock")).unwrap();
+        let late = "POST /v1/freeze HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                    content-length: 0\r\nwindlass-not-after: 1700000000000\r\n\r\n";
+        gave_up.write_all(late.as_bytes()).unwrap();
+        host.signal("CONT");
+        let mut answer = String::new();
+        gave_up.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert!(answer.contains("not done: the host came to it only after"), "{answer}");
+        let state = host.state();
+        assert!(state["frozen"] == false, "{state}");
+        let bad = host.raw(late.replace("1700000000000", "soon").as_bytes());
+        assert!(bad.starts_with("HTTP/1.1 400 "), "{bad}");
+        assert!(bad.contains("windlass-not-after = soon"), "{bad}");
+        host.say(&["freeze"]);
+        assert_eq!(host.state()["frozen"], true);
+        host.say(&["thaw"]);
+        assert_eq!(host.state()["frozen"], false);
+    }
 }
 
 #[test]

@@ -159,6 +159,14 @@ impl Host {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
+    /// Connections to the socket that wait or are served.
+    pub(crate) fn connections(&self) -> usize {
+        let all = fs::read_to_string("/proc/net/unix").unwrap();
+        let socket = self.path("host.sock").display().to_string();
+        // One of them is where the host listens.
+        all.lines().filter(|line| line.ends_with(&socket)).count().saturating_sub(1)
+    }
+
     /// What the admin port answers at a path.
     pub(crate) fn admin(&self, path: &str) -> String {
         self.admin_asked("GET", path, "")
