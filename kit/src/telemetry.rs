@@ -13,6 +13,9 @@ use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 /// The longest filter that is looked at.
 const MAX_FILTER: usize = 1024;
 
+/// What a part of a filter may set.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+
 /// How a log line is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
@@ -120,7 +123,20 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     if filter.len() > MAX_FILTER {
         return Err(refuse("it is longer than 1024 bytes"));
     }
-    EnvFilter::builder().parse(filter).map_err(|error| refuse(&error.to_string()))
+    let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
+    if let Some(part) = parts.iter().find(|part| !is_part(part)) {
+        let shown: String = part.chars().take(80).collect();
+        let levels = LEVELS.join(", ");
+        return Err(refuse(&format!("{shown:?} is no level, which is one of {levels}")));
+    }
+    EnvFilter::builder().parse(parts.join(",")).map_err(|error| refuse(&error.to_string()))
+}
+
+/// Whether this is `LEVEL` or `TARGET=LEVEL`. The library takes a bare word that is no level as a
+/// target, and then says nothing of any other target.
+fn is_part(part: &str) -> bool {
+    let (target, level) = part.rsplit_once('=').map_or((None, part), |(t, l)| (Some(t), l));
+    target != Some("") && LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level))
 }
 
 #[cfg(test)]
@@ -137,5 +153,29 @@ mod tests {
             assert!(error.contains("log filter"), "{error}");
         }
         assert_eq!(level.get().unwrap(), "windlass_agent=debug,warn");
+    }
+
+    #[test]
+    fn each_part_of_a_filter_is_a_level_or_a_target_with_a_level() {
+        for good in ["off", "ERROR", "Warn", "info", "debug", "trace", "a::b=Debug, warn", "a=off"]
+        {
+            assert!(parse(good).is_ok(), "{good}");
+        }
+        for (bad, part) in [
+            ("debgu", "debgu"),
+            ("info,debgu", "debgu"),
+            ("windlass_agent", "windlass_agent"),
+            ("windlass_agent=debgu,info", "windlass_agent=debgu"),
+            ("windlass_agent=", "windlass_agent="),
+            ("=debug", "=debug"),
+            ("info,,debug", ""),
+            ("info,", ""),
+            ("3", "3"),
+            ("a=3", "a=3"),
+        ] {
+            let error = parse(bad).unwrap_err().to_string();
+            assert!(error.contains(&format!(": {part:?} is no level")), "{bad}: {error}");
+            assert!(error.contains("off, error, warn, info, debug, trace;"), "{bad}: {error}");
+        }
     }
 }
