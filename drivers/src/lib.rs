@@ -48,7 +48,8 @@ pub trait Attach: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its monitor serves
-    /// somebody else; [`DriverError::Stopped`] if its process is stopped; otherwise it may work
+    /// somebody else; [`DriverError::Stopped`] if its process is stopped; [`DriverError::Silent`] if
+    /// that cannot be told; otherwise it may work
     /// later.
     fn attach(
         &self,
@@ -75,7 +76,7 @@ pub enum DriverError {
         /// What was found.
         why: String,
     },
-    /// The monitor accepts, but serves another client.
+    /// The monitor does not greet, and its process runs: it serves another client, or hangs.
     #[error(
         "monitor {path} does not greet: it serves one client at a time, and another seems to have it"
     )]
@@ -83,7 +84,15 @@ pub enum DriverError {
         /// The monitor's path.
         path: PathBuf,
     },
-    /// The monitor accepts, and its process is stopped: by a signal, or by a debugger.
+    /// The monitor does not greet, and its process cannot be seen.
+    #[error(
+        "monitor {path} does not greet: another client has it, or its process is stopped or hangs"
+    )]
+    Silent {
+        /// The monitor's path.
+        path: PathBuf,
+    },
+    /// The monitor does not greet, and its process is stopped: by a signal, or by a debugger.
     #[error("monitor {path} does not greet: its process {pid} is stopped")]
     Stopped {
         /// The monitor's path.
@@ -126,7 +135,10 @@ impl DriverError {
     /// Whether what was asked may have been done all the same, wholly or in part.
     pub const fn may_have_happened(&self) -> bool {
         match self {
-            Self::Taken { .. } | Self::Stopped { .. } | Self::Refused { .. } => false,
+            Self::Taken { .. }
+            | Self::Silent { .. }
+            | Self::Stopped { .. }
+            | Self::Refused { .. } => false,
             Self::Gone { .. } | Self::NoAnswer { .. } | Self::Partly { .. } | Self::Broken(_) => {
                 true
             }

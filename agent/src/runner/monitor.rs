@@ -230,6 +230,7 @@ impl<A: Attach> Monitor<A> {
             }
             Err(
                 error @ (DriverError::Taken { .. }
+                | DriverError::Silent { .. }
                 | DriverError::Stopped { .. }
                 | DriverError::Broken(_)),
             ) => {

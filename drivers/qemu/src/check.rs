@@ -137,6 +137,11 @@ impl Finding {
                 "Start the VM with a second -qmp for Windlass; both work at the same time. If no other \
                  client has this one, QEMU itself hangs."
             }
+            DriverError::Silent { .. } => {
+                "Look at the state of its QEMU with `ps -o pid,stat,args -C qemu-system-x86_64`: T is \
+                 stopped, and kill -CONT has it go on. If it runs, start the VM with a second -qmp for \
+                 Windlass."
+            }
             DriverError::Stopped { .. } => {
                 "Nothing moves until it goes on; kill -CONT has it go on."
             }

@@ -1,8 +1,8 @@
 //! One connection to one monitor: greeting, commands with a deadline, and what its end means.
 //!
 //! A monitor serves one client. Another one is accepted by the kernel and then left waiting, so
-//! a monitor that accepts and does not greet in time is *taken*, unless its process is seen to be
-//! *stopped*. *Gone* is said only where no
+//! a monitor that accepts and does not greet in time is *taken* if its process is seen to run,
+//! *stopped* if it is seen to be, and otherwise *silent*. *Gone* is said only where no
 //! socket or no process is left, never for silence.
 //!
 //! After a lost answer the connection is closed: whether the command was carried out is open,
@@ -85,12 +85,12 @@ impl Link {
         path: &Path,
         limits: Limits,
     ) -> Result<(Self, mpsc::Receiver<Notice>), DriverError> {
-        let taken = |_| DriverError::Taken { path: path.to_owned() };
+        let silent = |_| silence(path, &Peer::last_of(path));
         let stream = timeout(limits.greeting, UnixStream::connect(path))
             .await
-            .map_err(taken)?
+            .map_err(silent)?
             .map_err(|error| connect_error(path, &error))?;
-        let peer = Peer::of(&stream);
+        let peer = Peer::of(&stream, path);
         let (read, write) = stream.into_split();
         Self::over(path, limits, peer, read, Box::new(write)).await
     }
@@ -106,10 +106,7 @@ impl Link {
     where
         R: AsyncRead + Send + Unpin + 'static,
     {
-        let silent = |_| match peer.stopped() {
-            Some(pid) => DriverError::Stopped { path: path.to_owned(), pid },
-            None => DriverError::Taken { path: path.to_owned() },
-        };
+        let silent = |_| silence(path, &peer);
         let mut lines = Lines::new(read);
         let first = timeout(limits.greeting, lines.next()).await.map_err(silent)?;
         let version = match first {
@@ -278,8 +275,18 @@ fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
             DriverError::Gone { path: path.to_owned(), why: error.to_string() }
         }
         // The queue of those who wait for the monitor is full.
-        ErrorKind::WouldBlock => DriverError::Taken { path: path.to_owned() },
+        ErrorKind::WouldBlock => silence(path, &Peer::last_of(path)),
         _ => DriverError::Broken(format!("{}: {error}", path.display())),
+    }
+}
+
+/// What it means that a monitor does not greet.
+fn silence(path: &Path, peer: &Peer) -> DriverError {
+    let path = path.to_owned();
+    match peer.stopped() {
+        Some(pid) => DriverError::Stopped { path, pid },
+        None if peer.is_seen() => DriverError::Taken { path },
+        None => DriverError::Silent { path },
     }
 }
 

@@ -1,12 +1,20 @@
 //! The process behind a monitor: whether it is still there.
+//!
+//! A monitor whose queue is full lets nobody connect, so its process is the one that was there at
+//! the last connection, if that one still runs.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::UnixStream;
 
 /// A dying process closes its sockets some time before it is seen to be dead.
 const CHECKS: u32 = 10;
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
+
+/// The process at the last connection to each monitor; as many as there are monitors.
+static LAST: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
 
 /// The process that listens on a socket, if it can be seen.
 #[derive(Debug)]
@@ -15,24 +23,53 @@ pub(crate) struct Peer {
     seen: Option<Seen>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Seen {
     pid: i32,
     stat: PathBuf,
+    /// When it was started: a number may become that of another process.
+    started: String,
 }
 
 // === impl Peer ===
 
 impl Peer {
-    pub(crate) fn of(stream: &UnixStream) -> Self {
+    /// The process that `stream` leads to, which is kept in mind for `monitor`.
+    pub(crate) fn of(stream: &UnixStream, monitor: &Path) -> Self {
         let pid = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
-        let seen = pid.map(|pid| Seen { pid, stat: format!("/proc/{pid}/stat").into() });
-        Self { seen: seen.filter(|seen| seen.stat.exists()) }
+        Self::keep(monitor, pid.and_then(Seen::of))
+    }
+
+    /// The process at the last connection to `monitor`, if it is there.
+    pub(crate) fn last_of(monitor: &Path) -> Self {
+        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = last.get(monitor).cloned();
+        Self { seen: seen.filter(|seen| matches!(seen.state(), Ok(Some(_)))) }
+    }
+
+    fn keep(monitor: &Path, seen: Option<Seen>) -> Self {
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        match &seen {
+            Some(seen) => drop(last.insert(monitor.to_owned(), seen.clone())),
+            None => drop(last.remove(monitor)),
+        }
+        Self { seen }
+    }
+
+    /// As if a connection to `monitor` had led to this process.
+    #[cfg(test)]
+    pub(crate) fn pretend(monitor: &Path, pid: u32) {
+        Self::keep(monitor, Seen::of(i32::try_from(pid).unwrap()));
     }
 
     /// A process that cannot be seen.
     pub(crate) const fn unseen() -> Self {
         Self { seen: None }
+    }
+
+    /// Whether its state can be told.
+    pub(crate) fn is_seen(&self) -> bool {
+        self.seen.is_some()
     }
 
     /// Whether it is certainly dead. To be asked after its connection ended.
@@ -61,9 +98,26 @@ impl Peer {
 // === impl Seen ===
 
 impl Seen {
+    fn of(pid: i32) -> Option<Self> {
+        let stat = PathBuf::from(format!("/proc/{pid}/stat"));
+        let text = std::fs::read_to_string(&stat).ok()?;
+        let started = fields(&text).1?.to_owned();
+        Some(Self { pid, stat, started })
+    }
+
     /// The letter that the kernel has for what the process is doing.
     fn state(&self) -> std::io::Result<Option<char>> {
         let text = std::fs::read_to_string(&self.stat)?;
-        Ok(text.rsplit(") ").next().and_then(|rest| rest.chars().next()))
+        let (state, started) = fields(&text);
+        if started != Some(&self.started) {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        Ok(state)
     }
+}
+
+/// The state and the start of a process in its `stat`, behind the name, which may hold anything.
+fn fields(stat: &str) -> (Option<char>, Option<&str>) {
+    let rest = stat.rsplit(") ").next().unwrap_or_default();
+    (rest.chars().next(), rest.split(' ').nth(19))
 }

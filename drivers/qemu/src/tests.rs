@@ -280,6 +280,49 @@ async fn a_monitor_that_accepts_and_does_not_greet_is_taken() {
     assert!(findings[0].text.contains("second -qmp"), "{}", findings[0].text);
 }
 
+/// Nobody can connect, so only an earlier connection tells which process it is.
+#[tokio::test]
+async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
+    let path = socket_path();
+    let socket = tokio::net::UnixSocket::new_stream().unwrap();
+    socket.bind(&path).unwrap();
+    let _listener = socket.listen(1).unwrap();
+    let qemu = Qemu { qmp: path.clone(), vcpu_removal: false };
+    let mut process = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let pid = process.id().to_string();
+    let send = |signal: &str| {
+        let sent = std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    };
+    let has_state = |letter: &str| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.contains(&format!(") {letter} "))
+    };
+    let said = async || qemu.attach_within(SHORT).await.unwrap_err();
+    // The attempts of the driver itself fill the queue.
+    for _ in 0..3 {
+        let own = said().await;
+        assert!(matches!(own, DriverError::Taken { .. }), "{own}: this process runs");
+    }
+    send("-STOP");
+    Peer::pretend(&path, process.id());
+    while !has_state("T") {}
+    let found = qemu.check_within(SHORT).await.remove(0).text;
+    assert!(found.contains(&format!("its process {pid} is stopped")), "{found}");
+    assert!(found.contains("kill -CONT") && !found.contains("another"), "{found}");
+    send("-CONT");
+    while has_state("T") {}
+    assert!(matches!(said().await, DriverError::Taken { .. }));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let unknown = said().await;
+    assert!(matches!(unknown, DriverError::Silent { .. }), "{unknown}");
+    let found = qemu.check_within(SHORT).await.remove(0).text;
+    assert!(found.contains("another client has it, or its process is stopped"), "{found}");
+    assert!(found.contains("kill -CONT") && found.contains("second -qmp"), "{found}");
+    std::fs::remove_file(path).unwrap();
+}
+
 #[tokio::test]
 async fn a_listener_that_is_no_monitor_is_told_from_one() {
     for bytes in [
