@@ -12,8 +12,10 @@ use tokio::net::UnixStream;
 /// A dying process closes its sockets some time before it is seen to be dead.
 const CHECKS: u32 = 10;
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
+/// From so many monitors on, those whose process has ended are forgotten before another is kept.
+const MANY: usize = 256;
 
-/// The process at the last connection to each monitor; as many as there are monitors.
+/// The process at the last connection to each monitor.
 static LAST: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
 
 /// The process that listens on a socket, if it can be seen.
@@ -49,6 +51,9 @@ impl Peer {
 
     fn keep(monitor: &Path, seen: Option<Seen>) -> Self {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= MANY && !last.contains_key(monitor) {
+            last.retain(|_, seen| seen.state().is_ok());
+        }
         match &seen {
             Some(seen) => drop(last.insert(monitor.to_owned(), seen.clone())),
             None => drop(last.remove(monitor)),

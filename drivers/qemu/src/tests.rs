@@ -298,6 +298,15 @@ async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         stat.contains(&format!(") {letter} "))
     };
+    let becomes = async |letter: &str, wanted: bool| {
+        for _ in 0..1_000 {
+            if has_state(letter) == wanted {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("whether it is {letter} is never {wanted}");
+    };
     let said = async || qemu.attach_within(SHORT).await.unwrap_err();
     // The attempts of the driver itself fill the queue.
     for _ in 0..3 {
@@ -306,12 +315,12 @@ async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
     }
     send("-STOP");
     Peer::pretend(&path, process.id());
-    while !has_state("T") {}
+    becomes("T", true).await;
     let found = qemu.check_within(SHORT).await.remove(0).text;
     assert!(found.contains(&format!("its process {pid} is stopped")), "{found}");
     assert!(found.contains("kill -CONT") && !found.contains("another"), "{found}");
     send("-CONT");
-    while has_state("T") {}
+    becomes("T", false).await;
     assert!(matches!(said().await, DriverError::Taken { .. }));
     process.kill().unwrap();
     process.wait().unwrap();

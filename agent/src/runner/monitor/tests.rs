@@ -94,6 +94,30 @@ async fn a_reset_is_heard_while_an_answer_is_held_back() {
     assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
 }
 
+#[tokio::test(start_paused = true)]
+async fn three_questions_in_a_row_without_an_answer_end_a_connection() {
+    // Which of the questions are answered, and how often a connection is made for them.
+    for (answers, made) in [
+        ([false, false, true, false, false, true], 1),
+        ([false, false, false, true, true, true], 2),
+    ] {
+        let hearing = Arc::new(HardOfHearing { vm: vm(), answers, asked: AtomicUsize::new(0) });
+        let mut monitor = Monitor::new(Arc::new(Shared(hearing)), 7);
+        assert!(matches!(monitor.next().await, Happening::Attached(_)));
+        let mut attached = 1;
+        for answered in answers {
+            monitor.start(Wanted::Look);
+            let mut happening = monitor.next().await;
+            if matches!(happening, Happening::Attached(_)) {
+                attached += 1;
+                happening = monitor.next().await;
+            }
+            assert_eq!(no_answer(&happening), !answered, "{answers:?}: {happening:?}");
+        }
+        assert_eq!(attached, made, "{answers:?}");
+    }
+}
+
 fn no_answer(happening: &Happening) -> bool {
     let failed = Event::Failed(Peer::Hypervisor, Failure::NoAnswer);
     matches!(happening, Happening::Answered(event) if *event == failed)
@@ -127,6 +151,52 @@ impl Attach for Flapping {
         let attached = self.vm.attach().await;
         self.vm.hang_up();
         attached
+    }
+}
+
+/// Answers some of the questions that it is asked over all its connections.
+struct HardOfHearing<const N: usize> {
+    vm: FakeVm,
+    answers: [bool; N],
+    asked: AtomicUsize,
+}
+
+impl<const N: usize> Attach for Shared<N> {
+    type Driver = Connected<N>;
+
+    fn monitor(&self) -> &Path {
+        self.0.vm.monitor()
+    }
+
+    async fn attach(&self) -> Result<(Connected<N>, mpsc::Receiver<Notice>), DriverError> {
+        let (driver, notices) = self.0.vm.attach().await?;
+        Ok((Connected { driver, to: self.0.clone() }, notices))
+    }
+}
+
+/// The way to it.
+struct Shared<const N: usize>(Arc<HardOfHearing<N>>);
+
+struct Connected<const N: usize> {
+    driver: FakeDriver,
+    to: Arc<HardOfHearing<N>>,
+}
+
+impl<const N: usize> Driver for Connected<N> {
+    fn capabilities(&self) -> Capabilities {
+        self.driver.capabilities()
+    }
+
+    async fn see(&mut self) -> Result<Seen, DriverError> {
+        let asked = self.to.asked.fetch_add(1, Ordering::Relaxed);
+        if self.to.answers.get(asked) == Some(&true) {
+            return self.driver.see().await;
+        }
+        Err(DriverError::NoAnswer { command: "look", limit: Duration::ZERO })
+    }
+
+    async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        self.driver.resize(resize).await
     }
 }
 

@@ -254,8 +254,10 @@ impl Steward {
     fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
         let file = self.filed(vm)?;
         if self.hold(vm) == Some(Hold::Released) {
-            let how = if self.is_releasing(vm) { "being released" } else { "released" };
-            let why = format!("{vm} is {how} already; `windlass resume {vm}` takes it back");
+            let why = match self.is_releasing(vm) {
+                true => format!("{vm} is being released already; `windlass resume {vm}` ends that"),
+                false => format!("{vm} is released already; `windlass resume {vm}` takes it back"),
+            };
             return Err(Declined::NotNow(why));
         }
         Ok(file)
