@@ -124,10 +124,8 @@ impl Managed {
             self.leave_by = None;
         }
         if order != self.order {
-            match (stopping, leaving) {
-                (true, _) => info!("the agent ends; the vm keeps the size that it has"),
-                (false, true) => info!("the vm is removed, and keeps the size that it has"),
-                (false, false) => info!(%order, "ordered"),
+            if !leaving {
+                info!(%order, "ordered");
             }
             self.order = order;
             self.scaler.observe(now, Event::Ordered(order));
