@@ -36,7 +36,7 @@ use tracing::{debug, info, warn};
 use windlass_agent_core::{CallAnswer, Charge, Event};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Capabilities, Moment, Peer};
+use windlass_protocol::{Capabilities, Moment, Peer, Resources};
 
 /// How often a VM that is only counted is looked at, beside its notices.
 const COUNT_EVERY: Duration = Duration::from_secs(3);
@@ -299,14 +299,10 @@ impl<A: Attach> Runner<A> {
                 let unseen = matches!(event, Event::Failed(Peer::Hypervisor, _));
                 let looked = matches!(event, Event::Seen(_));
                 managed.hear(now, event);
-                match managed.upper() {
-                    Some(upper) if looked || self.account.upper() != Some(upper) => {
-                        self.account.seen(managed.info(), upper, managed.counts_on_a_permit());
-                    }
-                    Some(_) => {}
-                    None if unseen => self.account.unseen(managed.info()),
-                    None => {}
+                if unseen && managed.upper().is_none() {
+                    self.account.unseen(managed.info());
                 }
+                self.keep_account(looked);
             }
             Phase::Counted { .. } => {
                 if let Event::Seen(seen) = event {
@@ -317,12 +313,22 @@ impl<A: Attach> Runner<A> {
         }
     }
 
+    /// Tells the ledger what a VM that is managed may have, after a look or where that changed.
+    fn keep_account(&mut self, looked: bool) {
+        let Phase::Managed(managed) = &self.phase else { return };
+        let changed = |upper: &Resources| looked || self.account.upper() != Some(*upper);
+        if let Some(upper) = managed.upper().filter(changed) {
+            self.account.seen(managed.info(), upper, managed.counts_on_a_permit());
+        }
+    }
+
     fn noticed(&mut self, now: Moment, notice: Notice) {
         match &mut self.phase {
             Phase::Managed(managed) => managed.noticed(now, notice),
             Phase::Counted { look_at } => *look_at = now,
             Phase::Absent => {}
         }
+        self.keep_account(false);
     }
 
     fn unreachable(&mut self, error: &DriverError) {
@@ -351,6 +357,7 @@ impl<A: Attach> Runner<A> {
             Phase::Managed(managed) => managed.called(now, call),
             Phase::Absent | Phase::Counted { .. } => drop(call.answer.send(CallAnswer::Unknown)),
         }
+        self.keep_account(false);
     }
 
     fn begin_counting(&mut self, now: Moment) {

@@ -137,7 +137,7 @@ impl Holding {
     pub(crate) fn see(&mut self, now: Moment, seen: Seen) {
         let same = |(size, _): &(Bytes, Moment)| *size == seen.memory.size;
         let progress = self.unplug_progress.filter(same).unwrap_or((seen.memory.size, now));
-        // How long the size has stood before any of it was asked back is no matter.
+        // The time for which the size stood before any of it was asked back does not count.
         self.unplug_progress = (!seen.memory.unplugging().is_zero()).then_some(progress);
         (self.plugging, self.memory) = (None, None);
         self.seen = Some((seen, now));

@@ -1,7 +1,9 @@
 //! A kind world: a VM follows its load, and whoever keeps the books hears of it in order.
 
+use super::guest::Manner;
 use super::node::{Node, Vm, size};
 use super::plugin::Record;
+use std::time::Duration;
 use windlass_agent::NodeEvent;
 use windlass_protocol::{LoadWindow, Mode, Outcome, Target, Waiting};
 
@@ -122,4 +124,25 @@ async fn what_others_hear_of_a_size_is_what_the_hypervisor_said() {
     foreign.memory.size = foreign.memory.requested;
     vm.fake.set_seen(foreign);
     node.until("that is witnessed", || witnessed(size(1, 768))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_vcpus_count_again_from_the_restart_of_their_guest_on() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    vm.guest.state().load = 0.1;
+    node.until_has(&vm, size(1, 256)).await;
+    let witnessed = |upper| NodeEvent::Witnessed { vm: vm.name.clone(), upper };
+    let last = || node.plugin.told(&vm.name).pop();
+    node.until("what is parked does not count", || last() == Some(witnessed(size(1, 256)))).await;
+    // Nobody answers meanwhile, neither QEMU nor the guest.
+    vm.fake.hold();
+    vm.guest.state().informant = Manner::Stalls;
+    vm.guest.state().metrics = Manner::Stalls;
+    vm.fake.reset();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    let counted = NodeEvent::Counted { vm: vm.name.clone(), upper: size(4, 256) };
+    assert_eq!(last(), Some(counted), "and no permit counts any more");
+    vm.fake.let_go();
 }

@@ -32,7 +32,8 @@ impl Scaler {
         self.figures_elsewhere = elsewhere;
         self.measure_at = now;
         self.forget_figures(now);
-        // Who acted alone by them may act no more, and nothing else would end what it was permitted.
+        // An agent that acted alone by these figures may act no more, and nothing else would end what
+        // it was permitted.
         if !self.acts(now) {
             self.rest_from_asking();
         }
