@@ -5,15 +5,16 @@
 
 use crate::api::{NOT_AFTER, Refusal};
 use crate::failure::Failure;
-use axum::http::{HeaderValue, Method};
+use axum::http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use windlass_kit::client::{Address, Ask, ClientError, ask};
+use windlass_kit::clock::Clock;
 
 /// A host answers from what it knows; the longest wait is for a slow disk.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -82,11 +83,8 @@ impl Client {
     ) -> Result<T, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let not_after = now.saturating_add(IN_EFFECT_WITHIN).as_millis().to_string();
-        let not_after = HeaderValue::from_str(&not_after)
-            .map_err(|error| Failure::Failed(format!("cannot write the request: {error}")))?;
-        self.ask(Ask::new(method, path, body).with(NOT_AFTER, not_after)).await
+        let not_after = Clock::system().now().after(IN_EFFECT_WITHIN).millis();
+        self.ask(Ask::new(method, path, body).with(NOT_AFTER, not_after.into())).await
     }
 
     async fn ask<T: DeserializeOwned>(&self, request: Ask) -> Result<T, Failure> {
@@ -184,6 +182,7 @@ mod tests {
     use super::*;
     use crate::host::scratch::Scratch;
     use serde_json::Value;
+    use std::time::{SystemTime, UNIX_EPOCH};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixListener;
 

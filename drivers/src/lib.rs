@@ -49,8 +49,7 @@ pub trait Attach: Send + Sync + 'static {
     /// # Errors
     /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its monitor serves
     /// somebody else; [`DriverError::Stopped`] if its process is stopped; [`DriverError::Silent`] if
-    /// that cannot be told; otherwise it may work
-    /// later.
+    /// that cannot be told; otherwise it may work later.
     fn attach(
         &self,
     ) -> impl Future<Output = Result<(Self::Driver, mpsc::Receiver<Notice>), DriverError>> + Send;

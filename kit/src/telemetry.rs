@@ -125,9 +125,13 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     }
     let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
     if let Some(part) = parts.iter().find(|part| !is_part(part)) {
-        let shown: String = part.chars().take(80).collect();
         let levels = LEVELS.join(", ");
-        return Err(refuse(&format!("{shown:?} is no level, which is one of {levels}")));
+        let shown: String = part.chars().take(80).collect();
+        let what = match shown.as_str() {
+            "" => "there is nothing before or after a comma".to_owned(),
+            part => format!("{part:?} is no level"),
+        };
+        return Err(refuse(&format!("{what}; a level is one of {levels}")));
     }
     EnvFilter::builder().parse(parts.join(",")).map_err(|error| refuse(&error.to_string()))
 }
@@ -168,14 +172,19 @@ mod tests {
             ("windlass_agent=debgu,info", "windlass_agent=debgu"),
             ("windlass_agent=", "windlass_agent="),
             ("=debug", "=debug"),
-            ("info,,debug", ""),
-            ("info,", ""),
             ("3", "3"),
             ("a=3", "a=3"),
         ] {
             let error = parse(bad).unwrap_err().to_string();
-            assert!(error.contains(&format!(": {part:?} is no level")), "{bad}: {error}");
+            assert!(error.contains(&format!(": {part:?} is no level;")), "{bad}: {error}");
             assert!(error.contains("off, error, warn, info, debug, trace;"), "{bad}: {error}");
+        }
+        for bad in ["info,,debug", "info,", ",info"] {
+            let error = parse(bad).unwrap_err().to_string();
+            assert!(
+                error.contains(": there is nothing before or after a comma;"),
+                "{bad}: {error}"
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a VM waits for, in a few words for a narrow column.
 
-use windlass_protocol::{Bytes, Resources, Waiting};
+use crate::explain::amount;
+use windlass_protocol::{Resources, Waiting};
 
 /// In at most thirty columns or so.
 pub(crate) fn waits(waiting: &Waiting) -> String {
@@ -36,9 +37,5 @@ pub(crate) fn waits(waiting: &Waiting) -> String {
 }
 
 fn missing(short: Resources) -> String {
-    match (short.cpu.is_zero(), short.mem == Bytes::ZERO) {
-        (false, true) => format!("{} vCPU short", short.cpu),
-        (true, false) => format!("{} short", short.mem),
-        _ => format!("{short} short"),
-    }
+    format!("{} short", amount(short))
 }

@@ -18,7 +18,8 @@ pub fn absent(vm: &VmName, state: VmState, monitor: Option<&Path>, node: &NodeSt
             format!("not there: no QEMU serves {monitor}")
         }
         VmState::Invalid => format!("not managed, its file is invalid; {counts}"),
-        VmState::Releasing | VmState::Released => format!("released; {counts}"),
+        VmState::Releasing => format!("being released; {counts}"),
+        VmState::Released => format!("released; {counts}"),
         VmState::Removed => format!("removed; {counts}"),
     }
 }

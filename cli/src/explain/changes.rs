@@ -2,8 +2,8 @@
 //!
 //! A decision that changed no size is none of them: `page` tells of it.
 
-use super::words::{clock, lasting, span};
-use windlass_protocol::{Decision, Moment, Outcome, Resources, Signal};
+use super::words::{amount, clock, lasting, span};
+use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Outcome, Resources, Signal};
 
 /// Lines at most.
 const MOST: usize = 5;
@@ -164,13 +164,12 @@ fn path(stops: &[Resources]) -> String {
     }
 }
 
-/// What a VM that had less than its minimum was given, on the axes where it had less.
-fn least(decision: &Decision) -> String {
+/// What the goal is on the axes on which the VM was to grow.
+fn grown(decision: &Decision) -> Resources {
     let Decision { from, goal, .. } = decision;
-    match (goal.cpu > from.cpu, goal.mem > from.mem) {
-        (true, false) => format!("{} vCPU", goal.cpu),
-        (false, true) => goal.mem.to_string(),
-        (true, true) | (false, false) => goal.to_string(),
+    Resources {
+        cpu: if goal.cpu > from.cpu { goal.cpu } else { MilliCpu::ZERO },
+        mem: if goal.mem > from.mem { goal.mem } else { Bytes::ZERO },
     }
 }
 
@@ -181,7 +180,7 @@ fn cause(decision: &Decision) -> String {
         Signal::Load | Signal::Memory => signals,
         Signal::Urgent => format!("the guest asked for more at once ({signals})"),
         Signal::Idle if !decision.from.covers(decision.goal) => {
-            format!("its minimum is {} ({signals})", least(decision))
+            format!("its minimum is {} ({signals})", amount(grown(decision)))
         }
         Signal::Idle => format!("nothing calls for more ({signals})"),
         Signal::Missing => format!("what is not known never shrinks a VM ({signals})"),

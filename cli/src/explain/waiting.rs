@@ -1,8 +1,8 @@
 //! Why a VM does not move at this moment, and what would change that.
 
-use super::words::{capital, clock, instant, lasting, left, retry, short};
+use super::words::{amount, capital, clock, instant, lasting, left, retry, short};
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{Moment, Resources, Waiting};
+use windlass_protocol::{Moment, Waiting};
 
 /// The state of a VM that nothing keeps from its goal.
 pub(super) const AT_GOAL: &str = "at goal";
@@ -31,7 +31,7 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::Signals { since: None } => format!("no {} from the guest yet", missing(vm)),
         Waiting::Plugin => "plugin not answering".to_owned(),
         Waiting::Room { wanted, permit } => {
-            format!("waiting for room, {} more", lacking(*wanted, *permit))
+            format!("waiting for room, {} more", amount(wanted.saturating_sub(*permit)))
         }
         Waiting::HostMemory { available } => {
             format!("host short of memory, {available} available")
@@ -225,14 +225,4 @@ fn silence(vm: &VmStatus, now: Moment) -> String {
     vm.silent_since.map_or("QEMU not answering".to_owned(), |since| {
         format!("QEMU not answering for {}", lasting(now.since(since)))
     })
-}
-
-/// By how much this is less than is wanted, on the axes where it is.
-fn lacking(wanted: Resources, granted: Resources) -> String {
-    let more = wanted.saturating_sub(granted);
-    match (more.cpu.is_zero(), more.mem.is_zero()) {
-        (false, true) => format!("{} vCPU", more.cpu),
-        (true, false) => more.mem.to_string(),
-        (false, false) | (true, true) => more.to_string(),
-    }
 }

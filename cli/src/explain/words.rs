@@ -113,6 +113,15 @@ pub(super) fn by_units(reason: Reason, goal: Resources) -> Option<String> {
     (!parts.is_empty()).then(|| list(&parts))
 }
 
+/// An amount on the axes where there is some: `2 vCPU`, `512MiB`, or both.
+pub fn amount(size: Resources) -> String {
+    match (size.cpu.is_zero(), size.mem.is_zero()) {
+        (false, true) => format!("{} vCPU", size.cpu),
+        (true, false) => size.mem.to_string(),
+        (false, false) | (true, true) => size.to_string(),
+    }
+}
+
 /// With a capital letter, to begin a sentence.
 pub(super) fn capital(text: &str) -> String {
     let mut letters = text.chars();

@@ -140,7 +140,7 @@ impl Desk {
         &self,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
-        self.ask_within(TAKEN_WITHIN, order).await
+        self.ask_by(self.clock.now().after(TAKEN_WITHIN), order).await
     }
 
     /// The same for what changes something, which is not done after the sender's last moment.
@@ -149,17 +149,17 @@ impl Desk {
         sender: &Sender,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
-        let within = sender.within.map_or(TAKEN_WITHIN, |within| within.min(TAKEN_WITHIN));
-        self.ask_within(within, order).await
+        let by = self.clock.now().after(TAKEN_WITHIN);
+        self.ask_by(sender.not_after.map_or(by, |moment| moment.min(by)), order).await
     }
 
-    async fn ask_within<T>(
+    async fn ask_by<T>(
         &self,
-        within: Duration,
+        by: Moment,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
         let (reply, mut answer) = oneshot::channel();
-        let (ticket, by) = (Ticket::default(), self.clock.now().after(within));
+        let ticket = Ticket::default();
         let asked = Asked { order: order(reply), ticket: ticket.clone(), by };
         self.orders.try_send(asked).map_err(|_| Declined::Busy)?;
         let ticket = HungUp(ticket);
@@ -243,7 +243,8 @@ mod tests {
             tokio::join!(desk.ask(|reply| Order::Freeze(true, None, reply)), steward);
         assert_eq!(answer.unwrap_err(), Declined::NotKept("full".to_owned()));
         // A sender that wants it sooner is not waited for as long.
-        let sender = Sender { by: None, within: Some(Duration::from_secs(1)) };
+        let not_after = Some(clock.now().after(Duration::from_secs(1)));
+        let sender = Sender { by: None, not_after };
         let steward = async {
             let asked = orders.recv().await.unwrap();
             assert!(asked.take(clock.now().after(Duration::from_secs(1))).is_none());

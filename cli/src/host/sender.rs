@@ -6,15 +6,17 @@
 //! is refused and never carried out.
 
 use super::desk::{By, Declined};
-use super::http::Refused;
+use super::http::{Door, Refused};
 use crate::api::NOT_AFTER;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tracing::info;
+use windlass_kit::clock::Clock;
+use windlass_protocol::Moment;
 use windlass_protocol::status::Caller;
 
 /// The sender of an order that is still wanted.
@@ -22,22 +24,21 @@ use windlass_protocol::status::Caller;
 pub(super) struct Sender {
     /// Which process.
     pub(super) by: By,
-    /// How long the order is still wanted, where the sender says so.
-    pub(super) within: Option<Duration>,
+    /// From when on the order is not wanted any more, where the sender says so, by the host's clock.
+    pub(super) not_after: Option<Moment>,
 }
 
 // === impl Sender ===
 
-impl<S: Sync> FromRequestParts<S> for Sender {
+impl FromRequestParts<Door> for Sender {
     type Rejection = Refused;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, door: &Door) -> Result<Self, Refused> {
         let by = parts.extensions.get::<Caller>().copied();
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let order = parts.uri.path();
         let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
-        let within = left(&parts.headers, now).map_err(Refused::bad)?;
-        if within.is_some_and(|left| left.is_zero()) {
+        let left = left(&parts.headers, Clock::system().now()).map_err(Refused::bad)?;
+        if left.is_some_and(|left| left.is_zero()) {
             info!(order, uid, pid, "order dropped: its last moment has passed");
             return Err(Declined::Outdated.into());
         }
@@ -45,24 +46,24 @@ impl<S: Sync> FromRequestParts<S> for Sender {
             info!(order, uid, pid, "order dropped: its sender has ended");
             return Err(Declined::Abandoned.into());
         }
-        Ok(Self { by, within })
+        Ok(Self { by, not_after: left.map(|left| door.clock.now().after(left)) })
     }
 }
 
-/// How long after `now`, which counts from 1970, the order may still be carried out.
+/// How long after `now` the order may still be carried out.
 ///
-/// The moment is compared with the wall clock, since the clock of the host does not follow a wall
-/// clock that is set.
-fn left(headers: &HeaderMap, now: Duration) -> Result<Option<Duration>, String> {
+/// The moment is compared with the wall clock as it is now, since the clock of the host does not
+/// follow a wall clock that is set.
+fn left(headers: &HeaderMap, now: Moment) -> Result<Option<Duration>, String> {
     let Some(value) = headers.get(NOT_AFTER) else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let moment = digits.then(|| text.parse().ok()).flatten().map(Duration::from_millis);
+    let moment = digits.then(|| text.parse().ok()).flatten().map(Moment::from_millis);
     let moment = moment.ok_or_else(|| {
         let shown: String = text.chars().take(50).collect();
         format!("{NOT_AFTER} = {shown}: must be milliseconds since 1970")
     })?;
-    Ok(Some(moment.saturating_sub(now)))
+    Ok(Some(moment.since(now)))
 }
 
 /// Whether a process is certainly not there any more. A zombie sends nothing; it waits for its
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_last_moment_of_an_order_is_a_number_of_milliseconds() {
-        let now = Duration::from_secs(1_800_000_000);
+        let now = Moment::from_millis(1_800_000_000_000);
         for (text, left_millis) in [
             ("1800000000001", Some(1)),
             ("1800000015000", Some(15_000)),

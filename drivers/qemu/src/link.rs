@@ -2,8 +2,8 @@
 //!
 //! A monitor serves one client. Another one is accepted by the kernel and then left waiting, so
 //! a monitor that accepts and does not greet in time is *taken* if its process is seen to run,
-//! *stopped* if it is seen to be, and otherwise *silent*. *Gone* is said only where no
-//! socket or no process is left, never for silence.
+//! *stopped* if it is seen to be, and otherwise *silent*. *Gone* is said only where no socket or
+//! no process is left, never for silence.
 //!
 //! After a lost answer the connection is closed: whether the command was carried out is open,
 //! and only a look over a new connection can tell. A call that is dropped before its answer

@@ -46,13 +46,13 @@ impl Peer {
     pub(crate) fn last_of(monitor: &Path) -> Self {
         let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = last.get(monitor).cloned();
-        Self { seen: seen.filter(|seen| matches!(seen.state(), Ok(Some(_)))) }
+        Self { seen: seen.filter(Seen::lives) }
     }
 
     fn keep(monitor: &Path, seen: Option<Seen>) -> Self {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         if last.len() >= MANY && !last.contains_key(monitor) {
-            last.retain(|_, seen| seen.state().is_ok());
+            last.retain(|_, seen| seen.lives());
         }
         match &seen {
             Some(seen) => drop(last.insert(monitor.to_owned(), seen.clone())),
@@ -84,9 +84,7 @@ impl Peer {
             if check > 0 {
                 tokio::time::sleep(BETWEEN_CHECKS).await;
             }
-            // Not there, or read while it vanished; a zombie waits only for its parent.
-            let Ok(state) = seen.state() else { return true };
-            if matches!(state, Some('Z' | 'X')) {
+            if !seen.lives() {
                 return true;
             }
         }
@@ -108,6 +106,12 @@ impl Seen {
         let text = std::fs::read_to_string(&stat).ok()?;
         let started = fields(&text).1?.to_owned();
         Some(Self { pid, stat, started })
+    }
+
+    /// Whether it is there: not gone, nor read while it vanished, nor a zombie, which waits only for
+    /// its parent.
+    fn lives(&self) -> bool {
+        self.state().is_ok_and(|state| !matches!(state, Some('Z' | 'X')))
     }
 
     /// The letter that the kernel has for what the process is doing.

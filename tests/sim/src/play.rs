@@ -203,15 +203,14 @@ fn rebuild(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
 }
 
 /// Tells the VMs that are not where they should be by now; all, if it is no single one.
-fn short<'a>(
+fn short(
     world: &World,
-    names: impl IntoIterator<Item = &'a VmName> + Copy,
+    names: &[VmName],
     is_there: fn(&World, &VmName) -> bool,
     outcome: &mut Outcome,
 ) {
-    let there = |name: &&VmName| is_there(world, name);
-    let all_there = names.into_iter().all(|name| there(&name));
-    for name in names.into_iter().filter(|name| all_there || !there(name)) {
+    let all_there = names.iter().all(|name| is_there(world, name));
+    for name in names.iter().filter(|name| all_there || !is_there(world, name)) {
         let status = world.status(name);
         let what = format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
         outcome.fails("KindWorldGetsItsGoal", what);

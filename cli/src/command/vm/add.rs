@@ -112,7 +112,10 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
                 Some(VmState::Removed) => {
                     format!("{name} was removed already; it counts until its hypervisor ends")
                 }
-                Some(_) | None => format!("there is no VM {name}: no file {}", path.display()),
+                None
+                | Some(
+                    VmState::Managed | VmState::Invalid | VmState::Releasing | VmState::Released,
+                ) => format!("there is no VM {name}: no file {}", path.display()),
             }));
         }
         Err(error) => return Err(failed(&path, &error)),
@@ -120,7 +123,10 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
     let after = match (state, counts) {
         (_, true) => "is no longer managed, and stays in the books until it ends",
         (Some(VmState::Invalid) | None, false) => "was not managed",
-        (Some(_), false) => "is no longer managed; it was not there, and does not count",
+        (
+            Some(VmState::Managed | VmState::Releasing | VmState::Released | VmState::Removed),
+            false,
+        ) => "is no longer managed; it was not there, and does not count",
     };
     let message = format!("removed {}; {name} {after}", path.display());
     say(Done { message, changed: true }, output)

@@ -33,11 +33,11 @@ pub(super) struct Args {
 /// Lists the VMs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let client = Client::to(&args.connection.socket)?;
-    let (host, entries): (HostStatus, Vec<VmEntry>) =
-        client::run(async { Ok((client.get("/v1/state").await?, client.get("/v1/vms").await?)) })?;
+    let entries: Vec<VmEntry> = client::run(client.get("/v1/vms"))?;
     match args.format.output {
         Output::Json => out::json(&entries),
         Output::Text => {
+            let host: HostStatus = client::run(client.get("/v1/state"))?;
             let frozen = frozen(&host).map_or(String::new(), |line| format!("{line}\n"));
             out::text(&format!("{frozen}{}", table(&entries)))
         }

@@ -93,7 +93,7 @@ impl Steward {
                 file: Some(self.folder.path_of(stem)),
                 monitor: valid.map(|file| file.qmp.clone()),
                 size: size(stem),
-                paused_until: kept.pauses.get(stem).copied(),
+                paused_until: kept.pauses.get(stem).copied().filter(|until| !self.is_past(*until)),
                 ordered: kept.orders.get(stem).copied(),
                 problems: problems.to_vec(),
             })

@@ -3,6 +3,7 @@
 mod chance;
 mod stage;
 
+use crate::explain::instant;
 use stage::{FakeDisk, Stage, Vms, wait};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -29,6 +30,12 @@ async fn pauses_and_edits_in_a_row_are_answered_over_one_connection() {
         assert_eq!(file, Some(nth), "files are followed");
     }
     assert_eq!(vms.get("db1").attached.load(Ordering::Relaxed), 1);
+    let until = instant(stage.clock.now().after(Duration::from_secs(60)));
+    let body = format!("{{\"until\":\"{until}\"}}");
+    assert_eq!(stage.ask("POST", "/v1/vm/db1/pause", &body).await.0, 200);
+    assert!(stage.get("/v1/vms").await[0]["paused_until"].is_u64(), "a pause that is not over");
+    wait(61).await;
+    assert!(stage.get("/v1/vms").await[0]["paused_until"].is_null(), "a pause that is over");
     stage.end().await.unwrap();
 }
 
