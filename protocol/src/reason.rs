@@ -101,6 +101,8 @@ pub enum Waiting {
         /// When a complete sample was last read.
         since: Option<Moment>,
     },
+    /// No informant has said that this agent counts; it will not grow.
+    Session,
     /// The plugin has not answered; it will not grow.
     Plugin,
     /// The node has no more for it now.

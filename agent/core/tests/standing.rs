@@ -6,7 +6,7 @@
 mod vm;
 
 use vm::{Vm, cu, seen};
-use windlass_agent_core::{Action, Asking, Charge, Event};
+use windlass_agent_core::{Action, Asking, Charge, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{LoadWindow, Resources, RunState, Seen, Signal, Waiting};
 use windlass_scaling::{Loads, Sample};
@@ -36,6 +36,17 @@ fn nothing_is_resized_while_qemu_does_not_run_the_vm() {
         assert_eq!(status.goal, Some(cu(1)));
         assert_eq!(status.reason.map(|reason| reason.signal), Some(Signal::Stopped));
     }
+}
+
+#[test]
+fn growth_waits_for_a_session_before_it_waits_for_the_books() {
+    let waits = |mut vm: Vm| {
+        vm.tell(Event::Ordered(Order::Release(Some(cu(2)))));
+        let of = |waiting| vm.waits_for(waiting);
+        (of(Waiting::Session), of(Waiting::Plugin))
+    };
+    assert_eq!(waits(Vm::seen_with(1)), (true, false));
+    assert_eq!(waits(Vm::with_session(1)), (false, true));
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(crate) fn waits(waiting: &Waiting) -> String {
             format!("room: {}", missing(wanted.saturating_sub(*permit)))
         }
         Waiting::HostMemory { available } => format!("host memory, {available} left"),
-        Waiting::Informant => "its informant".to_owned(),
+        Waiting::Session | Waiting::Informant => "its informant".to_owned(),
         Waiting::Refused { .. } => "its guest, which declined".to_owned(),
         Waiting::Holding { .. } => "load to stay low".to_owned(),
         Waiting::Settling { .. } => "its load to settle".to_owned(),

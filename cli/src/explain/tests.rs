@@ -151,6 +151,7 @@ fn every_wait_has_a_sentence() {
         Waiting::FirstSignals,
         Waiting::Signals { since: Some(START) },
         Waiting::Signals { since: None },
+        Waiting::Session,
         Waiting::Plugin,
         Waiting::Room { wanted: size(3, 768), permit: size(2, 512) },
         Waiting::HostMemory { available: left },
@@ -189,6 +190,8 @@ fn every_wait_has_a_sentence() {
           No metrics from the guest for 20s: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
         no metrics from the guest yet
           No metrics from the guest yet: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
+        informant has not confirmed this agent
+          The informant has not said that this agent counts: it does not grow until then.
         plugin not answering
           Plugin not answering: it keeps the books, and without it no VM grows.
         waiting for room, 1 vCPU / 256MiB more
@@ -196,7 +199,7 @@ fn every_wait_has_a_sentence() {
         host short of memory, 64MiB available
           Its memory does not grow: the host itself has only 64MiB available, whatever the books say. Either `node` in host.toml allows more than there is, or something else on the host takes it.
         informant has not confirmed this agent
-          The informant has not said that this agent counts: memory does not shrink until then.
+          The informant has not said that this agent counts: its memory does not shrink until then.
         guest declined to shrink; retry in 4s
           The guest declined to shrink, which is normal: what it uses would not fit with a margin. Retry in 4s, at 10:00:29Z.
         could shrink to 1 vCPU / 256MiB; waits until 10:01:25Z

@@ -29,6 +29,7 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
             format!("no {} from the guest for {}", missing(vm), lasting(now.since(*since)))
         }
         Waiting::Signals { since: None } => format!("no {} from the guest yet", missing(vm)),
+        Waiting::Session | Waiting::Informant => session(vm.session),
         Waiting::Plugin => "plugin not answering".to_owned(),
         Waiting::Room { wanted, permit } => {
             format!("waiting for room, {} more", amount(wanted.saturating_sub(*permit)))
@@ -36,7 +37,6 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::HostMemory { available } => {
             format!("host short of memory, {available} available")
         }
-        Waiting::Informant => session(vm.session),
         Waiting::Refused { until } => {
             format!("guest declined to shrink; {}", retry(*until, now))
         }
@@ -85,6 +85,7 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
     match waiting {
         Waiting::AtGoal => "It has its goal, and waits for nothing.".to_owned(),
         Waiting::FirstSignals | Waiting::Signals { .. } => unheard(waiting, vm, now),
+        Waiting::Session => without_session(vm.session, "it does not grow"),
         Waiting::Plugin => {
             "Plugin not answering: it keeps the books, and without it no VM grows.".to_owned()
         }
@@ -95,7 +96,7 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::HostMemory { available } => {
             format!("Its memory does not grow: the host itself has only {available} {HOST_MEMORY}")
         }
-        Waiting::Informant => without_session(vm.session),
+        Waiting::Informant => without_session(vm.session, MEMORY_STAYS),
         Waiting::Refused { until } => {
             format!("{DECLINED} {}, at {}.", capital(&retry(*until, now)), clock(*until))
         }
@@ -176,6 +177,7 @@ const ADDING: &str = "QEMU has the vCPUs, and the guest does not use them yet. I
      in the guest: does the informant run, and what does /sys/devices/system/cpu/online say?";
 const MOVING: &str = "The VM is about to move to another node, says the plugin: nothing changes \
      before that.";
+pub(super) const MEMORY_STAYS: &str = "its memory does not shrink";
 const OBSERVING: &str = "Its mode is `observe`: goals are computed and recorded, and nothing is \
      changed. `mode = \"act\"` in its file lets it follow its load.";
 
@@ -188,18 +190,21 @@ fn unheard(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
     )
 }
 
-pub(super) fn without_session(session: SessionState) -> String {
+/// What becomes of a VM whose informant does not speak for it, as far as this agent is concerned.
+pub(super) fn without_session(session: SessionState, effect: &str) -> String {
     match session {
-        SessionState::Absent => "No informant speaks for the guest: its memory does not shrink. \
-             Look in the guest: `systemctl status windlass-informant`; and can it reach this host?"
-            .to_owned(),
+        SessionState::Absent => format!(
+            "No informant speaks for the guest: {effect}. Look in the guest: \
+             `systemctl status windlass-informant`; and can it reach this host?"
+        ),
         SessionState::Registered | SessionState::Active => {
-            "The informant has not said that this agent counts: memory does not shrink until then."
+            format!("The informant has not said that this agent counts: {effect} until then.")
+        }
+        SessionState::Suspended => {
+            "The VM is now controlled by another agent, so this one changes \
+             nothing. The log of the informant in the guest names the other."
                 .to_owned()
         }
-        SessionState::Suspended => "The VM is now controlled by another agent, so this one takes \
-             nothing from it. The log of the informant in the guest names the other."
-            .to_owned(),
     }
 }
 

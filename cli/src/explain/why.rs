@@ -2,7 +2,7 @@
 
 use super::page::Explained;
 use super::room::holders;
-use super::waiting::{waiting, without_session};
+use super::waiting::{MEMORY_STAYS, waiting, without_session};
 use super::words::{by_units, capital, list};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{Clip, Resources, Signal, Signals, Waiting};
@@ -27,7 +27,7 @@ pub(super) fn why(explained: &Explained) -> Vec<(&'static str, String)> {
     };
     let mut all = said(&[Keeps::All]);
     if vm.session == SessionState::Suspended {
-        all.push(without_session(vm.session));
+        all.push(without_session(vm.session, MEMORY_STAYS));
     }
     if vm.goal == uses(vm) && vm.signals == Signals::default() {
         // Without a figure it neither grows nor shrinks, unless the guest calls for more.
@@ -90,7 +90,8 @@ const fn keeps(waiting: &Waiting) -> Keeps {
         | Waiting::Paused { .. }
         | Waiting::Stopped { .. }
         | Waiting::Observing => Keeps::All,
-        Waiting::Plugin
+        Waiting::Session
+        | Waiting::Plugin
         | Waiting::Room { .. }
         | Waiting::HostMemory { .. }
         | Waiting::Settling { .. }

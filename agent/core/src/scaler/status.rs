@@ -54,7 +54,7 @@ impl Scaler {
         };
         let mut waiting = self.standing_still(now);
         if self.info.mode == Mode::Act && self.run_state().may_resize() {
-            self.waiting_to_grow(goal.size, has, can, &mut waiting);
+            self.waiting_to_grow(now, goal.size, has, can, &mut waiting);
             self.waiting_to_shrink(now, goal.size, has, &mut waiting);
             self.waiting_to_rest(now, &mut waiting);
             if let Some(until) = self.resting(now, goal.size, has, can) {
@@ -113,12 +113,18 @@ impl Scaler {
 
     fn waiting_to_grow(
         &self,
+        now: Moment,
         goal: Resources,
         has: Resources,
         can: &Capabilities,
         waiting: &mut Vec<Waiting>,
     ) {
         if has.covers(goal) {
+            return;
+        }
+        if !self.acts(now) {
+            // The plugin is not asked.
+            waiting.push(Waiting::Session);
             return;
         }
         if self.permit.known().is_none() || self.lines.plugin.is_failing() {

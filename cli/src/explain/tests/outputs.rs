@@ -266,7 +266,7 @@ fn another_agent_took_over() {
             2026-11-21T10:00:35Z db1 has 1 vCPU / 256MiB: now controlled by another agent.
 
             Why it does not change: The VM is now controlled by another agent, so this one
-              takes nothing from it. The log of the informant in the guest names the other.
+              changes nothing. The log of the informant in the guest names the other.
 
             Last changes: none.
 

@@ -188,6 +188,23 @@ async fn an_order_that_was_answered_not_done_takes_no_effect_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_release_that_is_given_up_says_what_its_own_vm_waited_for() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    for vm in ["stuck", "first"] {
+        vms.add(&disk, vm);
+    }
+    let stage = Stage::start(&disk, &vms).await;
+    wait(5).await;
+    let (status, answer) = stage.ask("POST", "/v1/vm/stuck/release", "{\"cpu\":2000}").await;
+    assert_eq!(status, 200, "{answer}");
+    wait(660).await;
+    let release = stage.get("/v1/vm/stuck/release").await;
+    let why = release["why"].as_str().unwrap();
+    assert!(why.contains("no informant in the guest"), "{why}");
+    stage.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_folder_that_does_not_answer_at_the_start_removes_no_vm_and_takes_none_back() {
     let (disk, vms) = (FakeDisk::default(), Vms::default());
     for name in ["managed", "released"] {

@@ -118,13 +118,13 @@ impl FileCache {
         if asked >= has(&memory) {
             return Ok(Proposal::Untouched);
         }
-        let (Some((_, seen)), Some(most)) = (self.seen, self.most()) else {
+        let Some(most) = self.most() else {
             return Err(self.looks.problem().cloned().unwrap_or(Problem::Unread));
         };
         let holds = self.least(asked).saturating_sub(overhead(&memory));
         let target = self.capped(size(holds)).min(most);
-        let sets = self.doubt.is_some() || seen.limit > target;
-        for rest in [Some(&self.looks), sets.then_some(&self.sets)].into_iter().flatten() {
+        // A size that failed is in doubt, and has to be set again.
+        for rest in [&self.looks, &self.sets] {
             if let Some(problem) = rest.until(now).and_then(|_| rest.problem()) {
                 return Err(problem.clone());
             }
