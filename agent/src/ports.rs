@@ -104,6 +104,7 @@ fn hash(vm: &VmName) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -117,6 +118,14 @@ mod tests {
         assert_eq!(Ports::new(10310..=10399, kept).candidates(&vm)[0], 10_320);
         let outside = BTreeMap::from([(vm.clone(), 9)]);
         assert_eq!(Ports::new(10310..=10399, outside).candidates(&vm)[0], first);
+    }
+
+    #[test]
+    fn vms_prefer_ports_of_their_own() {
+        let ports = Ports::new(10310..=10399, BTreeMap::new());
+        let names = (1..=20).map(|nth| VmName::on_host(format!("db{nth}")));
+        let preferred: BTreeSet<u16> = names.map(|vm| ports.candidates(&vm)[0]).collect();
+        assert!(preferred.len() > 10, "{preferred:?}");
     }
 
     #[test]

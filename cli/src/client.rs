@@ -187,6 +187,23 @@ mod tests {
     use tokio::net::UnixListener;
 
     #[tokio::test]
+    async fn only_an_order_that_was_sent_is_said_to_take_no_effect_later() {
+        let dir = Scratch::new();
+        let socket = dir.path().join("host.sock");
+        let client = Client { socket: socket.clone() };
+        let later = "the order takes no effect later";
+        let nobody = client.post::<_, Value>("/v1/freeze", &()).await.unwrap_err().to_string();
+        assert!(nobody.contains("No such file") && !nobody.contains(later), "{nobody}");
+        // It accepts, as a host does that is stopped, and says nothing.
+        let _host = UnixListener::bind(&socket).unwrap();
+        tokio::time::pause();
+        let order = client.post::<_, Value>("/v1/freeze", &()).await.unwrap_err().to_string();
+        assert!(order.contains("no answer") && order.contains(later), "{order}");
+        let question = client.get::<Value>("/v1/state").await.unwrap_err().to_string();
+        assert!(question.contains("no answer") && !question.contains(later), "{question}");
+    }
+
+    #[tokio::test]
     async fn an_order_says_until_when_it_may_take_effect_and_a_question_does_not() {
         let dir = Scratch::new();
         let socket = dir.path().join("host.sock");

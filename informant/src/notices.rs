@@ -164,6 +164,25 @@ fn is_of_interest(message: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn one_message_of_interest_among_those_that_are_there_is_heard() {
+        let (kernel, ours) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let ours = OwnedFd::from(ours);
+        assert!(!hears(&ours), "there is nothing");
+        for (messages, heard) in [
+            (["add@/devices/virtual/net/eth0\0", "change@/devices/virtual/misc"], false),
+            (["add@/devices/system/cpu/cpu1\0", "add@/devices/virtual/net/eth0\0"], true),
+            (["add@/devices/virtual/net/eth0\0", "add@/devices/system/memory/memory40\0"], true),
+        ] {
+            for message in messages {
+                kernel.send(message.as_bytes()).unwrap();
+            }
+            assert_eq!(hears(&ours), heard, "{messages:?}");
+        }
+    }
 
     #[test]
     fn only_vcpus_and_memory_are_of_interest() {

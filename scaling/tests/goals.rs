@@ -69,16 +69,21 @@ fn an_axis_that_whole_units_made_larger_says_so() {
 
 #[test]
 fn what_is_missing_never_shrinks_a_vm_and_growth_goes_on() {
-    for (given, has, size, signal) in [
-        ((None, Some(40)), (3, 768), (3, 768), Signal::Missing),
-        ((Some(0.0), None), (3, 768), (3, 768), Signal::Missing),
-        ((None, None), (3, 768), (3, 768), Signal::Missing),
-        ((Some(f64::NAN), Some(40)), (3, 768), (3, 768), Signal::Missing),
-        ((Some(2.7), None), (1, 256), (3, 768), Signal::Load),
-        ((None, Some(300)), (1, 256), (3, 768), Signal::Memory),
+    let (missing, unit) = (Some(Clip::Missing), Some(Clip::Unit));
+    for (given, has, size, signal, clips) in [
+        ((None, Some(40)), (3, 768), (3, 768), Signal::Missing, (missing, missing)),
+        ((Some(0.0), None), (3, 768), (3, 768), Signal::Missing, (missing, missing)),
+        ((None, None), (3, 768), (3, 768), Signal::Missing, (missing, missing)),
+        ((Some(f64::NAN), Some(40)), (3, 768), (3, 768), Signal::Missing, (missing, missing)),
+        // An axis that has as much as is called for is not held.
+        ((Some(0.9), None), (1, 768), (1, 768), Signal::Missing, (None, missing)),
+        ((None, Some(200)), (3, 512), (3, 512), Signal::Missing, (missing, None)),
+        ((Some(2.7), None), (1, 256), (3, 768), Signal::Load, (None, unit)),
+        ((None, Some(300)), (1, 256), (3, 768), Signal::Memory, (unit, unit)),
     ] {
         let goal = goal_of(given, has, None);
         assert_eq!((goal.size, goal.reason.signal), (vm_size(size), signal), "{given:?}");
+        assert_eq!((goal.reason.cpu, goal.reason.mem), clips, "{given:?}");
     }
 }
 

@@ -204,6 +204,9 @@ fn a_vm_that_flaps_is_held_for_longer_and_forgiven_after_an_hour() {
     vm.at(second + 610).load(0.1);
     assert_eq!(vm.rested().cpu, cu(1).cpu);
     assert_eq!(vm.rest.flapping(at(second + 3600), vm.info.scale_down), None);
+    // There were six after the reversal at 590 s, which counts for an hour.
+    let counted = |now| vm.rest.flapping(at(now), vm.info.scale_down).map(|said| said.reversals);
+    assert_eq!((counted(590 + 3599), counted(590 + 3600)), (Some(7), None));
     assert_eq!(vm.rest.flapping(at(second), ScaleDown::AT_ONCE), None, "nothing is held");
 }
 

@@ -5,8 +5,11 @@
 #[path = "support/vm.rs"]
 mod vm;
 
-use vm::{Vm, agreed, capabilities, cu, info, seen};
-use windlass_agent_core::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
+use std::collections::BTreeSet;
+use vm::{Vm, agreed, capabilities, cu, info, seen, settings};
+use windlass_agent_core::{
+    Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order, Settings,
+};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     AgentId, Bounds, Bytes, ComputeUnit, InformantVersion, MemorySeen, Mode, Peer, PluginVersion,
@@ -65,18 +68,48 @@ fn a_guest_that_may_have_agreed_to_less_is_told_what_is_there() {
 
 #[test]
 fn vcpus_that_are_plugged_while_the_guest_agrees_count() {
-    let mut vm = Vm::with_session(2);
-    vm.answered(Action::Measure, Event::Measured(vm.report(2)));
-    let fewer = vm.downscale(cu(1));
-    vm.tell(Event::Sent(fewer));
+    for asked_first in [true, false] {
+        let mut vm = Vm::with_session(2);
+        vm.answered(Action::Measure, Event::Measured(vm.report(2)));
+        let mut sent = [vm.downscale(cu(1)), Action::Resize(Resize::Cpu(cu(3).cpu))];
+        if !asked_first {
+            sent.reverse();
+        }
+        sent.into_iter().for_each(|action| vm.tell(Event::Sent(action)));
+        vm.tell(agreed());
+        assert_eq!(vm.upper().cpu, cu(3).cpu, "a new one may be on its way");
+        vm.tell(Event::Resized);
+        vm.answered(Action::Look, Event::Seen(seen(3)));
+        assert_eq!(vm.upper().cpu, cu(3).cpu, "and comes online by itself");
+        vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+        assert_eq!(vm.upper().cpu, cu(3).cpu, "whatever is online before that");
+    }
+}
+
+#[test]
+fn vcpus_that_are_plugged_while_the_guest_registers_count() {
+    let mut vm = Vm::seen_with(1);
     vm.tell(Event::Sent(Action::Resize(Resize::Cpu(cu(3).cpu))));
-    vm.tell(agreed());
-    assert_eq!(vm.upper().cpu, cu(3).cpu, "a new one may be on its way");
+    vm.registers();
     vm.tell(Event::Resized);
     vm.answered(Action::Look, Event::Seen(seen(3)));
-    assert_eq!(vm.upper().cpu, cu(3).cpu, "and comes online by itself");
     vm.answered(Action::Measure, Event::Measured(vm.report(1)));
-    assert_eq!(vm.upper().cpu, cu(3).cpu, "whatever is online before that");
+    assert_eq!(vm.upper().cpu, cu(3).cpu, "those that came last are not online yet");
+}
+
+#[test]
+fn the_ids_of_sessions_look_like_any_random_uuid() {
+    let id = |seed| Vm::told(Settings { seed, ..settings() }, 1).registered().to_string();
+    let ids: Vec<String> = (0..64).map(id).collect();
+    for place in 0..36 {
+        let digits: BTreeSet<char> = ids.iter().map(|id| id.chars().nth(place).unwrap()).collect();
+        match place {
+            8 | 13 | 18 | 23 => assert_eq!(digits, BTreeSet::from(['-'])),
+            14 => assert_eq!(digits, BTreeSet::from(['4'])),
+            19 => assert_eq!(digits, BTreeSet::from(['8', '9', 'a', 'b'])),
+            _ => assert!(digits.len() > 8, "{place}: {digits:?}"),
+        }
+    }
 }
 
 #[test]

@@ -179,6 +179,18 @@ async fn an_agent_that_stops_does_not_wait_for_a_guest_that_hangs() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_agent_that_stops_ends_what_it_only_counts_and_what_is_not_there() {
+    let node = Node::start();
+    let (counted, absent) = (node.add("counted").await, Vm::new("absent").await);
+    absent.fake.end();
+    node.manage(&absent);
+    node.grow(&counted).await;
+    node.agent.release(&counted.name, None).unwrap();
+    node.until("it is let go", || node.agent.known(&counted.name).unwrap().let_go).await;
+    assert_eq!(node.tasks.drain(Duration::from_secs(5)).await, Ok(()));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_port_of_a_vm_that_is_forgotten_is_the_next_one_s() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();

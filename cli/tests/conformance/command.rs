@@ -97,7 +97,8 @@ fn an_agent_that_ends_by_itself_fails_at_once_in_its_own_words() {
     assert_eq!(found.status.code(), Some(1), "{said}");
     assert!(started.elapsed() < std::time::Duration::from_secs(15), "nobody noticed for long");
     let ended = "the agent ended by itself: exit status: 3; it said last: no such file";
-    assert!(said.contains(ended), "{said}");
+    let (as_they_came, at_the_end) = said.split_once("\n\n").unwrap();
+    assert_eq!((as_they_came.matches(ended).count(), at_the_end.matches(ended).count()), (2, 2));
     assert!(said.ends_with("\nagent: 0 passed, 2 failed\n"), "{said}");
     assert!(found.stderr.is_empty(), "{}", String::from_utf8_lossy(&found.stderr));
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();

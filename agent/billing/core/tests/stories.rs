@@ -130,6 +130,23 @@ fn a_fraction_is_in_the_next_event() {
 }
 
 #[test]
+fn the_oldest_is_what_was_not_delivered_for_longest() {
+    let mut story = Story::begin();
+    let seconds = |at: Moment| at.since(Moment::from_millis(TEN)).as_secs();
+    let mut oldest = Vec::new();
+    for turn in 0..=3 {
+        story.look(f64::from(turn) * 24.0, &[("a", 250)]);
+        oldest.push(story.meter.oldest().map(seconds));
+    }
+    // Two events a window.
+    for _ in 0..3 {
+        story.send(2);
+        oldest.push(story.meter.oldest().map(seconds));
+    }
+    assert_eq!(oldest, [None, Some(24), Some(24), Some(24), Some(48), Some(72), None]);
+}
+
+#[test]
 fn where_the_queue_is_full_windows_become_longer() {
     let mut story = Story::begin();
     story.rule.queue = 2;

@@ -7,6 +7,7 @@ use crate::api::{VmEntry, VmState};
 use expect_test::expect;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
 use windlass_protocol::status::{HostStatus, NodeStatus, SessionState, VmStatus};
 use windlass_protocol::{
     Bounds, Bytes, MemorySeen, MilliCpu, Mode, Moment, Resources, RunState, Seen, Signals, VmName,
@@ -76,10 +77,29 @@ fn a_narrow_terminal_leaves_columns_out_and_says_so() {
     .assert_eq(&shown(80));
 }
 
-fn shown(columns: u16) -> String {
+#[test]
+fn titles_are_bold_and_what_waits_is_yellow() {
+    let terminal = drawn(150);
+    let looks = |line: &str| {
+        let screen = terminal.backend().to_string();
+        let row = screen.lines().position(|shown| shown.contains(line)).unwrap();
+        let cell = &terminal.backend().buffer()[(0, u16::try_from(row).unwrap())];
+        (cell.modifier.contains(Modifier::BOLD), cell.fg)
+    };
+    assert_eq!(looks("node 4 vCPU"), (true, Color::Reset));
+    assert_eq!(looks("VM        CPU"), (true, Color::Reset));
+    assert_eq!(looks("batch"), (false, Color::Reset));
+    assert_eq!(looks("db1"), (false, Color::Yellow));
+}
+
+fn drawn(columns: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(columns, 16)).unwrap();
     terminal.draw(|frame| draw(frame, Some(&table_of(&sight())), None)).unwrap();
-    let screen = terminal.backend().to_string();
+    terminal
+}
+
+fn shown(columns: u16) -> String {
+    let screen = drawn(columns).backend().to_string();
     let line = |line: &str| format!("{}\n", line.trim_matches('"').trim_end());
     screen.lines().map(line).collect::<String>().trim_end().to_owned() + "\n"
 }

@@ -83,14 +83,20 @@ fn each_outcome_has_its_words() {
 #[test]
 fn a_minimum_that_was_raised_is_no_want_of_load() {
     let reason = Reason { signal: Signal::Idle, cpu: Some(Clip::Minimum), mem: None };
-    let decisions =
-        [(0, 1, 2), (10, 3, 2)].map(|(at, from, to)| Decision { reason, ..step(at, from, to) });
+    let [less, more] = [(0, 1, 2), (10, 3, 2)].map(|(at, from, to)| step(at, from, to));
+    let larger = Decision { from: size(1, 256), goal: size(2, 512), ..step(20, 1, 2) };
+    let other = Decision { from: size(1, 512), goal: size(2, 256), ..step(30, 1, 2) };
+    let memory = Decision { from: size(2, 256), goal: size(1, 512), ..step(40, 2, 1) };
+    let decisions = [less, more, larger, other, memory].map(|d| Decision { reason, ..d });
     check(
         &decisions,
         expect![[r#"
-        10:00:05Z went 1 -> 2 vCPU in 1.5s: its minimum is 2 vCPU (load 2.70 over 15s, 110MiB of 221MiB used)
-        10:00:15Z went 3 -> 2 vCPU in 1.5s: nothing calls for more (load 2.70 over 15s, 110MiB of 221MiB used)
-    "#]],
+            10:00:05Z went 1 -> 2 vCPU in 1.5s: its minimum is 2 vCPU (load 2.70 over 15s, 110MiB of 221MiB used)
+            10:00:15Z went 3 -> 2 vCPU in 1.5s: nothing calls for more (load 2.70 over 15s, 110MiB of 221MiB used)
+            10:00:25Z went 1 vCPU / 256MiB -> 2 vCPU / 512MiB in 1.5s: its minimum is 2 vCPU / 512MiB (load 2.70 over 15s, 110MiB of 221MiB used)
+            10:00:35Z went 1 vCPU / 512MiB -> 2 vCPU / 256MiB in 1.5s: its minimum is 2 vCPU (load 2.70 over 15s, 110MiB of 221MiB used)
+            10:00:45Z went 2 vCPU / 256MiB -> 1 vCPU / 512MiB in 1.5s: its minimum is 512MiB (load 2.70 over 15s, 110MiB of 221MiB used)
+        "#]],
     );
 }
 

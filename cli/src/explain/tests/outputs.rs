@@ -375,7 +375,13 @@ fn settling() {
 
 /// On a terminal of eighty columns.
 fn read(vm: VmStatus, change: impl FnOnce(&mut Explained), words: Expect) {
-    let mut page = Explained {
+    let mut page = page(vm);
+    change(&mut page);
+    words.assert_eq(&wrap(&summary(&page), 80));
+}
+
+fn page(vm: VmStatus) -> Explained {
+    Explained {
         at: later(30_000),
         vm: vm.name.clone(),
         decisions: Vec::new(),
@@ -390,9 +396,7 @@ fn read(vm: VmStatus, change: impl FnOnce(&mut Explained), words: Expect) {
         parked: Vec::new(),
         returning: Vec::new(),
         trust_guest_parking: Some(false),
-    };
-    change(&mut page);
-    words.assert_eq(&wrap(&summary(&page), 80));
+    }
 }
 
 /// It has its minimum, and nothing calls for more.

@@ -7,6 +7,7 @@ use crate::explain::instant;
 use stage::{FakeDisk, Stage, Vms, wait};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
 /// In ordinary cases an order is answered within this.
 const SOON: Duration = Duration::from_secs(5);
@@ -201,6 +202,32 @@ async fn a_release_that_is_given_up_says_what_its_own_vm_waited_for() {
     let release = stage.get("/v1/vm/stuck/release").await;
     let why = release["why"].as_str().unwrap();
     assert!(why.contains("no informant in the guest"), "{why}");
+    stage.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_to_a_vm_is_written_down_once_and_after_a_full_disk() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    let names = ["db1", "db2"].map(VmName::on_host);
+    for vm in &names {
+        vms.add(&disk, &vm.name);
+    }
+    let stage = Stage::start(&disk, &vms).await;
+    wait(5).await;
+    let (much, written) = (Resources::new(MilliCpu::from_cores(90), Bytes::from_gib(1)), || {
+        disk.papers().history.iter().map(|line| line.vm.clone()).collect::<Vec<_>>()
+    });
+    for (vm, is_full, lines) in [
+        (&names[0], false, &["db1"][..]),
+        (&names[1], true, &["db1"]),
+        (&names[1], false, &["db1", "db2"]),
+    ] {
+        disk.papers().is_full = is_full;
+        // It is granted less than it asks for.
+        stage.books.with_books(|books| books.request(stage.clock.now(), vm, much)).unwrap();
+        wait(10).await;
+        assert_eq!(written(), lines, "{vm}, full: {is_full}");
+    }
     stage.end().await.unwrap();
 }
 

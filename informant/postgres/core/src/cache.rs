@@ -369,7 +369,7 @@ impl FileCache {
         most.map_or(size, |most| size.min(most.round_down(Bytes::from_mib(1))))
     }
 
-    /// The next number of a sequence without pattern (splitmix64).
+    /// The next number of a sequence without pattern: a step of SplitMix64, mixed once.
     fn spread(&mut self) -> u64 {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,7 @@
 //! What an operator reads where a VM waits for room that others have.
 
 use super::*;
+use crate::explain::room::holders;
 
 #[test]
 fn waiting_for_room_that_an_idle_vm_holds() {
@@ -85,4 +86,21 @@ fn waiting_for_room_that_comes_back() {
         `windlass explain db1 --verbose` tells each decision in full.
     "#]],
     );
+}
+
+#[test]
+fn waiting_for_room_on_one_axis_alone() {
+    for (permit, words) in [
+        (size(3, 256), "Of the node's 1.25GiB, 512MiB are reserved: batch has 256MiB."),
+        (size(1, 768), "Of the node's 4 vCPU, 4 vCPU are reserved: batch has 3 vCPU."),
+    ] {
+        let vm = VmStatus {
+            waiting: vec![Waiting::Room { wanted: size(3, 768), permit }],
+            permit: Some(permit),
+            ..loaded()
+        };
+        let mut page = page(vm);
+        page.node.vms = vec![booked("batch", 0, size(3, 256), None)];
+        assert_eq!(holders(&page, size(3, 768), permit), [words]);
+    }
 }

@@ -34,6 +34,7 @@ use windlass_kit::notify::Notify;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
+use windlass_plugin::Shared;
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen, ShrinkCpu,
 };
@@ -44,6 +45,7 @@ pub(super) struct Stage {
     pub(super) clock: Clock,
     pub(super) tasks: Tasks,
     pub(super) watchdog: Watchdog,
+    pub(super) books: Shared,
     router: Router,
     waiting: Option<(Steward, Inbox)>,
 }
@@ -129,10 +131,10 @@ impl Stage {
             watchdog: watchdog.clone(),
             log_level: LogLevel::ended(),
         };
-        let Parts { door, steward, inbox, .. } = assemble(given, &tasks);
+        let Parts { books, door, steward, inbox, .. } = assemble(given, &tasks);
         tasks.vital("watchdog", watchdog.clone().run(Notify::default(), tasks.stopping()));
         let (disk, router) = (disk.clone(), http::router(door));
-        Self { disk, clock, tasks, watchdog, router, waiting: Some((steward, inbox)) }
+        Self { disk, clock, tasks, watchdog, books, router, waiting: Some((steward, inbox)) }
     }
 
     /// Has the steward run; says when it has begun.
