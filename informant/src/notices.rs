@@ -38,6 +38,18 @@ enum Kind {
     Stalls,
 }
 
+/// What a source says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It will say no more.
+    Broken,
+    Nothing,
+    /// vCPUs or memory came or went, or that may have been missed.
+    Change,
+    /// The guest waited for memory.
+    Stall,
+}
+
 /// Starts to listen, if this is the machine itself.
 ///
 /// # Errors
@@ -98,28 +110,35 @@ fn wait<B: Beside>(shared: &Shared<B>, sources: &mut Vec<Source>) {
 impl Source {
     /// Passes on what was found; whether there may be more.
     fn pass_on<B: Beside>(&self, shared: &Shared<B>, found: PollFlags) -> bool {
-        let broken = match self.kind {
-            // An error of this socket is a notice too: some were missed.
-            Kind::Hardware => PollFlags::NVAL,
-            Kind::Stalls => PollFlags::NVAL | PollFlags::ERR,
-        };
-        if found.intersects(broken) {
-            log::warn(format_args!("no notice of {} any more", self.kind.of()));
-            return false;
-        }
-        match self.kind {
-            Kind::Hardware if !found.is_empty() && hears(&self.file) => {
-                shared.observe(Event::Stirred);
+        match self.read(found) {
+            Found::Broken => {
+                log::warn(format_args!("no notice of {} any more", self.kind.of()));
+                return false;
             }
-            Kind::Stalls if found.contains(PollFlags::PRI) => {
+            Found::Nothing => {}
+            Found::Change => shared.observe(Event::Stirred),
+            Found::Stall => {
                 shared.counts.stalls.add();
                 // It is judged by how much is free at this moment.
                 shared.sample();
                 shared.observe(Event::Stalled);
             }
-            Kind::Hardware | Kind::Stalls => {}
         }
         true
+    }
+
+    fn read(&self, found: PollFlags) -> Found {
+        let broken = match self.kind {
+            // An error of this socket is a notice too: some were missed.
+            Kind::Hardware => PollFlags::NVAL,
+            Kind::Stalls => PollFlags::NVAL | PollFlags::ERR,
+        };
+        match self.kind {
+            _ if found.intersects(broken) => Found::Broken,
+            Kind::Hardware if !found.is_empty() && hears(&self.file) => Found::Change,
+            Kind::Stalls if found.contains(PollFlags::PRI) => Found::Stall,
+            Kind::Hardware | Kind::Stalls => Found::Nothing,
+        }
     }
 }
 
@@ -165,6 +184,28 @@ fn is_of_interest(message: &[u8]) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn what_a_source_says_depends_on_its_kind() {
+        let (kernel, ours) = UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let source = |kind| Source { file: ours.try_clone().unwrap().into(), kind };
+        let (changes, stalls) = (source(Kind::Hardware), source(Kind::Stalls));
+        for (flags, change, stall) in [
+            (PollFlags::empty(), Found::Nothing, Found::Nothing),
+            (PollFlags::IN, Found::Change, Found::Nothing),
+            (PollFlags::ERR, Found::Change, Found::Broken),
+            (PollFlags::PRI, Found::Change, Found::Stall),
+            (PollFlags::PRI | PollFlags::ERR, Found::Change, Found::Broken),
+            (PollFlags::NVAL, Found::Broken, Found::Broken),
+        ] {
+            kernel.send(b"add@/devices/system/cpu/cpu1\0").unwrap();
+            assert_eq!((changes.read(flags), stalls.read(flags)), (change, stall), "{flags:?}");
+            // What was not read must not count for the next.
+            hears(&changes.file);
+        }
+        assert_eq!(changes.read(PollFlags::IN), Found::Nothing, "it was woken for nothing");
+    }
 
     #[test]
     fn one_message_of_interest_among_those_that_are_there_is_heard() {

@@ -157,6 +157,7 @@ fn response_with(
     let body = said.encode(version, SLOT, unit).unwrap();
     assert_eq!(String::from_utf8(body).unwrap(), golden, "{file}");
 
+    assert_eq!(golden.contains("resourceUnit"), version.features().plugin_sends_unit, "{file}");
     let whole = match version.features().fractional_cpu {
         true => permit,
         false => Resources { cpu: permit.cpu.round_down(MilliCpu::from_cores(1)), ..permit },
