@@ -193,14 +193,28 @@ Node 0, zone  Movable
         assert_eq!(memory.total, Bytes::from_kib(206_848));
         assert_eq!(memory.available, Bytes::from_kib(1000));
         assert_eq!(meminfo("MemTotal: 1 kB\nMemFree: 1 kB\n"), None);
-        assert_eq!(meminfo("MemTotal: 1 kB\nMemFree: 1 kB\nMemAvailable: 2 kB\n"), None);
+        let of = |total, available| {
+            meminfo(&format!("MemTotal: {total} kB\nMemFree: 0 kB\nMemAvailable: {available} kB\n"))
+        };
+        for (total, available, known) in [(1, 2, false), (1, 1, true), (1, 0, true), (0, 0, false)]
+        {
+            assert_eq!(of(total, available).is_some(), known, "{available} of {total}");
+        }
     }
 
     #[test]
     fn load_is_read_with_the_run_queue() {
         let load = loadavg("0.20 1.18 2.12 3/80 11206\n").unwrap();
         assert_eq!(load, LoadAverages { minutes: [0.2, 1.18, 2.12], running: 3 });
-        for bad in ["", "0.2 0.1", "NaN 0 0 1/2 3", "-1 0 0 1/2 3", "0 0 0 x/2 3", "0 0 0 1 3"] {
+        for bad in [
+            "",
+            "0.2 0.1",
+            "NaN 0 0 1/2 3",
+            "0 inf 0 1/2 3",
+            "-1 0 0 1/2 3",
+            "0 0 0 x/2 3",
+            "0 0 0 1 3",
+        ] {
             assert_eq!(loadavg(bad), None, "{bad}");
         }
     }
@@ -226,12 +240,19 @@ Node 0, zone  Movable
         let some = Stall { avg10: 1.5, total_us: 123_456 };
         assert_eq!(pressure(line), Some(Pressure { some, full: None }));
         assert_eq!(pressure("full avg10=0.00 total=1"), None);
+        let both = pressure("some avg10=0.00 total=0\nfull avg10=0.25 total=2\n").unwrap();
+        assert_eq!(both.some, Stall { avg10: 0.0, total_us: 0 });
+        assert_eq!(both.full, Some(Stall { avg10: 0.25, total_us: 2 }));
+        for bad in ["NaN", "-1", "inf", "x"] {
+            assert_eq!(pressure(&format!("some avg10={bad} total=1\n")), None, "{bad}");
+        }
     }
 
     #[test]
     fn lists_of_vcpus_are_read_and_bounded() {
         assert_eq!(list("0-2,5\n"), Some(BTreeSet::from([0, 1, 2, 5])));
         assert_eq!(list("\n"), Some(BTreeSet::new()));
+        assert_eq!(list("65535,3-3"), Some(BTreeSet::from([3, 65_535])));
         for bad in ["3-1", "0-4294967295", "65536", "a", "1-", "-1"] {
             assert_eq!(list(bad), None, "{bad}");
         }

@@ -125,6 +125,17 @@ impl Queue {
         self.entries.insert((at, place.1), (who, Box::new(happening)));
     }
 
+    /// What was put off until `from` for somebody happens at `to` already.
+    pub(crate) fn hasten(&mut self, who: Id, from: Moment, to: Moment) {
+        let late = self.entries.range((from, 0)..=(from, u64::MAX));
+        let late: Vec<_> = late.filter(|(_, (of, _))| *of == who).map(|(key, _)| *key).collect();
+        for key in late {
+            if let Some(entry) = self.entries.remove(&key) {
+                self.entries.insert((to, key.1), entry);
+            }
+        }
+    }
+
     /// How much is arranged.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

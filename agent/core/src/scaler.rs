@@ -99,6 +99,9 @@ pub struct Scaler {
     trials: Trials,
     tally: Tally,
     sight: Sight,
+    /// Since when the hypervisor is seen again, where it was not for so long that calls of this session
+    /// may have waited.
+    sees_again_since: Option<Moment>,
     measure_at: Moment,
     /// Whether the guest's figures are read elsewhere than where its informant says.
     figures_elsewhere: bool,
@@ -137,6 +140,7 @@ impl Scaler {
             tally: Tally::default(),
             sight: Sight::Due,
             measure_at,
+            sees_again_since: None,
             figures_elsewhere: false,
             jitter,
         }
@@ -182,7 +186,7 @@ impl Scaler {
     /// Answers a call of the informant.
     pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
         let counted = self.session.is_active();
-        let answer = self.session.call(now, call);
+        let answer = self.session.call(now, call, self.may_have_waited(now));
         match (counted, self.session.is_active()) {
             (true, false) => self.stop_counting(),
             (false, true) => self.count_again(),
@@ -335,6 +339,7 @@ impl Scaler {
         }
         match (event, action) {
             (Event::Seen(seen), Action::Look) => {
+                self.sees_after(now);
                 self.sight = self.sight.seen();
                 if self.sight == Sight::Fresh {
                     self.permit.sees();
@@ -355,6 +360,7 @@ impl Scaler {
                 self.plugin_permits(now, asked, permit);
             }
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
+                self.sees_again_since = None;
                 self.session.registered(now, version, &mut self.jitter);
                 self.rest.keep(now);
                 self.guest.registered(metrics_port);

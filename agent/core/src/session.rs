@@ -360,8 +360,9 @@ impl Session {
         self.began_at = None;
     }
 
-    /// Answers the informant. Saying the same twice gets the same answer, with a new number.
-    pub(crate) fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
+    /// Answers the informant. Saying the same twice gets the same answer, with a new number. A
+    /// call that may have waited for long keeps nothing alive: whoever sent it may have given up.
+    pub(crate) fn call(&mut self, now: Moment, call: Call, may_be_old: bool) -> CallAnswer {
         let Some(id) = self.id() else { return CallAnswer::Unknown };
         let expected = match call {
             Call::Id => id,
@@ -409,7 +410,10 @@ impl Session {
             }
             (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
         }
-        (self.heard_at, self.called_at, self.unanswered) = (now, now, 0);
+        (self.heard_at, self.unanswered) = (now, 0);
+        if !may_be_old {
+            self.called_at = now;
+        }
         self.sequence = self.sequence.next();
         CallAnswer::Ours(id, self.sequence)
     }

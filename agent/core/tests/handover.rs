@@ -5,6 +5,7 @@
 #[path = "support/vm.rs"]
 mod vm;
 
+use std::time::Duration;
 use vm::{Vm as Agent, cu, seen, settings};
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Failure, NotNow};
 use windlass_protocol::status::SessionState;
@@ -111,13 +112,42 @@ fn before_v1_2_an_agent_acts_for_thirteen_seconds_after_it_was_called() {
     let mut agent = Agent::of(InformantVersion::V1_1);
     agent.resume();
     assert!(agent.acts());
-    agent.passes(10_000);
+    agent.runs(10);
     agent.scaler.call(agent.now, Call::Id);
-    agent.passes(12_900);
-    agent.looks();
+    agent.runs(12);
+    agent.passes(900);
     assert!(agent.acts());
     agent.passes(101);
     assert!(!agent.acts());
+}
+
+/// Its informant gave up the calls that an agent finds when it goes on, and perhaps the agent too.
+#[test]
+fn before_v1_2_a_call_that_may_have_waited_lets_nobody_act() {
+    for waits in [Duration::ZERO, Duration::from_millis(1_999), Duration::from_secs(2)] {
+        let mut agent = Agent::of(InformantVersion::V1_0);
+        agent.resume();
+        agent.passes(14_000);
+        agent.scaler.call(agent.now, Call::Id);
+        agent.looks();
+        assert!(!agent.acts(), "it was called before it saw anything");
+        agent.now = agent.now.after(waits);
+        agent.looks();
+        agent.scaler.call(agent.now, Call::Id);
+        assert_eq!(agent.acts(), waits == Duration::from_secs(2), "{waits:?}");
+    }
+}
+
+#[test]
+fn what_was_permitted_before_an_agent_went_blind_counts_no_more() {
+    let mut agent = Agent::acting();
+    agent.answered(agent.asks_for_a_permit(), Event::Permitted(cu(4)));
+    agent.passes(9_999);
+    agent.looks();
+    assert!(agent.scaler.counts_on_a_permit());
+    agent.passes(10_000);
+    agent.looks();
+    assert!(!agent.scaler.counts_on_a_permit(), "the books may have forgotten it");
 }
 
 #[test]
@@ -378,6 +408,14 @@ impl Agent {
         agent.answered(Action::Look, Event::Seen(seen(3)));
         agent.answered(Action::Measure, Event::Measured(agent.busy(3)));
         agent
+    }
+
+    /// So many seconds pass, and the hypervisor is seen each second.
+    fn runs(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.passes(1_000);
+            self.looks();
+        }
     }
 
     fn resume(&mut self) {

@@ -32,6 +32,22 @@ fn a_newer_agent_takes_over_and_the_older_one_returns() {
     assert_eq!(program.ask("DELETE", "/unregister", &second.desc()).status, 404);
     wait_for("the first is resumed", || first.called("/resume") == 2);
     assert_eq!(first.resize(&program, "/upscale", "1", "512Mi").status, 200);
+    let (one, two) = (&first.id, &second.id);
+    let expected = [
+        format!("now controlled by agent {one}"),
+        "now controlled by no agent".to_owned(),
+        format!("now controlled by agent {two}"),
+        "now controlled by no agent".to_owned(),
+        format!("agent {two} let go of: it unregistered"),
+        format!("now controlled by agent {one}"),
+    ];
+    let mut of_agents = Vec::new();
+    wait_for("the log says so", || {
+        of_agents = program.said();
+        of_agents.retain(|line| line.contains("agent"));
+        of_agents.len() >= expected.len()
+    });
+    assert_eq!(of_agents, expected);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use windlass_world::Step;
 const SHARE: u64 = 8_000;
 /// These failed once, as they are drawn now. What they showed is a story or a table of the cores,
 /// which stays when the drawing changes.
-const FAILED_ONCE: [u64; 46] = [
+const FAILED_ONCE: [u64; 51] = [
     34,
     82,
     150,
@@ -47,6 +47,11 @@ const FAILED_ONCE: [u64; 46] = [
     10_024_300,
     10_072_171,
     10_104_070,
+    14_007_130,
+    14_010_667,
+    14_033_879,
+    14_085_847,
+    14_095_918,
     30_018_741,
     30_026_030,
     40_005_757,

@@ -95,7 +95,7 @@ impl World {
             let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
-            let counts = vm.counts(self.setup.trust_guest_parking);
+            let counts = self.to_book(vm, &status);
             // Who does not see what hypervisors have promises nothing for vCPUs that a guest got
             // back, where nothing is free.
             let came_back = self.setup.listed && booked.cpu < counts.cpu && free.cpu < unit.cpu;

@@ -59,6 +59,10 @@ impl World {
         // Memory that was on its way out while nobody could call that off.
         vm.unagreed_since = None;
         vm.guest.runs_as(now, RunState::Running);
+        // It may go on sooner than was meant.
+        if now < stand.until {
+            self.queue.hasten(who, stand.until.after(GOES_ON), now.after(GOES_ON));
+        }
     }
 
     /// Until when the guest does nothing.

@@ -15,6 +15,13 @@ pub(super) const UNANSWERED: Duration = Duration::from_secs(35);
 /// new informant knows of no lease. There is a look every two seconds; few guests boot faster.
 const UNSEEN: Duration = Duration::from_secs(3);
 
+/// An agent that has not seen the hypervisor for this long has asked for no permit, and the plugin may
+/// have promised what it permitted to others. An agent that sees asks every five seconds.
+const UNASKED: Duration = Duration::from_secs(10);
+
+/// An informant waits no longer than this for the answer to a call.
+const CALL_WAITS: Duration = Duration::from_secs(2);
+
 // === impl Scaler ===
 
 impl Scaler {
@@ -49,6 +56,25 @@ impl Scaler {
     /// Until when no restart of the guest can have been missed, as far as is known now.
     pub(super) fn sees_until(&self) -> Option<Moment> {
         Some(self.holding.seen_at()?.after(UNSEEN))
+    }
+
+    /// The hypervisor is seen, perhaps after a long time: it did not answer, or the agent did not run.
+    pub(super) fn sees_after(&mut self, now: Moment) {
+        let unseen = self.holding.seen_at().map_or(Duration::ZERO, |at| now.since(at));
+        if unseen > UNSEEN {
+            self.sees_again_since = Some(now);
+        }
+        if unseen >= UNASKED {
+            self.rest_from_asking();
+        }
+    }
+
+    /// Whether a call that is answered now may be an old one: the agent did not run, or does so for
+    /// less time than an informant waits for its answer. In a session that began since there is none.
+    pub(super) fn may_have_waited(&self, now: Moment) -> bool {
+        let blind = self.sees_until().is_some_and(|until| until <= now);
+        let since = self.sees_again_since.filter(|since| now.since(*since) < CALL_WAITS);
+        blind || since.is_some()
     }
 
     /// Whatever was agreed in the session ends with it.

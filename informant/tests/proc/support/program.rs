@@ -5,12 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Killed when dropped.
 pub(crate) struct Program {
     child: Child,
     pub(crate) addr: SocketAddr,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Program {
@@ -38,10 +40,21 @@ impl Program {
                 break addr.parse().unwrap();
             }
         };
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let log = Arc::clone(&said);
         std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| eprintln!("{line}"))
+            for line in lines.map_while(Result::ok) {
+                eprintln!("{line}");
+                log.lock().unwrap().push(line);
+            }
         });
-        Self { child, addr }
+        Self { child, addr, said }
+    }
+
+    /// What its log has had since it began to serve, without the program's name.
+    pub(crate) fn said(&self) -> Vec<String> {
+        let line = |line: &String| line.trim_start_matches("windlass-informant: ").to_owned();
+        self.said.lock().unwrap().iter().map(line).collect()
     }
 
     pub(crate) fn pid(&self) -> u32 {
