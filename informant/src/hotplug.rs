@@ -152,6 +152,9 @@ mod tests {
             std::fs::write(sys.0.join(LEASED), odd).unwrap();
             assert_eq!(leased(&sys.tree()), LONGEST, "{odd:?}");
         }
+        std::fs::remove_file(sys.0.join(LEASED)).unwrap();
+        std::fs::create_dir(sys.0.join(LEASED)).unwrap();
+        assert_eq!(leased(&sys.tree()), LONGEST, "it is there, and cannot be read");
     }
 
     #[test]

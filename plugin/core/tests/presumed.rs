@@ -38,9 +38,11 @@ fn what_is_seen_takes_the_place_of_what_was_presumed() {
     assert_eq!(books.reserved_for(&vm), Some(cu(2)));
     books.presume(vm.clone(), VmRecord::default(), cu(4));
     assert_eq!(books.reserved_for(&vm), Some(cu(2)), "it was seen");
+    assert!(!books.is_spoken_for(&vm));
     assert_eq!(ask(&mut books, "a", cu(1), None), cu(1));
     books.presume(vm.clone(), VmRecord::default(), cu(4));
     assert_eq!(books.reserved_for(&vm), Some(cu(1)), "its agent has spoken");
+    assert!(books.is_spoken_for(&vm) && !books.is_spoken_for(&VmName::on_host("b")));
 }
 
 /// A node of 4 CUs with these VMs, each of which may have been promised all of it.

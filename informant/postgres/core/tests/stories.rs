@@ -144,6 +144,24 @@ fn an_agreement_allows_no_more_than_one_before_it() {
 }
 
 #[test]
+fn a_plan_says_when_there_is_more_to_do() {
+    let mut story = Story::settled();
+    let more = |story: &mut Story| {
+        let wake_at = story.cache.plan(story.now).wake_at.unwrap();
+        story.now = wake_at;
+        story.next()
+    };
+    assert_eq!(more(&mut story), Some(Action::Look), "what it has is looked at now and then");
+    story.failed(Problem::Slow);
+    assert_eq!(more(&mut story), Some(Action::Look), "and again after a failure");
+    story.seen(3034);
+    story.ask(2048);
+    assert_eq!(story.next(), Some(Action::Set(TARGET)));
+    let ends = story.now.after(ATTEMPT_LIMIT);
+    assert_eq!(story.cache.plan(story.now).wake_at, Some(ends), "the attempt ends");
+}
+
+#[test]
 fn what_does_not_fit_beside_the_smaller_cache_is_refused() {
     let mut story = Story::settled();
     story.beside = 700;
