@@ -59,6 +59,22 @@ mod tests {
     }
 
     #[test]
+    fn a_figure_counts_for_half_a_second_and_is_read_again_then() {
+        let path = std::env::temp_dir().join(format!("windlass-meminfo-{}", std::process::id()));
+        let memory = HostMemory::new(path.clone());
+        let read = |millis, kib: u64| {
+            std::fs::write(&path, format!("MemAvailable: {kib} kB\n")).unwrap();
+            memory.available(Moment::from_millis(millis))
+        };
+        for (millis, kib, figure) in
+            [(0, 1, 1), (499, 2, 1), (500, 3, 3), (600, 4, 3), (9_000, 5, 5)]
+        {
+            assert_eq!(read(millis, kib), Some(Bytes::from_kib(figure)), "{millis}");
+        }
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
     fn a_host_that_does_not_say_is_not_taken_for_an_empty_one() {
         let memory = HostMemory::new(PathBuf::from("/nonexistent/meminfo"));
         assert_eq!(memory.available(Moment::default()), None);

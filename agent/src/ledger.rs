@@ -78,3 +78,18 @@ impl<F: Fn(NodeEvent) + Send + Sync + 'static> Ledger for F {
         self(event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    #[test]
+    fn a_function_can_be_a_ledger() {
+        let (heard, events) = mpsc::channel();
+        let left = NodeEvent::Left { vm: VmName::on_host("a") };
+        let ledger = move |event| drop(heard.send(event));
+        ledger.note(left.clone());
+        assert_eq!(events.recv(), Ok(left));
+    }
+}

@@ -297,23 +297,61 @@ mod tests {
     use windlass_agent_core::Judged;
 
     #[test]
-    fn labels_have_the_stable_spellings() {
+    fn names_and_labels_have_the_stable_spellings() {
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
-        metrics.heard(&Event::Failed(Peer::Plugin, Failure::NoAnswer));
-        metrics.heard(&Event::Failed(Peer::Plugin, Failure::Version));
-        metrics.called(Called::TryUpscale, 200);
+        for failure in [Failure::NoAnswer, Failure::Refused(500), Failure::Moving, Failure::Version]
+        {
+            metrics.heard(&Event::Failed(Peer::Plugin, failure));
+        }
+        metrics.heard(&Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
+        metrics.heard(&Event::Failed(Peer::Metrics, Failure::NoAnswer));
+        metrics.heard(&Event::Upscaled);
+        for called in
+            [Called::Id, Called::Resume, Called::Suspend, Called::TryUpscale, Called::Unknown]
+        {
+            metrics.called(called, 200);
+        }
         let call_off = Judged { seen: 2, none: 0 };
         metrics.judged(Tally { call_off, ..Tally::default() });
+        metrics.reset();
+        metrics.gone();
+        metrics.lost();
+        let (_kept, over) = (metrics.present(), metrics.present());
+        drop(over);
+        let (_one, _two) = (metrics.flapping(), metrics.flapping());
+        // Nothing was refused so far.
+        for reason in [Refusal::Crowded, Refusal::HeadTime, Refusal::Panic] {
+            assert_eq!(metrics.refused(reason), 0);
+        }
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();
-        for line in [
-            r#"windlass_agent_requests_total{peer="plugin",answered="no-answer"} 1"#,
-            r#"windlass_agent_requests_total{peer="plugin",answered="version"} 1"#,
-            r#"windlass_agent_resizes_total{aim="call-off",effect="seen"} 2"#,
-            r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
-        ] {
-            assert!(text.contains(line), "{line} not in {text}");
-        }
+        let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        lines.sort_unstable();
+        assert_eq!(
+            lines,
+            [
+                r#"windlass_agent_calls_total{endpoint="id",status="200"} 1"#,
+                r#"windlass_agent_calls_total{endpoint="resume",status="200"} 1"#,
+                r#"windlass_agent_calls_total{endpoint="suspend",status="200"} 1"#,
+                r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
+                r#"windlass_agent_calls_total{endpoint="unknown",status="200"} 1"#,
+                r#"windlass_agent_http_refusals_total{reason="crowded"} 0"#,
+                r#"windlass_agent_http_refusals_total{reason="head-time"} 0"#,
+                r#"windlass_agent_http_refusals_total{reason="panic"} 0"#,
+                "windlass_agent_hypervisors_lost_total 1",
+                r#"windlass_agent_requests_total{peer="hypervisor",answered="no-answer"} 1"#,
+                r#"windlass_agent_requests_total{peer="informant",answered="yes"} 1"#,
+                r#"windlass_agent_requests_total{peer="metrics",answered="no-answer"} 1"#,
+                r#"windlass_agent_requests_total{peer="plugin",answered="no-answer"} 1"#,
+                r#"windlass_agent_requests_total{peer="plugin",answered="refused"} 2"#,
+                r#"windlass_agent_requests_total{peer="plugin",answered="version"} 1"#,
+                "windlass_agent_resets_total 1",
+                r#"windlass_agent_resizes_total{aim="call-off",effect="seen"} 2"#,
+                "windlass_agent_vms 1",
+                "windlass_agent_vms_flapping 2",
+                "windlass_agent_vms_gone_total 1",
+            ]
+        );
     }
 }

@@ -418,3 +418,35 @@ impl<A: Attach> Clone for Agent<A> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Remote, Unheard};
+    use std::time::Duration;
+    use windlass_drivers::fake::FakeVm;
+    use windlass_protocol::ComputeUnit;
+
+    #[tokio::test]
+    async fn seeds_are_splitmix64_s_of_the_agent_s_own() {
+        let unit = ComputeUnit::try_from(Resources::new(
+            windlass_protocol::MilliCpu::from_cores(1),
+            Bytes::from_gib(1),
+        ));
+        let config = Config { seed: 1_234_567, ..Config::new(unit.unwrap()) };
+        let plugin = "http://127.0.0.1:1".parse().unwrap();
+        let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
+        let clock = Clock::starting_at(Moment::default());
+        let agent =
+            Agent::<FakeVm>::new(config, permits, Arc::new(Unheard), &Tasks::default(), clock);
+        // As its authors print them.
+        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
+        assert_eq!([agent.shared.seed(), agent.shared.seed()], known);
+    }
+
+    #[test]
+    fn standings_have_words() {
+        let all = [Standing::Managed, Standing::Released, Standing::Removed];
+        assert_eq!(all.map(|standing| standing.to_string()), ["managed", "released", "removed"]);
+    }
+}

@@ -126,6 +126,8 @@ mod tests {
         let names = (1..=20).map(|nth| VmName::on_host(format!("db{nth}")));
         let preferred: BTreeSet<u16> = names.map(|vm| ports.candidates(&vm)[0]).collect();
         assert!(preferred.len() > 10, "{preferred:?}");
+        // Of every release.
+        assert_eq!(hash(&VmName::on_host("db1")), 0x2ca1_3507_e51c_65fc);
     }
 
     #[test]
@@ -134,8 +136,12 @@ mod tests {
         let port = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap().port();
         let mut ports = Ports::new(port..=port, BTreeMap::new());
         let one = ports.listen(HERE, &VmName::on_host("one")).unwrap();
-        let error = ports.listen(HERE, &VmName::on_host("two")).unwrap_err().to_string();
+        let error = ports.listen(HERE, &VmName::on_host("two")).unwrap_err();
+        assert_eq!(error.because(), "", "no port was tried");
+        let error = error.to_string();
         assert!(error.contains("default/two") && error.contains(&format!("{port}-{port} 1")));
+        let others = Ports::new(port..=port, BTreeMap::new()).listen(HERE, &VmName::on_host("two"));
+        assert!(others.unwrap_err().because().contains("in use"), "somebody else listens there");
         drop(one);
         ports.release(&VmName::on_host("one"));
         ports.listen(HERE, &VmName::on_host("two")).unwrap();

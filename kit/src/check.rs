@@ -327,6 +327,25 @@ mod tests {
     }
 
     #[test]
+    fn ports_are_a_range_that_begins_above_zero() {
+        let of = |text: &str| ports(&Node::Text(text.to_owned()));
+        assert_eq!(of("1-1"), Some(1..=1));
+        assert_eq!(of("10310 - 65535"), Some(10_310..=65_535));
+        for wrong in ["0-5", "0-0", "9-8", "5", "-1-5", "1-65536", ""] {
+            assert_eq!(of(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_begins_at_the_root_and_can_be_one() {
+        let of = |text: &str| path(&Node::Text(text.to_owned()));
+        assert_eq!(of("/run/a"), Some(PathBuf::from("/run/a")));
+        for wrong in ["run/a", "/run\0/a", ""] {
+            assert_eq!(of(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
     fn times_are_seconds_or_say_their_unit() {
         let range = Duration::from_millis(100)..=Duration::from_secs(10);
         let text = |text: &str| time(&Node::Text(text.to_owned()), &range);

@@ -146,6 +146,8 @@ mod tests {
         let large = DumpState::new(limit, || json!("x".repeat(MOST)));
         let (status, text) = ask(&large, "GET", "{}").await;
         assert!(status == 500 && text.contains("more than 16777216"), "{text}");
+        let largest = DumpState::new(limit, || json!("x".repeat(MOST - 2)));
+        assert_eq!(ask(&largest, "GET", "{}").await.0, 200);
         let broken = DumpState::new(limit, || panic!("on purpose"));
         let (status, text) = ask(&broken, "GET", "{}").await;
         assert!(status == 500 && text.starts_with("error while getting state: "), "{text}");

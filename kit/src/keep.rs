@@ -64,3 +64,39 @@ pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::rename(&beside, path)?;
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_process_and_a_file_its_last_text() {
+        let folder = std::env::temp_dir().join(format!("windlass-keep-{}", std::process::id()));
+        let had = have_folder(&folder, "another agent").unwrap();
+        let busy = have_folder(&folder, "another agent").unwrap_err();
+        assert_eq!(busy.to_string(), "another agent has this state_dir");
+        for text in ["a long one", "short"] {
+            replace(&folder.join("state.json"), text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(folder.join("state.json")).unwrap(), text);
+        }
+        assert!(!folder.join("state.new").exists());
+        drop(had);
+        drop(have_folder(&folder, "another agent").unwrap());
+        // What keeps a lock from being made is said, unless it is that there is no room.
+        fs::remove_file(folder.join(LOCK)).unwrap();
+        fs::create_dir(folder.join(LOCK)).unwrap();
+        assert_eq!(have_folder(&folder, "").unwrap_err().kind(), ErrorKind::IsADirectory);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_disk_and_a_quota_can_be_full() {
+        for (kind, full) in [
+            (ErrorKind::StorageFull, true),
+            (ErrorKind::QuotaExceeded, true),
+            (ErrorKind::NotFound, false),
+        ] {
+            assert_eq!(is_full(&kind.into()), full, "{kind}");
+        }
+    }
+}

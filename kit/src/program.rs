@@ -138,3 +138,20 @@ pub async fn drain(tasks: &Tasks, grace: Duration) -> Result<(), Failure> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::pending;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_fails_with_its_vital_tasks_and_with_no_other() {
+        let tasks = Tasks::default();
+        tasks.minor("odd", async { Err("odd") });
+        tasks.minor("deaf", pending::<Result<(), String>>());
+        assert_eq!(drain(&tasks, LAST).await, Ok(()));
+        tasks.vital("heart", async { Err("no pulse") });
+        let failed = Failure::Failed("heart: no pulse".to_owned());
+        assert_eq!(drain(&tasks, LAST).await, Err(failed));
+    }
+}

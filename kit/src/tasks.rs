@@ -254,7 +254,21 @@ mod tests {
     async fn drain_gives_up_on_a_task_that_does_not_listen() {
         let tasks = Tasks::default();
         tasks.minor("deaf", pending::<Result<(), String>>());
-        assert_eq!(tasks.drain(GRACE).await, Err(Stuck { tasks: vec!["deaf"] }));
+        tasks.minor("short", async { Ok::<(), String>(()) });
+        tasks.minor("mute", pending::<Result<(), String>>());
+        let stuck = tasks.drain(GRACE).await.unwrap_err();
+        assert_eq!(stuck.to_string(), "tasks that did not stop in time: deaf, mute");
+    }
+
+    #[test]
+    fn a_task_that_ran_for_long_waits_as_after_its_first_failure() {
+        let (mut restarts, longest) = (Restarts::default(), Backoff::USUAL.longest);
+        for ran in [Duration::ZERO, GRACE, longest, longest, longest, longest] {
+            restarts.after(ran);
+        }
+        assert!(restarts.after(longest) > longest / 2, "the seventh in a row");
+        let wait = restarts.after(longest + Duration::from_millis(1));
+        assert!(wait > Duration::ZERO && wait <= Backoff::USUAL.first, "{wait:?}");
     }
 
     #[tokio::test(start_paused = true)]

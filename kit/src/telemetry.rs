@@ -160,6 +160,22 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_of_a_kibibyte_is_the_longest() {
+        let of = |length: usize| format!("{}=info", "x".repeat(length - 5));
+        assert!(parse(&of(1024)).is_ok());
+        let error = parse(&of(1025)).unwrap_err().to_string();
+        assert!(error.contains("it is longer than 1024 bytes"), "{error}");
+    }
+
+    #[test]
+    fn a_format_is_known_by_its_name() {
+        assert_eq!("plain".parse(), Ok(Format::Plain));
+        assert_eq!("json".parse(), Ok(Format::Json));
+        let error = "Json".parse::<Format>().unwrap_err();
+        assert_eq!(error, "\"Json\" is not a log format: plain, json");
+    }
+
+    #[test]
     fn each_part_of_a_filter_is_a_level_or_a_target_with_a_level() {
         for good in ["off", "ERROR", "Warn", "info", "debug", "trace", "a::b=Debug, warn", "a=off"]
         {

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use windlass_kit::client::{Address, Ask, ClientError, ask};
 use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
@@ -51,6 +51,9 @@ async fn a_body_too_large_is_refused_declared_or_not() {
         assert!(answer.contains("larger than 16384 bytes"), "{answer}");
     }
     assert_eq!(server.counts.of(Refusal::BodySize), 2);
+    let largest = Ask::new(Method::POST, "/echo", vec![b'x'; 16 * 1024]).within(PATIENCE);
+    let answer = ask(&Address::Tcp(server.address), largest).await.unwrap();
+    assert_eq!((answer.status, answer.body.len()), (200, 16 * 1024));
 }
 
 #[tokio::test]
@@ -74,6 +77,13 @@ async fn hostile_heads_get_an_answer_and_leave_the_server_well() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{start}: {answer}");
     }
     assert_eq!(server.get("/hello").await, (200, "hello".to_owned()));
+    let long = format!(
+        "GET /hello HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx: {}\r\n\r\n",
+        "a".repeat(12 * 1024)
+    );
+    let answer = server.send(long.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(server.counts.of(Refusal::HeadTime), 0, "none of them was slow");
 }
 
 #[tokio::test]
@@ -156,6 +166,14 @@ async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
     let answer = ask(&unix, Ask::new(Method::GET, "/caller", "")).await.unwrap();
     let uid = std::fs::metadata("/proc/self").unwrap().uid();
     assert_eq!(answer.text(), format!("uid {uid} (pid {})", std::process::id()));
+    let crowded = folder.join("crowded");
+    let (listener, limits) =
+        (bind_unix(&crowded, 0o600).await.unwrap(), Limits { connections: 0, ..quick() });
+    tasks.vital("crowded", serve(listener, router(), limits, tasks.stopping()));
+    let mut answer = String::new();
+    let mut stream = UnixStream::connect(&crowded).await.unwrap();
+    drop(stream.read_to_string(&mut answer).await);
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     let file = folder.join("file");
     std::fs::write(&file, "precious").unwrap();
     assert!(bind_unix(&file, 0o600).await.unwrap_err().to_string().contains("no socket"));

@@ -34,6 +34,15 @@ async fn a_want_that_fits_is_permitted_on_every_path() {
 }
 
 #[tokio::test]
+async fn agents_are_told_the_unit_that_counts_now() {
+    let shared = node();
+    let unit = Resources { cpu: MilliCpu::from_cores(2), mem: Bytes::from_gib(2) };
+    shared.set_unit(ComputeUnit::try_from(unit).unwrap());
+    let (_, body) = post(&router(shared), GOOD.to_owned()).await;
+    assert!(body.ends_with(r#""resourceUnit":{"vCPUs":2,"mem":16}}"#), "{body}");
+}
+
+#[tokio::test]
 async fn what_is_short_is_permitted_in_part_and_noted() {
     let shared = node();
     let app = router(shared.clone());
@@ -57,6 +66,8 @@ async fn what_was_permitted_is_counted() {
     post(&app, GOOD.to_owned()).await;
     post(&app, GOOD.replace("16", "9000")).await;
     post(&app, "{".to_owned()).await;
+    post(&app, GOOD.replace("\"a\"", "\"b\"")).await;
+    post(&app, GOOD.replace("3,", "99,")).await;
     let mut registry = prometheus_client::registry::Registry::default();
     shared.metrics().register(&mut registry);
     let mut text = String::new();
@@ -65,6 +76,8 @@ async fn what_was_permitted_is_counted() {
         "windlass_plugin_permit_requests_total{answer=\"granted\"} 1",
         "windlass_plugin_permit_requests_total{answer=\"short\"} 1",
         "windlass_plugin_permit_requests_total{answer=\"bad-request\"} 1",
+        "windlass_plugin_permit_requests_total{answer=\"unknown-vm\"} 1",
+        "windlass_plugin_permit_requests_total{answer=\"version\"} 1",
         "windlass_plugin_room_milli_cpu 4000",
         "windlass_plugin_reserved_bytes 4294967296",
         "windlass_plugin_over 0",

@@ -18,8 +18,10 @@ use guest::Guest;
 use machine::Machine;
 use receiver::Receiver;
 use serde_json::json;
+use std::fs::File;
 use std::net::SocketAddr;
-use support::{Agent, Folder, Plugin, fail, until, vm_file};
+use std::os::unix::net::UnixDatagram;
+use support::{Agent, Folder, Plugin, fail, speaks_to, until, vm_file};
 
 /// A node with room for three units; the VM `a` may have four.
 const LIST: &str = "\
@@ -174,7 +176,10 @@ fn a_vm_that_the_plugin_does_not_know_stays_as_it_is() {
 #[test]
 fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again() {
     let plugin = Receiver::start();
-    plugin.say(400, "Protocol version mismatch: need v9.0 but got another");
+    // As long as an answer may well be.
+    let words = "Protocol version mismatch: need v9.0 but got another";
+    let mismatch: &str = format!("{words}{}", " ".repeat(2_000)).leak();
+    plugin.say(400, mismatch);
     let folder = Folder::new();
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
@@ -202,7 +207,7 @@ fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again(
     // Refused for another reason: it has read the version.
     plugin.say(404, "pod not found");
     until("it is heard", || agent.log().contains("plugin takes a version again"));
-    plugin.say(400, "Protocol version mismatch: need v9.0 but got another");
+    plugin.say(400, mismatch);
     until("it is said again", || warned().len() == 2);
 }
 
@@ -213,6 +218,8 @@ fn the_agent_ends_in_good_order_and_takes_its_leave() {
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
     folder.put("a", &vm_file(machine.path(), guest.address));
+    let systemd = UnixDatagram::bind(folder.path("notify.sock")).unwrap();
+    systemd.set_nonblocking(true).unwrap();
     let mut agent = Agent::start(&folder, &plugin);
     until("it is registered", || agent.pod("a")["runner"]["server"]["mode"] == "running");
     folder.write("agent.toml", "plugin = \"http://127.0.0.1:1\"\ntimes.size = 3\n");
@@ -220,6 +227,11 @@ fn the_agent_ends_in_good_order_and_takes_its_leave() {
     until("a bad file is said", || agent.log().contains("times.size = 3: must be 100ms to 2s"));
     assert_eq!(agent.stop(), Some(0), "{}", agent.log());
     assert!(guest.left() > 0, "it did not take leave of the guest");
+    assert!(agent.log().contains("SIGTERM"), "{}", agent.log());
+    let mut word = [0; 20];
+    let length = systemd.recv(&mut word).unwrap();
+    let word = String::from_utf8_lossy(&word[..length]);
+    assert!(word.contains("READY=1") || word == "WATCHDOG=1", "{word}");
 }
 
 #[test]
@@ -259,4 +271,26 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
         let (got, said) = fail(args);
         assert!(got == code && said.contains(words), "{args:?} ended with {got}: {said}");
     }
+}
+
+#[test]
+fn what_nobody_reads_is_no_failure_and_what_cannot_be_written_is_one() {
+    let folder = Folder::new();
+    let place = folder.path("");
+    let place = place.display();
+    folder.write(
+        "agent.toml",
+        &format!(
+            "plugin = \"http://127.0.0.1:1\"\nstate_dir = \"{place}state\"\n\
+             vms_dir = \"{place}vms.d\"\nadmin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n"
+        ),
+    );
+    let config = folder.path("agent.toml");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let (code, said) = speaks_to(writer, &config);
+    assert_eq!(code, 0, "{said}");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let (code, said) = speaks_to(full, &config);
+    assert!(code == 73 && said.contains("cannot write to standard output: "), "{code}: {said}");
 }

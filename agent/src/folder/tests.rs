@@ -33,7 +33,14 @@ fn an_invalid_file_keeps_the_last_valid_one_and_disturbs_no_other() {
     let said = reports[0].to_string();
     assert!(said.starts_with("/vms.d/a.toml: max.cpu = 0: must be 0.05 to 512"), "{said}");
     assert!(said.ends_with("(the last valid one stays in force)"), "{said}");
-    // Put right, it is as if nothing had been.
+    // Put right, it is as if nothing had been; and it is not read half either.
+    let half = text(A, 3);
+    assert!(folder.observe(look_of(&[("a", &half), ("b", &text(B, 2))]), false).is_empty());
+    let entries = folder.entries().map(|(stem, valid, problems)| {
+        (stem, valid.map(|file| file.info.bounds.max.cpu.to_string()), problems.len())
+    });
+    let entries: Vec<_> = entries.collect();
+    assert_eq!(entries, [("a", Some("4".to_owned()), 1), ("b", Some("2".to_owned()), 0)]);
     observe_twice(&mut folder, &[("a", &text(A, 4)), ("b", &text(B, 2))]);
     assert!(folder.reports().is_empty());
 }
@@ -77,6 +84,23 @@ fn two_vms_cannot_share_a_monitor_and_who_has_it_keeps_it() {
     let steps = observe_twice(&mut folder, &[("a", &text(A, 4))]);
     assert_eq!(steps.len(), 2, "{steps:?}");
     assert!(folder.reports().is_empty());
+}
+
+#[test]
+fn a_text_is_checked_beside_the_other_files_whether_they_are_in_force_or_not() {
+    let folder = Folder::new(Path::new("/vms.d"));
+    let look = look_of(&[("a", &text(A, 4)), ("b", &text(B, 4))]);
+    let valid = |stem, text: &str| folder.check_beside(&look, stem, text).map(|_| ());
+    assert_eq!(valid("a", &text(A, 2)), Ok(()), "its own file is none beside it");
+    let said = valid("c", &text(B, 2)).unwrap_err();
+    let said: Vec<String> = said.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "qmp = /run/b.sock: b has this monitor, which serves one client at a time",
+            "informant = 127.0.0.3:10301: b has the informant at this address",
+        ]
+    );
 }
 
 #[test]

@@ -97,6 +97,7 @@ async fn a_vm_whose_file_goes_before_it_was_seen_counts_with_the_most_it_may_hav
     vm.fake.hold_commands();
     node.manage(&vm);
     node.until("it is attached to", || vm.fake.is_connected()).await;
+    node.until("its guest was read", || vm.guest.state().reads > 1).await;
     assert_eq!(node.plugin.told(&vm.name), []);
     node.agent.forget(&vm.name).unwrap();
     node.until("it counts", || !node.plugin.told(&vm.name).is_empty()).await;

@@ -1,6 +1,7 @@
 //! A VM that vanishes, hangs, restarts, refuses or lies is that VM's problem only.
 
 use super::guest::Manner;
+use super::log::Log;
 use super::node::{Node, Vm, size};
 use super::plugin::Answers;
 use windlass_agent::NodeEvent;
@@ -76,6 +77,7 @@ async fn a_vm_whose_monitor_is_taken_counts_with_the_most_it_may_have() {
 #[tokio::test(start_paused = true)]
 async fn a_vm_that_qemu_has_paused_is_left_as_it_is_until_it_runs_again() {
     let node = Node::start();
+    let log = Log::kept();
     let vm = node.add("a").await;
     node.until_has(&vm, size(1, 256)).await;
     vm.fake.set_run_state(RunState::Paused);
@@ -89,6 +91,8 @@ async fn a_vm_that_qemu_has_paused_is_left_as_it_is_until_it_runs_again() {
     assert_eq!(node.status(&vm).unwrap().session, SessionState::Active);
     vm.fake.set_run_state(RunState::Running);
     node.until_has(&vm, size(4, 1024)).await;
+    assert_eq!(log.count("INFO nothing is resized for now"), 1);
+    assert_eq!(log.count("INFO qemu runs the vm as usual again"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,6 +155,7 @@ async fn a_machine_that_took_the_place_of_a_larger_one_counts_with_what_it_has()
 #[tokio::test(start_paused = true)]
 async fn a_resize_that_is_refused_is_asked_for_again_and_harms_nobody() {
     let node = Node::start();
+    let log = Log::kept();
     let (a, b) = (node.add("a").await, node.add("b").await);
     a.fake.set_refusal(Some("not today"));
     a.guest.state().load = 3.4;
@@ -161,8 +166,15 @@ async fn a_resize_that_is_refused_is_asked_for_again_and_harms_nobody() {
     node.pass(60).await;
     let asked = a.fake.asked().len() - asked;
     assert!(asked < 200, "with rests in between: {asked} in a minute");
+    assert_eq!(log.count("WARN QEMU refused"), 1, "it refuses for the reason that was said");
+    a.fake.set_refusal(Some("nor tomorrow"));
+    node.pass(60).await;
+    assert_eq!(log.count("WARN QEMU refused"), 2);
     a.fake.set_refusal(None);
     node.until_has(&a, size(4, 1024)).await;
+    a.guest.state().load = 0.1;
+    a.fake.set_refusal(Some("nor tomorrow"));
+    node.until("that is a new one", || log.count("WARN QEMU refused") == 3).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,20 +193,25 @@ async fn an_answer_that_is_lost_is_settled_by_a_look_over_a_new_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_working_informant_a_vm_keeps_its_size() {
-    for manner in [
-        Manner::Stalls,
-        Manner::Refuses(500),
-        Manner::Refuses(404),
-        Manner::Lies("<html>"),
-        Manner::Lies(r#"{"protoVersion":9}"#),
-        Manner::Babbles,
+    for (manner, said) in [
+        (Manner::Stalls, None),
+        (Manner::Refuses(500), None),
+        (Manner::Refuses(404), None),
+        (Manner::Lies("<html>"), Some("WARN informant's answer is broken")),
+        (
+            Manner::Lies(r#"{"protoVersion":9,"metricsMethod":{"prometheus":{"port":1}}}"#),
+            Some("WARN informant chose a version that was not offered"),
+        ),
+        (Manner::Babbles, None),
     ] {
         let node = Node::start();
+        let log = Log::kept();
         let vm = node.add("a").await;
         vm.guest.state().informant = manner;
         vm.guest.state().load = 3.4;
         node.pass(120).await;
         assert_eq!(vm.upper(), size(1, 256), "another agent may act: {manner:?}");
+        assert!(said.is_none_or(|said| log.count(said) > 0), "{manner:?}");
         vm.guest.state().informant = Manner::Works;
         node.until_has(&vm, size(4, 1024)).await;
     }

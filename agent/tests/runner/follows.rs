@@ -3,6 +3,8 @@
 use super::guest::Manner;
 use super::node::{Node, Vm, size};
 use super::plugin::Record;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use std::time::Duration;
 use windlass_agent::NodeEvent;
 use windlass_protocol::{LoadWindow, Mode, Outcome, Target, Waiting};
@@ -61,6 +63,15 @@ async fn every_decision_of_a_vm_can_be_explained() {
     let explained = node.agent.decisions(&vm.name).unwrap();
     let grew = explained.closed.iter().find(|d| d.goal == size(4, 1024)).unwrap();
     assert!(matches!(grew.outcome, Outcome::Reached { .. }), "{grew:?}");
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    node.agent.metrics().register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    for line in [
+        r#"windlass_agent_decisions_total{signal="load"} 1"#,
+        r#"windlass_agent_resizes_total{aim="grow",effect="seen"}"#,
+    ] {
+        assert!(text.lines().any(|has| has.starts_with(line)), "{line} in {text}");
+    }
     assert_eq!(grew.permit.unwrap().permit, size(4, 1024));
     let unknown = windlass_protocol::VmName::on_host("nobody");
     assert_eq!(
@@ -115,6 +126,10 @@ async fn what_others_hear_of_a_size_is_what_the_hypervisor_said() {
         node.plugin.told(&vm.name).contains(&NodeEvent::Witnessed { vm: vm.name.clone(), upper })
     };
     node.until("it is witnessed", || witnessed(size(4, 1024))).await;
+    let (told, looks) = (node.plugin.told(&vm.name).len(), vm.fake.looks());
+    node.pass(30).await;
+    let told = node.plugin.told(&vm.name).len() - told;
+    assert!(told > 3 && told + 1 >= vm.fake.looks() - looks, "{told}: at every look");
     vm.guest.state().load = 0.1;
     node.until_has(&vm, size(1, 256)).await;
     // Somebody else gives the VM memory: that is a fact, and is told.

@@ -156,7 +156,8 @@ async fn works(guest: &Guest, path: &str, body: &[u8]) -> (StatusCode, String) {
             if state.agrees {
                 state.allowed = size.cpu;
             }
-            DownscaleResult { ok: state.agrees, status: "as it is".to_owned() }.encode()
+            // Some explain themselves at length.
+            DownscaleResult { ok: state.agrees, status: "as it is; ".repeat(200) }.encode()
         }
         "/upscale" => {
             let size = ResourceMessage::decode(body).unwrap().resources;
@@ -193,15 +194,17 @@ impl GuestState {
     fn metrics_text(&self) -> String {
         let total = self.vm.seen().memory.present();
         let available = total.saturating_sub(self.used);
-        format!(
-            "windlass_load{{window=\"5s\"}} {load_5s}\nwindlass_load{{window=\"15s\"}} {load}\n\
+        // Among much that is not for an agent, as an exporter says it.
+        "node_cpu_seconds_total{cpu=\"0\",mode=\"idle\"} 1\n".repeat(100)
+            + &format!(
+                "windlass_load{{window=\"5s\"}} {load_5s}\nwindlass_load{{window=\"15s\"}} {load}\n\
              host_load1 {load}\nhost_load5 {load}\nwindlass_cpus_online {online}\n\
              windlass_memory_total_bytes {total}\nwindlass_memory_available_bytes {available}\n",
-            load = self.load,
-            load_5s = self.load_5s.unwrap_or(self.load),
-            online = self.online(),
-            total = total.bytes(),
-            available = available.bytes(),
-        )
+                load = self.load,
+                load_5s = self.load_5s.unwrap_or(self.load),
+                online = self.online(),
+                total = total.bytes(),
+                available = available.bytes(),
+            )
     }
 }

@@ -1,9 +1,11 @@
 //! What is known of a VM without waiting for it, from before it is found until it is gone.
 
+use super::guest::Manner;
 use super::node::{Node, Vm, size};
+use super::plugin::Answers;
 use serde_json::json;
 use std::net::IpAddr;
-use windlass_agent::{Config, Known, UnknownVm};
+use windlass_agent::{Config, Explained, Known, UnknownVm};
 use windlass_protocol::Bytes;
 
 #[tokio::test(start_paused = true)]
@@ -15,8 +17,11 @@ async fn what_is_known_of_a_vm_follows_it_until_it_is_gone() {
     assert_eq!(known(), Err(UnknownVm(vm.name.clone())));
     assert!(is_absent(), "nobody knows it");
     vm.fake.end();
+    vm.fake.hold();
     node.manage(&vm);
+    node.pass(5).await;
     assert_eq!((known(), is_absent()), (Ok(Known::default()), false), "nobody has looked for it");
+    vm.fake.let_go();
     node.until("it is not found", is_absent).await;
     assert_eq!(known(), Ok(Known::default()));
     vm.fake.set_taken(true);
@@ -72,6 +77,23 @@ async fn what_the_host_has_available_is_known() {
     assert_eq!(Node::told(nowhere).agent.host_available(), None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn decisions_of_a_vm_are_known_before_the_first_and_after_its_end_and_after_a_restart() {
+    let node = Node::start();
+    let vm = node.add("a").await;
+    assert_eq!(node.agent.decisions(&vm.name), Ok(Explained::default()));
+    node.grow(&vm).await;
+    node.agent.forget(&vm.name).unwrap();
+    vm.fake.end();
+    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    let explained = node.agent.decisions(&vm.name).unwrap();
+    assert_ne!(explained.closed, []);
+    assert_eq!((explained.open.as_ref(), &explained.waiting[..]), (None, &[][..]));
+    let next = Node::start();
+    next.agent.recall(explained.closed.clone());
+    assert_eq!(next.agent.decisions(&vm.name), Ok(explained));
+}
+
 /// In the shape of the reference.
 #[tokio::test(start_paused = true)]
 async fn what_is_dumped_for_the_reference_s_tools_has_its_names_and_units() {
@@ -101,4 +123,14 @@ async fn what_is_dumped_for_the_reference_s_tools_has_its_names_and_units() {
     ] {
         assert_eq!(pod.pointer(at), Some(&value), "{at} of {pod:#}");
     }
+    assert!(pod["status"]["lastSuccessfulInformantComm"].is_string(), "{pod:#}");
+    // Another one, whose informant and plugin answer nobody's questions.
+    let mute = Vm::new("b").await;
+    mute.guest.state().informant = Manner::Refuses(500);
+    node.plugin.set(Answers::Stalls);
+    node.manage(&mute);
+    let pod = || node.agent.reference_dump(true, IpAddr::from([10, 0, 0, 7]))["pods"][1].clone();
+    let refused = json!("refused with status 500");
+    node.until("it says so", || pod()["runner"]["lastInformantError"] == refused).await;
+    assert_eq!(pod()["status"]["lastSuccessfulInformantComm"], json!(null));
 }

@@ -20,3 +20,4 @@ mod node;
 mod orders;
 mod periods;
 mod plugin;
+mod said;

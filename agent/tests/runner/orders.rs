@@ -9,6 +9,7 @@ use windlass_protocol::Waiting;
 #[tokio::test(start_paused = true)]
 async fn a_frozen_host_moves_nothing_until_it_is_thawed() {
     let node = Node::start();
+    let log = Log::kept();
     node.agent.freeze(true);
     let vm = node.add("a").await;
     vm.guest.state().load = 3.4;
@@ -17,6 +18,23 @@ async fn a_frozen_host_moves_nothing_until_it_is_thawed() {
     assert!(node.status(&vm).unwrap().waiting.contains(&Waiting::Frozen));
     node.agent.freeze(false);
     node.until_has(&vm, size(4, 1024)).await;
+    assert_eq!(log.count("INFO ordered"), 2, "to freeze, and to follow");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_from_a_frozen_host_waits_for_the_thaw_if_it_moves_the_vm() {
+    let node = Node::start();
+    let (moved, left) = (node.add("moved").await, node.add("left").await);
+    node.grow(&moved).await;
+    node.agent.freeze(true);
+    node.agent.release(&left.name, None).unwrap();
+    node.agent.release(&moved.name, Some(size(2, 512))).unwrap();
+    node.until("it is let go", || node.status(&left).is_none()).await;
+    node.pass(60).await;
+    assert_eq!((moved.upper(), node.status(&moved).is_some()), (size(4, 1024), true));
+    node.agent.freeze(false);
+    node.until("it is let go", || node.status(&moved).is_none()).await;
+    assert_eq!(moved.upper().mem, size(2, 512).mem);
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,6 +68,7 @@ async fn a_pause_survives_a_changed_file_and_can_be_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_released_vm_is_brought_to_a_size_left_alone_and_counted() {
     let node = Node::start();
+    let log = Log::kept();
     let vm = node.add("a").await;
     node.grow(&vm).await;
     node.agent.release(&vm.name, Some(size(2, 512))).unwrap();
@@ -65,6 +84,11 @@ async fn a_released_vm_is_brought_to_a_size_left_alone_and_counted() {
         if upper.mem == size(2, 512).mem));
     let (_, standing, upper) = node.agent.standings().pop().unwrap();
     assert_eq!((standing, upper), (Standing::Released, Some(vm.upper())));
+    // Over another connection it is counted, too.
+    vm.fake.hang_up();
+    node.until("it is reached again", || vm.fake.is_connected()).await;
+    node.pass(10).await;
+    assert_eq!(log.count("INFO attached to QEMU"), 1);
     // And taken back.
     node.manage(&vm);
     node.until_has(&vm, size(4, 1024)).await;
@@ -163,9 +187,13 @@ async fn an_agent_that_stops_takes_leave_and_changes_nothing() {
     let vm = node.add("a").await;
     node.grow(&vm).await;
     let asked = vm.fake.asked().len();
+    let log = Log::kept();
     assert_eq!(node.tasks.drain(Duration::from_secs(5)).await, Ok(()));
     assert!(vm.guest.count("/unregister") >= 1);
     assert_eq!(vm.fake.asked().len(), asked);
+    let last = NodeEvent::Witnessed { vm: vm.name.clone(), upper: size(4, 1024) };
+    assert_eq!(node.plugin.told(&vm.name).last(), Some(&last), "what it has counts on a permit");
+    assert_eq!(log.count("INFO ordered"), 0, "nobody did");
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
 use windlass_protocol::plugin::{PermitResponse, RawRequest};
-use windlass_protocol::{ComputeUnit, Resources, VmInfo, VmName};
+use windlass_protocol::{ComputeUnit, PluginVersion, Resources, VmInfo, VmName};
 
 /// A plugin of a node with room for everybody, and what was told to whoever keeps the books.
 #[derive(Clone, Default)]
@@ -21,6 +21,8 @@ pub(crate) enum Answers {
     Lies(&'static str),
     /// Permits no more than this.
     AtMost(Resources),
+    /// Takes this version, and no other.
+    Takes(PluginVersion),
     /// Is not there.
     Fails,
     /// Breaks whoever asks, in the middle of the runner.
@@ -34,6 +36,8 @@ struct PluginState {
     record: Vec<Record>,
     /// The unit that was last named for each VM.
     units: BTreeMap<VmName, Resources>,
+    /// The load over one minute that was last said of each VM.
+    loads: BTreeMap<VmName, Option<f32>>,
 }
 
 /// One thing that the plugin or the ledger heard.
@@ -57,6 +61,11 @@ impl Plugin {
     /// The unit that was last named for this VM.
     pub(crate) fn unit(&self, vm: &VmName) -> Option<Resources> {
         self.0.lock().unwrap().units.get(vm).copied()
+    }
+
+    /// The load over one minute that was last said of this VM.
+    pub(crate) fn load(&self, vm: &VmName) -> Option<f32> {
+        self.0.lock().unwrap().loads.get(vm).copied().flatten()
     }
 
     /// What was told about this VM.
@@ -87,6 +96,7 @@ impl Permits for Plugin {
         let answers = {
             let mut state = self.0.lock().unwrap();
             state.units.insert(vm.clone(), unit.into());
+            state.loads.insert(vm.clone(), request.metrics.map(|metrics| metrics.load_1m));
             state.record.push(Record::Asked(vm, wanted));
             state.answers
         };
@@ -102,6 +112,10 @@ impl Permits for Plugin {
                 Answers::Refuses(status) => Ok((status, Bytes::from_static(b"no"))),
                 Answers::Lies(text) => Ok((200, Bytes::from_static(text.as_bytes()))),
                 Answers::Panics => panic!("on purpose"),
+                Answers::Takes(known) if known == version => permit(wanted),
+                Answers::Takes(_) => {
+                    Ok((400, Bytes::from_static(b"Protocol version mismatch: need another")))
+                }
                 Answers::Fails => Err("not there".to_owned()),
             }
         })

@@ -364,3 +364,6 @@ impl fmt::Display for Verdict {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -130,3 +130,35 @@ fn fields(stat: &str) -> (Option<char>, Option<&str>) {
     let rest = stat.rsplit(") ").next().unwrap_or_default();
     (rest.chars().next(), rest.split(' ').nth(19))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::Instant;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_process_that_lives_is_looked_at_for_half_a_second() {
+        let alive = Peer { seen: Seen::of(i32::try_from(std::process::id()).unwrap()) };
+        let started = Instant::now();
+        assert!(alive.is_seen() && !alive.is_dead().await);
+        assert_eq!(started.elapsed(), BETWEEN_CHECKS * (CHECKS - 1));
+        let started = Instant::now();
+        assert!(Peer { seen: Some(ended()) }.is_dead().await);
+        assert!(!Peer::unseen().is_dead().await, "nobody knows");
+        assert_eq!(started.elapsed(), Duration::ZERO);
+    }
+
+    #[test]
+    fn processes_that_ended_are_forgotten() {
+        for nth in 0..3 * MANY {
+            Peer::keep(Path::new(&format!("/forgotten/{nth}")), Some(ended()));
+        }
+        let last = LAST.lock().unwrap();
+        let kept = last.keys().filter(|monitor| monitor.starts_with("/forgotten")).count();
+        assert!(kept <= MANY, "{kept}");
+    }
+
+    fn ended() -> Seen {
+        Seen { pid: 1, stat: PathBuf::from("/nonexistent"), started: "1".to_owned() }
+    }
+}

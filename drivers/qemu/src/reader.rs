@@ -191,6 +191,8 @@ mod tests {
         assert_eq!(notices.recv().await, Some(Notice::Changed));
         assert_eq!(notices.recv().await, Some(Notice::Changed));
         assert_eq!(["given", "kept", "silent"].map(|id| unplugging.has(id)), [false, false, true]);
+        drop(qemu);
+        assert_eq!(notices.recv().await, None, "the guest did not restart");
     }
 
     type Pair = (

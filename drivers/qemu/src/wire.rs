@@ -320,6 +320,10 @@ mod tests {
         assert!(matches!(lines.next().await, Ok(Some(Line::Answer(2, Ok(_))))));
         assert!(matches!(lines.next().await, Ok(None)));
 
+        let answer = b"{\"return\": 3, \"id\": 3}\n";
+        let longest = [vec![b' '; LONGEST_LINE - answer.len()], answer.to_vec()].concat();
+        let read = Lines::new(&longest[..]).next().await;
+        assert!(matches!(read, Ok(Some(Line::Answer(3, Ok(_))))), "{read:?}");
         let endless = vec![b' '; LONGEST_LINE + 1];
         assert!(matches!(Lines::new(&endless[..]).next().await, Err(BadLine::TooLong)));
     }

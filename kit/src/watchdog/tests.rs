@@ -1,6 +1,7 @@
 //! Parts that turn, hang and come back, in turns of the watchdog and under a paused clock.
 
 use super::*;
+use prometheus_client::encoding::text::encode;
 use std::os::unix::net::UnixDatagram;
 use tokio::time::sleep;
 
@@ -78,6 +79,12 @@ async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
     heard();
     sleep(TURN * 5).await;
     assert_eq!((heard(), watchdog.metrics.hanging.get()), (vec![], 1), "it hangs");
+    let (mut registry, mut text) = (Registry::default(), String::new());
+    watchdog.register(&mut registry);
+    encode(&mut text, &registry).unwrap();
+    for line in ["windlass_hanging_parts 1", "windlass_hangs_total 1"] {
+        assert!(text.lines().any(|has| has == line), "{line} in {text}");
+    }
     pulse.turn("orders");
     sleep(TURN * 2).await;
     assert!(!heard().is_empty(), "it turns again");

@@ -153,6 +153,8 @@ fn where_the_queue_is_full_windows_become_longer() {
     for turn in 0..=4 {
         story.look(f64::from(turn) * 24.0, &[("a", 1_000), ("b", 2_000)]);
     }
+    let held = |story: &Story, seconds| story.meter.held(at(seconds), &story.rule);
+    assert_eq!((story.meter.present(), held(&story, 47), held(&story, 48)), (2, 1, 2));
     story.send(10);
     story.look(100.0, &[("a", 1_000), ("b", 2_000)]);
     story.send(10);
@@ -165,6 +167,30 @@ fn where_the_queue_is_full_windows_become_longer() {
         0-100 ep-b Active 100 2023-07-12T10:01:40Z-node-1-189498b1900-4
         24-124 ep-a Cpu 100 2023-07-12T10:02:04Z-node-1-189498b1900-5
         24-124 ep-a Active 100 2023-07-12T10:02:04Z-node-1-189498b1900-6
+    "#]]);
+}
+
+#[test]
+fn what_makes_no_event_takes_no_place_in_the_queue() {
+    let mut story = Story::begin();
+    story.rule.queue = 1;
+    // Less than a whole CPU second in one window, and less than a whole second in the other.
+    for seconds in [0.0, 24.0] {
+        story.look(seconds, &[("a", 10)]);
+    }
+    story.send(10);
+    for seconds in [100.0, 100.9] {
+        story.look(seconds, &[("b", 2_000)]);
+    }
+    let ended = story.meter.end(at(101), true, &story.rule).unwrap();
+    story.meter.apply(&ended);
+    story.send(10);
+    // And none at all where nothing was had.
+    story.look(500.0, &[("b", 2_000)]);
+    assert_eq!(story.meter.end(at(600), true, &story.rule), None);
+    story.check(&expect![[r#"
+        0-24 ep-a Active 24 2023-07-12T10:00:24Z-node-1-189498b1900-1
+        100-100.9 ep-b Cpu 1 2023-07-12T10:01:40.9Z-node-1-189498b1900-2
     "#]]);
 }
 
@@ -227,6 +253,20 @@ fn whoever_is_gone_longest_makes_room_and_whoever_comes_too_late_is_named() {
 }
 
 #[test]
+fn whoever_has_used_a_whole_second_of_either_kind_makes_no_room() {
+    for (cpu, gone_at) in [(4_000, 0.9), (10, 1.5)] {
+        let mut story = Story::begin();
+        story.look(0.0, &[("a", cpu)]);
+        story.look(gone_at, &[("a", cpu)]);
+        story.look(2.0, &[("b", 1_000), ("c", 1_000)]);
+        story.look(3.0, &[("b", 1_000), ("c", 1_000), ("d", 1_000)]);
+        story.check(&expect![[r#"
+            3 no room for default/d
+        "#]]);
+    }
+}
+
+#[test]
 fn an_event_is_the_references_json() {
     let mut story = Story::begin();
     story.look(0.1, &[("cool-name-123456", 250)]);
@@ -242,4 +282,8 @@ fn an_event_is_the_references_json() {
         {"idempotency_key":"2023-07-12T10:00:24.1Z-node-1-189498b1900-2","metric":"active_time_seconds","type":"incremental","endpoint_id":"ep-cool-name-123456","start_time":"2023-07-12T10:00:00.1Z","stop_time":"2023-07-12T10:00:24.1Z","value":24}]}"#]].assert_eq(&body.replace("},{", "},\n{"));
     let later = Sequence::from_number(1);
     assert_eq!(story.meter.batch(10, later).len(), 1, "none after the last that is written down");
+}
+
+fn at(seconds: u64) -> Moment {
+    Moment::from_millis(TEN + seconds * 1_000)
 }

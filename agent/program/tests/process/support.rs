@@ -93,6 +93,7 @@ impl Process {
         let log = fs::File::options().create(true).append(true).open(log).unwrap();
         let mut child = Command::new(&self.program)
             .env("K8S_NODE_NAME", "n1")
+            .env("NOTIFY_SOCKET", self.folder.join("notify.sock"))
             .args([Path::new("--config"), &self.config])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -271,6 +272,22 @@ pub(crate) fn vm_file(monitor: &Path, informant: SocketAddr) -> String {
 pub(crate) fn fail(args: &[&str]) -> (i32, String) {
     let Output { status, stderr, .. } = Command::new(AGENT).args(args).output().unwrap();
     (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+/// Runs the agent with this configuration, and its standard output there, until it says that it is
+/// ready; ends it then, as systemd would. Its exit code and what it says.
+pub(crate) fn speaks_to(out: impl Into<Stdio>, config: &Path) -> (i32, String) {
+    let mut command = Command::new(AGENT);
+    command.args([Path::new("--config"), config]).stdin(Stdio::null()).stdout(out);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains(" ready\n") && log.read_line(&mut said).unwrap() > 0 {}
+    let pid = child.id().to_string();
+    // It may have ended by itself.
+    let _ = Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status();
+    log.read_to_string(&mut said).unwrap();
+    (child.wait().unwrap().code().unwrap(), said)
 }
 
 /// Waits until something is so.
