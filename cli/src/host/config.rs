@@ -157,3 +157,30 @@ impl NodeConfig {
         Self { cpu, memory: exactly.unwrap_or(NodeMemory::AllBut(all_but)) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_only_read_at_the_start_waits_for_the_next() {
+        let before = HostConfig::from_text("").unwrap();
+        let waits = |text| HostConfig::from_text(text).unwrap().needs_restart(&before);
+        assert_eq!(waits("[node]\ncpu = 3\nmemory = \"2GiB\""), [""; 0]);
+        let all = "state_dir = \"/s\"\nvms_dir = \"/v\"\nsocket = \"/x\"\n\
+                   admin = \"127.0.0.2:1\"\ncallback_listen = \"127.0.0.3\"\n\
+                   callback_ports = \"5-6\"\ntrust_guest_parking = true\n\
+                   [compute_unit]\ncpu = 2\n";
+        let names = [
+            "state_dir",
+            "vms_dir",
+            "socket",
+            "admin",
+            "callback_listen",
+            "callback_ports",
+            "trust_guest_parking",
+            "compute_unit",
+        ];
+        assert_eq!(waits(all), names);
+    }
+}

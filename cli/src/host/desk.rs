@@ -212,7 +212,8 @@ mod tests {
         let clock = Clock::system();
         let (desk, mut orders) = Desk::new(clock);
         let start = clock.now();
-        let declined = desk.ask(|reply| Order::Freeze(true, None, reply)).await.unwrap_err();
+        let asking = desk.ask(|reply| Order::Freeze(true, None, reply));
+        let declined = timeout(2 * REQUEST_TIME, asking).await.unwrap().unwrap_err();
         assert_eq!(declined, Declined::Late);
         assert!(declined.to_string().starts_with("not done: "), "{declined}");
         assert!(clock.now().since(start) < REQUEST_TIME);

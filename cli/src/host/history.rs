@@ -223,4 +223,4 @@ fn end(entry: &Entry) -> Moment {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -392,3 +392,38 @@ impl IntoResponse for Refused {
         (self.status, Json(body)).into_response()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+    use windlass_protocol::UnitChoice;
+
+    #[test]
+    fn a_pause_ends_in_the_future_and_within_366_days() {
+        const NOW: i64 = 1_795_255_200_000;
+        const LONGEST: i64 = 366 * 24 * 3_600_000;
+        for (millis, may_be) in [(-1, false), (0, false), (1, true)]
+            .into_iter()
+            .chain([(LONGEST, true), (LONGEST + 1, false)])
+        {
+            let text = Timestamp::from_millisecond(NOW + millis).unwrap().to_string();
+            let (now, until) = (Moment::from_millis(1_795_255_200_000), NOW + millis);
+            let until = may_be.then(|| Moment::from_millis(until.try_into().unwrap()));
+            assert_eq!(moment(&text, now).ok(), until, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_idle_socket_answers_and_takes_no_order() {
+        let tasks = Tasks::default();
+        let socket = idle(&tasks, UnitChoice::default().usual());
+        for (method, path, status) in [("GET", "/v1/state", 200), ("POST", "/v1/freeze", 503)] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty());
+            let answer = socket.clone().oneshot(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), status, "{path}");
+        }
+    }
+}

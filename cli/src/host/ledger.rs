@@ -56,7 +56,7 @@ impl HostLedger {
     /// A presumed VM turned out not to be there.
     pub(super) fn refute(&self, vm: &VmName) {
         let mut present = self.lock();
-        if present.presumed.remove(vm) && !present.seen.contains(vm) {
+        if present.presumed.remove(vm) {
             self.books.with_books(|books| books.leave(vm));
         }
     }

@@ -148,3 +148,33 @@ fn told(agent: Config, config: &HostConfig, state: &State, watchdog: Watchdog) -
         ..agent
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::state::Kept;
+    use super::*;
+    use std::time::Duration;
+    use tokio::time::timeout;
+    use tokio_util::sync::CancellationToken;
+    use windlass_kit::notify;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_agent_is_told_what_the_file_says_and_what_was_kept() {
+        let text = "trust_guest_parking = true\ncallback_listen = \"127.0.0.9\"\n\
+                    callback_ports = \"7-9\"\n";
+        let config = HostConfig::from_text(text).unwrap();
+        let ports = BTreeMap::from([("db1".to_owned(), 8)]);
+        let state = State::of(Kept { ports, ..Kept::default() });
+        let watchdog = Watchdog::default();
+        let told = told(Config::new(config.unit), &config, &state, watchdog.clone());
+        assert!(told.trust_guest_parking);
+        assert_eq!(told.callback_listen.to_string(), "127.0.0.9");
+        assert_eq!(told.callback_ports, 7..=9);
+        assert_eq!(told.kept_ports, BTreeMap::from([(VmName::on_host("db1"), 8)]));
+        // A runner that hangs is noticed by the watchdog of the host.
+        let _hangs = told.watchdog.watch("runner");
+        let turns = watchdog.clone().run(notify::Notify::default(), CancellationToken::new());
+        assert!(timeout(Duration::from_secs(20), turns).await.is_err());
+        assert_eq!(watchdog.hanging().len(), 1);
+    }
+}

@@ -64,6 +64,11 @@ mod tests {
         assert_eq!(group_id("", GROUP), None);
     }
 
+    #[test]
+    fn a_request_may_take_as_long_as_the_desk_reckons_with() {
+        assert_eq!(limits(Counts::default()).request_time, REQUEST_TIME);
+    }
+
     #[tokio::test]
     async fn a_stale_socket_is_replaced_and_a_live_one_refused() {
         let dir = Scratch::new();

@@ -284,6 +284,16 @@ mod tests {
         }
     }
 
+    /// It may be there, and say what must not be forgotten.
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_replaced() {
+        let dir = Scratch::new();
+        let path = dir.path().join(FILE);
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        assert!(StateFile::open(dir.path(), NOW).is_err());
+        assert!(path.is_symlink());
+    }
+
     #[test]
     fn a_full_disk_keeps_what_was_kept_and_the_host_starts() {
         let dir = Scratch::new();

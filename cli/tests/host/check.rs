@@ -1,9 +1,7 @@
 //! What is said of a VM whose monitor cannot be used.
 
 use crate::support::machine::Machine;
-use crate::support::{Host, until, vm_file};
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use crate::support::{Host, informant, until, vm_file};
 use std::os::unix::net::UnixListener;
 
 #[test]
@@ -38,18 +36,8 @@ fn a_stopped_hypervisor_is_told_from_a_monitor_that_is_taken() {
 fn the_informant_of_a_vm_that_is_only_watched_is_asked() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
-    let guest = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = guest.local_addr().unwrap().to_string();
+    let at = informant("windlass_cpus_online 2\n");
     host.put("a", &format!("mode = \"observe\"\n{}", vm_file(machine.path(), &at)));
-    std::thread::spawn(move || {
-        for client in guest.incoming() {
-            let mut client = client.unwrap();
-            let mut head = [0; 1024];
-            // A client that has left wants no answer.
-            let _ = client.read(&mut head);
-            let _ = client.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-        }
-    });
     let answers = format!("good     informant    It answers at {at}.");
     until("it answers", || checked(&host).1.contains(&answers));
     let (code, said) = checked(&host);

@@ -38,9 +38,21 @@ fn a_broken_file_is_reported_and_disturbs_nobody() {
     assert_eq!(listed(&host, "b").as_deref(), Some("invalid"));
     assert!(host.say(&["explain", "a"]).contains("max.cpu = 0: must be 0.05 to 512"));
     assert_eq!(host.booked("a"), Some((2, 256)));
+    host.put("c", "qmp = 8\n");
+    until("the third is reported", || said("qmp = 8"));
     host.put("a", &good);
-    fs::remove_file(host.path("vms.d/b.toml")).unwrap();
+    for name in ["vms.d/b.toml", "vms.d/c.toml"] {
+        fs::remove_file(host.path(name)).unwrap();
+    }
     until("nothing is wrong", || problems(&host).is_empty());
+    let log = host.log();
+    let wrong = log.lines().filter(|line| line.contains("is not as it should"));
+    let wrong: Vec<&str> = wrong.collect();
+    assert_eq!(wrong.len(), 3, "{log}");
+    for words in ["a.toml: max.cpu = 0", "b.toml: qmp = 7", "c.toml: qmp = 8"] {
+        // Once, however often it was looked at.
+        assert_eq!(wrong.iter().filter(|line| line.contains(words)).count(), 1, "{words}\n{log}");
+    }
 }
 
 #[test]

@@ -4,8 +4,9 @@
 pub(crate) mod machine;
 
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -69,7 +70,8 @@ impl Host {
             .args(["host", "--config"])
             .arg(self.path("host.toml"))
             .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+            .stdout(Stdio::piped())
+            .stderr(self.log_file());
         process.env("NOTIFY_SOCKET", self.path("notify.sock"));
         let process = self.process.insert(leash::spawn(process).unwrap());
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -79,6 +81,15 @@ impl Host {
         assert!(line().starts_with("socket "));
         self.admin = line().strip_prefix("admin http://").unwrap().to_owned();
         assert_eq!(line(), "ready");
+    }
+
+    /// What it has logged, over all its starts.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    fn log_file(&self) -> File {
+        OpenOptions::new().create(true).append(true).open(self.path("log")).unwrap()
     }
 
     /// Ends the process as a crash would.
@@ -211,6 +222,9 @@ impl Drop for Host {
             let _ = process.kill();
             let _ = process.wait();
         }
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -223,6 +237,23 @@ pub(crate) fn vm_file(monitor: &Path, informant: &str) -> String {
          [scale_down]\ncpu = \"0s\"\nmemory = \"0s\"\n",
         monitor.display()
     )
+}
+
+/// A guest whose informant says this to whatever it is asked; and where it listens.
+pub(crate) fn informant(body: &'static str) -> String {
+    let guest = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = guest.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for client in guest.incoming() {
+            let mut client = client.unwrap();
+            let mut head = [0; 1024];
+            // A client that has left wants no answer.
+            let _ = client.read(&mut head);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            let _ = client.write_all(format!("{head}{body}").as_bytes());
+        }
+    });
+    at
 }
 
 /// Waits until something is so.

@@ -1,7 +1,7 @@
 //! Who ordered what, how a release ends, and what is refused before anything is done.
 
 use crate::support::machine::Machine;
-use crate::support::{Host, until, vm_file};
+use crate::support::{Host, informant, until, vm_file};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -62,6 +62,19 @@ fn a_size_that_cannot_be_is_refused_and_the_vm_stays_managed() {
 }
 
 #[test]
+fn a_vcpu_that_the_guest_has_parked_is_not_kept_by_a_release() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let at = informant("windlass_cpus_online 1\n");
+    host.put("a", &vm_file(machine.path(), &at));
+    until("one vCPU is parked", || host.state()["vms"][0]["online"] == 1_000);
+    let order = "POST /v1/vm/a/release HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                 content-length: 17\r\n\r\n{\"mem\":268435456}";
+    let said = host.raw(order.as_bytes());
+    assert!(said.contains("a is brought to 1 vCPU / 256MiB, and then let go"), "{said}");
+}
+
+#[test]
 fn a_release_is_watched_until_the_vm_is_let_go() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
@@ -114,6 +127,12 @@ fn the_log_level_is_changed_over_the_socket_alone() {
     let said = host.say(&["log-level", "info,windlass_agent=debug"]);
     assert!(said.starts_with("the log level is windlass_agent=debug,info"), "{said}");
     assert!(host.admin("/log-level").ends_with("windlass_agent=debug,info\n"));
+    let order = "PUT /v1/log-level HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+                 content-length: 17\r\n\r\n{\"filter\":\"warn\"}";
+    for changed in ["\"changed\":true", "\"changed\":false"] {
+        let said = host.raw(order.as_bytes());
+        assert!(said.contains(changed), "{said}");
+    }
     let (code, said) = host.fail(&["log-level", "x=loudest"]);
     assert!(code == 1 && said.contains("log filter \"x=loudest\""), "{said}");
 }

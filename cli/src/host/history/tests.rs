@@ -4,7 +4,7 @@ use super::files::TURN;
 use super::*;
 use crate::host::scratch::Scratch;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use windlass_protocol::{LoadWindow, Outcome, Reason, Resources, Signal, Signals, Target, VmName};
 
 const START: Moment = Moment::from_millis(1_795_255_200_000);
@@ -59,10 +59,22 @@ fn whatever_stands_in_the_folder_the_host_starts() {
         fs::write(dir.path().join("history").join(name), bytes).unwrap();
     };
     put("a.jsonl", b"\xff\xfe\x00\n{}\n[]\nnull\n{\"note\":1}\n\n");
-    put("b.jsonl", &vec![b'x'; 5 << 20]);
+    // Larger than a file ever becomes here: its end is read.
+    let line = [b'x'; 63].into_iter().chain([b'\n']).collect::<Vec<u8>>();
+    put("b.jsonl", &line.repeat((5 << 20) / 64));
     put("c.txt", b"not ours");
     let (history, recalled) = open(&dir, START);
-    assert_eq!((history.passed_over(), recalled), (6, Vec::new()));
+    assert_eq!((history.passed_over(), recalled), (5 + (2 << 20) / 64, Vec::new()));
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let dir = Scratch::new();
+    fs::create_dir_all(dir.path().join("history/a.jsonl")).unwrap();
+    assert_eq!(Files::below(dir.path()).read(START).unwrap_err().kind(), ErrorKind::IsADirectory);
+    fs::remove_dir_all(dir.path().join("history")).unwrap();
+    fs::write(dir.path().join("history"), "in the way").unwrap();
+    assert_eq!(Files::below(dir.path()).read(START).unwrap_err().kind(), ErrorKind::AlreadyExists);
 }
 
 #[test]
@@ -89,11 +101,16 @@ fn what_is_older_than_an_hour_goes_and_so_do_the_files_of_vms_that_are_no_more()
     write(&dir, &mut history);
     history.decided("db2", &[decision("db2", after(50))]);
     write(&dir, &mut history);
-    history.forget_before(after(61));
+    history.forget_before(after(60));
+    assert!(history.knows("db1"), "an hour, and not longer");
+    // What is still to be written of the one goes with it, and that of the other does not.
+    history.decided("db1", &[decision("db1", after(1))]);
+    history.decided("db2", &[decision("db2", after(51))]);
+    history.forget_before(after(62));
     write(&dir, &mut history);
     assert!(!history.knows("db1") && history.knows("db2"));
     assert!(!dir.path().join("history/db1.jsonl").exists());
-    assert!(dir.path().join("history/db2.jsonl").exists());
+    assert_eq!(open(&dir, after(62)).1.len(), 2);
 }
 
 #[test]
@@ -112,7 +129,8 @@ fn an_answer_that_is_given_again_and_again_is_one_note() {
     let notes = again.notes("db1", after(0));
     assert!(notes.len() == 1 && notes[0].last > after(40), "{notes:?}");
     let text = fs::read_to_string(dir.path().join("history/db1.jsonl")).unwrap();
-    assert!(text.lines().count() < 12, "{text}");
+    // When it was new, and then each time that more than five minutes were missing.
+    assert_eq!(text.lines().count(), 1 + 49 / 6, "{text}");
 }
 
 #[test]
@@ -144,6 +162,7 @@ fn what_cannot_be_written_is_due_again_in_its_order_and_within_bounds() {
     }
     let mut lines = 0;
     while let Some(batch) = history.take_due() {
+        assert_ne!(batch, Batch::default());
         lines += batch.lines.len();
     }
     assert_eq!(lines, MOST_DUE);
@@ -165,6 +184,7 @@ fn open(dir: &Scratch, now: Moment) -> (History, Vec<Decision>) {
 
 fn write(dir: &Scratch, history: &mut History) {
     while let Some(batch) = history.take_due() {
+        assert_ne!(batch, Batch::default());
         Files::below(dir.path()).write(batch).unwrap();
     }
 }
@@ -184,7 +204,8 @@ fn note(at: Moment) -> Note {
     Note { first: at, last: at, times: 1, asked: size(4), permit: size(2), short: Vec::new() }
 }
 
-fn decision(vm: &str, at: Moment) -> Decision {
+/// One that was reached at once.
+pub(in crate::host) fn decision(vm: &str, at: Moment) -> Decision {
     Decision {
         at,
         vm: VmName::on_host(vm),

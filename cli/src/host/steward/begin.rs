@@ -20,11 +20,10 @@ impl Steward {
         for (name, known) in before {
             let filed = self.folder.get(&name).is_some();
             let hold = match known.hold {
-                Hold::Managed if filed => continue,
                 Hold::Released if filed || !is_read => Hold::Released,
                 Hold::Managed | Hold::Released | Hold::Removed => Hold::Removed,
             };
-            // A file that came back while the host did not run is taken up below.
+            // A VM that has a file, also one that came back while no host ran, is taken up below.
             if !(filed && hold == Hold::Removed) {
                 self.count(&name, &Known { hold, ..known });
             }

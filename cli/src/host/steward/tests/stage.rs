@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tower::ServiceExt;
 use windlass_agent::Config;
 use windlass_drivers::fake::{FakeDriver, FakeVm};
@@ -36,8 +37,15 @@ use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Shared;
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, Decision, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen,
+    ShrinkCpu,
 };
+
+/// When the clock of a stage begins.
+pub(super) const START: Moment = Moment::from_millis(1_795_255_200_000);
+
+/// Longer than a host takes for anything: what takes longer never ends.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A host of 8 vCPUs and 8 GiB.
 pub(super) struct Stage {
@@ -77,6 +85,8 @@ pub(super) struct Papers {
     pub(super) files: BTreeMap<String, String>,
     pub(super) state: Option<Kept>,
     pub(super) history: Vec<Line>,
+    /// What is read of the history at the next start.
+    pub(super) decisions: Vec<Decision>,
     pub(super) saves: usize,
     pub(super) is_full: bool,
     /// Work under way, by kind.
@@ -92,13 +102,13 @@ impl Stage {
     pub(super) async fn start(disk: &FakeDisk, vms: &Vms) -> Self {
         let mut stage = Self::prepare(disk, vms);
         let begun = stage.run();
-        begun.await.unwrap();
+        timeout(PATIENCE, begun).await.unwrap().unwrap();
         stage
     }
 
     /// A host whose socket answers and whose steward does not run yet.
     pub(super) fn prepare(disk: &FakeDisk, vms: &Vms) -> Self {
-        let clock = Clock::starting_at(Moment::from_millis(1_795_255_200_000));
+        let clock = Clock::starting_at(START);
         let mut config = HostConfig::from_text("").unwrap();
         config.callback_ports = 0..=0;
         let (agent, reached) = (Config::new(config.unit), vms.clone());
@@ -117,7 +127,8 @@ impl Stage {
     ) -> Self {
         let (tasks, watchdog) = (Tasks::default(), Watchdog::default());
         let room = Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(8));
-        let kept = disk.papers().state.clone().unwrap_or_default();
+        let state = State::of(disk.papers().state.clone().unwrap_or_default());
+        let decisions = disk.papers().decisions.clone();
         let given = Given {
             config,
             agent,
@@ -126,7 +137,7 @@ impl Stage {
             room,
             clock,
             disk: Arc::new(disk.clone()),
-            recalled: Recalled { state: State::of(kept), ..Recalled::default() },
+            recalled: Recalled { state, decisions, ..Recalled::default() },
             ways,
             watchdog: watchdog.clone(),
             log_level: LogLevel::ended(),
@@ -149,7 +160,8 @@ impl Stage {
     pub(super) async fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let answer = self.router.clone().oneshot(request);
+        let response = timeout(PATIENCE, answer).await.unwrap().unwrap();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap())
