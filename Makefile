@@ -16,7 +16,7 @@ demo: setup ## watch real guests grow and shrink on this machine; writes report.
 	dev/in-target debug/windlass demo $(DEMO)
 
 test: setup ## run every test; hosts with guests under load last, one at a time
-	dev/need cpio:cpio postgresql
+	dev/need cpio:cpio bsdutils:script postgresql
 	dev/static windlass-informant windlass-lab-load
 	dev/test
 

@@ -186,6 +186,43 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixListener;
 
+    #[test]
+    fn each_socket_that_cannot_be_used_has_its_words() {
+        let said = |kind: ErrorKind| unreachable(Path::new("/host.sock"), &kind.into());
+        let forbidden = said(ErrorKind::PermissionDenied);
+        assert!(matches!(&forbidden, Failure::Forbidden(_)), "{forbidden:?}");
+        assert!(forbidden.to_string().contains("a member of group windlass"), "{forbidden}");
+        for (kind, words) in [
+            (ErrorKind::NotFound, "there is no such socket; is `windlass host` running?"),
+            (ErrorKind::ConnectionRefused, "the socket is there and nobody serves it; did"),
+            (ErrorKind::TimedOut, "timed out"),
+        ] {
+            let failure = said(kind);
+            let Failure::Unreachable { why, .. } = &failure else { panic!("{failure:?}") };
+            assert!(why.starts_with(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_told_by_its_status_and_in_the_host_s_words() {
+        let words = br#"{"code":"x","message":"because"}"#;
+        let all = [404, 422, 409, 500].map(|status| refused(status, words));
+        assert!(all.iter().all(|failure| failure.to_string() == "because"), "{all:?}");
+        assert!(
+            matches!(
+                all,
+                [
+                    Failure::Missing(_),
+                    Failure::Invalid(_),
+                    Failure::Refused(_),
+                    Failure::Refused(_)
+                ]
+            ),
+            "{all:?}"
+        );
+        assert_eq!(refused(502, b"sorry\n").to_string(), "the host answered 502: sorry");
+    }
+
     #[tokio::test]
     async fn only_an_order_that_was_sent_is_said_to_take_no_effect_later() {
         let dir = Scratch::new();

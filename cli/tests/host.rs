@@ -17,5 +17,7 @@ mod hostile;
 mod orders;
 #[path = "host/restart.rs"]
 mod restart;
+#[path = "host/terminal.rs"]
+mod terminal;
 #[path = "host/told.rs"]
 mod told;

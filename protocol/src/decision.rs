@@ -129,3 +129,31 @@ impl Answered {
         self.permit.covers(self.asked)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bytes, MilliCpu};
+
+    #[test]
+    fn an_outcome_is_one_word() {
+        let (at, has) = (Moment::from_millis(1), Resources::ZERO);
+        let words = [
+            Outcome::Open,
+            Outcome::Reached { at },
+            Outcome::Replaced { at, has },
+            Outcome::Observed,
+            Outcome::Interrupted { at },
+        ];
+        let words = words.map(|outcome| outcome.to_string());
+        assert_eq!(words, ["open", "reached", "superseded", "observed", "interrupted"]);
+    }
+
+    #[test]
+    fn an_answer_is_full_that_lacks_nothing_on_either_axis() {
+        let size = |cpu, mem| Resources::new(MilliCpu::from_cores(cpu), Bytes::from_gib(mem));
+        let full = |permit| Answered { asked: size(2, 4), permit }.is_full();
+        assert!(full(size(2, 4)) && full(size(3, 4)));
+        assert!(!full(size(1, 8)) && !full(size(4, 2)));
+    }
+}

@@ -120,3 +120,15 @@ impl fmt::Display for Sequence {
         self.0.fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_a_number_for_those_who_read_it() {
+        let second = Sequence::ZERO.next().next();
+        assert_eq!((second.number(), second.to_string()), (2, "2".to_owned()));
+        assert_eq!(Generation::default().next().next().number(), 2);
+    }
+}

@@ -144,3 +144,22 @@ impl ResourceMessage {
         self.id.is_zero() && self.sequence == Sequence::ZERO
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_that_says_whose_it_is_or_which_is_not_bare() {
+        let (id, sequence) = (AgentId::from_u128(1), Sequence::from_number(8));
+        let bare = ResourceMessage::default();
+        assert!(bare.is_bare());
+        for message in [
+            ResourceMessage { id, ..bare },
+            ResourceMessage { sequence, ..bare },
+            ResourceMessage { id, sequence, ..bare },
+        ] {
+            assert!(!message.is_bare(), "{message:?}");
+        }
+    }
+}

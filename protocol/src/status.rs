@@ -171,3 +171,19 @@ impl OrderKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::value::{Error, StrDeserializer};
+
+    /// The log has one, and the socket the other.
+    #[test]
+    fn an_order_is_spelt_alike_in_words_and_in_json() {
+        use OrderKind::{Freeze, Pause, Release, Resume, Thaw};
+        for kind in [Freeze, Thaw, Pause, Resume, Release] {
+            let json = StrDeserializer::<Error>::new(kind.as_str());
+            assert_eq!(OrderKind::deserialize(json), Ok(kind));
+        }
+    }
+}

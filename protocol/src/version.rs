@@ -83,6 +83,14 @@ mod tests {
     }
 
     #[test]
+    fn a_range_holds_its_ends_and_what_lies_between() {
+        let held: Vec<u32> =
+            (0..7).filter(|number| range(2, 4).contains(InformantVersion(*number))).collect();
+        assert_eq!(held, [2, 3, 4]);
+        assert_eq!(Versions::only(InformantVersion(3)), range(3, 3));
+    }
+
+    #[test]
     fn ranges_print_in_the_reference_s_words() {
         assert_eq!(range(4, 4).to_string(), "v2.0");
         assert_eq!(range(1, 3).to_string(), "v1.0 to v1.2");

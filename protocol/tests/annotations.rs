@@ -115,7 +115,8 @@ fn the_reference_s_are_read_with_its_leniency() {
     let lenient = r#" {"MIN":{"Cpu":0.25,"mem":"1024Mi","gpu":1},
         "max":{"cpu":"2","MEM":4294967296},"use":null} "#;
     let mut said = Annotations::default();
-    let config = r#"{"LOADAVERAGEFRACTIONTARGET":0.7,"enableLFCMetrics":true,"loadWindow":"9h"}"#;
+    let config = r#"{"LOADAVERAGEFRACTIONTARGET":0.7,"memoryUsageFractionTarget":0.6,
+        "enableLFCMetrics":true,"loadWindow":"9h"}"#;
     assert_eq!(said.update(&texts(&[(THEIR_BOUNDS, lenient)]), slot()), []);
     let info = said.info(name(), &defaults()).unwrap();
     assert_eq!(info.bounds, Bounds { min: size(250, 1024), max: size(2000, 4096) });
@@ -123,7 +124,8 @@ fn the_reference_s_are_read_with_its_leniency() {
     let both = [(THEIR_BOUNDS, lenient), (THEIR_CONFIG, config)];
     let errors = said.update(&texts(&both), slot());
     assert_eq!(errors, [], "a window is a word of ours, and of no concern in theirs");
-    assert_eq!(said.info(name(), &defaults()).unwrap().target.load_average, 0.7);
+    let target = Target { load_average: 0.7, memory: 0.6 };
+    assert_eq!(said.info(name(), &defaults()).unwrap().target, target);
 }
 
 fn texts(said: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -117,12 +117,14 @@ fn annotations_stand_in_for_bounds_and_target() {
 
     let ours = format!(
         "{ANNOTATED}\n\"windlass.dev/config\" = '{{\"loadAverageFractionTarget\":0.5}}'\n\
-         \"windlass.dev/paused-until\" = '1970-01-01T00:00:07Z'\n\"windlass.dev/priority\" = '7'\n"
+         \"windlass.dev/paused-until\" = '1970-01-01T00:00:07Z'\n\"windlass.dev/priority\" = '7'\n\
+         \"windlass.dev/policy\" = 'load-average'\n\"windlass.dev/mode\" = 'observe'\n"
     );
     let info = read(&ours).unwrap().info;
     assert_eq!(info.load_window, LoadWindow::FifteenSeconds);
     assert_eq!(info.target, Target { load_average: 0.5, memory: 0.75 });
     assert_eq!((info.paused_until, info.priority), (Some(Moment::from_millis(7000)), 7));
+    assert_eq!((info.policy, info.mode), (Policy::LoadAverage, Mode::Observe));
 
     let window = ANNOTATED.replace("[annotations]", "load_window = \"5s\"\n[annotations]");
     assert_eq!(read(&window).unwrap().info.load_window, LoadWindow::FiveSeconds);
@@ -194,6 +196,7 @@ fn limits_are_where_the_table_of_keys_says() {
     let most = |cpu: &str| read(&GOOD.replacen("cpu = 4", &format!("cpu = {cpu}"), 1)).is_ok();
     assert!(bounds("cpu = 1", "cpu = 0.05") && !bounds("cpu = 1", "cpu = 0.049"));
     assert!(most("512") && !most("512.001"));
+    assert!(most("1") && !most("0.999"), "a maximum may be the minimum");
     let slots = |mib: u64| bounds("\"4GiB\"", &format!("\"{mib}MiB\""));
     assert!(slots(65535 * 128) && !slots(65536 * 128));
     let slot = |slot: &str, text: &str| read(&format!("memory_slot = {slot}\n{text}")).is_ok();
@@ -336,7 +339,8 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "target.memory = 75: must be above 0, at most 1",
     ),
     ("\"4GiB\"", "\"4GiB\"\n[target]\nmem = 0.5", "target.mem = 0.5: is not a key; the keys are"),
-    ("[min]", "target = 0.9\n[min]", "target = 0.9: must be a table"),
+    ("[min]", "target = 0.9\n[min]", "target = 0.9: must be a table, as { cpu = 1 }"),
+    ("[min]", "scale_down = 9\n[min]", "scale_down = 9: must be a table, as { cpu = \"60s\" }"),
 ];
 
 const BROKEN_ANNOTATIONS: &[(&str, &str, &str)] = &[
@@ -404,6 +408,16 @@ const BROKEN_ANNOTATIONS: &[(&str, &str, &str)] = &[
         "[annotations]",
         "[annotations]\n\"autoscaling.neon.tech/config\" = '{\"loadAverageFractionTarget\":2}'",
         "annotations.autoscaling.neon.tech/config.loadAverageFractionTarget = 2: must be above 0",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '[]'",
+        "annotations.windlass.dev/config = a list: must be an object",
+    ),
+    (
+        "'{\"min\":{\"cpu\":\"250m\",\"mem\":\"1Gi\"},\"max\":{\"cpu\":1,\"mem\":\"4Gi\"}}'",
+        "3",
+        "annotations.autoscaling.neon.tech/bounds = 3: must be a text",
     ),
     (
         "\"4Gi\"",

@@ -184,3 +184,22 @@ fn rows(keys: &[Key]) -> Vec<KeyRow> {
     };
     keys.iter().map(row).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vm_file_is_known_by_its_folder_or_by_a_key() {
+        for (file, text, kind) in [
+            ("/etc/windlass/vms.d/db1.toml", "", Kind::Vm),
+            ("/srv/old.vms.d/db1.toml", "socket = \"/s\"", Kind::Vm),
+            ("/srv/db1.toml", "# no key\n qmp=\"/q\"\n[broken", Kind::Vm),
+            ("db1.toml", "informant = 1", Kind::Vm),
+            ("/etc/windlass/host.toml", "socket = \"/s\"\n# qmp", Kind::Host),
+            ("host.toml", "", Kind::Host),
+        ] {
+            assert_eq!(guess(Path::new(file), text), kind, "{file}: {text}");
+        }
+    }
+}

@@ -262,3 +262,27 @@ impl Common {
         Ok(Choice { versions, only, skip_ours: self.skip_ours })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_good_only_if_something_passed_and_nothing_failed() {
+        let ended = |passed, failed| {
+            let (subject, outcomes, left_out) = ("x".to_owned(), Vec::new(), Vec::new());
+            conclude(&Report { subject, passed, failed, outcomes, left_out }, None)
+        };
+        assert!(ended(2, 0).is_ok());
+        assert!(matches!(ended(1, 1), Err(Failure::Reported)));
+        assert!(matches!(ended(0, 1), Err(Failure::Reported)));
+        let none = ended(0, 0).unwrap_err();
+        assert!(matches!(&none, Failure::Usage(why) if why.starts_with("no case was run")));
+    }
+
+    #[test]
+    fn a_command_that_ends_well_makes_memory_short() {
+        assert!(given::provokes("true").is_ok());
+        assert!(given::provokes("test no =").is_err());
+    }
+}

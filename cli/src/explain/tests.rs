@@ -310,6 +310,17 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
     "#]].assert_eq(&page(&explained));
 }
 
+#[test]
+fn an_answer_that_was_given_once_is_not_counted() {
+    let at = later(900);
+    let (asked, permit) = (size(3, 768), size(2, 512));
+    let once = Note { first: at, last: at, times: 1, asked, permit, short: Vec::new() };
+    assert_eq!(
+        note(&vm("db1"), &once),
+        "2026-11-21T10:00:05Z books: db1 asked for 3 vCPU / 768MiB and was granted 2 vCPU / 512MiB."
+    );
+}
+
 /// The one thing that is waited for, as `top` has it.
 fn brief(why: &Waiting) -> String {
     state(&VmStatus { waiting: vec![*why], ..status() }, later(20_000))

@@ -177,6 +177,7 @@ mod tests {
             wrap("one two three four\n\n  a bb ccc", 9),
             "one two\n  three\n  four\n\n  a bb\n    ccc\n"
         );
+        assert_eq!([wrap("one two", 7), wrap("one two", 6)], ["one two\n", "one\n  two\n"]);
         assert_eq!(wrap("/run/vms/db1/qmp.sock", 5), "/run/vms/db1/qmp.sock\n");
         assert_eq!(wrap("as it is", usize::MAX), "as it is\n");
     }

@@ -43,6 +43,10 @@ fn what_makes_no_sense_is_refused_before_anything_is_tried() {
     let plugin = ["plugin", "--target", at];
     let vms = |vm, other| [&plugin[..], &["--vm", vm, "--other", other]].concat();
     refuses(&vms("a", "default/a"), 64, &["--vm, --other", "default/a is named twice"]);
+    for twice in ["a", "b"] {
+        let moving = [&vms("a", "b")[..], &["--moving", twice]].concat();
+        refuses(&moving, 64, &["--vm, --other and --moving are to name different VMs"]);
+    }
     refuses(&vms("", "b"), 64, &["--vm", "1 to 253"]);
     refuses(
         &[&vms("a", "b")[..], &["--slot", "1KiB"]].concat(),
@@ -62,6 +66,8 @@ fn a_target_that_is_not_there_is_no_failure_of_every_case() {
     refuses(&["informant", "--target", &target], 69, &["--target", "nobody listens", &target]);
     let plugin = ["plugin", "--target", &target, "--vm", "a", "--other", "b"];
     refuses(&plugin, 69, &["--target", "nobody listens", &target]);
+    let moving = [&plugin[..], &["--moving", "c"]].concat();
+    refuses(&moving, 69, &["--target", "nobody listens", &target]);
 }
 
 #[test]

@@ -72,6 +72,21 @@ fn an_absent_monitor_is_named_until_the_vm_is_there_and_again_when_it_is_gone() 
 }
 
 #[test]
+fn a_monitor_is_asked_without_a_host() {
+    let host = Host::prepare();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let path = machine.path().to_str().unwrap();
+    let said = host.say(&["vm", "check", "--qmp", path]);
+    assert!(said.contains("2 vCPUs, which can grow to 4"), "{said}");
+    let json = host.say(&["vm", "check", "--qmp", path, "--output", "json"]);
+    let findings: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(findings.as_array().unwrap().len(), said.lines().count());
+    drop(machine);
+    let gone = host.windlass(&["vm", "check", "--qmp", host.path("a.sock").to_str().unwrap()]);
+    assert_eq!(gone.status.code(), Some(1), "{gone:?}");
+}
+
+#[test]
 fn of_a_vm_that_is_forgotten_nothing_is_found() {
     let host = Host::start();
     host.put("a", &vm_file(&host.path("a.sock"), "127.0.0.71:1"));

@@ -167,6 +167,14 @@ fn a_file_that_was_never_managed_is_removed_without_a_word_of_books() {
 }
 
 #[test]
+fn what_cannot_be_deleted_is_said_to_be_there() {
+    let host = Host::start();
+    fs::create_dir(host.path("vms.d/a.toml")).unwrap();
+    let (code, said) = host.fail(&["vm", "remove", "a"]);
+    assert!(code == 73 && said.contains("vms.d/a.toml: Is a directory"), "{said}");
+}
+
+#[test]
 fn a_node_that_promises_more_than_the_machine_has_is_valid_with_a_warning() {
     let host = Host::prepare();
     host.write_config("[node]\ncpu = 4096\nmemory = \"900TiB\"\n");

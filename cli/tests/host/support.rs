@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use windlass_lab::leash;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
 
 /// Longer than anything takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -207,6 +207,13 @@ impl Host {
         let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// A line of the shell, on a terminal.
+    pub(crate) fn on_a_terminal(&self, line: &str) -> Command {
+        let mut command = Command::new("script");
+        command.args(["-qec", line, "/dev/null"]).env("WINDLASS_SOCKET", self.path("host.sock"));
+        command
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {

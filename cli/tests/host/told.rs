@@ -2,8 +2,9 @@
 
 use crate::support::machine::Machine;
 use crate::support::{Host, informant, until, vm_file};
-use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
 
 #[test]
@@ -16,7 +17,10 @@ fn each_order_is_kept_with_the_process_that_gave_it() {
     let by = format!("frozen by uid {} (pid {frozen}) at 20", uid());
     let said = host.say(&["top"]);
     assert!(said.contains(&by.replace("frozen", "FROZEN")), "{said}");
-    assert!(host.say(&["explain", "a"]).contains(&format!("Last order to the host: {by}")));
+    let brief = host.say(&["explain", "a"]);
+    assert!(brief.contains(&format!("\nLast order to the host: {by}")), "{brief}");
+    let whole = host.say(&["explain", "a", "--verbose"]);
+    assert!(whole.contains("\nNow, 20") && whole.contains(&by), "{whole}");
     assert!(host.say(&["vm", "list"]).starts_with(&by.replace("frozen", "FROZEN")));
     assert_eq!(host.state()["ordered"]["what"], "freeze");
     assert_eq!(host.state()["ordered"]["by"]["pid"], frozen);
@@ -117,6 +121,62 @@ fn ctrl_c_ends_the_watching_and_not_the_release() {
 }
 
 #[test]
+fn the_way_of_a_release_is_told_where_it_moves() {
+    let mib = |cpus: u64, mib: u64| json!({ "cpu": cpus * 1000, "mem": mib << 20 });
+    let at = |state: &str, has: Value| {
+        json!({ "at": 0, "vm": { "namespace": "default", "name": "a" }, "state": state,
+            "wanted": mib(1, 256), "has": has, "status": null, "why": null })
+    };
+    let begun = json!({ "message": "a is brought", "changed": true });
+    let twice = at("under-way", mib(2, 512));
+    let way = [begun, twice.clone(), twice, at("under-way", mib(1, 512)), at("done", mib(1, 256))];
+    let release = |answers: &[Value], args: &[&str]| {
+        let host = Host::prepare();
+        let listener = UnixListener::bind(host.path("host.sock")).unwrap();
+        let answers = answers.to_vec();
+        let serving = std::thread::spawn(move || answer(&listener, &answers));
+        let output = host.windlass(&[&["vm", "release", "a"], args].concat());
+        serving.join().unwrap();
+        (
+            output.status.code(),
+            [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap()),
+        )
+    };
+    let last =
+        "a is let go with 1 vCPU / 256MiB; it counts until it ends, or until `windlass resume a`";
+    let text = format!(
+        "a is brought\na has 2 vCPU / 512MiB of 1 vCPU / 256MiB\n\
+         a has 1 vCPU / 512MiB of 1 vCPU / 256MiB\n{last}\n"
+    );
+    assert_eq!(release(&way, &[]), (Some(0), [text, String::new()]));
+    let (code, [said, _]) = release(&way, &["--output", "json"]);
+    let done: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &done["message"]), (Some(0), &Value::from(last)));
+    let mut given_up = at("given-up", Value::Null);
+    given_up["why"] = "nothing moved".into();
+    let (code, [_, said]) = release(&[way[0].clone(), given_up], &[]);
+    let words = "windlass: given up: nothing moved; a is let go with what it has\n";
+    assert_eq!((code, said.as_str()), (Some(1), words));
+}
+
+/// A host that has one answer for each request, whatever that is.
+fn answer(listener: &UnixListener, answers: &[Value]) {
+    let mut clients = Vec::new();
+    for body in answers.iter().map(Value::to_string) {
+        let mut client = loop {
+            // The command line only looks, first, whether the socket is served.
+            let (mut client, _) = listener.accept().unwrap();
+            if client.read(&mut [0; 4096]).unwrap() > 0 {
+                break client;
+            }
+        };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        clients.push(client);
+    }
+}
+
+#[test]
 fn the_log_level_is_changed_over_the_socket_alone() {
     let host = Host::start();
     assert_eq!(host.say(&["log-level"]), "info\n");
@@ -140,6 +200,10 @@ fn the_log_level_is_changed_over_the_socket_alone() {
 #[test]
 fn a_reader_that_has_left_ends_no_command_in_a_panic() {
     let host = Host::start();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let full = host.command(&["check", "--keys"]).stdout(full).output().unwrap();
+    assert_eq!(full.status.code(), Some(73), "a disk that is full is no reader that has left");
+    assert!(String::from_utf8_lossy(&full.stderr).contains("cannot write to standard output: No"));
     for (args, code) in [
         (&["check", "/nonexistent.toml"][..], 66),
         (&["fly"], 64),

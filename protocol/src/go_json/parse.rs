@@ -270,7 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn every_escape_is_read() {
+        assert_eq!(
+            parse(r#""\"\\\/\b\f\n\r\t\u0041\uD83D\uDE00""#),
+            Json::Text("\"\\/\u{8}\u{c}\n\r\tA😀".into())
+        );
+    }
+
+    #[test]
     fn what_is_not_unicode_is_replaced() {
+        assert_eq!(parse(r#""\udc00\udc00""#), Json::Text("\u{fffd}\u{fffd}".into()));
         assert_eq!(parse(r#""\ud800x""#), Json::Text("\u{fffd}x".into()));
         assert_eq!(parse(r#""\ud800\u0041""#), Json::Text("\u{fffd}A".into()));
         assert_eq!(first(b"\"a\xffb\"").unwrap().0, Json::Text("a\u{fffd}b".into()));
@@ -323,5 +332,8 @@ mod tests {
         assert!(first(nested(DEPTH).as_bytes()).is_ok());
         assert!(first(nested(DEPTH + 1).as_bytes()).is_err());
         assert!(first("[".repeat(1_000_000).as_bytes()).is_err());
+        let objects = |depth: usize| format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        assert!(first(objects(DEPTH - 1).as_bytes()).is_ok());
+        assert!(first(objects(DEPTH).as_bytes()).is_err());
     }
 }

@@ -276,7 +276,7 @@ mod tests {
         let wanted = Shelf { count: 7, label: "x".into(), inner: Some(true) };
         for text in [
             r#"{"countOf":7,"nested":{"label":"x","skip":true}}"#,
-            r#"{"COUNTOF":7,"NeSted":{"LABEL":"x","ſKip":true},"other":[{}]}trailing"#,
+            r#"{"COUNTOF":7,"NeSted":{"LABEL":"x","ſKip":true},"other":[{}]}trailing"#,
             r#"{"countOf":1,"nested":{"skip":true},"nested":{"label":"x"},"countof":7}"#,
             r#"{"countOf":7,"countOf":null,"nested":{"label":"x","label":null,"skip":true}}"#,
         ] {

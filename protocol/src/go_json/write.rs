@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn texts_are_escaped_as_go_does() {
         assert_eq!(
-            written(&"a\"\\\n\u{1}<&>\u{2028}é/".to_owned()),
-            r#""a\"\\\n\u0001\u003c\u0026\u003e\u2028é/""#
+            written(&"a\"\\\n\r\t\u{1}<&>\u{2028}é/".to_owned()),
+            r#""a\"\\\n\r\t\u0001\u003c\u0026\u003e\u2028é/""#
         );
     }
 

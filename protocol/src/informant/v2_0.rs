@@ -138,7 +138,7 @@ impl ResourceMessage {
                 Self::try_from(Amounts { cpu, memory, id, sequence })
             }
             (None, true) => Ok(Size::try_from(Bare { cpu, memory })?.into()),
-            (None, false) => Self::try_from(Amounts { sequence, ..Amounts::default() }),
+            (None, false) => Self::try_from(Amounts::default()),
         }
     }
 }

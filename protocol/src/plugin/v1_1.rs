@@ -69,3 +69,20 @@ fn whole(Answered(mut unit): Answered) -> Answered {
     unit.slots = unit.slots.saturating_mul(times);
     Answered(unit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::Slotted;
+    use super::*;
+
+    #[test]
+    fn what_no_longer_fits_once_it_is_rounded_up_is_refused() {
+        let refused = |milli| {
+            let resources = Slotted { cpu: Cpu(MilliCpu::from_milli(milli)), slots: 1 };
+            Request::try_from(v2_0::Request { resources, ..v2_0::Request::default() }).err()
+        };
+        assert_eq!(refused(4_294_967_000), None);
+        let value = MilliCpu::from_milli(4_294_968_000);
+        assert_eq!(refused(4_294_967_001), Some(OverRange::Cpu { field: "resources", value }));
+    }
+}

@@ -150,7 +150,11 @@ mod tests {
         for (number, name, features) in [
             (0, "<invalid: zero>", &V1_0),
             (1, "v1.0", &V1_0),
+            (2, "v1.1", &V1_1),
+            (3, "v2.0", &V2_0),
             (4, "v2.1", &V2_1),
+            (5, "v3.0", &V3_0),
+            (6, "v4.0", &V4_0),
             (7, "v5.0", &V5_0),
             (8, "<unknown = v5.0 + 1>", &V5_0),
             (u32::MAX, "<unknown = v5.0 + 4294967288>", &V5_0),
@@ -161,5 +165,36 @@ mod tests {
         }
         assert_eq!(PluginVersion::V1_0.before(), None);
         assert_eq!(PluginVersion::V5_0.before(), Some(PluginVersion::V4_0));
+    }
+    #[test]
+    fn each_version_says_what_it_says_on_the_wire() {
+        let words = |of: &PluginFeatures| {
+            let has = [
+                (of.metrics_may_be_missing, "may be without metrics"),
+                (of.fractional_cpu, "parts of vCPUs"),
+                (of.last_permit, "last permit"),
+                (of.memory_usage, "memory in use"),
+                (of.five_minutes, "five minutes"),
+                (of.plugin_sends_unit, "unit of the plugin"),
+                (of.agent_sends_unit, "unit of the agent"),
+                (of.memory_in_bytes, "bytes"),
+            ];
+            let said = has.iter().filter(|(said, _)| *said).map(|(_, word)| *word);
+            said.collect::<Vec<_>>().join(", ")
+        };
+        let older = "may be without metrics, parts of vCPUs, last permit, memory in use";
+        assert_eq!(
+            TABLE.each_ref().map(words),
+            [
+                "five minutes, unit of the plugin".to_owned(),
+                "may be without metrics, five minutes, unit of the plugin".to_owned(),
+                "may be without metrics, parts of vCPUs, five minutes, unit of the plugin"
+                    .to_owned(),
+                format!("{older}, five minutes, unit of the plugin"),
+                format!("{older}, five minutes"),
+                format!("{older}, five minutes, unit of the agent, bytes"),
+                format!("{}, unit of the agent, bytes", older.replace(", memory in use", "")),
+            ]
+        );
     }
 }

@@ -184,6 +184,19 @@ impl<'de> Visitor<'de> for AnyNode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde::de::value::{Error, UnitDeserializer};
+
+    #[test]
+    fn a_value_is_a_list_or_a_table_or_neither() {
+        let list = Node::List(vec![Node::Whole(1), Node::Null]);
+        let table = Node::Table(BTreeMap::from([("a".to_owned(), Node::Bool(true))]));
+        assert_eq!(list.list(), Some(&[Node::Whole(1), Node::Null][..]));
+        assert_eq!(table.table().and_then(|table| table.get("a")), Some(&Node::Bool(true)));
+        assert_eq!((table.list(), list.table(), Node::Null.list()), (None, None, None));
+        let nothing = UnitDeserializer::<Error>::new();
+        let error = Node::deserialize(nothing).unwrap_err().to_string();
+        assert!(error.ends_with("expected a value"), "{error}");
+    }
 
     #[test]
     fn memory_has_units_with_one_meaning() {

@@ -92,14 +92,27 @@ mod tests {
             let columns = Columns::of(&[row()], width);
             let shown: Vec<String> = columns.cells(&row()).collect();
             let line = shown.join(&" ".repeat(SPACING));
-            assert!(line.chars().count() <= width, "{width}: {line}");
+            // As much of it as there is room for.
+            assert_eq!(line.chars().count(), width, "{line}");
             assert!(
                 shown.iter().all(|cell| row().contains(cell) || cell.ends_with('…')),
                 "{width}: {line}"
             );
         }
+        let all = Columns::of(&[row()], 200).wide();
+        // The last column is taken for 32 characters long, and has more.
+        let needed = all - row()[8].chars().count() + STATE;
+        assert_eq!(Columns::of(&[row()], needed).left_out(), Vec::<&str>::new());
+        assert_eq!(Columns::of(&[row()], needed - 1).left_out(), ["BOUNDS"]);
         assert_eq!(Columns::of(&[row()], 100).left_out(), ["BOUNDS"]);
         assert_eq!(Columns::of(&[row()], 80).left_out(), ["USED", "GRANTED", "BOUNDS"]);
+    }
+
+    #[test]
+    fn a_terminal_without_room_for_anything_has_a_sign_in_each_column() {
+        let columns = Columns::of(&[row()], 3);
+        assert_eq!(columns.widths().collect::<Vec<_>>(), [1; 6]);
+        assert_eq!(columns.cells(&row()).collect::<Vec<_>>(), ["…"; 6]);
     }
 
     fn row() -> [String; 9] {

@@ -24,7 +24,7 @@ fn a_pipe_gets_every_value_whole() {
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
          VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
-         batch     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
+         batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
          db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
          mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
          stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
@@ -40,7 +40,7 @@ fn a_wide_terminal_shows_every_column() {
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
         VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
-        batch     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
+        batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
         db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
         mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
         stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
@@ -63,7 +63,7 @@ fn a_narrow_terminal_leaves_columns_out_and_says_so() {
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
         VM        CPU     MEMORY  LOAD  GOAL      STATE
-        batch     1 of 2  768MiB  0.03  1/768MiB  at goal
+        batch     2       768MiB  0.03  1/768MiB  at goal
         db1       1 of 2  768MiB  2.70  3/768MiB  waiting for room, 1 vCPU more
         mail      1 of 2  768MiB  –     1/768MiB  no metrics from the guest for 20s
         stuck     1 of 2  768MiB  0.03  1/768MiB  QEMU not answering for 12s
@@ -107,7 +107,7 @@ fn shown(columns: u16) -> String {
 fn sight() -> Sight {
     let room = Waiting::Room { wanted: size(3, 768), permit: size(2, 768) };
     let vms = vec![
-        vm("batch", vec![Waiting::AtGoal]),
+        VmStatus { online: Some(MilliCpu::from_cores(2)), ..vm("batch", vec![Waiting::AtGoal]) },
         VmStatus {
             goal: Some(size(3, 768)),
             signals: Signals { load: Some(2.7), ..signals() },

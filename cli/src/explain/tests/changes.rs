@@ -37,6 +37,58 @@ fn a_round_over_several_sizes_is_one_line_too() {
     );
 }
 
+/// A VM that is started anew in between has its first size again.
+#[test]
+fn changes_that_do_not_lead_back_are_no_round() {
+    let up = [(1, 2), (2, 3), (1, 2), (2, 3)];
+    let apart = [(1, 2), (3, 1), (1, 2), (3, 1)];
+    let of = |steps: [(u64, u64); 4]| -> Vec<Decision> {
+        (0..).zip(steps).map(|(n, (from, to))| step(n * 10, from, to)).collect()
+    };
+    check(
+        &of(up),
+        expect![[r#"
+        10:00:05Z went 1 -> 2 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:15Z went 2 -> 3 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:25Z went 1 -> 2 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:35Z went 2 -> 3 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+    "#]],
+    );
+    check(
+        &of(apart),
+        expect![[r#"
+        10:00:05Z went 1 -> 2 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:15Z went 3 -> 1 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:25Z went 1 -> 2 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+        10:00:35Z went 3 -> 1 vCPU in 1.5s: load 2.70 over 15s, 110MiB of 221MiB used
+    "#]],
+    );
+}
+
+#[test]
+fn what_came_to_the_same_is_one_line_however_it_ended() {
+    let outcomes = [
+        Outcome::Observed,
+        Outcome::Observed,
+        Outcome::Reached { at: later(60_000) },
+        Outcome::Replaced { at: later(60_000), has: size(3, 256) },
+        Outcome::Interrupted { at: later(60_000) },
+        Outcome::Interrupted { at: later(60_000) },
+    ];
+    let decisions: Vec<Decision> = (0..)
+        .zip(outcomes)
+        .map(|(n, outcome)| Decision { outcome, ..step(n * 10, 1, 3) })
+        .collect();
+    check(
+        &decisions,
+        expect![[r#"
+        would go 1 -> 3 vCPU 2 times between 10:00:05Z and 10:00:15Z; last: load 2.70 over 15s, 110MiB of 221MiB used
+        went 1 -> 3 vCPU 2 times between 10:00:25Z and 10:00:35Z; last: load 2.70 over 15s, 110MiB of 221MiB used
+        was going 1 -> 3 vCPU 2 times between 10:00:45Z and 10:00:55Z; last: load 2.70 over 15s, 110MiB of 221MiB used
+    "#]],
+    );
+}
+
 #[test]
 fn there_are_at_most_five_and_the_latest_is_the_last() {
     let decisions: Vec<Decision> = (1..9).map(|n| step(n * 10, n, n + 1)).collect();
@@ -87,7 +139,9 @@ fn a_minimum_that_was_raised_is_no_want_of_load() {
     let larger = Decision { from: size(1, 256), goal: size(2, 512), ..step(20, 1, 2) };
     let other = Decision { from: size(1, 512), goal: size(2, 256), ..step(30, 1, 2) };
     let memory = Decision { from: size(2, 256), goal: size(1, 512), ..step(40, 2, 1) };
-    let decisions = [less, more, larger, other, memory].map(|d| Decision { reason, ..d });
+    let only_memory = Decision { from: size(2, 256), goal: size(2, 512), ..step(50, 2, 2) };
+    let with_reason = |decision| Decision { reason, ..decision };
+    let decisions = [less, more, larger, other, memory].map(with_reason);
     check(
         &decisions,
         expect![[r#"
@@ -97,6 +151,12 @@ fn a_minimum_that_was_raised_is_no_want_of_load() {
             10:00:35Z went 1 vCPU / 512MiB -> 2 vCPU / 256MiB in 1.5s: its minimum is 2 vCPU (load 2.70 over 15s, 110MiB of 221MiB used)
             10:00:45Z went 2 vCPU / 256MiB -> 1 vCPU / 512MiB in 1.5s: its minimum is 512MiB (load 2.70 over 15s, 110MiB of 221MiB used)
         "#]],
+    );
+    check(
+        &[with_reason(only_memory)],
+        expect![[r#"
+        10:00:55Z went 256MiB -> 512MiB in 1.5s: its minimum is 512MiB (load 2.70 over 15s, 110MiB of 221MiB used)
+    "#]],
     );
 }
 

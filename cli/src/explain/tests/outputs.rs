@@ -1,6 +1,7 @@
 //! What an operator reads in ten situations. Each is to be understood at the first reading: what
 //! happened, and what is to be done.
 
+mod calls;
 mod room;
 
 use super::*;

@@ -46,6 +46,8 @@ mod tests {
             ("4G", "G is no unit of memory here; write GiB"),
             ("1.5 Gi", "Gi is no unit of memory here; write GiB"),
             ("512mib", "mib is no unit of memory here; write MiB"),
+            ("9kb", "kb is no unit of memory here; write KiB"),
+            ("2Ti", "Ti is no unit of memory here; write TiB"),
             ("2 sacks", "sacks is no unit of memory here; write MiB or GiB, as \"512MiB\""),
             ("512", "has no unit; write MiB or GiB, as \"512MiB\""),
         ] {

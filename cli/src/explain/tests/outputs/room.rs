@@ -104,3 +104,24 @@ fn waiting_for_room_on_one_axis_alone() {
         assert_eq!(holders(&page, size(3, 768), permit), [words]);
     }
 }
+
+#[test]
+fn the_room_of_a_node_and_those_who_have_it_are_told_in_proportion() {
+    let (few, many) = (["b"].as_slice(), ["b", "c", "d", "e", "f", "g", "h"].as_slice());
+    let sentences: Vec<String> = [(4, 4, few), (5, 4, few), (3, 5, few), (3, 4, many)]
+        .into_iter()
+        .map(|(wanted, reserved, names)| {
+            let mut page = page(loaded());
+            page.node.reserved = size(reserved, 512);
+            let vms = (1..).zip(names).map(|(n, name)| booked(name, 0, size(n, 256), None));
+            page.node.vms = vms.collect();
+            holders(&page, size(wanted, 256), size(1, 256)).join(" ") + "\n"
+        })
+        .collect();
+    expect![[r#"
+        Of the node's 4 vCPU, 4 vCPU are reserved: b has 1 vCPU.
+        It wants more than the whole node has, 4 vCPU: b has 1 vCPU.
+        Of the node's 4 vCPU, 5 vCPU are reserved, which is more than there is: no VM grows: b has 1 vCPU.
+        Of the node's 4 vCPU, 4 vCPU are reserved: h has 7 vCPU, g has 6 vCPU, f has 5 vCPU, e has 4 vCPU, d has 3 vCPU, 2 others have less.
+    "#]].assert_eq(&sentences.concat());
+}
