@@ -117,6 +117,17 @@ pub enum Muted {
     Absurd,
 }
 
+// === impl Muted ===
+
+impl Muted {
+    /// Whether a figure that was missing before is missing still.
+    pub(crate) fn goes_on(self, before: Self) -> bool {
+        let load = |muted| muted != Self::NoMemory;
+        let memory = |muted| !matches!(muted, Self::NoLoad | Self::NotANumber);
+        load(self) && load(before) || memory(self) && memory(before)
+    }
+}
+
 // === impl Guest ===
 
 impl Guest {

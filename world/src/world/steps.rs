@@ -162,8 +162,12 @@ impl World {
             Step::ShortOfVcpus(vm, short) => self.with(&vm, |vm| vm.guest.short_of_vcpus = short),
             Step::Driver(vm, driver) => self.with(&vm, |vm| vm.guest.driver = driver),
             Step::Mute(vm, muted) => self.with(&vm, |vm| {
+                // A figure that was known until now may still count.
+                let goes_on =
+                    muted.zip(vm.guest.muted).is_some_and(|(now, before)| now.goes_on(before));
+                let before = vm.muted_since.filter(|_| goes_on);
                 vm.guest.muted = muted;
-                vm.muted_since = muted.and(vm.muted_since.or(Some(now)));
+                vm.muted_since = muted.and(before.or(Some(now)));
             }),
             Step::Unparks(vm) => self.with(&vm, |vm| {
                 vm.guest.unpark();

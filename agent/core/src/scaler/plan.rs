@@ -47,8 +47,11 @@ impl Scaler {
         let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
         let moved = self.permit.stays_until(now);
+        // A guest that is about to be let go hears first what it has.
+        let leaves = matches!(self.order, Order::Release(_));
+        let news = leaves.then(|| self.sizing(now)).flatten().map(|(at, _)| at);
         let deadlines = deadlines.chain(self.rests(now));
-        for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(acts) {
+        for deadline in deadlines.chain(paused).chain(stale).chain(moved).chain(news).chain(acts) {
             plan.wake(now, deadline);
         }
         plan
