@@ -39,6 +39,25 @@ fn nothing_is_resized_while_qemu_does_not_run_the_vm() {
 }
 
 #[test]
+fn memory_that_is_on_its_way_in_is_waited_for_and_looked_at_often() {
+    for (plugged, waits, looks_after) in
+        [(cu(2).mem, Waiting::AtGoal, 2_000), (cu(1).mem, Waiting::Hypervisor, 200)]
+    {
+        let mut vm = Vm::with_session(2);
+        let mut has = seen(2);
+        has.memory.size = plugged.saturating_sub(has.memory.boot);
+        vm.answered(Action::Look, Event::Seen(has));
+        vm.answered(Action::Measure, Event::Measured(vm.busy()));
+        vm.tell(Event::Ordered(Order::Release(Some(cu(2)))));
+        assert!(vm.waits_for(waits), "{:?}", vm.scaler.waiting(vm.now));
+        vm.passes(looks_after - 1);
+        assert!(!vm.plans(Action::Look), "{looks_after}");
+        vm.passes(1);
+        assert!(vm.plans(Action::Look), "{looks_after}");
+    }
+}
+
+#[test]
 fn growth_waits_for_a_session_before_it_waits_for_the_books() {
     let waits = |mut vm: Vm| {
         vm.tell(Event::Ordered(Order::Release(Some(cu(2)))));

@@ -72,6 +72,16 @@ async fn a_plugin_that_takes_an_older_version_is_no_news() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plugin_that_takes_no_version_is_said_once() {
+    let node = Node::start();
+    let log = Log::kept();
+    node.plugin.set(Answers::Takes(PluginVersion::from_number(99)));
+    node.add("a").await;
+    node.pass(60).await;
+    assert_eq!(log.count("WARN plugin takes no version that this agent speaks; nothing grows"), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_plugin_is_told_the_load_of_now_and_none_of_long_ago() {
     let node = Node::start();
     let vm = node.add("a").await;

@@ -144,6 +144,18 @@ fn an_agent_that_repeats_its_numbers_is_let_go_of() {
 }
 
 #[test]
+fn of_those_that_are_gone_the_last_sixteen_are_remembered() {
+    let mut story = Story::new();
+    for agent in 1..=20 {
+        story.register(agent);
+        story.run(secs(agent.try_into().unwrap()));
+        story.unregister(agent);
+    }
+    let gone: Vec<_> = story.informant.gone().map(|(id, _)| id).collect();
+    assert_eq!(gone, (5..=20).map(id).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_lost_answer_to_resume_is_settled_by_the_refusal_of_the_second_one() {
     let mut story = Story::new();
     story.lose_next(1, Ask::Resume);

@@ -144,6 +144,16 @@ fn an_agreement_allows_no_more_than_one_before_it() {
 }
 
 #[test]
+fn what_the_cache_may_come_to_is_no_memory_of_the_workload() {
+    let story = Story::settled();
+    let all =
+        Memory { total: mib(4046), available: mib(3546), free: mib(3400), overhead: Some(mib(50)) };
+    // 300 MiB are in use beside the 200 MiB in the cache, which may grow to 3,034 MiB.
+    let left = Memory { total: mib(1012), available: mib(712), free: mib(1012), ..all };
+    assert_eq!(story.cache.workload(story.now, all), left);
+}
+
+#[test]
 fn a_plan_says_when_there_is_more_to_do() {
     let mut story = Story::settled();
     let more = |story: &mut Story| {
