@@ -6,9 +6,9 @@
 mod vm;
 
 use vm::{Vm, cu, seen};
-use windlass_agent_core::{Action, Asking, Charge, Event, Order};
+use windlass_agent_core::{Action, Asking, Charge, Event, Failure, Order};
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{LoadWindow, Resources, RunState, Seen, Signal, Waiting};
+use windlass_protocol::{LoadWindow, Peer, Resources, RunState, Seen, Signal, Waiting};
 use windlass_scaling::{Loads, Sample};
 
 /// Every state in which nothing may be resized.
@@ -55,6 +55,25 @@ fn memory_that_is_on_its_way_in_is_waited_for_and_looked_at_often() {
         vm.passes(1);
         assert!(vm.plans(Action::Look), "{looks_after}");
     }
+}
+
+#[test]
+fn what_is_no_longer_asked_for_is_given_back_whatever_is_answered() {
+    let mut vm = Vm::that_looked(1);
+    vm.permitted(1);
+    vm.measures(vm.busy());
+    vm.passes(1_000);
+    vm.permitted(4);
+    assert_eq!(vm.scaler.status(vm.now).permit, Some(cu(4)));
+    vm.measures(vm.idle());
+    vm.passes(1_000);
+    let asking = vm.asking().unwrap();
+    assert_eq!(asking.resources, cu(1));
+    vm.tell(Event::Sent(Action::AskPlugin(asking)));
+    assert_eq!(vm.scaler.status(vm.now).permit, Some(cu(1)), "the plugin may have heard it");
+    vm.tell(Event::Failed(Peer::Plugin, Failure::NoAnswer));
+    vm.measures(vm.busy());
+    assert!(!vm.resizes(), "what was permitted before says nothing");
 }
 
 #[test]
