@@ -9,7 +9,9 @@ use expect_test::expect;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use story::{Story, id, mib, secs};
-use windlass_informant_core::{Action, Ask, Event, Failure, Informant, Registration, Settings};
+use windlass_informant_core::{
+    Action, Ask, Event, Failure, Informant, Refusal, Registration, Settings,
+};
 use windlass_protocol::informant::AgentDesc;
 use windlass_protocol::{InformantVersion, Moment, Sequence};
 
@@ -309,6 +311,25 @@ fn the_oldest_agent_is_forgotten_when_there_are_too_many() {
     assert_eq!(story.informant.current(), Some(id(9)));
     assert!(!story.informant.is_registered(id(1)));
     assert!(story.informant.is_registered(id(2)));
+}
+
+#[test]
+fn a_ninth_agent_registers_once_the_eight_that_were_registering_have_answered() {
+    let mut story = Story::new();
+    let desc = |agent: u128| AgentDesc {
+        agent_id: id(agent),
+        serve_addr: format!("10.0.2.2:{}", 20_000 + agent),
+        versions: InformantVersion::SPOKEN,
+    };
+    for agent in 1..=8 {
+        story.informant.register(&desc(agent)).unwrap();
+    }
+    assert_eq!((story.informant.joining(), story.informant.agents()), (8, 0));
+    assert_eq!(story.informant.register(&desc(9)), Err(Refusal::Busy { limit: 8 }));
+    story.run(secs(1));
+    assert_eq!((story.informant.joining(), story.informant.agents()), (0, 8));
+    assert_eq!(story.informant.register(&desc(9)), Ok(()));
+    assert_eq!(story.informant.joining(), 1);
 }
 
 #[test]
