@@ -53,7 +53,7 @@ async fn an_informant_that_no_local_address_leads_to_is_said_once() {
     let node = Node::start();
     let log = Log::kept();
     let mut vm = Vm::new("a").await;
-    // Nobody may send there unless he says that he means all.
+    // The kernel lets a socket send to the broadcast address only where the socket asks for that.
     vm.file.informant = "255.255.255.255:10301".parse().unwrap();
     vm.file.advertise = None;
     node.manage(&vm);

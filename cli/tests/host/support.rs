@@ -246,6 +246,11 @@ pub(crate) fn vm_file(monitor: &Path, informant: &str) -> String {
     )
 }
 
+/// An answer of HTTP/1.1 with this body.
+pub(crate) fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
 /// A guest whose informant says this to whatever it is asked; and where it listens.
 pub(crate) fn informant(body: &'static str) -> String {
     let guest = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -256,8 +261,7 @@ pub(crate) fn informant(body: &'static str) -> String {
             let mut head = [0; 1024];
             // A client that has left wants no answer.
             let _ = client.read(&mut head);
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-            let _ = client.write_all(format!("{head}{body}").as_bytes());
+            let _ = client.write_all(ok(body).as_bytes());
         }
     });
     at

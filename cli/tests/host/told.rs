@@ -1,7 +1,7 @@
 //! Who ordered what, how a release ends, and what is refused before anything is done.
 
 use crate::support::machine::Machine;
-use crate::support::{Host, informant, until, vm_file};
+use crate::support::{Host, informant, ok, until, vm_file};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
@@ -170,8 +170,7 @@ fn answer(listener: &UnixListener, answers: &[Value]) {
                 break client;
             }
         };
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        client.write_all(ok(&body).as_bytes()).unwrap();
         clients.push(client);
     }
 }

@@ -73,8 +73,7 @@ impl Scaler {
     /// less time than an informant waits for its answer. In a session that began since there is none.
     pub(super) fn may_have_waited(&self, now: Moment) -> bool {
         let blind = self.sees_until().is_some_and(|until| until <= now);
-        let since = self.sees_again_since.filter(|since| now.since(*since) < CALL_WAITS);
-        blind || since.is_some()
+        blind || self.sees_again_since.is_some_and(|since| now.since(since) < CALL_WAITS)
     }
 
     /// Whatever was agreed in the session ends with it.

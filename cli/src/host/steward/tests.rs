@@ -225,9 +225,9 @@ async fn what_happened_to_a_vm_is_written_down_once_and_after_a_full_disk() {
     }
     let stage = Stage::start(&disk, &vms).await;
     wait(5).await;
-    let (much, written) = (Resources::new(MilliCpu::from_cores(90), Bytes::from_gib(1)), || {
-        disk.papers().history.iter().map(|line| line.vm.clone()).collect::<Vec<_>>()
-    });
+    let much = Resources::new(MilliCpu::from_cores(90), Bytes::from_gib(1));
+    let written =
+        || -> Vec<String> { disk.papers().history.iter().map(|line| line.vm.clone()).collect() };
     for (vm, is_full, lines) in [
         (&names[0], false, &["db1"][..]),
         (&names[1], true, &["db1"]),
