@@ -6,7 +6,7 @@
 mod vm;
 
 use vm::{Vm, agreed, cu, settings};
-use windlass_agent_core::{Action, Event, Failure};
+use windlass_agent_core::{Action, Call, Event, Failure};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, MemorySeen, Peer, Resize, Resources, RunState, Seen, ShrinkCpu,
@@ -63,6 +63,17 @@ fn who_loses_its_session_calls_off_what_it_takes() {
     vm.loses_its_session();
     vm.answered(Action::Look, Event::Seen(seen(2, 3)));
     assert_eq!(vm.resizes(), [Resize::Memory(gib(3))]);
+}
+
+/// Who acts in its place may have begun to take that memory.
+#[test]
+fn who_is_told_to_wait_calls_nothing_off() {
+    let mut vm = Vm::that_agreed_to_less();
+    vm.answered(Action::Resize(Resize::Memory(gib(2))), Event::Resized);
+    vm.scaler.call(vm.now, Call::Suspend(vm.id));
+    assert_eq!(vm.scaler.session(), SessionState::Suspended);
+    vm.answered(Action::Look, Event::Seen(seen(2, 3)));
+    assert_eq!(vm.resizes(), []);
 }
 
 #[test]

@@ -19,6 +19,18 @@ async fn a_vm_that_is_taken_back_and_ends_before_it_is_seen_leaves_the_books() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_vm_that_is_taken_back_is_entered_with_what_it_has() {
+    let node = Node::start();
+    let vm = released(&node).await;
+    let before = node.plugin.told(&vm.name).len();
+    node.manage(&vm);
+    node.until("the books hear of it", || node.plugin.told(&vm.name).len() > before).await;
+    let entered =
+        NodeEvent::Entered { info: Box::new(vm.file.info.clone()), upper: Some(vm.upper()) };
+    assert_eq!(node.plugin.told(&vm.name)[before], entered);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_vm_that_is_taken_back_and_ends_before_it_is_attached_to_leaves_the_books() {
     let node = Node::start();
     let vm = released(&node).await;

@@ -39,9 +39,13 @@ async fn what_was_under_way_when_a_vm_vanished_is_explained() {
     vm.fake.set_refusal(Some("not today"));
     vm.guest.state().load = 3.4;
     node.until("it wants to grow", || !vm.fake.asked().is_empty()).await;
+    let explained = || node.agent.decisions(&vm.name).unwrap();
+    node.until("it says so", || explained().open.is_some()).await;
+    assert_eq!(explained().open.unwrap().goal, size(4, 1024));
     vm.fake.end();
     node.until("it is dropped", || node.status(&vm).is_none()).await;
-    let last = node.agent.decisions(&vm.name).unwrap().closed.pop().unwrap();
+    let last = explained().closed.pop().unwrap();
+    assert_eq!(last.goal, size(4, 1024));
     assert!(matches!(last.outcome, Outcome::Interrupted { .. }), "{last:?}");
 }
 

@@ -51,6 +51,21 @@ fn who_comes_too_late_gets_it_when_the_first_gives_back() {
 }
 
 #[test]
+fn what_is_asked_or_permitted_otherwise_is_noted_apart() {
+    let mut story = Story::with_room(cu(4));
+    story.enter("a", 0, cu(3));
+    story.enter("b", 0, cu(1));
+    for (asked_of_a, asked_of_b) in [(3, 3), (3, 4), (2, 4), (2, 4)] {
+        story.ask("a", cu(asked_of_a));
+        story.ask("b", cu(asked_of_b));
+        story.wait(2);
+    }
+    let notes = story.books.notes(&VmName::on_host("b"));
+    let noted: Vec<_> = notes.iter().map(|note| (note.times, note.asked, note.permit)).collect();
+    assert_eq!(noted, [(1, cu(3), cu(1)), (1, cu(4), cu(1)), (2, cu(4), cu(2))]);
+}
+
+#[test]
 fn a_claim_keeps_its_share_from_others_for_ten_seconds() {
     let mut story = Story::with_room(cu(6));
     story.enter("a", 0, cu(2));

@@ -154,6 +154,18 @@ fn what_the_cache_may_come_to_is_no_memory_of_the_workload() {
 }
 
 #[test]
+fn what_the_cache_holds_could_be_had() {
+    let story = Story::settled();
+    // 200 MiB are in the cache; the guest has no more than its total.
+    for (available, shown) in [(3546, 3746), (3900, 4046)] {
+        let (total, free, overhead) = (mib(4046), mib(3400), Some(mib(50)));
+        let memory = Memory { total, available: mib(available), free, overhead };
+        let had = Memory { available: mib(shown), ..memory };
+        assert_eq!(story.cache.shown(story.now, memory), had);
+    }
+}
+
+#[test]
 fn a_plan_says_when_there_is_more_to_do() {
     let mut story = Story::settled();
     let more = |story: &mut Story| {
