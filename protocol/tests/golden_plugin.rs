@@ -171,7 +171,7 @@ const fn metrics(load_1m: f32, load_5m: f32, memory: f32) -> Option<Metrics> {
 }
 
 fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))
+    Path::new("golden")
 }
 
 fn size(milli: u64, slots: u64) -> Resources {

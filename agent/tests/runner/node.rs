@@ -61,7 +61,7 @@ impl Node {
         config.callback_ports = 0..=0;
         config.trust_guest_parking = true;
         // A host with plenty, whatever this machine has.
-        config.meminfo = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/meminfo"));
+        config.meminfo = PathBuf::from("tests/meminfo");
         tell(&mut config);
         let clock = Clock::starting_at(Moment::from_millis(1_700_000_000_000));
         let (tasks, plugin) = (Tasks::default(), Plugin::default());

@@ -2,7 +2,7 @@
 use crate::support::agent::Agent;
 use crate::support::guest::Guest;
 use crate::support::program::{Program, wait_for};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 const LIMIT: u64 = 4 << 20;
@@ -43,8 +43,7 @@ fn the_static_program_is_small_on_disk_and_stays_small_in_memory() {
 
 /// Builds it as it is built for guests; where it is.
 fn build() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let built = Command::new(root.join("dev/static")).arg("windlass-informant").output().unwrap();
+    let built = Command::new("../dev/static").arg("windlass-informant").output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let text = String::from_utf8(built.stdout).unwrap();
     PathBuf::from(text.lines().last().unwrap())

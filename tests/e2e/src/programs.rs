@@ -6,7 +6,7 @@
 
 use anyhow::{Context, Result, ensure};
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use windlass_lab::Lab;
@@ -55,12 +55,9 @@ fn windlass() -> Result<PathBuf> {
     let test = env::current_exe()?;
     let profile = test.ancestors().nth(2).context("a test lies in target/PROFILE/deps")?;
     let target = profile.parent().context("a profile lies in target")?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("no root")?;
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet"])
         .args(PACKAGES.iter().flat_map(|package| ["--package", *package]))
-        .arg("--manifest-path")
-        .arg(root.join("Cargo.toml"))
         .env("CARGO_TARGET_DIR", target)
         .status()?;
     ensure!(status.success(), "cargo build of {PACKAGES:?}: {status}");

@@ -79,7 +79,7 @@ fn whose(file: &Path) -> Option<Target> {
 }
 
 fn folder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+    PathBuf::from(name)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

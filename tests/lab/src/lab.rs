@@ -136,13 +136,13 @@ fn script(name: &str, arguments: &[&str]) -> Result<(), LabError> {
     if status.success() { Ok(()) } else { Err(failed(status.to_string())) }
 }
 
-/// The project's source: where this was built, or else where we are.
+/// The project's source: what cargo runs tests of, or where this was built, or else where we are.
 fn source() -> PathBuf {
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
-    match built {
-        Some(root) if root.join("dev/kernel").is_file() => root.to_owned(),
-        _ => PathBuf::from("."),
-    }
+    let run = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let built = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = run.iter().flat_map(|run| run.ancestors()).chain(built.ancestors());
+    let top = folders.find(|folder| folder.join("dev/kernel").is_file());
+    top.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 fn cache() -> Result<PathBuf, LabError> {

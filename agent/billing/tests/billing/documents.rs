@@ -3,7 +3,6 @@
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
-use std::path::Path;
 use windlass_agent_billing::Metrics;
 use windlass_agent_billing::config::KEYS;
 
@@ -40,6 +39,5 @@ fn the_page_has_the_metrics_of_the_code() {
 }
 
 fn page() -> String {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::fs::read_to_string(top.join("docs/billing.md")).unwrap()
+    std::fs::read_to_string("../../docs/billing.md").unwrap()
 }

@@ -309,7 +309,6 @@ fn plugin_program() -> PathBuf {
             let status = Command::new(env!("CARGO"))
                 .args(["build", "--quiet", "--package", "windlass-plugin-program"])
                 .env("CARGO_TARGET_DIR", target)
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
                 .status()
                 .unwrap();
             assert!(status.success(), "the plugin was not built: {status}");

@@ -113,7 +113,7 @@ impl Game {
         self.taken_up = [Instant::now(); VMS];
         let mut agent = Config::new(config.unit);
         agent.seed = self.seed ^ self.starts << 32;
-        agent.meminfo = concat!(env!("CARGO_MANIFEST_DIR"), "/../agent/tests/meminfo").into();
+        agent.meminfo = "../agent/tests/meminfo".into();
         let (machines, clock) = (self.machines.clone(), self.clock);
         let ways: Ways = Box::new(move |name, known, findings| {
             let way = Way { machines: machines.clone(), monitor: known.monitor.clone() };
