@@ -267,11 +267,16 @@ impl Stage {
         Ok(())
     }
 
-    /// Ends the host in good order, and checks what was seen all the while.
+    /// Ends the host in good order, and checks what was seen all the while. A test that was over soon
+    /// waits here until the laws were looked at often enough.
     ///
     /// # Errors
     /// Laws that were broken; a panic in the host; an end in disorder.
     pub async fn close(mut self) -> Result<Seen> {
+        let start = Instant::now();
+        while self.seen().whole < self.pace.least && start.elapsed() < LIMIT {
+            tokio::time::sleep(self.pace.conditions).await;
+        }
         let watch = self.watch.take().context("a stage is closed once")?;
         let seen = watch.stop().await;
         ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
@@ -287,8 +292,13 @@ impl Stage {
         Ok(seen)
     }
 
+    /// What the watch has seen so far.
+    fn seen(&self) -> Seen {
+        self.watch.as_ref().map(Watch::seen).unwrap_or_default()
+    }
+
     fn no_breach(&self) -> Result<()> {
-        let breaches = self.watch.as_ref().map(Watch::seen).unwrap_or_default().breaches;
+        let breaches = self.seen().breaches;
         ensure!(breaches.is_empty(), "laws were broken: {breaches:#?}\n{}", self.host.last_words());
         Ok(())
     }
