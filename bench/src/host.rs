@@ -112,9 +112,9 @@ pub(crate) fn burst_text(guest: &Guest, more: &str) -> String {
 }
 
 /// The file of a VM that is made to compute: its memory stays.
-pub(crate) fn load_text(guest: &Guest) -> String {
+pub(crate) fn load_text(guest: &Guest, boot_mib: u32, more: &str) -> String {
     format!(
-        "{}[min]\ncpu = 1\nmemory = \"{BOOT_MIB}MiB\"\n[max]\ncpu = 3\nmemory = \"{BOOT_MIB}MiB\"\n",
+        "{}[min]\ncpu = 1\nmemory = \"{boot_mib}MiB\"\n[max]\ncpu = 3\nmemory = \"{boot_mib}MiB\"\n{more}",
         reached(guest)
     )
 }
