@@ -65,7 +65,7 @@ fn who_loses_its_session_calls_off_what_it_takes() {
     assert_eq!(vm.resizes(), [Resize::Memory(gib(3))]);
 }
 
-/// Who acts in its place may have begun to take that memory.
+/// The agent that acts in its place may have begun to take that memory.
 #[test]
 fn who_is_told_to_wait_calls_nothing_off() {
     let mut vm = Vm::that_agreed_to_less();

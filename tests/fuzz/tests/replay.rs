@@ -39,7 +39,7 @@ fn what_is_kept_breaks_no_promise() {
 #[test]
 fn each_target_has_a_corpus_of_moderate_size() {
     for target in TARGETS {
-        let files = files(&folder("corpus").join(target.name));
+        let files = files(&Path::new("corpus").join(target.name));
         let bytes: u64 =
             files.iter().filter_map(|file| fs::metadata(file).ok()).map(|f| f.len()).sum();
         assert!(!files.is_empty(), "{} has no corpus", target.name);
@@ -51,11 +51,11 @@ fn each_target_has_a_corpus_of_moderate_size() {
 #[test]
 fn every_folder_and_every_finding_is_of_a_target() {
     let names: BTreeSet<&str> = TARGETS.iter().map(|target| target.name).collect();
-    for folder in fs::read_dir(folder("corpus")).into_iter().flatten().flatten() {
+    for folder in fs::read_dir("corpus").into_iter().flatten().flatten() {
         let name = folder.file_name().to_string_lossy().into_owned();
         assert!(names.contains(name.as_str()), "corpus/{name} is of no target");
     }
-    for file in files(&folder("found")) {
+    for file in files(Path::new("found")) {
         assert!(whose(&file).is_some(), "{} is of no target", file.display());
     }
 }
@@ -64,10 +64,10 @@ fn every_folder_and_every_finding_is_of_a_target() {
 fn inputs() -> Vec<(Target, PathBuf)> {
     let mut inputs = Vec::new();
     for target in TARGETS {
-        let corpus = files(&folder("corpus").join(target.name));
+        let corpus = files(&Path::new("corpus").join(target.name));
         inputs.extend(corpus.into_iter().map(|file| (target, file)));
     }
-    let found = files(&folder("found")).into_iter();
+    let found = files(Path::new("found")).into_iter();
     inputs.extend(found.filter_map(|file| Some((whose(&file)?, file))));
     inputs
 }
@@ -76,10 +76,6 @@ fn inputs() -> Vec<(Target, PathBuf)> {
 fn whose(file: &Path) -> Option<Target> {
     let name = file.file_name()?.to_string_lossy();
     Target::find(name.split('-').next()?)
-}
-
-fn folder(name: &str) -> PathBuf {
-    PathBuf::from(name)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -75,7 +75,7 @@ fn no_file_names_a_path_of_one_machine() {
 /// Cargo runs what it built of one checkout for another one at the same commit.
 #[test]
 fn no_test_reads_the_checkout_that_it_was_built_of() {
-    // They ask at run time first.
+    // These two ask cargo at run time first.
     let may = ["tests/lab/src/lab.rs", "tests/repo/src/lib.rs"];
     let files = rust_files().into_iter().filter(|file| !may.contains(&file.as_str())).collect();
     let marks = [format!("env!({})", "\"CARGO_MANIFEST_DIR\"")];
