@@ -23,15 +23,18 @@ const IDLE: Duration = Duration::from_secs(5);
 const COMPUTES_MIB: u32 = 512;
 /// Between two looks at a guest that is to come to rest: a look is work for the guest.
 const SELDOM: Duration = Duration::from_secs(1);
+/// Bursts of a round. Where between two looks of the informant a burst crosses the threshold is chance,
+/// and that chance is as large as the whole time: the median of few bursts says nothing.
+pub(crate) const BURSTS: usize = 5;
 /// However busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// What one side took: a time per round.
+/// What one side took, in the order in which it happened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grown {
-    /// From load to the first vCPU more that the guest uses.
+    /// From load to the first vCPU more that the guest uses: one a round.
     pub(crate) cpu: Vec<Duration>,
-    /// From the urgency threshold to memory that the guest's kernel manages.
+    /// From the urgency threshold to memory that the guest's kernel manages: [`BURSTS`] a round.
     pub(crate) memory: Vec<Duration>,
 }
 
@@ -95,7 +98,10 @@ impl Side {
 
     async fn round(&mut self) -> Result<()> {
         self.grown.cpu.push(load(&self.computes).await?);
-        self.grown.memory.push(burst::burst_and_rest(&self.bursts, By::Windlass).await?.usable);
+        for _ in 0..BURSTS {
+            let met = burst::burst_and_rest(&self.bursts, By::Windlass).await?;
+            self.grown.memory.push(met.usable);
+        }
         Ok(())
     }
 }

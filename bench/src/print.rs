@@ -5,7 +5,7 @@ use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
 use crate::crowd::PHASE;
-use crate::growth::Grown;
+use crate::growth::{BURSTS, Grown};
 use crate::permits::{Asked, CLIENTS, TURN, TURNS};
 use crate::sizes::Resident;
 use crate::summary::Summary;
@@ -91,15 +91,18 @@ pub(crate) fn times(windlass: &[Met], hand: &[Met]) -> Result<()> {
     say(&text)
 }
 
-/// A round of both sides.
+/// A round of both sides; of the bursts the median.
 pub(crate) fn grown_round(number: usize, ours: &Grown, other: &Grown) -> Result<()> {
-    let last = |times: &[Duration]| times.last().map_or(f64::NAN, Duration::as_secs_f64);
+    let last = |times: &[Duration], count| {
+        let of_this_round = times.iter().rev().take(count).copied();
+        Summary::of(of_this_round).map_or(f64::NAN, |these| these.median)
+    };
     say(&format!(
-        "round {number:2}: first vCPU {:6.2} s, the other's {:6.2} s; memory {:6.2} s, the other's {:6.2} s\n",
-        last(&ours.cpu),
-        last(&other.cpu),
-        last(&ours.memory),
-        last(&other.memory)
+        "round {number:2}: first vCPU {:6.2} s, the other's {:6.2} s; memory {:6.3} s, the other's {:6.3} s\n",
+        last(&ours.cpu, 1),
+        last(&other.cpu, 1),
+        last(&ours.memory, BURSTS),
+        last(&other.memory, BURSTS)
     ))
 }
 
