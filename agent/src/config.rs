@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent_core::Periods;
 use windlass_kit::watchdog::Watchdog;
+use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{UnitChoice, VmName};
 
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
@@ -21,11 +22,6 @@ pub const LEAVE_TIME: Duration = Duration::from_secs(3);
 pub const METRICS_SIZE: usize = 1024 * 1024;
 /// Bytes of an informant's answer that are read.
 pub const ANSWER_SIZE: usize = 64 * 1024;
-
-/// The longest time that an informant may take for its word on a size, and the plugin for a permit.
-/// Hand-over counts on it: what an agent sent in the last moment in which it counted has had its
-/// effect, or has none, before another agent counts.
-pub const LONGEST_ACT: Duration = Duration::from_secs(2);
 
 /// How long requests may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

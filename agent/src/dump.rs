@@ -2,8 +2,8 @@
 //!
 //! It is read from what runners publish, so a VM that hangs does not keep it waiting.
 
-use crate::node::Standing;
-use crate::runner::{Heard, View};
+use crate::told::Standing;
+use crate::view::{Heard, View};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use windlass_protocol::informant::{AgentDesc, InformantDesc};
@@ -193,7 +193,7 @@ fn rfc3339(moment: Moment) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Session;
+    use crate::view::Session;
     use windlass_protocol::AgentId;
 
     const ID: AgentId = AgentId::from_u128(7);

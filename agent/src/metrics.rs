@@ -1,6 +1,9 @@
 //! What an agent counts. Labels are enums: a series per VM would grow without bound.
 
+mod presence;
 pub(crate) mod reference;
+
+pub(crate) use presence::Presence;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -29,10 +32,6 @@ pub struct Metrics {
     pub(crate) refusals: Counts,
     pub(crate) reference: Reference,
 }
-
-/// One more in a gauge, for as long as this is kept.
-#[derive(Debug)]
-pub(crate) struct Presence(Gauge);
 
 /// What an informant asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,21 +221,6 @@ impl Metrics {
 
     pub(crate) fn lost(&self) {
         self.lost.inc();
-    }
-}
-
-// === impl Presence ===
-
-impl Presence {
-    fn of(gauge: &Gauge) -> Self {
-        gauge.inc();
-        Self(gauge.clone())
-    }
-}
-
-impl Drop for Presence {
-    fn drop(&mut self) {
-        self.0.dec();
     }
 }
 

@@ -7,28 +7,24 @@
 mod ear;
 mod entry;
 
-pub(crate) use entry::Told;
-
 use crate::callback::Calls;
 use crate::charged::Charged;
 use crate::config::Config;
-use crate::counted::Counted;
 use crate::dump::{self, Pod};
-use crate::history::{Explained, History};
-use crate::host_memory::HostMemory;
+use crate::history::Explained;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::plugin::{Permits, Refusals};
-use crate::ports::Ports;
-use crate::runner::{Booked, Start, View};
+use crate::plugin::Permits;
+use crate::runner::{Booked, Start};
+use crate::shared::{Shared, lock};
+use crate::told::{Standing, Told};
+use crate::view::View;
 use ear::Ear;
 use entry::{Entry, Vms, keep_running};
-use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use tokio::sync::watch;
 use tracing::info;
@@ -45,29 +41,6 @@ pub struct Agent<A: Attach> {
     shared: Arc<Shared>,
     vms: Vms<A>,
     tasks: Tasks,
-}
-
-/// Whether a VM is acted on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Standing {
-    /// It follows its load, or what else it is ordered.
-    Managed,
-    /// It is brought to a size and let go; then it is looked at and counted, also when it
-    /// comes back.
-    Released,
-    /// Its file is gone: it is looked at and counted until its hypervisor is gone.
-    Removed,
-}
-
-impl fmt::Display for Standing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Managed => "managed",
-            Self::Released => "released",
-            Self::Removed => "removed",
-        })
-    }
 }
 
 /// What is known of a VM, managed or not.
@@ -88,36 +61,6 @@ pub struct Known {
 #[error("no vm {0} is managed here")]
 pub struct UnknownVm(pub VmName);
 
-/// What the runners of all VMs share.
-pub(crate) struct Shared {
-    pub(crate) config: Config,
-    pub(crate) permits: Arc<dyn Permits>,
-    pub(crate) refusals: Refusals,
-    pub(crate) ledger: Arc<dyn Ledger>,
-    pub(crate) clock: Clock,
-    pub(crate) metrics: Metrics,
-    pub(crate) host_memory: HostMemory,
-    pub(crate) history: Mutex<History>,
-    /// Seeds that were drawn.
-    seeds: AtomicU64,
-    ports: Mutex<Ports>,
-    frozen: AtomicBool,
-}
-
-// === impl Shared ===
-
-impl Shared {
-    /// Another number each time, all of them from the agent's seed. The mixing is SplitMix64's.
-    pub(crate) fn seed(&self) -> u64 {
-        let drawn = self.seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let step = drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.config.seed.wrapping_add(step);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-}
-
 // === impl Agent ===
 
 impl<A: Attach> Agent<A> {
@@ -129,21 +72,7 @@ impl<A: Attach> Agent<A> {
         tasks: &Tasks,
         clock: Clock,
     ) -> Self {
-        let metrics = Metrics::default();
-        let permits = Arc::new(Counted { permits, counts: metrics.reference.clone() });
-        let shared = Shared {
-            host_memory: HostMemory::new(config.meminfo.clone()),
-            ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
-            config,
-            permits,
-            refusals: Refusals::default(),
-            ledger,
-            clock,
-            metrics,
-            history: Mutex::default(),
-            seeds: AtomicU64::new(0),
-            frozen: AtomicBool::new(false),
-        };
+        let shared = Shared::new(config, permits, ledger, clock);
         Self { shared: Arc::new(shared), vms: Vms::default(), tasks: tasks.clone() }
     }
 
@@ -412,41 +341,5 @@ impl<A: Attach> Clone for Agent<A> {
     fn clone(&self) -> Self {
         let (shared, vms, tasks) = (self.shared.clone(), self.vms.clone(), self.tasks.clone());
         Self { shared, vms, tasks }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Remote, Unheard};
-    use std::time::Duration;
-    use windlass_drivers::fake::FakeVm;
-    use windlass_protocol::ComputeUnit;
-
-    #[tokio::test]
-    async fn seeds_are_splitmix64_s_of_the_agent_s_own() {
-        let unit = ComputeUnit::try_from(Resources::new(
-            windlass_protocol::MilliCpu::from_cores(1),
-            Bytes::from_gib(1),
-        ));
-        let config = Config { seed: 1_234_567, ..Config::new(unit.unwrap()) };
-        let plugin = "http://127.0.0.1:1".parse().unwrap();
-        let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
-        let clock = Clock::starting_at(Moment::default());
-        let agent =
-            Agent::<FakeVm>::new(config, permits, Arc::new(Unheard), &Tasks::default(), clock);
-        // As its authors print them.
-        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
-        assert_eq!([agent.shared.seed(), agent.shared.seed()], known);
-    }
-
-    #[test]
-    fn standings_have_words() {
-        let all = [Standing::Managed, Standing::Released, Standing::Removed];
-        assert_eq!(all.map(|standing| standing.to_string()), ["managed", "released", "removed"]);
     }
 }

@@ -19,16 +19,18 @@ mod monitor;
 mod start;
 
 pub(crate) use account::Booked;
-#[cfg(test)]
-pub(crate) use start::Session;
-pub(crate) use start::{End, Heard, Start, View};
+pub(crate) use start::{End, Start};
 
 use crate::callback::Waiting as Call;
-use crate::node::{Shared, Standing, Told};
+use crate::shared::{Shared, lock};
+use crate::told::{Standing, Told};
+use crate::view::View;
 use account::Account;
 use managed::{Managed, Progress};
 use monitor::{Happening, Monitor, Wanted};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -133,7 +135,7 @@ impl<A: Attach> Runner<A> {
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
                 happening = self.monitor.next() => self.happened(happening),
                 happening = monitor::next(&mut self.other) => self.found(happening),
-                event = lines::next(&mut self.phase) => self.heard(event),
+                event = next(&mut self.phase) => self.heard(event),
                 Some(call) = self.calls.recv() => self.called(call),
                 // The sender lives as long as the agent; if it goes, the process stops.
                 Ok(()) = self.told.changed() => {}
@@ -166,7 +168,7 @@ impl<A: Attach> Runner<A> {
             Phase::Managed(managed) => {
                 let progress = managed.turn(now, &mut self.monitor);
                 match progress {
-                    Progress::Waits(wake) => Ok(wake),
+                    Progress::Waits(wake) => Ok(wake.unwrap_or(now.after(TURN))),
                     Progress::Left if self.stopping => Err(End::Stopped),
                     Progress::Left => {
                         info!("vm let go, and counted from here on");
@@ -422,6 +424,11 @@ impl<A: Attach> Runner<A> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The next answer. Can be dropped and called again at any time.
+async fn next(phase: &mut Phase) -> Event {
+    poll_fn(|cx| match phase {
+        Phase::Managed(managed) => managed.lines.poll(cx),
+        Phase::Absent | Phase::Counted { .. } => Poll::Pending,
+    })
+    .await
 }

@@ -1,12 +1,7 @@
 //! The command line: every command, its options, and an example of each.
 
-use crate::out::Output;
 use crate::{command, demo, host};
-use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
-
-/// Where a host serves its socket unless told otherwise.
-pub const DEFAULT_SOCKET: &str = "/run/windlass/host.sock";
+use clap::{Parser, Subcommand};
 
 /// Sizes running VMs by their load: vCPUs and memory, within seconds, never beyond the node.
 #[derive(Debug, Parser)]
@@ -46,22 +41,6 @@ pub enum Command {
     Conformance(command::conformance::Args),
     /// Print a completion script for a shell.
     Completions(command::completions::Args),
-}
-
-/// How a running host is reached.
-#[derive(Debug, Args)]
-pub struct Connection {
-    /// The host's socket; access to it is a matter of file permissions.
-    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", default_value = DEFAULT_SOCKET)]
-    pub socket: PathBuf,
-}
-
-/// How the answer is written.
-#[derive(Debug, Args)]
-pub struct Format {
-    /// For people, or for programs.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub output: Output,
 }
 
 const EXAMPLES: &str = "\

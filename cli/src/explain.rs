@@ -17,6 +17,7 @@
 
 mod absent;
 mod changes;
+mod explained;
 mod note;
 mod ordered;
 mod page;
@@ -30,9 +31,10 @@ mod why;
 mod words;
 
 pub use absent::absent;
+pub use explained::Explained;
 pub use note::note;
 pub use ordered::{frozen, ordered};
-pub use page::{Explained, page};
+pub use page::page;
 pub use parked::{Parked, parked_by_others};
 pub use returning::{Returning, returned_by_others};
 pub use sentence::sentence;

@@ -12,6 +12,7 @@ pub mod demo;
 pub mod explain;
 pub mod failure;
 pub mod host;
+pub mod options;
 pub mod out;
 pub mod report;
 pub mod run;

@@ -5,12 +5,14 @@
 //! `series` turns readings into lines; `tables` has what is better read as text.
 
 mod chart;
+mod escape;
 mod page;
 mod series;
 mod tables;
 
 use crate::demo::laws::Verdict;
 use crate::demo::recording::Recording;
+use escape::escape;
 use std::fmt::Write;
 
 /// The whole page.
@@ -49,22 +51,6 @@ fn charts(charts: &[chart::Chart]) -> String {
         );
     }
     text
-}
-
-/// Text as it may stand in HTML and SVG, between tags or in a quoted attribute.
-fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            _ => safe.push(c),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
 use crate::{command, demo, host, out};
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
 
 /// Parses the command line, runs the command, says what went wrong, and gives the exit code.
@@ -37,7 +37,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::LogLevel(args) => command::log_level::run(&args),
         Command::Check(args) => command::check::run(&args),
         Command::Conformance(args) => command::conformance::run(&args),
-        Command::Completions(args) => command::completions::run(&args),
+        Command::Completions(args) => command::completions::run(&args, Cli::command()),
     }
 }
 

@@ -8,9 +8,9 @@ use hyper_util::rt::TokioIo;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use windlass_informant_core::event::CALL_LIMIT;
 use windlass_informant_core::{Ask, Event, Failure, wire};
 use windlass_protocol::AgentId;
+use windlass_protocol::timing::CALL_LIMIT;
 
 /// An answer is an id and a number. The reference's are below 100 bytes.
 const ANSWER_LIMIT: usize = 4096;

@@ -9,49 +9,24 @@
 
 mod connection;
 mod counts;
+mod limits;
 mod listen;
 
 pub use counts::{Counts, Refusal};
+pub use limits::Limits;
 pub use listen::{Accept, bind_unix};
 
-use crate::caught::caught;
 use axum::Router;
-use axum::body::Body;
-use axum::response::{IntoResponse, Response};
-use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
-use tracing::{debug, error, warn};
+use tracing::{debug, warn};
 
 /// After an accept that failed for want of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What a server puts up with.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// Connections at once; one more is told so and closed.
-    pub connections: usize,
-    /// From the first byte of a request's head to its last; also how long a connection may idle.
-    pub head_time: Duration,
-    /// Bytes of a request's head.
-    pub head_size: usize,
-    /// Bytes of a request's body.
-    pub body_size: usize,
-    /// From a request's head to its answer, its body included.
-    pub request_time: Duration,
-    /// A connection is asked to end after this, so that one that never reads its answer does.
-    pub connection_time: Duration,
-    /// Where refusals are counted.
-    pub counts: Counts,
-}
 
 /// Serves `router` until `stop`, then lets requests under way finish.
 ///
@@ -104,101 +79,3 @@ pub async fn serve<L: Accept>(
 /// Whole, as it cannot be made by the server that it speaks for.
 const CROWDED: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 22\r\nconnection: close\r\n\r\ntoo many connections\r\n";
-
-/// One request, from its head to its answer.
-async fn answer(router: Router, request: Request<Incoming>, limits: &Limits) -> Response {
-    let deadline = Instant::now() + limits.request_time;
-    let (head, body) = request.into_parts();
-    if body.size_hint().lower() > limits.body_size as u64 {
-        return limits.refuse(Refusal::BodySize);
-    }
-    let body = match timeout_at(deadline, Limited::new(body, limits.body_size).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return limits.refuse(Refusal::BodySize);
-        }
-        Ok(Err(error)) => {
-            debug!(%error, "request body broken off");
-            return limits.refuse(Refusal::BodyBroken);
-        }
-        Err(_) => return limits.refuse(Refusal::BodyTime),
-    };
-    let request = Request::from_parts(head, Body::from(body));
-    match timeout_at(deadline, caught(router.oneshot(request))).await {
-        Ok(Ok(Ok(response))) => response,
-        Ok(Ok(Err(never))) => match never {},
-        Ok(Err(panicked)) => {
-            error!(why = panicked.0, "request handler panicked");
-            limits.refuse(Refusal::Panic)
-        }
-        Err(_) => limits.refuse(Refusal::AnswerTime),
-    }
-}
-
-// === impl Limits ===
-
-impl Limits {
-    /// For small messages among few peers: 32 connections, 64 KiB, 5 s.
-    pub fn small(counts: Counts) -> Self {
-        Self {
-            connections: 32,
-            head_time: Duration::from_secs(5),
-            head_size: 16 * 1024,
-            body_size: 64 * 1024,
-            request_time: Duration::from_secs(5),
-            connection_time: Duration::from_secs(60),
-            counts,
-        }
-    }
-
-    fn refuse(&self, refusal: Refusal) -> Response {
-        self.counts.refused(refusal);
-        let (status, text) = self.words(refusal);
-        let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-        // What is left of the body is not worth reading; the connection ends with the answer.
-        let close = [(header::CONNECTION, "close")];
-        match refusal {
-            Refusal::Panic | Refusal::AnswerTime => (status, plain, text).into_response(),
-            Refusal::Crowded
-            | Refusal::HeadTime
-            | Refusal::BodySize
-            | Refusal::BodyTime
-            | Refusal::BodyBroken => (status, plain, close, text).into_response(),
-        }
-    }
-
-    fn words(&self, refusal: Refusal) -> (StatusCode, String) {
-        let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
-        match refusal {
-            Refusal::Crowded => {
-                (StatusCode::SERVICE_UNAVAILABLE, "too many connections\r\n".to_owned())
-            }
-            Refusal::HeadTime => (
-                StatusCode::REQUEST_TIMEOUT,
-                format!("the request's head did not arrive within {}\n", seconds(self.head_time)),
-            ),
-            Refusal::BodySize => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the request's body is larger than {} bytes\n", self.body_size),
-            ),
-            Refusal::BodyTime => (
-                StatusCode::REQUEST_TIMEOUT,
-                format!(
-                    "the request's body did not arrive within {}\n",
-                    seconds(self.request_time)
-                ),
-            ),
-            Refusal::BodyBroken => {
-                (StatusCode::BAD_REQUEST, "the request's body broke off\n".to_owned())
-            }
-            Refusal::AnswerTime => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                format!("no answer within {}\n", seconds(self.request_time)),
-            ),
-            Refusal::Panic => (
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal error; the log says which\n".to_owned(),
-            ),
-        }
-    }
-}

@@ -3,14 +3,14 @@
 //! The method is checked here, everything else by the core's [`wire`]. Bodies are read up to
 //! [`BODY_LIMIT`] bytes and no further.
 
+use crate::refusal::Refusal;
 use crate::shared::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use thiserror::Error;
 use tracing::{debug, warn};
 use windlass_plugin_core::wire;
 use windlass_protocol::PluginVersion;
@@ -19,20 +19,6 @@ use windlass_protocol::plugin::{BODY_LIMIT, RawRequest};
 /// Answers permit requests on every path.
 pub fn router(shared: Shared) -> Router {
     Router::new().fallback(permit).with_state(shared)
-}
-
-/// Why a request is refused.
-#[derive(Debug, Error)]
-pub enum Refusal {
-    /// Not the method of the protocol.
-    #[error("must be POST")]
-    Method,
-    /// The sender went away.
-    #[error("bad JSON: body: the request broke off before its end")]
-    BrokeOff,
-    /// What it says.
-    #[error(transparent)]
-    Wire(#[from] wire::Refusal),
 }
 
 async fn permit(State(shared): State<Shared>, request: Request) -> Response {
@@ -82,25 +68,4 @@ fn decide(shared: &Shared, request: RawRequest) -> Result<Vec<u8>, Refusal> {
     let version = permitted.version;
     debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
     Ok(permitted.encode()?)
-}
-
-// === impl Refusal ===
-
-impl Refusal {
-    /// The status of the answer.
-    pub const fn status(&self) -> u16 {
-        match self {
-            Self::Method | Self::BrokeOff => 400,
-            Self::Wire(refusal) => refusal.status(),
-        }
-    }
-}
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        let text = [(header::CONTENT_TYPE, "text/plain")];
-        let status = StatusCode::from_u16(self.status());
-        (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text, self.to_string())
-            .into_response()
-    }
 }

@@ -7,6 +7,7 @@
 pub mod dump;
 pub mod http;
 pub mod metrics;
+pub mod refusal;
 pub mod shared;
 
 pub use http::router;

@@ -1,6 +1,6 @@
 //! What the plugin counts. Labels are enums: a series per VM would grow without bound.
 
-use crate::http::Refusal;
+use crate::refusal::Refusal;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

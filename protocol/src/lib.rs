@@ -24,6 +24,7 @@ pub mod reason;
 mod rfc3339;
 pub mod size;
 pub mod status;
+pub mod timing;
 pub mod unit_choice;
 pub mod units;
 pub mod version;

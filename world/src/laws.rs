@@ -6,10 +6,9 @@
 
 use std::fmt;
 use std::time::Duration;
+use windlass_protocol::timing::CONSENT_LASTS;
 use windlass_protocol::{AgentId, Bytes, Moment, Resources, VmName};
 
-/// A consent may be acted on for this long after it was given.
-const CONSENT_LASTS: Duration = Duration::from_secs(10);
 /// Figures that are older than this say nothing: what a scaler holds, and the time of a report.
 pub(crate) const FIGURES_LAST: Duration = Duration::from_secs(18);
 /// A shrink of memory is called off so soon after its consent ended, if nothing is in the way.

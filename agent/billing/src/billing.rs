@@ -4,11 +4,11 @@ use crate::config::Config;
 use crate::journal::OpenError;
 use crate::metrics::Metrics;
 use crate::sender::Sender;
+use crate::shared_log::SharedLog;
 use crate::usage_log::UsageLog;
 use std::convert::Infallible;
-use std::panic::resume_unwind;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_agent_billing_core::{Allocation, Source};
 use windlass_kit::clock::Clock;
@@ -34,7 +34,7 @@ impl<F: Fn() -> Option<Vec<Allocation>> + Send + Sync + 'static> Sizes for F {
 #[derive(Clone, Debug)]
 pub struct Billing {
     config: Arc<Config>,
-    log: Arc<Mutex<UsageLog>>,
+    log: SharedLog,
     metrics: Metrics,
 }
 
@@ -55,7 +55,7 @@ impl Billing {
         metrics: Metrics,
     ) -> Result<Self, OpenError> {
         let log = UsageLog::open(folder, source, now, &config, metrics.clone())?;
-        Ok(Self { config: Arc::new(config), log: Arc::new(Mutex::new(log)), metrics })
+        Ok(Self { config: Arc::new(config), log: SharedLog::new(log), metrics })
     }
 
     /// Looks and sends until the tasks are asked to end. Then what is whole becomes events, and there
@@ -81,7 +81,7 @@ impl Billing {
         let billing = self.clone();
         tasks.kept("billing: send", move || {
             let sender =
-                Sender::new(billing.clone(), billing.config.clone(), billing.metrics.clone());
+                Sender::new(billing.log.clone(), billing.config.clone(), billing.metrics.clone());
             let closed = closed.clone();
             async move {
                 sender.run(&closed).await;
@@ -92,36 +92,17 @@ impl Billing {
 
     /// This is what VMs have at `at`. It is on disk when this returns, if the disk takes it.
     pub async fn look(&self, at: Moment, vms: Vec<Allocation>) {
-        self.with_log(move |log| log.look(at, vms)).await;
+        self.log.with(move |log| log.look(at, vms)).await;
     }
 
     /// Ends every window, also those that are not long enough.
     pub async fn close(&self, at: Moment) {
-        self.with_log(move |log| log.close(at)).await;
+        self.log.with(move |log| log.close(at)).await;
     }
 
     /// Events that wait for the receiver.
     pub async fn waiting(&self) -> usize {
-        self.with_log(|log| log.waiting()).await
-    }
-
-    /// Does something to the usage log where waiting for the disk holds up nobody else.
-    pub(crate) async fn with_log<T: Send + 'static>(
-        &self,
-        what: impl FnOnce(&mut UsageLog) -> T + Send + 'static,
-    ) -> T {
-        let log = self.log.clone();
-        let done = tokio::task::spawn_blocking(move || {
-            what(&mut log.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        match done.await {
-            Ok(done) => done,
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
-                // The runtime is going away, and this task with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        self.log.with(|log| log.waiting()).await
     }
 
     async fn look_again_and_again(&self, sizes: &dyn Sizes, clock: Clock) {

@@ -4,10 +4,10 @@
 //! is passed over: what a receiver refuses waits until it does not, and windows become longer
 //! meanwhile.
 
-use crate::billing::Billing;
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::receiver::Undelivered;
+use crate::shared_log::SharedLog;
 use crate::usage_log::Batch;
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
@@ -28,7 +28,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(250);
 const TOO_LARGE: u16 = 413;
 
 pub(crate) struct Sender {
-    billing: Billing,
+    log: SharedLog,
     config: Arc<Config>,
     metrics: Metrics,
     /// Attempts that failed in a row.
@@ -42,9 +42,9 @@ pub(crate) struct Sender {
 // === impl Sender ===
 
 impl Sender {
-    pub(crate) fn new(billing: Billing, config: Arc<Config>, metrics: Metrics) -> Self {
+    pub(crate) fn new(log: SharedLog, config: Arc<Config>, metrics: Metrics) -> Self {
         let (most, seed) = (config.max_batch, RandomState::new().hash_one(0));
-        Self { billing, config, metrics, failed: 0, most, seed }
+        Self { log, config, metrics, failed: 0, most, seed }
     }
 
     pub(crate) async fn run(mut self, closed: &CancellationToken) {
@@ -55,7 +55,7 @@ impl Sender {
             }
         }
         if timeout(LAST_PUSH, self.push(&CancellationToken::new())).await.is_err() {
-            let waiting = self.billing.waiting().await;
+            let waiting = self.log.with(|log| log.waiting()).await;
             warn!(waiting, "events are left for the next start");
         }
     }
@@ -66,7 +66,7 @@ impl Sender {
         let started = Instant::now();
         loop {
             let most = self.most;
-            let Some(batch) = self.billing.with_log(move |log| log.batch(most)).await else {
+            let Some(batch) = self.log.with(move |log| log.batch(most)).await else {
                 self.metrics.all_sent(started.elapsed());
                 self.most = self.config.max_batch;
                 return;
@@ -79,7 +79,7 @@ impl Sender {
             self.failed = 0;
             self.metrics.sent(batch.count);
             debug!(events = batch.count, trace = batch.trace, "events sent");
-            self.billing.with_log(move |log| log.delivered(batch.through)).await;
+            self.log.with(move |log| log.delivered(batch.through)).await;
         }
     }
 

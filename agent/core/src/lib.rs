@@ -6,11 +6,13 @@
 //! either alone; [`settings`] says how often what is asked; `spoken` knows in which version the plugin is spoken to; [`journal`] keeps the decisions for people. [`metrics_text`] reads
 //! what the guest serves, and [`wire`] turns what is said and heard into bytes and back.
 
+mod charge;
 pub mod event;
 pub mod holding;
 pub mod journal;
 pub mod line;
 pub mod metrics_text;
+mod plan;
 pub mod rest;
 pub mod scaler;
 pub mod session;
@@ -19,7 +21,9 @@ mod spoken;
 pub mod trials;
 pub mod wire;
 
+pub use charge::Charge;
 pub use event::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
-pub use scaler::{Charge, Plan, Scaler};
+pub use plan::Plan;
+pub use scaler::Scaler;
 pub use settings::{Periods, Settings};
 pub use trials::{Judged, Tally};

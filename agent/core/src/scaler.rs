@@ -29,14 +29,14 @@ mod counts;
 mod goal;
 mod grow;
 mod guest;
+mod permit;
 mod plan;
 mod reading;
 mod running;
+mod runs;
 mod shrink;
+mod sight;
 mod status;
-
-pub use charge::Charge;
-pub use plan::Plan;
 
 use crate::event::{Action, Call, CallAnswer, Event, Failure, Order};
 use crate::holding::Holding;
@@ -47,10 +47,11 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::spoken::Spoken;
 use crate::trials::{Aim, Tally, Trials};
-use books::Permit;
 use guest::Guest;
+use permit::Permit;
 use reading::Reading;
-use running::Runs;
+use runs::Runs;
+use sight::Sight;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
@@ -59,22 +60,8 @@ use windlass_protocol::{
 };
 use windlass_scaling::{Rest, Sample};
 
-/// A sample older than this says nothing any more: three of the reference's periods.
-const STALE_AFTER: Duration = Duration::from_secs(15);
-
 /// The status of a size whose agent does not count.
 const NOT_ACTIVE: u16 = 400;
-
-/// How old what was seen of the hypervisor is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
-    /// From after the last resize, restart, connection, registration and notice.
-    Fresh,
-    /// From before one of them: nothing is resized, and no size spoken of, before a look.
-    Due,
-    /// The same, and a look is under way that was sent after it.
-    Looking,
-}
 
 /// One VM.
 #[derive(Clone, Debug)]
@@ -451,25 +438,5 @@ impl Scaler {
         self.note_goal(now);
         let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
         self.journal.keep(now, &self.info, goal, has);
-    }
-}
-
-// === impl Sight ===
-
-impl Sight {
-    /// A look leaves.
-    const fn looking(self) -> Self {
-        match self {
-            Self::Fresh => Self::Fresh,
-            Self::Due | Self::Looking => Self::Looking,
-        }
-    }
-
-    /// A look was answered.
-    const fn seen(self) -> Self {
-        match self {
-            Self::Fresh | Self::Looking => Self::Fresh,
-            Self::Due => Self::Due,
-        }
     }
 }

@@ -28,25 +28,15 @@ use crate::rest::{Jitter, Rest};
 use crate::settings::Periods;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
+use windlass_protocol::timing::{CALL_LEASE_USED, INFORMANT_GONE, LEASE_USED, RESUME_MAY_BE_OLD};
 use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence};
 
-/// How long an answered check lets an agent act, from when it was sent. The informant waits ten
-/// seconds from its answer on, so that what was sent last has two to take effect.
-const LEASE: Duration = Duration::from_secs(8);
-/// The same, where nothing can be checked, from the last call on: the informant calls every ten
-/// seconds, spread over one more, and waits fifteen.
-const CALLED: Duration = Duration::from_secs(13);
-/// A word to run that comes so soon after the one to wait may be older than that: it is none.
-const MAY_BE_OLD: Duration = Duration::from_secs(5);
 /// The longest wait after an informant refused what it had opened.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// The status of a request in a session that the informant does not know.
 const NOT_FOUND: u16 = 404;
 /// Checks without an answer that end a session.
 const SILENCES: u32 = 3;
-/// Where a session cannot be checked, the informant's own checks keep it, one in ten seconds:
-/// without a word for this long, three were lost and it is over.
-const UNHEARD: Duration = Duration::from_secs(35);
 /// Registered, and not told that it counts: after this, a new session is tried.
 const UNRESUMED: Duration = Duration::from_secs(30);
 
@@ -160,9 +150,9 @@ impl Session {
     pub(crate) fn acts_until(&self) -> Option<Moment> {
         match self.state {
             State::Active if self.version.checks_health() => {
-                self.leased_at.map(|at| at.after(LEASE))
+                self.leased_at.map(|at| at.after(LEASE_USED))
             }
-            State::Active => Some(self.called_at.after(CALLED)),
+            State::Active => Some(self.called_at.after(CALL_LEASE_USED)),
             State::Absent
             | State::Opening { .. }
             | State::Registered { .. }
@@ -232,7 +222,8 @@ impl Session {
     /// its guest stood still, until then, nothing could be heard.
     pub(crate) fn gives_up_at(&self, stood_until: Option<Moment>) -> Option<Moment> {
         let from = |at: Moment| at.max(stood_until.unwrap_or_default());
-        let unheard = (!self.version.checks_health()).then(|| from(self.heard_at).after(UNHEARD));
+        let unheard =
+            (!self.version.checks_health()).then(|| from(self.heard_at).after(INFORMANT_GONE));
         match self.state {
             State::Registered { since } => {
                 let unresumed = from(since).after(UNRESUMED);
@@ -379,7 +370,9 @@ impl Session {
             (Call::Resume(_), State::Opening { .. }) => {
                 self.state = State::Opening { resumed: true };
             }
-            (Call::Resume(_), State::Suspended { since }) if now < since.after(MAY_BE_OLD) => {
+            (Call::Resume(_), State::Suspended { since })
+                if now < since.after(RESUME_MAY_BE_OLD) =>
+            {
                 return CallAnswer::NotNow(NotNow::ResumesTooSoon);
             }
             (Call::Resume(_) | Call::Suspend(_) | Call::MoreResources { .. }, State::Leaving) => {

@@ -4,6 +4,7 @@
 //! the same one ([`crate::session`]), so no [`Periods`] can make two of them act.
 
 use std::time::Duration;
+use windlass_protocol::timing;
 use windlass_protocol::{PluginVersion, UnitChoice, Versions};
 
 /// What a scaler is told at its start, and does not change.
@@ -44,7 +45,7 @@ pub struct Periods {
 impl Periods {
     /// The longest time between checks that leaves no gap in the lease of eight seconds: with its
     /// tenth of spread, an answer at each end may still take a second.
-    pub const LONGEST_HEALTH: Duration = Duration::from_secs(5);
+    pub const LONGEST_HEALTH: Duration = timing::LONGEST_HEALTH;
     /// The longest time between readings of which one may be late before the figures are old,
     /// which they are after fifteen seconds.
     pub const LONGEST_METRICS: Duration = Duration::from_secs(10);

@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use windlass_agent::config::LONGEST_ACT;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
 use windlass_agent_billing::Source;
 use windlass_agent_billing::config::{Config as Billing, Spelling};
 use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
 use windlass_kit::config::{parse_json, parse_toml};
 use windlass_kit::problem::Problem;
+use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::vm_file::Node;
 use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual};
 

@@ -2,7 +2,7 @@
 //!
 //! Labels that there may hold any text (the cause of a failed request) have one word here.
 
-use super::Presence;
+use super::presence::Presence;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;

@@ -3,9 +3,10 @@
 //! It listens once the VM has a file, and tries again until it can. A VM without one has no
 //! session, so no memory is taken from it; it still grows.
 
-use super::{Shared, Standing, Told, lock};
 use crate::callback::{self, Calls};
 use crate::ports::NoPort;
+use crate::shared::{Shared, lock};
+use crate::told::{Standing, Told};
 use std::io;
 use std::net;
 use std::sync::Arc;

@@ -1,7 +1,9 @@
 //! One VM, as the agent has it: its file, its orders, and the runner that follows them.
 
-use super::{Standing, lock};
-use crate::runner::{self, End, Start, View};
+use crate::runner::{self, End, Start};
+use crate::shared::lock;
+use crate::told::{Standing, Told};
+use crate::view::View;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -12,17 +14,6 @@ use windlass_drivers::Attach;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName};
-
-/// How things should be with one VM.
-pub(crate) struct Told<A> {
-    /// What it should be and how it is reached; `None` for one that is only counted.
-    pub(crate) file: Option<VmFile>,
-    pub(crate) attach: Arc<A>,
-    /// Changes whenever `attach` is another.
-    pub(crate) reach: u64,
-    pub(crate) order: Order,
-    pub(crate) standing: Standing,
-}
 
 /// All VMs, by name.
 pub(super) type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;

@@ -6,7 +6,7 @@
 
 use crate::ledger::NodeEvent;
 use crate::metrics::Presence;
-use crate::node::Shared;
+use crate::shared::Shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_protocol::{Resources, VmInfo, VmName};
 

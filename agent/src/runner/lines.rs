@@ -1,7 +1,6 @@
 //! What is under way with the peers of one VM: at most one request each.
 
-use super::Phase;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use windlass_agent_core::Event;
@@ -38,7 +37,7 @@ impl Lines {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
         for line in [&mut self.plugin, &mut self.informant, &mut self.metrics] {
             if let Some(request) = line
                 && let Poll::Ready(event) = request.as_mut().poll(cx)
@@ -49,13 +48,4 @@ impl Lines {
         }
         Poll::Pending
     }
-}
-
-/// The next answer. Can be dropped and called again at any time.
-pub(super) async fn next(phase: &mut Phase) -> Event {
-    poll_fn(|cx| match phase {
-        Phase::Managed(managed) => managed.lines.poll(cx),
-        Phase::Absent | Phase::Counted { .. } => Poll::Pending,
-    })
-    .await
 }

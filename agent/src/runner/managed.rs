@@ -2,13 +2,15 @@
 
 use super::lines::Lines;
 use super::monitor::{Monitor, Wanted};
-use super::start::{Errors, Heard, Session};
 use crate::address;
 use crate::callback::Waiting as Calling;
 use crate::config::{LEAVE_TIME, Silence};
+use crate::errors::Errors;
 use crate::informant::Informant;
 use crate::metrics::Presence;
-use crate::node::{Shared, Standing, Told};
+use crate::shared::Shared;
+use crate::told::{Standing, Told};
+use crate::view::{Heard, Session};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -20,15 +22,13 @@ use windlass_agent_core::{
 };
 use windlass_drivers::{Attach, Notice};
 use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState,
     Signals, VmInfo, Waiting,
 };
 use windlass_scaling::Sample;
-
-/// A sample this old is not sent to the plugin any more: three of the reference's periods.
-const STALE: Duration = Duration::from_secs(15);
 
 /// A VM that is attached to and acted on.
 pub(super) struct Managed {
@@ -65,8 +65,8 @@ pub(super) struct Managed {
 
 /// How far a turn came.
 pub(super) enum Progress {
-    /// Until something happens, or this moment.
-    Waits(Moment),
+    /// Until something happens, or this moment where there is one.
+    Waits(Option<Moment>),
     /// The VM is let go.
     Left,
 }
@@ -172,7 +172,7 @@ impl Managed {
             return Progress::Left;
         }
         let wake = [plan.wake_at, self.leave_by].into_iter().flatten().min();
-        Progress::Waits(wake.unwrap_or(now.after(super::TURN)))
+        Progress::Waits(wake)
     }
 
     /// Something happened. Whatever is due because of it is done in the next turn.
@@ -352,7 +352,8 @@ impl Managed {
                 }
                 let (shared, info) = (self.shared.clone(), self.file.info.clone());
                 // The guest's load of long ago is not its load.
-                let sample = self.sample.filter(|s| self.shared.clock.now().since(s.at) < STALE);
+                let sample =
+                    self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
                 lines.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
                     let refusals = &shared.refusals;

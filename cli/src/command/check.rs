@@ -1,11 +1,11 @@
 //! `windlass check`: what is wrong with a file, before it is used.
 
-use crate::args::Format;
 use crate::failure::Failure;
 use crate::host::config::HostConfig;
 use crate::host::keys::{HOST_KEYS, Key, VM_KEYS};
 use crate::host::room::Machine;
 use crate::host::vm_text;
+use crate::options::Format;
 use crate::out::{self, Output};
 use crate::problem::{Problem, Report};
 use serde::Serialize;

@@ -1,9 +1,8 @@
 //! `windlass completions`: a script that completes commands and options in a shell.
 
-use crate::args::Cli;
 use crate::failure::Failure;
 use crate::out;
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
 /// Options of `windlass completions`.
@@ -18,12 +17,12 @@ pub struct Args {
     pub shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the script for this command line.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, mut line: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "windlass", &mut script);
+    clap_complete::generate(args.shell, &mut line, "windlass", &mut script);
     out::text(&String::from_utf8_lossy(&script))
 }

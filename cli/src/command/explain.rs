@@ -1,9 +1,9 @@
 //! `windlass explain`: why a VM has the size that it has.
 
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::io::IsTerminal;
 

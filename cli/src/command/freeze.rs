@@ -1,9 +1,9 @@
 //! `windlass freeze` and `windlass thaw`: every VM of a host keeps its size, or no longer.
 
 use crate::api::Done;
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 
 /// Options of `windlass freeze` and `windlass thaw`.

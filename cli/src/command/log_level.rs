@@ -2,9 +2,9 @@
 
 use super::freeze::say;
 use crate::api::LogFilter;
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 
 /// Options of `windlass log-level`.

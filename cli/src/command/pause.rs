@@ -2,9 +2,9 @@
 
 use super::freeze::say;
 use crate::api::Pause;
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use jiff::{SignedDuration, Timestamp};
 
 /// Options of `windlass pause`.

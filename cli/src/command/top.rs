@@ -4,15 +4,16 @@
 
 mod columns;
 mod live;
+mod sight;
 mod table;
 #[cfg(test)]
 mod tests;
 
-use crate::api::{Reports, VmEntry};
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
+use sight::look;
 use std::io::IsTerminal;
 use windlass_protocol::status::HostStatus;
 
@@ -40,15 +41,6 @@ pub struct Args {
     format: Format,
 }
 
-/// What one look at a host gives.
-#[derive(Debug)]
-struct Sight {
-    state: HostStatus,
-    /// VMs that are known, whether or not they are there.
-    entries: Vec<VmEntry>,
-    reports: Reports,
-}
-
 /// Shows the VMs.
 ///
 /// # Errors
@@ -63,11 +55,4 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
         Output::Text => live::run(&client),
     }
-}
-
-async fn look(client: &Client) -> Result<Sight, Failure> {
-    let state = client.get("/v1/state").await?;
-    let entries = client.get("/v1/vms").await?;
-    let reports = client.get("/v1/problems").await?;
-    Ok(Sight { state, entries, reports })
 }

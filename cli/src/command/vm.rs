@@ -8,8 +8,8 @@ mod check;
 mod list;
 mod release;
 
-use crate::args::{Connection, Format};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 
 /// Options of `windlass vm`.
 #[derive(Debug, clap::Args)]

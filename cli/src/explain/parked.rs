@@ -4,7 +4,6 @@
 //! Where parking is not trusted it stays reserved, so a busy VM may wait for room that an idle one
 //! holds.
 
-use super::page::Explained;
 use super::words::{list, short};
 use serde::{Deserialize, Serialize};
 use windlass_protocol::status::VmStatus;
@@ -34,8 +33,8 @@ pub fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
 }
 
 /// What others have parked, why it stays reserved all the same, and what frees it.
-pub(super) fn parked(explained: &Explained) -> Option<String> {
-    let mut others: Vec<&Parked> = explained.parked.iter().collect();
+pub(super) fn parked(parked: &[Parked], trust_guest_parking: Option<bool>) -> Option<String> {
+    let mut others: Vec<&Parked> = parked.iter().collect();
     // Stable: they come in the order of names.
     others.sort_by_key(|parked| std::cmp::Reverse(parked.cpu));
     let named = others
@@ -43,7 +42,7 @@ pub(super) fn parked(explained: &Explained) -> Option<String> {
         .take(MOST)
         .map(|parked| format!("{} has parked {} vCPU", short(&parked.vm), parked.cpu));
     let names = list(&named.collect::<Vec<_>>());
-    (!others.is_empty()).then(|| match explained.trust_guest_parking {
+    (!others.is_empty()).then(|| match trust_guest_parking {
         Some(false) => format!(
             "{names}: they stay reserved until the VM ends, because of `trust_guest_parking = false`. \
              `true` in host.toml frees them for others, and trusts every guest not to use what it \

@@ -2,7 +2,6 @@
 //!
 //! A VM that waits for room does not shorten that: no wire between agents and books can say so.
 
-use super::page::Explained;
 use super::words::{clock, list, short};
 use serde::{Deserialize, Serialize};
 use windlass_protocol::status::VmStatus;
@@ -37,10 +36,10 @@ pub fn returned_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Returning> {
 
 /// When others begin to return what counts here, if any of them does.
 pub(super) fn returning(
-    explained: &Explained,
+    returning: &[Returning],
     amount: impl Fn(Resources) -> Option<String>,
 ) -> Option<String> {
-    let mut others: Vec<&Returning> = explained.returning.iter().collect();
+    let mut others: Vec<&Returning> = returning.iter().collect();
     // Stable: they come in the order of names.
     others.sort_by_key(|returning| returning.from);
     let named = others.into_iter().filter_map(|returning| {

@@ -1,6 +1,6 @@
 //! Who has the room that a VM waits for.
 
-use super::page::Explained;
+use super::explained::Explained;
 use super::parked::parked;
 use super::returning::returning;
 use super::words::short;
@@ -17,19 +17,19 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
     if wanted.cpu > granted.cpu {
         let amounts = Axis { room: room.cpu, reserved: reserved.cpu, wanted: wanted.cpu };
         sentences.push(amounts.sentence(explained, |size| size.cpu, |cpu| format!("{cpu} vCPU")));
-        sentences.extend(parked(explained));
+        sentences.extend(parked(&explained.parked, explained.trust_guest_parking));
         // Parked vCPUs come back to others only where parking is trusted.
         if explained.trust_guest_parking == Some(true) {
             let vcpus =
                 |size: Resources| (!size.cpu.is_zero()).then(|| format!("{} vCPU", size.cpu));
-            sentences.extend(returning(explained, vcpus));
+            sentences.extend(returning(&explained.returning, vcpus));
         }
     }
     if wanted.mem > granted.mem {
         let amounts = Axis { room: room.mem, reserved: reserved.mem, wanted: wanted.mem };
         sentences.push(amounts.sentence(explained, |size| size.mem, |mem: Bytes| mem.to_string()));
         let memory = |size: Resources| (!size.mem.is_zero()).then(|| size.mem.to_string());
-        sentences.extend(returning(explained, memory));
+        sentences.extend(returning(&explained.returning, memory));
     }
     sentences
 }

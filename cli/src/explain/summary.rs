@@ -2,8 +2,8 @@
 
 use super::absent;
 use super::changes::last_changes;
+use super::explained::Explained;
 use super::ordered::ordered;
-use super::page::Explained;
 use super::waiting::{AT_GOAL, state};
 use super::why::{uses, why};
 use super::words::{instant, short};

@@ -1,6 +1,6 @@
 //! Why a VM does not have more, and why it does not have less.
 
-use super::page::Explained;
+use super::explained::Explained;
 use super::room::holders;
 use super::waiting::{MEMORY_STAYS, waiting, without_session};
 use super::words::{by_units, capital, list};

@@ -8,7 +8,6 @@
 //! is never done later.
 
 use super::folder::Look;
-use super::sender::Sender;
 use super::socket::REQUEST_TIME;
 use crate::api::{Check, Checked, Done, Release, Releasing, VmEntry};
 use crate::explain::Note;
@@ -58,6 +57,15 @@ pub(super) enum Order {
 
 /// Which process gives an order; `None` where the kernel does not say.
 pub(super) type By = Option<Caller>;
+
+/// The sender of an order that is still wanted.
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// Which process.
+    pub(super) by: By,
+    /// From when on the order is not wanted any more, where the sender says so, by the host's clock.
+    pub(super) not_after: Option<Moment>,
+}
 
 /// The steward's part of an explanation.
 #[derive(Debug)]

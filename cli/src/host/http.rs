@@ -4,12 +4,11 @@
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
 use super::checked;
-use super::desk::{Declined, Desk, Order};
+use super::desk::{Declined, Desk, Order, Sender};
 use super::folder::Look;
 use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
-use super::sender::Sender;
 use crate::api::{Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
 use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;

@@ -5,7 +5,7 @@
 //! before its handler begins: an order whose last moment has passed, or whose sender has ended,
 //! is refused and never carried out.
 
-use super::desk::{By, Declined};
+use super::desk::{Declined, Sender};
 use super::http::{Door, Refused};
 use crate::api::NOT_AFTER;
 use axum::extract::FromRequestParts;
@@ -18,15 +18,6 @@ use tracing::info;
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 use windlass_protocol::status::Caller;
-
-/// The sender of an order that is still wanted.
-#[derive(Debug)]
-pub(super) struct Sender {
-    /// Which process.
-    pub(super) by: By,
-    /// From when on the order is not wanted any more, where the sender says so, by the host's clock.
-    pub(super) not_after: Option<Moment>,
-}
 
 // === impl Sender ===
 

@@ -3,7 +3,7 @@
 //! Knows no VMs. Colours and dashes are classes of the page's style sheet, so that light and
 //! dark differ there alone; a line differs from its neighbours by dash as well as by colour.
 
-use super::escape;
+use super::escape::escape;
 use std::fmt::Write;
 
 const WIDTH: f64 = 960.0;

@@ -1,6 +1,6 @@
 //! The frame of the page: style, headline, and how to read it.
 
-use super::escape;
+use super::escape::escape;
 use crate::demo::laws::Verdict;
 use crate::demo::recording::Recording;
 use std::fmt::Write;

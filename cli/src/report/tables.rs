@@ -1,6 +1,6 @@
 //! What of a report is better read as text: checks, steps, facts of a VM.
 
-use super::escape;
+use super::escape::escape;
 use super::series::refusals;
 use crate::demo::laws::Verdict;
 use crate::demo::recording::{End, Recording, Track};

@@ -7,7 +7,7 @@
 use crate::Qemu;
 use crate::cpu::Vcpus;
 use crate::link::{CallError, Limits, Link};
-use crate::memory::{Memory, Way, dimm};
+use crate::memory::{DIMM_SIZE, Memory, Way};
 use crate::wire::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -221,7 +221,7 @@ fn memory_finding(memory: &Memory, way: Way) -> Finding {
             let text = format!(
                 "{boot} to {most} by DIMMs of {}; a virtio-mem device would give finer steps and \
                  let a shrinkage be taken back.",
-                dimm::SIZE
+                DIMM_SIZE
             );
             let grows = if most > boot { Verdict::Limited } else { Verdict::Blocked };
             Finding::new(Topic::Memory, grows, text)

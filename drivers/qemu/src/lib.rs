@@ -125,7 +125,7 @@ impl QemuDriver {
         let vcpus = Vcpus::fetch(&mut self.link).await?;
         let memory = Memory::fetch(&mut self.link).await?;
         if matches!(self.way, Way::Dimms { .. }) {
-            memory::dimm::sweep(&mut self.link, &memory).await?;
+            memory::sweep(&mut self.link, &memory).await?;
         }
         // The last question: what is decided by this look is as fresh as can be.
         let state = run::fetch(&mut self.link).await?;

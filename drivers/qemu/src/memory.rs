@@ -1,191 +1,24 @@
 //! Memory: boot memory, and what is above it.
 //!
 //! One of two ways is used, chosen at the first look: virtio-mem devices, where there are any;
-//! else DIMMs of [`dimm::SIZE`] each, where the machine has slots. Whatever is there and does
+//! else DIMMs of [`DIMM_SIZE`] each, where the machine has slots. Whatever is there and does
 //! not belong to that way (a DIMM that somebody else plugged) counts as boot memory: it is had,
 //! and Windlass never moves it.
 
-pub(crate) mod dimm;
-pub(crate) mod virtio;
+mod device;
+mod dimm;
+mod machine;
+mod refused;
+mod virtio;
 
-use crate::link::{CallError, Link};
-use serde::Deserialize;
-use serde_json::Value;
+pub(crate) use device::DIMM_SIZE;
+pub(crate) use dimm::sweep;
+pub(crate) use machine::{Memory, Way};
+
+use crate::link::Link;
+use refused::{COMMAND, refused};
 use windlass_drivers::DriverError;
-use windlass_protocol::{Bytes, MemorySeen};
-
-pub(crate) const COMMAND: &str = "resize of memory";
-
-/// How memory is added to this machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By asking the guest to use more or less of virtio-mem devices.
-    VirtioMem,
-    /// By DIMMs.
-    Dimms {
-        /// How many may be plugged, other people's too.
-        slots: u64,
-        /// Boot memory and DIMMs, at most.
-        most: Bytes,
-    },
-    /// Not at all.
-    Fixed,
-}
-
-/// One device with memory, as `query-memory-devices` says it.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct Device {
-    #[serde(rename = "type")]
-    pub(crate) kind: String,
-    pub(crate) data: DeviceData,
-}
-
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub(crate) struct DeviceData {
-    pub(crate) id: Option<String>,
-    pub(crate) memdev: Option<String>,
-    #[serde(default)]
-    pub(crate) size: u64,
-    #[serde(default, rename = "requested-size")]
-    pub(crate) requested: u64,
-    #[serde(default, rename = "max-size")]
-    pub(crate) most: u64,
-    #[serde(default, rename = "block-size")]
-    pub(crate) block: u64,
-}
-
-/// All memory of a machine.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Memory {
-    base: Bytes,
-    devices: Vec<Device>,
-}
-
-#[derive(Deserialize)]
-struct Summary {
-    #[serde(rename = "base-memory")]
-    base: u64,
-}
-
-/// `-m size,slots=…,maxmem=…`
-#[derive(Deserialize)]
-struct Configured {
-    slots: Option<u64>,
-    #[serde(rename = "max-size")]
-    most: Option<u64>,
-}
-
-// === impl Memory ===
-
-impl Memory {
-    /// Asks for it.
-    pub(crate) async fn fetch(link: &mut Link) -> Result<Self, CallError> {
-        let summary: Summary = link.ask("query-memory-size-summary", Value::Null).await?;
-        let devices = link.ask("query-memory-devices", Value::Null).await?;
-        Ok(Self { base: Bytes::from_bytes(summary.base), devices })
-    }
-
-    /// The virtio-mem devices.
-    pub(crate) fn virtio(&self) -> impl Iterator<Item = &Device> {
-        self.devices.iter().filter(|device| device.kind == "virtio-mem")
-    }
-
-    /// The DIMMs that Windlass plugged.
-    pub(crate) fn dimms(&self) -> impl Iterator<Item = (&str, &Device)> {
-        self.devices.iter().filter_map(|device| Some((dimm::ours(device)?, device)))
-    }
-
-    /// What is there and is not moved.
-    pub(crate) fn boot(&self, way: Way) -> Bytes {
-        let kept = |device: &&Device| match way {
-            Way::VirtioMem => device.kind != "virtio-mem",
-            Way::Dimms { .. } => dimm::ours(device).is_none(),
-            Way::Fixed => true,
-        };
-        let kept = self.devices.iter().filter(kept);
-        kept.fold(self.base, |sum, device| sum.saturating_add(device.size()))
-    }
-
-    /// The three figures.
-    pub(crate) fn seen(&self, way: Way, link: &Link) -> MemorySeen {
-        let boot = self.boot(way);
-        match way {
-            Way::VirtioMem => MemorySeen {
-                boot,
-                requested: sum(self.virtio().map(|device| device.data.requested)),
-                size: sum(self.virtio().map(|device| device.data.size)),
-            },
-            Way::Dimms { .. } => {
-                let stays = |id: &str| !link.unplugging().has(id);
-                let staying = self.dimms().filter(|(id, _)| stays(id));
-                MemorySeen {
-                    boot,
-                    requested: sum(staying.map(|(_, device)| device.data.size)),
-                    size: sum(self.dimms().map(|(_, device)| device.data.size)),
-                }
-            }
-            Way::Fixed => MemorySeen { boot, ..MemorySeen::default() },
-        }
-    }
-
-    /// The most that there can be.
-    pub(crate) fn most(&self, way: Way) -> Bytes {
-        let boot = self.boot(way);
-        boot.saturating_add(match way {
-            Way::VirtioMem => sum(self.virtio().map(|device| device.data.most)),
-            Way::Dimms { slots, most } => {
-                let others = self.devices.iter().filter(|device| dimm::ours(device).is_none());
-                let free = slots.saturating_sub(others.count() as u64);
-                let room = most.saturating_sub(boot).round_down(dimm::SIZE);
-                dimm::SIZE.saturating_mul(free).min(room)
-            }
-            Way::Fixed => Bytes::ZERO,
-        })
-    }
-
-    /// In which steps it moves.
-    pub(crate) fn step(&self, way: Way) -> Bytes {
-        match way {
-            // Powers of two, so that the largest is a multiple of each.
-            Way::VirtioMem => {
-                let largest = self.virtio().map(|device| device.data.block).max();
-                Bytes::from_bytes(largest.unwrap_or(0)).max(Bytes::from_bytes(1))
-            }
-            Way::Dimms { .. } | Way::Fixed => dimm::SIZE,
-        }
-    }
-}
-
-// === impl Way ===
-
-impl Way {
-    /// Finds out how memory is added.
-    pub(crate) async fn fetch(link: &mut Link, memory: &Memory) -> Result<Self, CallError> {
-        if memory.virtio().next().is_some() {
-            return Ok(Self::VirtioMem);
-        }
-        // A machine that has no such property has no slots either.
-        let configured = match link.property::<Configured>("/machine", "memory").await {
-            Ok(configured) => configured,
-            Err(CallError::Said(_)) => return Ok(Self::Fixed),
-            Err(lost @ CallError::Lost(_)) => return Err(lost),
-        };
-        Ok(match (configured.slots, configured.most) {
-            (Some(slots), Some(most)) if slots > 0 => {
-                Self::Dimms { slots, most: Bytes::from_bytes(most) }
-            }
-            _ => Self::Fixed,
-        })
-    }
-}
-
-// === impl Device ===
-
-impl Device {
-    pub(crate) fn size(&self) -> Bytes {
-        Bytes::from_bytes(self.data.size)
-    }
-}
+use windlass_protocol::Bytes;
 
 /// Has `total` memory, boot memory included.
 pub(crate) async fn resize(link: &mut Link, way: Way, total: Bytes) -> Result<(), DriverError> {
@@ -208,12 +41,4 @@ pub(crate) async fn resize(link: &mut Link, way: Way, total: Bytes) -> Result<()
         // Between boot memory and the same there is nothing to do.
         Way::Fixed => Ok(()),
     }
-}
-
-pub(crate) fn refused(reason: String) -> DriverError {
-    DriverError::Refused { command: COMMAND, reason }
-}
-
-fn sum(sizes: impl Iterator<Item = u64>) -> Bytes {
-    sizes.fold(Bytes::ZERO, |sum, size| sum.saturating_add(Bytes::from_bytes(size)))
 }

@@ -3,17 +3,13 @@
 //! A shell carries out each [`Action`] and reports: [`Event::Sent`] before the first byte
 //! leaves, then exactly one answer. There is at most one call under way per agent, and at
 //! most one action under way on the machine ([`Action::Look`] or [`Action::Do`]). A shell
-//! hangs up on a call after [`CALL_LIMIT`] and reports [`Failure::NoAnswer`]; a later answer to
+//! hangs up on a call after [`CALL_LIMIT`](windlass_protocol::timing::CALL_LIMIT) and reports [`Failure::NoAnswer`]; a later answer to
 //! it is not reported.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_protocol::{AgentId, Bytes, Moment, Sequence};
-
-/// How long a call to an agent may take. The reference's agent answers `/suspend` only after
-/// its requests under way are done, so this is not as short as the network would allow.
-pub const CALL_LIMIT: Duration = Duration::from_millis(1500);
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

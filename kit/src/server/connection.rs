@@ -1,9 +1,14 @@
 //! One connection, from its first byte to its end.
 
-use super::{Limits, Refusal, answer};
+use super::counts::Refusal;
+use super::limits::Limits;
+use crate::caught::caught;
 use axum::Router;
+use axum::body::Body;
+use axum::response::Response;
 use http::Request;
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -12,9 +17,10 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tower::ServiceExt;
+use tracing::{debug, error};
 use windlass_protocol::status::Caller;
 
 /// The most headers of one request.
@@ -83,4 +89,34 @@ pub(super) async fn run<S>(
         Err(error) => debug!(%error, "connection ended"),
     }
     drop(timeout(limits.head_time, stream.shutdown()).await);
+}
+
+/// One request, from its head to its answer.
+async fn answer(router: Router, request: Request<Incoming>, limits: &Limits) -> Response {
+    let deadline = Instant::now() + limits.request_time;
+    let (head, body) = request.into_parts();
+    if body.size_hint().lower() > limits.body_size as u64 {
+        return limits.refuse(Refusal::BodySize);
+    }
+    let body = match timeout_at(deadline, Limited::new(body, limits.body_size).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return limits.refuse(Refusal::BodySize);
+        }
+        Ok(Err(error)) => {
+            debug!(%error, "request body broken off");
+            return limits.refuse(Refusal::BodyBroken);
+        }
+        Err(_) => return limits.refuse(Refusal::BodyTime),
+    };
+    let request = Request::from_parts(head, Body::from(body));
+    match timeout_at(deadline, caught(router.oneshot(request))).await {
+        Ok(Ok(Ok(response))) => response,
+        Ok(Ok(Err(never))) => match never {},
+        Ok(Err(panicked)) => {
+            error!(why = panicked.0, "request handler panicked");
+            limits.refuse(Refusal::Panic)
+        }
+        Err(_) => limits.refuse(Refusal::AnswerTime),
+    }
 }

@@ -1,6 +1,6 @@
 //! What an agent asks the books, whatever the version that it says it in.
 
-use crate::books::VmRecord;
+use crate::record::VmRecord;
 use crate::shortage::Axis;
 use windlass_protocol::{ComputeUnit, MilliCpu, Resources};
 

@@ -22,37 +22,22 @@
 
 use crate::ask::Ask;
 use crate::journal::{Journal, Note};
+use crate::record::VmRecord;
 use crate::shortage::{Axis, MOST_NAMED, Shortage};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
 use windlass_protocol::status::{Booked, NodeStatus};
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmInfo, VmName};
+use windlass_protocol::timing::CLAIM_LASTS;
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 use windlass_scaling::arbitrate::{self, divide};
-
-/// A want is remembered for this long: two of the agent's periods.
-pub const CLAIM_LASTS: Duration = Duration::from_secs(10);
 
 /// The books of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Books {
     room: Resources,
     vms: BTreeMap<VmName, Entry>,
-}
-
-/// What the books know of a VM besides what is promised to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VmRecord {
-    /// Higher goes first.
-    pub priority: i32,
-    /// It can use more in multiples of this; zero means any amount.
-    pub grain: Resources,
-    /// Its step of memory on the wire; what it has is counted in whole ones.
-    pub memory_slot: Bytes,
-    /// It never goes below this.
-    pub min: Resources,
 }
 
 /// The answer to a request.
@@ -378,19 +363,6 @@ impl Books {
     fn forget_old_claims(&mut self, now: Moment) {
         for entry in self.vms.values_mut() {
             entry.claim = entry.claim.filter(|claim| now < claim.until);
-        }
-    }
-}
-
-// === impl VmRecord ===
-
-impl Default for VmRecord {
-    fn default() -> Self {
-        Self {
-            priority: 0,
-            grain: Resources::ZERO,
-            memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-            min: Resources::ZERO,
         }
     }
 }

@@ -7,10 +7,12 @@
 pub mod ask;
 pub mod books;
 pub mod journal;
+pub mod record;
 pub mod shortage;
 pub mod wire;
 
 pub use ask::Ask;
-pub use books::{Books, BooksError, Granted, VmRecord};
+pub use books::{Books, BooksError, Granted};
 pub use journal::Note;
+pub use record::VmRecord;
 pub use shortage::{Axis, Shortage};

@@ -179,7 +179,7 @@ impl From<BooksError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::books::VmRecord;
+    use crate::record::VmRecord;
     use windlass_protocol::MilliCpu;
     use windlass_protocol::plugin::{Metrics, PermitRequest};
 

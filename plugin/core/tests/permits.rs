@@ -71,7 +71,7 @@ fn an_agent_of_whole_cpus_leaves_the_rest_to_others() {
     let ask = Ask { whole_cpus: true, ..cu(3).into() };
     assert_eq!(books.request(NOW, &vm("a"), ask).unwrap().permit.cpu, cu(2).cpu);
     let half = Resources { cpu: MilliCpu::from_milli(1_500), ..cu(1) };
-    let later = NOW.after(windlass_plugin_core::books::CLAIM_LASTS);
+    let later = NOW.after(windlass_protocol::timing::CLAIM_LASTS);
     assert_eq!(books.request(later, &vm("b"), half).unwrap().permit, half);
 }
 

@@ -5,6 +5,7 @@
 //! `skew` writes tables, when it is told to.
 
 pub mod cargo;
+pub mod imports;
 pub mod lexed;
 pub mod markdown;
 pub mod pages;

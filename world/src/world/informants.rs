@@ -10,9 +10,9 @@ use crate::queue::Happening;
 use crate::vms::Id;
 use std::time::Duration;
 use windlass_informant_core as informant;
-use windlass_informant_core::event::CALL_LIMIT;
 use windlass_informant_core::wire::{self, Answer, Request, Unanswered};
 use windlass_protocol::informant::{DownscaleResult, Endpoint};
+use windlass_protocol::timing::CALL_LIMIT;
 use windlass_protocol::{AgentId, Bytes, Peer, Resources};
 
 /// Coarser than in a guest, to save time; enough of them fit the informant's window.

@@ -1,9 +1,19 @@
 //! Events, and how they are written: the reference's JSON, field by field.
 
 use crate::utc::Utc;
-use crate::{Endpoint, Origin};
+use crate::{Endpoint, Source};
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{Moment, Sequence};
+
+/// Where keys come from. Kept with the meter, also when the node gets another name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// The node.
+    pub source: Source,
+    /// When it was begun: one that is begun anew has other keys.
+    pub since: Moment,
+}
 
 /// What an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -23,6 +23,6 @@ mod usage;
 mod utc;
 
 pub use endpoint::{Endpoint, NoEndpoint, Source};
-pub use event::{Event, Metric, Names, Usages, Wire};
-pub use meter::{Meter, Origin, Rule, Sight};
+pub use event::{Event, Metric, Names, Origin, Usages, Wire};
+pub use meter::{Meter, Rule, Sight};
 pub use record::{Allocation, Record};

@@ -7,21 +7,11 @@
 //! makes room, and if nobody is, the one that came too late is not billed, which is said.
 
 use crate::usage::Usage;
-use crate::{Allocation, Endpoint, Event, Metric, Record, Source};
+use crate::{Allocation, Endpoint, Event, Metric, Origin, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use windlass_protocol::{MilliCpu, Moment, Sequence, VmName};
-
-/// Where keys come from. Kept with the meter, also when the node gets another name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// The node.
-    pub source: Source,
-    /// When it was begun: one that is begun anew has other keys.
-    pub since: Moment,
-}
 
 /// What decisions follow. May differ from one start to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

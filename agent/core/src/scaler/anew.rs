@@ -1,7 +1,8 @@
 //! What is known of a guest that restarted, or that is reached elsewhere: nothing, until it says
 //! so again.
 
-use super::{Scaler, Trials};
+use super::Scaler;
+use crate::trials::Trials;
 use windlass_protocol::Moment;
 
 // === impl Scaler ===

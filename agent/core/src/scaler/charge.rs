@@ -4,44 +4,10 @@
 //! another does: it bills nothing, unless there is nobody who could let another one act.
 
 use super::Scaler;
-use super::counts::UNANSWERED;
+use crate::charge::Charge;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{MilliCpu, Mode, Moment};
-
-/// What an agent bills of a VM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Charge {
-    /// Nothing as long as it is not known what the VM has, or whether another agent acts.
-    #[default]
-    Open,
-    /// Nothing: there is no VM, it is only observed, or another agent was preferred.
-    Nothing,
-    /// These vCPUs, as far as can be known: no informant ever took this agent on, or nobody has
-    /// answered in its place for 35 s since one did, and it was not told to wait.
-    Presumed(MilliCpu),
-    /// These vCPUs: this agent acts.
-    Certain(MilliCpu),
-}
-
-// === impl Charge ===
-
-impl Charge {
-    /// The vCPUs to bill, if there are any to bill.
-    pub fn cpu(self) -> Option<MilliCpu> {
-        match self {
-            Self::Presumed(cpu) | Self::Certain(cpu) => Some(cpu),
-            Self::Open | Self::Nothing => None,
-        }
-    }
-
-    /// Whether it was found out, so that nothing that is under way makes it another.
-    pub fn is_settled(self) -> bool {
-        match self {
-            Self::Nothing | Self::Certain(_) => true,
-            Self::Open | Self::Presumed(_) => false,
-        }
-    }
-}
+use windlass_protocol::timing::INFORMANT_GONE;
+use windlass_protocol::{Mode, Moment};
 
 // === impl Scaler ===
 
@@ -60,7 +26,7 @@ impl Scaler {
         if self.session.acts(now) || self.acted_last() {
             return Charge::Certain(cpu);
         }
-        let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
+        let unheard = now.since(self.session.heard_at()) >= INFORMANT_GONE;
         // Where nobody was asked, that nobody answered says nothing.
         let gone = !self.session.has_been() || (unheard && self.session.is_unanswered());
         match self.session.status() {

@@ -6,21 +6,8 @@
 use super::Scaler;
 use crate::event::{Action, Order};
 use std::time::Duration;
+use windlass_protocol::timing::{BLIND_AFTER, CALL_WAITS, INFORMANT_GONE, PERMIT_OUTLIVES_SIGHT};
 use windlass_protocol::{InformantVersion, Moment};
-
-/// Where an informant has not answered for this long, there is none.
-pub(super) const UNANSWERED: Duration = Duration::from_secs(35);
-
-/// Who has not seen the hypervisor for this long may have missed that the guest restarted, and its
-/// new informant knows of no lease. There is a look every two seconds; few guests boot faster.
-const UNSEEN: Duration = Duration::from_secs(3);
-
-/// An agent that has not seen the hypervisor for this long has asked for no permit, and the plugin may
-/// have promised what it permitted to others. An agent that sees asks every five seconds.
-const UNASKED: Duration = Duration::from_secs(10);
-
-/// An informant waits no longer than this for the answer to a call.
-const CALL_WAITS: Duration = Duration::from_secs(2);
 
 // === impl Scaler ===
 
@@ -55,16 +42,16 @@ impl Scaler {
 
     /// Until when no restart of the guest can have been missed, as far as is known now.
     pub(super) fn sees_until(&self) -> Option<Moment> {
-        Some(self.holding.seen_at()?.after(UNSEEN))
+        Some(self.holding.seen_at()?.after(BLIND_AFTER))
     }
 
     /// The hypervisor is seen, perhaps after a long time: it did not answer, or the agent did not run.
     pub(super) fn sees_after(&mut self, now: Moment) {
         let unseen = self.holding.seen_at().map_or(Duration::ZERO, |at| now.since(at));
-        if unseen > UNSEEN {
+        if unseen > BLIND_AFTER {
             self.sees_again_since = Some(now);
         }
-        if unseen >= UNASKED {
+        if unseen >= PERMIT_OUTLIVES_SIGHT {
             self.rest_from_asking();
         }
     }
@@ -116,7 +103,7 @@ impl Scaler {
     /// else's. Who had one cannot tell an informant that is gone from one that it is cut off from,
     /// and that lets another agent run.
     fn acts_alone(&self, now: Moment) -> bool {
-        let unheard = now.since(self.session.heard_at()) >= UNANSWERED;
+        let unheard = now.since(self.session.heard_at()) >= INFORMANT_GONE;
         !self.session.has_been() && unheard && self.figures_elsewhere
     }
 

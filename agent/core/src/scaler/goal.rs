@@ -1,9 +1,10 @@
 //! What the VM should have: what its signals call for after a rest, or what a person ordered.
 
+use super::Scaler;
 use super::status::STUCK_AFTER;
-use super::{STALE_AFTER, Scaler};
 use crate::event::{Action, Order};
 use crate::trials::Aim;
+use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{
     Capabilities, Clip, ComputeUnit, Moment, Reason, Resize, Resources, Signal, Waiting,
 };
@@ -142,7 +143,7 @@ impl Scaler {
             info: &self.info,
             unit: self.unit(),
             can: self.can.as_ref()?,
-            sample: self.sample.as_ref().filter(|sample| now.since(sample.at) < STALE_AFTER),
+            sample: self.sample.as_ref().filter(|sample| now.since(sample.at) < FIGURES_LAST),
             has: self.using()?,
             urgency: self.guest.urgency(now),
         })

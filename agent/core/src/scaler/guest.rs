@@ -5,11 +5,10 @@
 
 use crate::rest::{Jitter, Rest};
 use std::time::Duration;
+use windlass_protocol::timing::CONSENT_LASTS;
 use windlass_protocol::{MilliCpu, Moment, Resize, Resources, Seen};
 use windlass_scaling::Urgency;
 
-/// How long a consent may be acted on.
-pub(super) const CONSENT_LASTS: Duration = Duration::from_secs(10);
 /// A call for more is heeded for this long; the reference's figure.
 const URGENT_FOR: Duration = Duration::from_secs(10);
 /// The rest after a refusal, which doubles with each in a row.

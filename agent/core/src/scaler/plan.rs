@@ -1,35 +1,17 @@
 //! What to do now, and when to ask again.
 
-use super::{STALE_AFTER, Scaler, Sight};
+use super::Scaler;
+use super::sight::Sight;
 use crate::event::{Action, Order};
+use crate::plan::Plan;
 use crate::trials::Aim;
 use std::time::Duration;
+use windlass_protocol::timing::{FIGURES_LAST, LOOK_EVERY};
 use windlass_protocol::{Capabilities, Mode, Moment, Resize, Resources};
 use windlass_scaling::goal;
 
 /// How often the hypervisor is looked at while its figures move, and while they do not.
 const LOOK_WHILE_MOVING: Duration = Duration::from_millis(200);
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-
-/// What to do now.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// At most one action per peer.
-    pub actions: Vec<Action>,
-    /// The first moment at which the plan may differ without anything happening.
-    pub wake_at: Option<Moment>,
-}
-
-// === impl Plan ===
-
-impl Plan {
-    fn wake(&mut self, now: Moment, at: Moment) {
-        if at > now {
-            self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
-        }
-    }
-}
-
 // === impl Scaler ===
 
 impl Scaler {
@@ -44,7 +26,7 @@ impl Scaler {
         self.offer(&mut plan, now, self.for_informant(now));
         let acts = self.session.acts_until().into_iter().chain(self.sees_until());
         let paused = self.info.paused_until;
-        let stale = self.sample.as_ref().map(|sample| sample.at.after(STALE_AFTER));
+        let stale = self.sample.as_ref().map(|sample| sample.at.after(FIGURES_LAST));
         let deadlines = self.guest.deadlines().chain(self.trials.deadlines());
         let moved = self.permit.stays_until(now);
         // A guest that is about to be let go hears first what it has.

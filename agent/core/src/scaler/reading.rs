@@ -5,8 +5,8 @@
 //! read before counts in its place, for so long as one consent can be acted on: a guest that is
 //! stuck is believed again.
 
-use super::guest::CONSENT_LASTS;
 use windlass_protocol::Moment;
+use windlass_protocol::timing::CONSENT_LASTS;
 use windlass_scaling::Sample;
 
 /// Which memory figures count.

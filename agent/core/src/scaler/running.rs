@@ -7,46 +7,11 @@
 //! - Its clock stands still with it, so its informant does not notice. The agent does: load counts
 //!   over a window once the guest has run for so long again.
 
-use super::{STALE_AFTER, Scaler};
-use std::time::Duration;
+use super::Scaler;
+use super::runs::Runs;
+use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{Moment, RunState, Waiting};
-use windlass_scaling::{Loads, Sample, memory};
-
-/// Since when the guest's time goes on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Runs {
-    /// It was never seen to stand still.
-    #[default]
-    Always,
-    /// It was seen to stand still, and to run from then on.
-    Since(Moment),
-    /// It stands still; whether this agent acted when that was seen.
-    Not {
-        /// Whether it did.
-        acted: bool,
-    },
-}
-
-// === impl Runs ===
-
-impl Runs {
-    /// When it was seen to run again, if it ever stood still.
-    pub(super) fn since(self) -> Option<Moment> {
-        match self {
-            Self::Since(since) => Some(since),
-            Self::Always | Self::Not { .. } => None,
-        }
-    }
-
-    /// The figures that the guest has run for long enough to have, at this moment.
-    fn counts(self, at: Moment, loads: Loads) -> Loads {
-        match self {
-            Self::Always => loads,
-            Self::Since(since) => loads.within(at.since(since)),
-            Self::Not { .. } => loads.within(Duration::ZERO),
-        }
-    }
-}
+use windlass_scaling::{Sample, memory};
 
 // === impl Scaler ===
 
@@ -99,7 +64,7 @@ impl Scaler {
 
     /// What is missing of the guest's figures.
     pub(super) fn waiting_for_figures(&self, now: Moment) -> Option<Waiting> {
-        let lasts = |at: Moment| now.since(at) < STALE_AFTER;
+        let lasts = |at: Moment| now.since(at) < FIGURES_LAST;
         match (&self.sample, self.complete_at) {
             (None, None) => Some(Waiting::FirstSignals),
             (_, Some(at)) if lasts(at) => None,

@@ -4,9 +4,10 @@
 //! renewed while the guest is still giving memory back, and when it has ended the rest is
 //! called off, which is always possible because it asks for no more than the guest has.
 
-use super::{STALE_AFTER, Scaler};
+use super::Scaler;
 use crate::event::Order;
 use std::time::Duration;
+use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{Capabilities, MilliCpu, Mode, Moment, Resize, Resources, ShrinkCpu};
 use windlass_scaling::Sample;
 
@@ -119,7 +120,7 @@ impl Scaler {
         }
         // A report that was under way when the guest was last spoken to says nothing of now.
         let spoken = self.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
-        let fresh = |sample: &&Sample| now.since(sample.at) < STALE_AFTER && sample.at >= spoken;
+        let fresh = |sample: &&Sample| now.since(sample.at) < FIGURES_LAST && sample.at >= spoken;
         let report = self.sample.as_ref().filter(fresh)?;
         let reach = report.online.and(report.reach)?;
         let used = self.using().filter(|_| self.session.is_active())?.cpu;

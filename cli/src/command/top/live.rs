@@ -1,8 +1,8 @@
 //! The table on a terminal, drawn again each second, until `q`.
 
 use super::columns::Columns;
+use super::sight::{Sight, look};
 use super::table::{TITLES, head, held, row};
-use super::{Sight, look};
 use crate::client::{self, Client};
 use crate::explain::{fit, wrap};
 use crate::failure::Failure;

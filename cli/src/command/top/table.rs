@@ -1,6 +1,6 @@
 //! What `top` shows, as text in rows: the same on a terminal and in a pipe.
 
-use super::Sight;
+use super::sight::Sight;
 use crate::api::VmEntry;
 use crate::explain::{absent, frozen, short, state};
 use comfy_table::Table;

@@ -1,7 +1,7 @@
 //! What `top` shows of VMs in several states, in a pipe and on terminals.
 
-use super::Sight;
 use super::live::{draw, table_of};
+use super::sight::Sight;
 use super::table::plain;
 use crate::api::{VmEntry, VmState};
 use expect_test::expect;

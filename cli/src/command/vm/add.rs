@@ -1,10 +1,10 @@
 //! Writing and deleting VM files, as the calling user.
 
 use crate::api::{Check, Checked, Done, HostFacts, VmEntry, VmState};
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::command::freeze::say;
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use crate::problem::Report;
 use std::fs::{self, OpenOptions};

@@ -1,10 +1,10 @@
 //! What can and cannot scale in a VM, and why.
 
 use crate::api::VmFindings;
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::explain::{instant, short};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::path::PathBuf;
 use windlass_drivers_qemu::Qemu;

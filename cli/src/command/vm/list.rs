@@ -1,10 +1,10 @@
 //! Which VMs a host knows, and how each stands.
 
 use crate::api::{VmEntry, VmState};
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::explain::{frozen, instant, ordered, short};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;

@@ -1,11 +1,11 @@
 //! Letting go of a VM, and watching it come to the size that was ordered.
 
 use crate::api::{Done, Release, ReleaseState, Releasing};
-use crate::args::{Connection, Format};
 use crate::client::{self, Client};
 use crate::command::freeze::say;
 use crate::explain::{short, state};
 use crate::failure::Failure;
+use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::time::Duration;
 use windlass_protocol::{Bytes, MilliCpu};

@@ -1,7 +1,8 @@
 //! Whether the run was decided for the reasons that the script is known to give, in their order.
 
-use super::{Check, Recording, Verdict};
+use super::{Check, Verdict};
 use crate::demo::reasons::{self, SCRIPTED};
+use crate::demo::recording::Recording;
 
 /// Compares line by line, VM by VM.
 pub(crate) fn check(recording: &Recording) -> Verdict {

@@ -1,8 +1,10 @@
 //! An honest recording passes; one that was doctored does not, law by law.
 
+use super::verdict::Violation;
 use super::*;
 use crate::demo::recording::{Reading, Track};
 use crate::demo::rehearsal::recording;
+use windlass_protocol::Moment;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 const MIB: Bytes = Bytes::from_mib(1);

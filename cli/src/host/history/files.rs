@@ -4,7 +4,7 @@
 //! line that is not understood (torn by a crash, or written by a later release) is passed
 //! over; the lines around it count. Everything here may block.
 
-use super::{Batch, Entry, History, Hour, LENGTH, Line, end};
+use super::hour::{Batch, Entry, History, Hour, LENGTH, Line, end};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,8 @@ impl Files {
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             if let Some(vm) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) {
-                let hour = self.load(vm, now, &mut decisions, &mut history.passed_over)?;
-                history.vms.insert(vm.to_owned(), hour);
+                let (hour, passed_over) = self.load(vm, now, &mut decisions)?;
+                history.read(vm, hour, passed_over);
             }
         }
         Ok((history, decisions))
@@ -104,9 +104,8 @@ impl Files {
         vm: &str,
         now: Moment,
         decisions: &mut Vec<Decision>,
-        passed_over: &mut usize,
-    ) -> io::Result<Hour> {
-        let mut hour = Hour::default();
+    ) -> io::Result<(Hour, usize)> {
+        let (mut hour, mut passed_over) = (Hour::default(), 0);
         for path in [self.turned(vm), self.file(vm)] {
             let bytes = match read_tail(&path) {
                 Ok(bytes) => bytes,
@@ -119,11 +118,11 @@ impl Files {
                         hour.take(entry, decisions);
                     }
                     Ok(_) => {}
-                    Err(_) => *passed_over += 1,
+                    Err(_) => passed_over += 1,
                 }
             }
         }
-        Ok(hour)
+        Ok((hour, passed_over))
     }
 
     fn file(&self, vm: &str) -> PathBuf {

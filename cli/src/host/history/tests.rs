@@ -1,11 +1,16 @@
 //! What is left of the hour after restarts, torn writes and full disks.
 
 use super::files::TURN;
+use super::hour::{MOST, MOST_DUE};
 use super::*;
+use crate::explain::Note;
 use crate::host::scratch::Scratch;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
-use windlass_protocol::{LoadWindow, Outcome, Reason, Resources, Signal, Signals, Target, VmName};
+use std::time::Duration;
+use windlass_protocol::{
+    Decision, LoadWindow, Moment, Outcome, Reason, Resources, Signal, Signals, Target, VmName,
+};
 
 const START: Moment = Moment::from_millis(1_795_255_200_000);
 

@@ -1,11 +1,13 @@
 //! Memory by DIMMs, for machines that have slots and no virtio-mem.
 //!
-//! Each DIMM is [`SIZE`], the least that a Linux guest can take. Its ids say that it is
+//! Each DIMM is [`DIMM_SIZE`], the least that a Linux guest can take. Its ids say that it is
 //! Windlass's: `windlass-dimm-3` on `windlass-mem-3`. The guest gives one back in its own time
 //! and cannot be told to stop; the host has the memory back only when the backend behind it is
 //! deleted too, which [`sweep`] does.
 
-use super::{COMMAND, Device, Memory};
+use super::device::{DIMM, DIMM_SIZE, number};
+use super::machine::Memory;
+use super::refused::COMMAND;
 use crate::link::{CallError, Link};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,11 +15,6 @@ use std::collections::BTreeSet;
 use windlass_drivers::DriverError;
 use windlass_protocol::Bytes;
 
-/// The size of each: x86 Linux takes and gives memory in sections of 128 MiB. QEMU accepts less,
-/// and the guest then fails without a word.
-pub(crate) const SIZE: Bytes = Bytes::from_mib(128);
-
-const DIMM: &str = "windlass-dimm-";
 const BACKEND: &str = "windlass-mem-";
 
 #[derive(Deserialize)]
@@ -25,13 +22,7 @@ struct Backend {
     id: Option<String>,
 }
 
-/// The id of this device, if it is a DIMM that Windlass plugged.
-pub(super) fn ours(device: &Device) -> Option<&str> {
-    let id = device.data.id.as_deref()?;
-    (device.kind == "dimm" && number(id, DIMM).is_some() && device.size() == SIZE).then_some(id)
-}
-
-/// Has `extra` in DIMMs, a multiple of [`SIZE`].
+/// Has `extra` in DIMMs, a multiple of [`DIMM_SIZE`].
 pub(super) async fn resize(
     link: &mut Link,
     memory: &Memory,
@@ -42,11 +33,11 @@ pub(super) async fn resize(
     let staying = |number: &&u64| !link.unplugging().has(&format!("{DIMM}{number}"));
     let staying: Vec<u64> = plugged.iter().filter(staying).copied().collect();
     let mut done = 0;
-    for number in added(&plugged, extra.whole(SIZE)) {
+    for number in added(&plugged, extra.whole(DIMM_SIZE)) {
         add(link, number).await.map_err(|error| error.after(done, COMMAND))?;
         done += 1;
     }
-    for number in removed(&staying, extra.whole(SIZE)) {
+    for number in removed(&staying, extra.whole(DIMM_SIZE)) {
         let id = format!("{DIMM}{number}");
         match link.call("device_del", json!({ "id": id })).await {
             Ok(_) => link.unplugging().ask(&id),
@@ -92,7 +83,7 @@ async fn add(link: &mut Link, number: u64) -> Result<(), CallError> {
     let object = json!({
         "qom-type": "memory-backend-ram",
         "id": backend,
-        "size": SIZE.bytes(),
+        "size": DIMM_SIZE.bytes(),
     });
     match link.call("object-add", object).await {
         Ok(_) => {}
@@ -113,12 +104,9 @@ async fn add(link: &mut Link, number: u64) -> Result<(), CallError> {
     }
 }
 
-fn number(id: &str, prefix: &str) -> Option<u64> {
-    id.strip_prefix(prefix)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::device::{Device, ours};
     use super::*;
 
     #[test]
@@ -137,12 +125,12 @@ mod tests {
     #[test]
     fn only_dimms_of_our_name_and_size_are_ours() {
         for (kind, id, size, is_ours) in [
-            ("dimm", Some("windlass-dimm-0"), SIZE, true),
+            ("dimm", Some("windlass-dimm-0"), DIMM_SIZE, true),
             ("dimm", Some("windlass-dimm-0"), Bytes::from_mib(256), false),
-            ("dimm", Some("windlass-dimm-x"), SIZE, false),
-            ("dimm", Some("dimm0"), SIZE, false),
-            ("dimm", None, SIZE, false),
-            ("nvdimm", Some("windlass-dimm-0"), SIZE, false),
+            ("dimm", Some("windlass-dimm-x"), DIMM_SIZE, false),
+            ("dimm", Some("dimm0"), DIMM_SIZE, false),
+            ("dimm", None, DIMM_SIZE, false),
+            ("nvdimm", Some("windlass-dimm-0"), DIMM_SIZE, false),
         ] {
             let device: Device = serde_json::from_value(
                 json!({"type": kind, "data": {"id": id, "size": size.bytes(), "slot": 0}}),

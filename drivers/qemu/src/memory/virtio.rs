@@ -5,7 +5,9 @@
 //! empties the last before the one before it; at no moment is more asked for in all than before
 //! or after.
 
-use super::{COMMAND, Memory, refused};
+use super::device::DeviceData;
+use super::machine::Memory;
+use super::refused::{COMMAND, refused};
 use crate::link::{CallError, Link};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -33,11 +35,8 @@ pub(super) async fn resize(
     memory: &Memory,
     extra: Bytes,
 ) -> Result<(), DriverError> {
-    let share = |data: &super::DeviceData| Share {
-        requested: data.requested,
-        most: data.most,
-        block: data.block,
-    };
+    let share =
+        |data: &DeviceData| Share { requested: data.requested, most: data.most, block: data.block };
     let shares: Vec<_> = memory.virtio().map(|device| share(&device.data)).collect();
     let wanted = spread(&shares, extra.bytes());
     if sum(&wanted) != extra.bytes() {

@@ -17,6 +17,9 @@ use crate::event::{Ask, Failure};
 use crate::refusal::Cause;
 use std::net::SocketAddr;
 use std::time::Duration;
+use windlass_protocol::timing::{
+    CALL_LEASE_GIVEN, CHECK_EVERY, CHECK_SPREAD, HEARD_LATE, LEASE_GIVEN, RESUME_MAY_BE_OLD,
+};
 use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence};
 
 /// An agent that fails this many times in a row is let go of.
@@ -26,27 +29,9 @@ const FAILURES: u8 = 3;
 /// not one short outage.
 const REST: Duration = Duration::from_millis(250);
 
-/// Each agent is asked this often whether it is there (the reference's period).
-const CHECK_EVERY: Duration = Duration::from_secs(10);
-
-/// Checks of several agents are spread over this much more, by their ids.
-const CHECK_SPREAD_MS: u128 = 1000;
-
 /// The reference's agent refuses `/resume`, and starts all over, until it has read the answer
 /// to its `/register`. So it is given this long to read it.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
-
-/// An agent acts for this long after its last `/resume` or answered `/health-check`.
-const LEASE: Duration = Duration::from_secs(10);
-
-/// The same where there are no health checks, after its last call.
-const CALLED: Duration = Duration::from_secs(15);
-
-/// An agent that has only just been told to wait takes a word to run for an older one.
-const RESUME_AGAIN: Duration = Duration::from_secs(5);
-
-/// A word that got no answer may have been heard so much later.
-const HEARD_LATE: Duration = Duration::from_secs(2);
 
 /// The status with which the reference refuses to wait because it does so already.
 const WAITS_ALREADY: u16 = 400;
@@ -123,7 +108,7 @@ pub(crate) enum Verdict {
 
 /// For how long an agent may act without hearing of us, once it was told to run.
 pub(crate) fn lease_of(version: InformantVersion) -> Duration {
-    if version.checks_health() { LEASE } else { CALLED }
+    if version.checks_health() { LEASE_GIVEN } else { CALL_LEASE_GIVEN }
 }
 
 // === impl Member ===
@@ -179,7 +164,7 @@ impl Member {
     pub(crate) fn checked(&mut self, now: Moment) {
         match self.stage {
             Stage::Running | Stage::Resuming { .. } | Stage::Suspending => {
-                self.leased = now.after(LEASE);
+                self.leased = now.after(LEASE_GIVEN);
             }
             Stage::Joining { .. } | Stage::Suspended { .. } => {}
         }
@@ -213,7 +198,7 @@ impl Member {
             }
             (Stage::Resuming { .. }, true) if free => return Ok(Ask::Resume),
             (Stage::Suspending, true) if free => {
-                (Ask::Resume, self.waits_at.after(RESUME_AGAIN + HEARD_LATE))
+                (Ask::Resume, self.waits_at.after(RESUME_MAY_BE_OLD + HEARD_LATE))
             }
             (Stage::Suspended { from }, true) if free => (Ask::Resume, from),
             (Stage::Running, true) => match want.filter(|_| self.version.asks_for_more()) {
@@ -235,7 +220,7 @@ impl Member {
             (Ask::Suspend, _) => self.waits_at = now,
             (_, Stage::Joining { .. } | Stage::Suspended { .. }) => {}
             (Ask::Id | Ask::MoreMemory, _) if !self.version.checks_health() => {
-                self.leased = now.after(CALLED);
+                self.leased = now.after(CALL_LEASE_GIVEN);
             }
             (Ask::Id | Ask::MoreMemory, _) => {}
         }
@@ -265,7 +250,7 @@ impl Member {
             (Ask::Id, Stage::Joining { .. }) => Stage::Joining { checked: true },
             (Ask::Suspend, _) => {
                 self.leased = now;
-                Stage::Suspended { from: now.after(RESUME_AGAIN) }
+                Stage::Suspended { from: now.after(RESUME_MAY_BE_OLD) }
             }
             (Ask::Resume, _) => Stage::Running,
             (Ask::Id | Ask::MoreMemory, stage) => stage,
@@ -286,7 +271,7 @@ impl Member {
             }
             // The same; but what it says is no more than that, so its lease runs on.
             (Failure::Refused(WAITS_ALREADY), Ask::Suspend, _) => {
-                self.settle(now, Stage::Suspended { from: now.after(RESUME_AGAIN) })
+                self.settle(now, Stage::Suspended { from: now.after(RESUME_MAY_BE_OLD) })
             }
             // Somebody on the way refused: it may not have heard.
             (Failure::Refused(_), Ask::Suspend, _) => self.failure(now, ask, cause),
@@ -334,7 +319,7 @@ impl Member {
     }
 
     fn check_later(&mut self, now: Moment) {
-        let spread = self.id.uuid().as_u128() % CHECK_SPREAD_MS;
+        let spread = self.id.uuid().as_u128() % CHECK_SPREAD.as_millis();
         let spread = Duration::from_millis(u64::try_from(spread).unwrap_or(0));
         self.check_at = now.after(CHECK_EVERY).after(spread);
     }

@@ -1,0 +1,76 @@
+//! What became of the last request to each peer of a VM, and what is said of one that is silent.
+
+use crate::outage::{Outage, Word};
+use std::time::Duration;
+use tracing::{info, warn};
+use windlass_agent_core::{Event, Failure};
+use windlass_protocol::{Moment, Peer};
+
+/// A hypervisor that is silent for so long is no accident.
+const SOON: Duration = Duration::from_secs(5);
+/// The figures of a guest are there once it has booted.
+const BOOTED: Duration = Duration::from_secs(60);
+
+/// What became of the last request to a peer, if it failed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Errors {
+    pub(crate) plugin: Option<String>,
+    pub(crate) informant: Option<String>,
+    hypervisor: Outage,
+    metrics: Outage,
+}
+
+// === impl Errors ===
+
+impl Errors {
+    /// Takes in an answer, or that there was none.
+    pub(crate) fn heard(&mut self, now: Moment, event: &Event) {
+        let answered = !matches!(event, Event::Failed(_, Failure::NoAnswer));
+        let failed = if let Event::Failed(peer, failure) = event {
+            Some((*peer, Some(words(failure))))
+        } else {
+            None
+        };
+        let heard = failed.or(event.peer().map(|peer| (peer, None)));
+        match heard {
+            Some((Peer::Plugin, error)) => self.plugin = error,
+            Some((Peer::Informant, error)) => self.informant = error,
+            Some((Peer::Hypervisor, _)) => {
+                say_of_hypervisor(self.hypervisor.heard(now, answered, SOON));
+            }
+            Some((Peer::Metrics, _)) => {
+                say_of_metrics(self.metrics.heard(now, answered, BOOTED));
+            }
+            None => {}
+        }
+    }
+}
+
+fn say_of_hypervisor(word: Option<Word>) {
+    match word {
+        Some(Word::Silent(since)) => {
+            warn!(for_s = since.as_secs(), "QEMU not answering; it is asked again");
+        }
+        Some(Word::Back) => info!("QEMU answers again"),
+        None => {}
+    }
+}
+
+fn say_of_metrics(word: Option<Word>) {
+    match word {
+        Some(Word::Silent(since)) => {
+            warn!(for_s = since.as_secs(), "no metrics from the guest; they are asked for again");
+        }
+        Some(Word::Back) => info!("metrics from the guest again"),
+        None => {}
+    }
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::NoAnswer => "no answer, or none that is understood".to_owned(),
+        Failure::Refused(status) => format!("refused with status {status}"),
+        Failure::Version => "refused by version".to_owned(),
+        Failure::Moving => "refused: the VM is about to be moved".to_owned(),
+    }
+}

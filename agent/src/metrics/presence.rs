@@ -1,0 +1,22 @@
+//! What counts for as long as something is kept.
+
+use prometheus_client::metrics::gauge::Gauge;
+
+/// One more in a gauge, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Presence(Gauge);
+
+// === impl Presence ===
+
+impl Presence {
+    pub(super) fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

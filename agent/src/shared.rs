@@ -1,0 +1,92 @@
+//! What the runners of all VMs of an agent share.
+
+use crate::config::Config;
+use crate::counted::Counted;
+use crate::history::History;
+use crate::host_memory::HostMemory;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::plugin::{Permits, Refusals};
+use crate::ports::Ports;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_kit::clock::Clock;
+
+/// What the runners of all VMs share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) permits: Arc<dyn Permits>,
+    pub(crate) refusals: Refusals,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) clock: Clock,
+    pub(crate) metrics: Metrics,
+    pub(crate) host_memory: HostMemory,
+    pub(crate) history: Mutex<History>,
+    /// Seeds that were drawn.
+    seeds: AtomicU64,
+    pub(crate) ports: Mutex<Ports>,
+    pub(crate) frozen: AtomicBool,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        permits: Arc<dyn Permits>,
+        ledger: Arc<dyn Ledger>,
+        clock: Clock,
+    ) -> Self {
+        let metrics = Metrics::default();
+        let permits = Arc::new(Counted { permits, counts: metrics.reference.clone() });
+        Self {
+            host_memory: HostMemory::new(config.meminfo.clone()),
+            ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
+            config,
+            permits,
+            refusals: Refusals::default(),
+            ledger,
+            clock,
+            metrics,
+            history: Mutex::default(),
+            seeds: AtomicU64::new(0),
+            frozen: AtomicBool::new(false),
+        }
+    }
+
+    /// Another number each time, all of them from the agent's seed. The mixing is SplitMix64's.
+    pub(crate) fn seed(&self) -> u64 {
+        let drawn = self.seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let step = drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.config.seed.wrapping_add(step);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Remote, Unheard};
+    use std::time::Duration;
+    use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
+
+    #[test]
+    fn seeds_are_splitmix64_s_of_the_agent_s_own() {
+        let unit =
+            ComputeUnit::try_from(Resources::new(MilliCpu::from_cores(1), Bytes::from_gib(1)));
+        let config = Config { seed: 1_234_567, ..Config::new(unit.unwrap()) };
+        let plugin = "http://127.0.0.1:1".parse().unwrap();
+        let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
+        let clock = Clock::starting_at(Moment::default());
+        let shared = Shared::new(config, permits, Arc::new(Unheard), clock);
+        // As its authors print them.
+        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
+        assert_eq!([shared.seed(), shared.seed()], known);
+    }
+}

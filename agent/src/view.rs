@@ -1,0 +1,60 @@
+//! What people can read of a VM without waiting for its runner.
+
+use crate::errors::Errors;
+use std::net::SocketAddr;
+use windlass_agent_core::Charge;
+use windlass_protocol::status::VmStatus;
+use windlass_protocol::{
+    AgentId, Capabilities, Decision, InformantVersion, Moment, Resources, Sequence,
+};
+use windlass_scaling::Sample;
+
+/// What people can read of a runner without waiting for it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct View {
+    /// `None` while the VM is not there, or is not managed.
+    pub(crate) status: Option<VmStatus>,
+    /// The decision under way.
+    pub(crate) open: Option<Decision>,
+    /// The last size that is known, also of a VM that is only counted.
+    pub(crate) upper: Option<Resources>,
+    /// Its hypervisor was looked for, and is not there.
+    pub(crate) absent: bool,
+    /// What its hypervisor can do, while the VM is managed.
+    pub(crate) can: Option<Capabilities>,
+    /// Whether its hypervisor is there.
+    pub(crate) present: bool,
+    /// Whether it is only looked at and counted.
+    pub(crate) counted: bool,
+    /// What is billed of it.
+    pub(crate) charge: Charge,
+    /// Whether its informant is silent for longer than it may.
+    pub(crate) silent: bool,
+    pub(crate) errors: Errors,
+    pub(crate) guest: Heard,
+}
+
+/// What was last heard of a guest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    /// When its informant last said anything.
+    pub(crate) at: Option<Moment>,
+    /// What is spoken with it, or was in the last session.
+    pub(crate) version: Option<InformantVersion>,
+    /// The session with its informant.
+    pub(crate) session: Option<Session>,
+    /// At which port its informant said that figures are read.
+    pub(crate) metrics_port: Option<u16>,
+    /// Its figures.
+    pub(crate) sample: Option<Sample>,
+}
+
+/// A session, from the first request on, also before that is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    pub(crate) id: AgentId,
+    /// The last number that was said in it.
+    pub(crate) sequence: Sequence,
+    /// Where the informant was told to call back.
+    pub(crate) callback: Option<SocketAddr>,
+}
