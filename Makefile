@@ -12,8 +12,8 @@ help: ## list the targets
 
 demo: setup ## watch real guests grow and shrink on this machine; writes report.html
 	dev/static windlass-informant windlass-lab-load
-	cargo build --locked -p windlass
-	dev/in-target debug/windlass demo $(DEMO)
+	cargo build --locked -p windlass -p windlass-demo
+	dev/in-target debug/windlass-demo $(DEMO)
 
 test: setup ## run every test; hosts with guests under load last, one at a time
 	dev/need cpio:cpio bsdutils:script postgresql

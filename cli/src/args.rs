@@ -1,6 +1,6 @@
 //! The command line: every command, its options, and an example of each.
 
-use crate::{command, demo, host};
+use crate::{command, host};
 use clap::{Parser, Subcommand};
 
 /// Sizes running VMs by their load: vCPUs and memory, within seconds, never beyond the node.
@@ -15,8 +15,6 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch real guests follow their load, on this machine, in a few minutes.
-    Demo(demo::Args),
     /// Run Windlass on this host: an agent and the books, in one process.
     Host(host::Args),
     /// Show every VM live: load, goal, permit, size, and what each waits for.
@@ -45,7 +43,6 @@ pub enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  windlass demo                                  see it work, with nothing set up
   windlass host --config /etc/windlass/host.toml run it here
   windlass vm add db1 --file db1.toml            let a VM follow its load
   windlass top                                   look at all VMs
@@ -62,7 +59,6 @@ How it works:
   starts or stops one.
 
 Examples:
-  windlass demo
   windlass host --config /etc/windlass/host.toml
   windlass check /etc/windlass/host.toml /etc/windlass/vms.d/db1.toml
   windlass vm add db1 --file db1.toml

@@ -8,13 +8,11 @@ pub mod api;
 pub mod args;
 pub mod client;
 pub mod command;
-pub mod demo;
 pub mod explain;
 pub mod failure;
 pub mod host;
 pub mod options;
 pub mod out;
-pub mod report;
 pub mod run;
 
 pub use windlass_kit::problem;

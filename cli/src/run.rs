@@ -2,7 +2,7 @@
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
-use crate::{command, demo, host, out};
+use crate::{command, host, out};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::process::ExitCode;
@@ -25,7 +25,6 @@ pub fn main() -> ExitCode {
 
 fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Demo(args) => demo::run(args),
         Command::Host(args) => host::run(&args),
         Command::Top(args) => command::top::run(&args),
         Command::Explain(args) => command::explain::run(&args),

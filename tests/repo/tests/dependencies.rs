@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 27] = [
+const MAY_LINK: [(&str, &[&str]); 28] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -82,9 +82,9 @@ const MAY_LINK: [(&str, &[&str]); 27] = [
             "plugin",
             "world",
             "conformance",
-            "lab",
         ],
     ),
+    ("demo", &["protocol", "kit", "plugin-core", "world", "lab", "windlass"]),
     ("e2e", &["lab", "protocol"]),
     ("sim", &["protocol", "agent-core", "world"]),
     (

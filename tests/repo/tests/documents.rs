@@ -39,12 +39,13 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 16] = [
+const TALKERS: [&str; 17] = [
     "agent",
     "agent/billing",
     "agent/core",
     "agent/program",
     "cli",
+    "demo",
     "drivers",
     "drivers/qemu",
     "informant",

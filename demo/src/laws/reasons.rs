@@ -1,8 +1,8 @@
 //! Whether the run was decided for the reasons that the script is known to give, in their order.
 
 use super::{Check, Verdict};
-use crate::demo::reasons::{self, SCRIPTED};
-use crate::demo::recording::Recording;
+use crate::reasons::{self, SCRIPTED};
+use crate::recording::Recording;
 
 /// Compares line by line, VM by VM.
 pub(crate) fn check(recording: &Recording) -> Verdict {
@@ -38,7 +38,7 @@ fn against(recording: &Recording, scripted: &str) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::rehearsal;
+    use crate::rehearsal;
 
     #[test]
     fn another_reason_is_found_and_so_is_one_too_few() {

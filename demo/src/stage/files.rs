@@ -1,6 +1,6 @@
 //! The files that a user of `windlass host` would write for the script's VMs.
 
-use crate::demo::script::{Player, Script};
+use crate::script::{Player, Script};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -52,7 +52,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::script::SCRIPT;
+    use crate::script::SCRIPT;
     use expect_test::expect;
 
     #[test]

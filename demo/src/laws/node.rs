@@ -2,7 +2,7 @@
 
 use super::window::least_at;
 use super::{Check, Verdict};
-use crate::demo::recording::Recording;
+use crate::recording::Recording;
 use windlass_protocol::{Bytes, MilliCpu, Moment};
 
 /// Sums of sizes against the room, at each moment at which a VM was read; and the books' sums.
@@ -48,7 +48,7 @@ fn over_memory(sum: Bytes, room: Bytes) -> Option<String> {
 
 fn moments(
     recording: &Recording,
-    of: impl Fn(&crate::demo::recording::Track) -> Vec<Moment>,
+    of: impl Fn(&crate::recording::Track) -> Vec<Moment>,
 ) -> Vec<Moment> {
     let mut moments: Vec<Moment> = recording.vms.iter().flat_map(of).collect();
     moments.sort_unstable();

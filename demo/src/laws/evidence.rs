@@ -1,7 +1,7 @@
 //! Whether there was enough to judge by: each VM, from each side, in each step.
 
 use super::{Check, Verdict};
-use crate::demo::recording::{Reading, Recording};
+use crate::recording::{Reading, Recording};
 use windlass_protocol::Moment;
 
 /// At least one reading of each kind, of each VM, in each step.

@@ -2,8 +2,8 @@
 
 use super::verdict::Violation;
 use super::*;
-use crate::demo::recording::{Reading, Track};
-use crate::demo::rehearsal::recording;
+use crate::recording::{Reading, Track};
+use crate::rehearsal::recording;
 use windlass_protocol::Moment;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 

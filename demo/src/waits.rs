@@ -1,6 +1,6 @@
 //! What a VM waits for, in a few words for a narrow column.
 
-use crate::explain::amount;
+use windlass_cli::explain::amount;
 use windlass_protocol::{Resources, Waiting};
 
 /// In at most thirty columns or so.

@@ -2,7 +2,7 @@
 
 use super::window::around;
 use super::{Check, Verdict};
-use crate::demo::recording::{Reading, Recording, Track};
+use crate::recording::{Reading, Recording, Track};
 use windlass_protocol::{Bytes, Moment, Seen};
 
 /// Each time the hypervisor was asked to take memory, somebody inside had agreed.

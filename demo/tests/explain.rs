@@ -5,8 +5,8 @@
 
 use expect_test::expect_file;
 use std::time::Duration;
-use windlass_cli::demo::reasons;
-use windlass_cli::demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
+use windlass_demo::reasons;
+use windlass_demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
 use windlass_cli::explain::{Explained, page, summary};
 use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting};
 use windlass_world::{GuestSpec, Setup, Step, World};
@@ -50,7 +50,7 @@ fn the_reasons_of_the_script_stand_in_their_order() {
     let names: Vec<&str> = SCRIPT.players.iter().map(|player| player.name).collect();
     let list =
         reasons::list(names.iter().map(|name| (*name, world.decisions(&VmName::on_host(*name)))));
-    expect_file!["../src/demo/reasons.txt"].assert_eq(&list);
+    expect_file!["../src/reasons.txt"].assert_eq(&list);
 }
 
 /// While it waits for room, and while its guest refuses.

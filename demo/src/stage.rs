@@ -1,14 +1,14 @@
 //! The guests and the host of a run: set up, and taken away again however it ends.
 //!
-//! Guests come from the lab. The host is this very program as `windlass host`, with files as
+//! Guests come from the lab. The host is the `windlass host` that lies beside this program, with files as
 //! a user would write them, so that what is shown is what is used. All processes die with
 //! this one; the folder goes with the [`Stage`].
 
 mod files;
 
 use super::script::{Player, Script};
-use crate::client::Client;
-use crate::failure::Failure;
+use windlass_cli::client::Client;
+use windlass_cli::failure::Failure;
 use std::fs::{self, File};
 use std::io;
 use std::net::TcpListener;
@@ -163,7 +163,7 @@ fn spec(player: &Player) -> GuestSpec {
 
 fn start(config: &Path, log: &Path) -> Result<Child, Failure> {
     let failed = |error: io::Error| Failure::Failed(format!("cannot start windlass host: {error}"));
-    let program = std::env::current_exe().map_err(failed)?;
+    let program = std::env::current_exe().map_err(failed)?.with_file_name("windlass");
     let out = File::create(log).map_err(failed)?;
     let mut command = leash::command(program);
     command.arg("host").arg("--config").arg(config);

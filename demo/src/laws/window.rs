@@ -1,6 +1,6 @@
 //! Which readings tell something about a moment.
 
-use crate::demo::recording::Reading;
+use crate::recording::Reading;
 use std::time::Duration;
 use windlass_protocol::Moment;
 

@@ -131,7 +131,7 @@ const STEADY: Duration = secs(3);
 /// An emulated guest on a busy machine takes its time.
 const WITHIN: Duration = secs(60);
 
-/// What `windlass demo` plays.
+/// What the demo plays.
 pub const SCRIPT: Script = Script {
     room: size(5, 1792),
     unit: size(1, 256),

@@ -1,7 +1,7 @@
 //! The demo: real guests follow their load on this machine, and the laws are checked from
 //! outside.
 //!
-//! `stage` boots guests by the lab and starts this program as `windlass host`; `player`
+//! `stage` boots guests by the lab and starts the `windlass host` that lies beside this program; `player`
 //! plays the [`script`] to them while `sampler` writes a `recording`. When it is over,
 //! `laws` judges the recording and [`crate::report`] draws it. Everything but `stage`,
 //! `sampler`, `player` and `screen` is a function of data.
@@ -11,9 +11,10 @@ pub(crate) mod laws;
 mod picture;
 mod player;
 pub mod reasons;
-pub(crate) mod recording;
+pub(crate) pub(crate) mod recording;
 #[cfg(test)]
 pub(crate) mod rehearsal;
+mod report;
 mod sampler;
 mod screen;
 pub mod script;
@@ -23,21 +24,21 @@ mod told;
 mod view;
 mod waits;
 
-use crate::explain::{Explained, page};
-use crate::failure::Failure;
-use crate::{client, out, report};
 use recording::{Recording, Track};
 use script::{SCRIPT, Script};
 use stage::{Stage, chain};
 use std::fs;
 use std::path::{Path, PathBuf};
+use windlass_cli::explain::{Explained, page};
+use windlass_cli::failure::Failure;
+use windlass_cli::{client, out};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_lab::Lab;
 
-/// Options of `windlass demo`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+/// Options of `windlass-demo`.
+#[derive(Debug, clap::Parser)]
+#[command(name = "windlass-demo", version, about, after_help = HELP)]
 pub struct Args {
     /// Where the report is written: one HTML page that needs nothing else.
     #[arg(long, value_name = "FILE", default_value = "report.html")]
@@ -64,8 +65,8 @@ not. Exits with 1 if a law was broken, a VM did not get where it should, or what
 not decided for the reasons of the script.
 
 Examples:
-  windlass demo
-  windlass demo --report /tmp/report.html --plain";
+  windlass-demo
+  windlass-demo --report /tmp/report.html --plain";
 
 /// Plays, judges, and reports.
 ///

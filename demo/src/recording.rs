@@ -3,7 +3,7 @@
 //! Three kinds of figures stand side by side and are never mixed: what the hypervisor told
 //! the lab's own monitor, what the load program read inside the guest, and what Windlass
 //! says of itself. Each is a [`Reading`] with the window of time in which it was taken: a
-//! figure was true at some moment between `from` and `to`, and [`crate::demo::laws`] claims
+//! figure was true at some moment between `from` and `to`, and [`crate::laws`] claims
 //! no more than that.
 
 use super::script::Player;

@@ -1,7 +1,7 @@
 //! Law 8 in the demo: every VM got where the script says, in each step.
 
 use super::{Check, Verdict};
-use crate::demo::recording::Recording;
+use crate::recording::Recording;
 
 /// Where each VM was at the end of each step against where it should have been.
 pub(super) fn check(recording: &Recording) -> Verdict {

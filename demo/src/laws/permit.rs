@@ -2,7 +2,7 @@
 
 use super::window::around;
 use super::{Check, Verdict};
-use crate::demo::recording::{Reading, Recording, Track};
+use crate::recording::{Reading, Recording, Track};
 use windlass_protocol::{Moment, Resources};
 
 /// Sizes against permits. Before its first permit a VM may have what it was found with.

@@ -2,8 +2,8 @@
 
 use super::escape::escape;
 use super::series::refusals;
-use crate::demo::laws::Verdict;
-use crate::demo::recording::{End, Recording, Track};
+use crate::laws::Verdict;
+use crate::recording::{End, Recording, Track};
 use std::fmt::Write;
 
 /// Violations told of one check; more are counted.

@@ -4,7 +4,7 @@
 //! slow to answer hides nothing else. An answer that does not come is no reading.
 
 use super::recording::{Books, Inside, Ours, Reading, Recording};
-use crate::client::Client;
+use windlass_cli::client::Client;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The report of a made-up recording: what is in it, and what is not.
 
 use super::render;
-use crate::demo::laws::check;
-use crate::demo::recording::Recording;
-use crate::demo::rehearsal::recording;
+use crate::laws::check;
+use crate::recording::Recording;
+use crate::rehearsal::recording;
 use expect_test::expect_file;
 use windlass_protocol::MilliCpu;
 

@@ -1,8 +1,8 @@
 //! The frame of the page: style, headline, and how to read it.
 
 use super::escape::escape;
-use crate::demo::laws::Verdict;
-use crate::demo::recording::Recording;
+use crate::laws::Verdict;
+use crate::recording::Recording;
 use std::fmt::Write;
 
 /// What the lines and marks mean.

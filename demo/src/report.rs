@@ -10,8 +10,8 @@ mod page;
 mod series;
 mod tables;
 
-use crate::demo::laws::Verdict;
-use crate::demo::recording::Recording;
+use crate::laws::Verdict;
+use crate::recording::Recording;
 use escape::escape;
 use std::fmt::Write;
 

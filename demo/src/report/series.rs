@@ -1,7 +1,7 @@
 //! From readings to charts: what is drawn of the node, and of each VM.
 
 use super::chart::{Area, Chart, Line, Mark, Zone};
-use crate::demo::recording::{Ours, Reading, Recording, Track};
+use crate::recording::{Ours, Reading, Recording, Track};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Waiting};
 
 /// Classes of the VMs in a sum, in order; further VMs share the last.
@@ -71,7 +71,7 @@ fn cpu(recording: &Recording, vm: &Track) -> Chart {
 
 fn memory(recording: &Recording, vm: &Track) -> Chart {
     let mut chart = frame(recording, "memory", "MiB", mib(vm.bounds.max.mem), 256.0);
-    let inside = |figure: fn(&crate::demo::recording::Inside) -> Bytes| {
+    let inside = |figure: fn(&crate::recording::Inside) -> Bytes| {
         let each = vm.inside.iter();
         thin(each.map(|seen| (recording.seconds(seen.to), Some(mib(figure(&seen.value))))))
     };
