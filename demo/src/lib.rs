@@ -11,7 +11,7 @@ pub(crate) mod laws;
 mod picture;
 mod player;
 pub mod reasons;
-pub(crate) pub(crate) mod recording;
+pub(crate) mod recording;
 #[cfg(test)]
 pub(crate) mod rehearsal;
 mod report;

@@ -4,12 +4,12 @@
 //! slow to answer hides nothing else. An answer that does not come is no reading.
 
 use super::recording::{Books, Inside, Ours, Reading, Recording};
-use windlass_cli::client::Client;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use windlass_cli::client::Client;
 use windlass_kit::clock::Clock;
 use windlass_lab::{Guest, Outside};
 use windlass_protocol::status::{HostStatus, VmStatus};

@@ -7,8 +7,6 @@
 mod files;
 
 use super::script::{Player, Script};
-use windlass_cli::client::Client;
-use windlass_cli::failure::Failure;
 use std::fs::{self, File};
 use std::io;
 use std::net::TcpListener;
@@ -18,6 +16,8 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
+use windlass_cli::client::Client;
+use windlass_cli::failure::Failure;
 use windlass_lab::{Extension, Guest, GuestSpec, Lab, leash};
 use windlass_protocol::Bytes;
 use windlass_protocol::status::HostStatus;

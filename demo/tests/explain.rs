@@ -5,9 +5,9 @@
 
 use expect_test::expect_file;
 use std::time::Duration;
+use windlass_cli::explain::{Explained, page, summary};
 use windlass_demo::reasons;
 use windlass_demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
-use windlass_cli::explain::{Explained, page, summary};
 use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting};
 use windlass_world::{GuestSpec, Setup, Step, World};
 

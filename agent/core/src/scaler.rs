@@ -52,7 +52,6 @@ use permit::Permit;
 use reading::Reading;
 use runs::Runs;
 use sight::Sight;
-use std::time::Duration;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     AgentId, Bytes, Capabilities, Decision, Mode, Moment, Peer, Resize, Resources, Sequence,

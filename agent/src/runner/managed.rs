@@ -14,7 +14,6 @@ use crate::view::{Heard, Session};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
 use windlass_agent_core::{

@@ -6,9 +6,11 @@
 
 pub mod ask;
 pub mod books;
+mod entry;
 pub mod journal;
 pub mod record;
 pub mod shortage;
+mod tally;
 pub mod wire;
 
 pub use ask::Ask;

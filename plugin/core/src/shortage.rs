@@ -43,6 +43,14 @@ pub struct Shortage {
 // === impl Axis ===
 
 impl Axis {
+    /// Where it stands in a pair of both.
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Cpu => 0,
+            Self::Memory => 1,
+        }
+    }
+
     /// The amount on this axis.
     pub(crate) const fn of(self, resources: Resources) -> u64 {
         match self {

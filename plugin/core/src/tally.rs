@@ -1,0 +1,225 @@
+//! What the books of a node come to: sums, and who has or wants most, kept with each change.
+//!
+//! A request costs about the same however many VMs a node has. Only a change of what VMs wait for, or
+//! of what is free while they wait, divides the free room anew.
+
+use crate::shortage::{Axis, MOST_NAMED};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+use windlass_scaling::arbitrate::{Claim, divide};
+
+/// What one VM adds to the figures of its node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) reserved: Resources,
+    pub(crate) min: Resources,
+    /// What it waits for, of CPU and of memory.
+    pub(crate) wants: [Option<Want>; 2],
+}
+
+/// What a VM waits for on one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    pub(crate) priority: i32,
+    pub(crate) missing: u64,
+    /// It can use whole multiples of this, or all that is missing.
+    pub(crate) grain: u64,
+}
+
+/// The figures of a node.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    reserved: Sum,
+    min: Sum,
+    axes: [Ranks; 2],
+}
+
+/// Sums that no amounts overflow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    cpu: u128,
+    mem: u128,
+}
+
+/// Who has and who wants, on one axis.
+#[derive(Clone, Debug, Default)]
+struct Ranks {
+    /// Every VM, those first for which most is reserved.
+    holders: BTreeSet<(Reverse<u64>, VmName)>,
+    wants: BTreeMap<VmName, Want>,
+    /// As long as nothing changes of what it was made from.
+    division: Option<Division>,
+}
+
+/// Who gets what of the room that is free, on one axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Division {
+    free: u64,
+    /// Shares above zero.
+    shares: BTreeMap<VmName, u64>,
+    /// All of them together.
+    total: u64,
+    /// Those with a share, in the order in which they go; one more than are named.
+    first: Vec<VmName>,
+}
+
+// === impl Tally ===
+
+impl Tally {
+    /// What is reserved in all.
+    pub(crate) fn reserved(&self) -> Resources {
+        self.reserved.resources()
+    }
+
+    /// The minima of all VMs.
+    pub(crate) fn min(&self) -> Resources {
+        self.min.resources()
+    }
+
+    /// A VM came, changed or left.
+    pub(crate) fn change(&mut self, vm: &VmName, before: Option<Part>, after: Option<Part>) {
+        if before == after {
+            return;
+        }
+        let part = |part: Option<Part>| part.unwrap_or_default();
+        self.reserved.change(part(before).reserved, part(after).reserved);
+        self.min.change(part(before).min, part(after).min);
+        for (axis, ranks) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.axes) {
+            ranks.change(vm, before.map(|p| p.on(axis)), after.map(|p| p.on(axis)));
+        }
+    }
+
+    /// Who gets what of the free room on this axis.
+    pub(crate) fn divided(&mut self, axis: Axis, free: u64) -> &Division {
+        self.axes[axis.index()].divided(free)
+    }
+
+    /// The names of other VMs than this one, at most [`MOST_NAMED`]: those for which free room is kept,
+    /// in the order in which they go, then those that have most.
+    pub(crate) fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<VmName> {
+        let ranks = &mut self.axes[axis.index()];
+        let division = ranks.divided(free).clone();
+        let ahead = division.first.iter().filter(|name| *name != vm);
+        let mut named: Vec<VmName> = ahead.take(MOST_NAMED).cloned().collect();
+        let rest = ranks.holders.iter().map(|(_, name)| name);
+        let rest = rest.filter(|name| *name != vm && !division.shares.contains_key(*name));
+        named.extend(rest.take(MOST_NAMED - named.len()).cloned());
+        named
+    }
+}
+
+/// What is found out again when it is asked for makes no difference.
+impl PartialEq for Tally {
+    fn eq(&self, other: &Self) -> bool {
+        let axis =
+            |one: &Ranks, other: &Ranks| one.holders == other.holders && one.wants == other.wants;
+        self.reserved == other.reserved
+            && self.min == other.min
+            && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    fn on(&self, axis: Axis) -> (u64, Option<Want>) {
+        (axis.of(self.reserved), self.wants[axis.index()])
+    }
+}
+
+// === impl Sum ===
+
+impl Sum {
+    fn change(&mut self, less: Resources, more: Resources) {
+        let next = |sum: u128, less: u64, more: u64| {
+            (sum + u128::from(more)).saturating_sub(u128::from(less))
+        };
+        self.cpu = next(self.cpu, less.cpu.milli(), more.cpu.milli());
+        self.mem = next(self.mem, less.mem.bytes(), more.mem.bytes());
+    }
+
+    fn resources(self) -> Resources {
+        let most = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
+        Resources {
+            cpu: MilliCpu::from_milli(most(self.cpu)),
+            mem: Bytes::from_bytes(most(self.mem)),
+        }
+    }
+}
+
+// === impl Ranks ===
+
+impl Ranks {
+    fn change(
+        &mut self,
+        vm: &VmName,
+        before: Option<(u64, Option<Want>)>,
+        after: Option<(u64, Option<Want>)>,
+    ) {
+        if before == after {
+            return;
+        }
+        if let Some((reserved, _)) = before {
+            self.holders.remove(&(Reverse(reserved), vm.clone()));
+        }
+        if let Some((reserved, _)) = after {
+            self.holders.insert((Reverse(reserved), vm.clone()));
+        }
+        let want = |part: Option<(u64, Option<Want>)>| part.and_then(|(_, want)| want);
+        let (before, after) = (want(before), want(after));
+        if before.is_some() || after.is_some() {
+            self.division = None;
+        }
+        match after {
+            Some(want) => drop(self.wants.insert(vm.clone(), want)),
+            None if before.is_some() => drop(self.wants.remove(vm)),
+            None => {}
+        }
+    }
+
+    fn divided(&mut self, free: u64) -> &Division {
+        if self.division.as_ref().is_none_or(|division| division.free != free) {
+            self.division = Some(self.divide(free));
+        }
+        self.division.get_or_insert_default()
+    }
+
+    fn divide(&self, free: u64) -> Division {
+        if free == 0 || self.wants.is_empty() {
+            return Division { free, ..Division::default() };
+        }
+        let claim = |(key, want): (&VmName, &Want)| {
+            let Want { priority, missing, grain } = *want;
+            Claim { key: key.clone(), priority, missing, grain }
+        };
+        let claims: Vec<Claim<VmName>> = self.wants.iter().map(claim).collect();
+        let shares = divide(free, &claims);
+        let shares = claims.into_iter().map(|claim| claim.key).zip(shares);
+        let shares: BTreeMap<VmName, u64> = shares.filter(|(_, share)| *share > 0).collect();
+        let total = shares.values().copied().fold(0, u64::saturating_add);
+        let mut first: Vec<(Reverse<i32>, Reverse<u64>, &VmName)> = Vec::new();
+        for (reserved, name) in &self.holders {
+            if let Some(want) = self.wants.get(name).filter(|_| shares.contains_key(name)) {
+                first.push((Reverse(want.priority), *reserved, name));
+            }
+        }
+        first.sort();
+        let first = first.into_iter().take(MOST_NAMED + 1).map(|(.., name)| name.clone());
+        Division { free, total, first: first.collect(), shares }
+    }
+}
+
+// === impl Division ===
+
+impl Division {
+    /// The share of this VM.
+    pub(crate) fn of(&self, vm: &VmName) -> u64 {
+        self.shares.get(vm).copied().unwrap_or_default()
+    }
+
+    /// What is kept for other VMs than this one.
+    pub(crate) fn kept(&self, vm: &VmName) -> u64 {
+        self.total.saturating_sub(self.of(vm))
+    }
+}
