@@ -7,18 +7,19 @@ use crate::config::{ANSWER_SIZE, Times};
 use crate::metrics::reference::Reference;
 use http::Method;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Said, Unheard};
 use windlass_agent_core::{Action, Event, Failure};
-use windlass_kit::client::{Address, Answer, Ask, ask};
+use windlass_kit::client::{Answer, Ask, Kept};
 use windlass_protocol::{InformantVersion, Peer};
 
 /// The informant of one guest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Informant {
     /// Where it listens.
-    pub(crate) at: SocketAddr,
+    pub(crate) guest: Arc<Kept>,
     /// Where it calls back.
     pub(crate) callback: Option<SocketAddr>,
     /// How long it may take.
@@ -39,7 +40,7 @@ impl Informant {
 
     /// `None` where there is nothing to send, or no address to be called back at, so that no
     /// session can be.
-    fn request(self, action: Action) -> Option<(Said, Duration)> {
+    fn request(&self, action: Action) -> Option<(Said, Duration)> {
         let times = self.times;
         let (serve_addr, deadline) = match action {
             Action::Register(_) => (self.callback?.to_string(), times.register),
@@ -64,7 +65,7 @@ impl Informant {
         // The methods of the protocol are constants, and valid.
         let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or(Method::POST);
         let request = Ask::new(method, endpoint.path, body).within(deadline).at_most(ANSWER_SIZE);
-        let answered = ask(&Address::Tcp(self.at), request).await;
+        let answered = self.guest.ask(request).await;
         counts.asked_informant(endpoint.path, answered.as_ref().ok().map(|answer| answer.status));
         let answer = answered.map_err(|error| {
             debug!(path = endpoint.path, %error, "informant not reached");

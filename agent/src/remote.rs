@@ -1,7 +1,7 @@
 //! A plugin that is reached over HTTP.
 //!
-//! Each request has a connection of its own: a plugin that was replaced is noticed at once, and
-//! nothing is sent to one that is gone.
+//! Connections are kept between requests. A plugin that was replaced closes them, and is asked over
+//! new ones.
 
 use crate::plugin::{Asked, Permits};
 use bytes::Bytes;
@@ -10,11 +10,15 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
-use windlass_kit::client::{Address, Ask, ask};
+use windlass_kit::client::{Ask, Kept};
 use windlass_protocol::plugin::METHOD;
 
 /// Bytes of an answer that are read; it has a few hundred.
 const ANSWER: usize = 64 * 1024;
+
+/// Connections that are kept while nothing is asked: VMs ask one after another, but for the moment in
+/// which many need more.
+const CONNECTIONS: usize = 8;
 
 /// Where a plugin is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,9 +28,10 @@ pub struct PluginAt {
 }
 
 /// A plugin that is reached over HTTP.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Remote {
     at: PluginAt,
+    kept: Kept,
     limit: Duration,
 }
 
@@ -70,7 +75,8 @@ impl fmt::Display for PluginAt {
 impl Remote {
     /// The plugin that is there; it may take `limit` to answer.
     pub const fn new(at: PluginAt, limit: Duration) -> Self {
-        Self { at, limit }
+        let kept = Kept::new(at.address, CONNECTIONS);
+        Self { at, kept, limit }
     }
 }
 
@@ -81,7 +87,7 @@ impl Permits for Remote {
             let method = Method::from_bytes(METHOD.as_bytes()).unwrap_or(Method::POST);
             let request = Ask::new(method, self.at.path.clone(), body);
             let request = request.within(self.limit).at_most(ANSWER);
-            match ask(&Address::Tcp(self.at.address), request).await {
+            match self.kept.ask(request).await {
                 Ok(answer) => Ok((answer.status, answer.body)),
                 Err(error) => Err(error.to_string()),
             }

@@ -13,10 +13,12 @@
 //! long as its file is there.
 
 mod account;
+mod guest;
 mod lines;
 mod managed;
 mod monitor;
 mod start;
+mod unseen;
 
 pub(crate) use account::Booked;
 pub(crate) use start::{End, Start};
@@ -420,7 +422,7 @@ impl<A: Attach> Runner<A> {
         let told = self.told.borrow();
         let file = told.file.as_ref().filter(|_| told.standing == Standing::Managed)?;
         let unreached = matches!(self.phase, Phase::Absent) && self.account.is_present();
-        unreached.then(|| managed::unseen(&file.info))
+        unreached.then(|| unseen::status(&file.info))
     }
 }
 

@@ -1,9 +1,10 @@
-//! What one agent takes, with one VM, a hundred and a thousand.
+//! What one agent takes with VMs that are not there: started, at work, and when load comes to all at once.
 
-use crate::crowd::{Crowd, PHASE};
+use crate::crowd::{Crowd, PHASE, WORK};
 use crate::plugin::Plugin;
 use crate::print;
 use crate::program::Program;
+use crate::sizes::Resident;
 use anyhow::{Result, ensure};
 use std::fs;
 use std::net::TcpListener;
@@ -11,70 +12,139 @@ use std::time::{Duration, Instant};
 use windlass_lab::Folder;
 
 /// How many VMs there are.
-const CROWDS: [usize; 3] = [1, 100, 1000];
+const CROWDS: [usize; 3] = [1, 200, 1000];
+/// How often metrics are read and sessions are checked: as by default, and as the reference does.
+const PERIODS: [(&str, &str); 2] =
+    [("default", ""), ("reference", "[periods]\nmetrics = \"5s\"\nhealth = \"5s\"\n")];
 /// How long each is watched: both halves of the VMs have work to do for the same time.
 pub(crate) const WATCHED: Duration = PHASE.saturating_mul(2);
+/// VMs that get load in the same second.
+pub(crate) const SURGE: usize = 200;
+/// Sizes that each of them is to be given: its vCPUs one by one, and its memory at once.
+const SIZES: u64 = WORK;
+/// After the last has grown, for whoever asks for something twice.
+const AFTER: Duration = Duration::from_secs(10);
+/// However busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What an agent took while it was watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
+    pub(crate) periods: &'static str,
     pub(crate) vms: usize,
+    /// From the start of its process until each VM had a session.
+    pub(crate) ready: Duration,
     /// How long it had a core.
     pub(crate) cpu: Duration,
     pub(crate) watched: Duration,
     /// How many sizes it gave.
     pub(crate) resized: u64,
-    pub(crate) resident: crate::sizes::Resident,
+    pub(crate) resident: Resident,
+    /// Files and sockets that it had open.
+    pub(crate) descriptors: usize,
+}
+
+/// How VMs grew that all had load at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Surge {
+    /// From the load of each until it had its size.
+    pub(crate) took: Vec<Duration>,
+    /// Sizes that were given beyond those that were called for.
+    pub(crate) repeated: u64,
+}
+
+/// An agent at work for a crowd. It ends before what it is attached to.
+struct Agent {
+    program: Program,
+    crowd: Crowd,
+    ready: Duration,
+    _plugin: Plugin,
+    _folder: Folder,
 }
 
 /// Watches agents at work, and prints what they took.
 pub(crate) async fn run() -> Result<()> {
     print::agent_head()?;
-    let mut first = None;
-    for vms in CROWDS {
-        let took = one(vms).await?;
-        print::agent(took, *first.get_or_insert(took))?;
+    for (periods, text) in PERIODS {
+        let mut first = None;
+        for vms in CROWDS {
+            let took = watch(vms, periods, text).await?;
+            print::agent(took, *first.get_or_insert(took))?;
+        }
     }
-    Ok(())
+    print::surge(&surge().await?)
 }
 
-async fn one(vms: usize) -> Result<Took> {
+async fn watch(vms: usize, periods: &'static str, text: &str) -> Result<Took> {
     let folder = Folder::create()?;
-    for name in ["vms.d", "state"] {
-        fs::create_dir(folder.path().join(name))?;
-    }
-    let crowd = Crowd::start(vms, folder.path()).await?;
-    crowd.write(&folder.path().join("vms.d"))?;
-    let plugin = Plugin::start(vms)?;
-    let place = folder.path().display();
-    let (first, last) = free_ports(vms)?;
-    let text = format!(
-        "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
-         admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ncallback_listen = \"127.0.0.1\"\n\
-         callback_ports = \"{first}-{last}\"\ntrust_guest_parking = true\n\
-         [compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n",
-        plugin.permits
-    );
-    // The agent ends before what it is attached to.
-    let mut agent = Program::start("windlass-agent", Folder::create()?, &text)?;
-    let begun = Instant::now();
-    while crowd.resumed() < vms {
-        agent.check()?;
-        let resumed = crowd.resumed();
-        ensure!(begun.elapsed() < PATIENCE, "{resumed} of {vms} sessions\n{}", agent.log());
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    let crowd = Crowd::alternating(vms, folder.path()).await?;
+    let agent = Agent::start(crowd, vms, folder, text).await?;
     // Until each half has had work to do.
     tokio::time::sleep(WATCHED).await;
-    let (from, cpu, resized) = (Instant::now(), agent.cpu()?, crowd.resized());
+    let (from, cpu, resized) = (Instant::now(), agent.program.cpu()?, agent.crowd.resized());
     tokio::time::sleep(WATCHED).await;
-    let (cpu, watched) = (agent.cpu()?.saturating_sub(cpu), from.elapsed());
-    let resized = crowd.resized() - resized;
-    Ok(Took { vms, cpu, watched, resized, resident: agent.resident()? })
+    Ok(Took {
+        periods,
+        vms,
+        ready: agent.ready,
+        cpu: agent.program.cpu()?.saturating_sub(cpu),
+        watched: from.elapsed(),
+        resized: agent.crowd.resized() - resized,
+        resident: agent.program.resident()?,
+        descriptors: agent.program.descriptors()?,
+    })
 }
 
-/// However busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
+async fn surge() -> Result<Surge> {
+    let folder = Folder::create()?;
+    let crowd = Crowd::idle(SURGE, folder.path()).await?;
+    let mut agent = Agent::start(crowd, SURGE, folder, "").await?;
+    // Until what follows the start is over.
+    tokio::time::sleep(WATCHED).await;
+    let begun = agent.crowd.load();
+    while agent.crowd.grown().len() < SURGE {
+        agent.program.check()?;
+        let grown = agent.crowd.grown().len();
+        ensure!(begun.elapsed() < PATIENCE, "{grown} of {SURGE} grew\n{}", agent.program.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(AFTER).await;
+    let took = agent.crowd.grown().into_iter().map(|at| at.duration_since(begun)).collect();
+    let repeated = agent.crowd.resized().saturating_sub(SIZES * SURGE as u64);
+    Ok(Surge { took, repeated })
+}
+
+// === impl Agent ===
+
+impl Agent {
+    /// Starts one, and waits until each VM has a session.
+    async fn start(crowd: Crowd, vms: usize, folder: Folder, more: &str) -> Result<Self> {
+        for name in ["vms.d", "state"] {
+            fs::create_dir(folder.path().join(name))?;
+        }
+        crowd.write(&folder.path().join("vms.d"))?;
+        let plugin = Plugin::start(vms)?;
+        let place = folder.path().display();
+        let (first, last) = free_ports(vms)?;
+        let text = format!(
+            "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+             admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
+             callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
+             trust_guest_parking = true\n[compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n{more}",
+            plugin.permits
+        );
+        let begun = Instant::now();
+        let mut program = Program::start("windlass-agent", Folder::create()?, &text)?;
+        while crowd.resumed() < vms {
+            program.check()?;
+            let resumed = crowd.resumed();
+            ensure!(begun.elapsed() < PATIENCE, "{resumed} of {vms} sessions\n{}", program.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let ready = begun.elapsed();
+        Ok(Self { program, crowd, ready, _plugin: plugin, _folder: folder })
+    }
+}
 
 /// So many ports in a row that nobody has.
 fn free_ports(count: usize) -> Result<(u16, u16)> {

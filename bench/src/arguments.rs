@@ -13,7 +13,8 @@ usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
 
   bursts       from a burst of memory in a real guest to memory that it can use
   permits      permits per second of windlass-plugin, beside a bare echo
-  agent        what windlass-agent takes with 1, 100 and 1000 VMs that are not there
+  agent        what windlass-agent takes with 1, 200 and 1000 VMs that are not there, and when load
+               comes to 200 at once
   growth       how soon a guest grows as VMs are held back by default, beside the other windlass
 
 All parts but growth, unless some are named; --against alone is growth. Runs the programs that lie beside it; WINDLASS_BIN names another

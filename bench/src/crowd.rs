@@ -1,7 +1,8 @@
 //! Many VMs that are not there: a monitor and an informant each, as an agent sees them.
 //!
-//! Each does what it is told at once and agrees to everything, and its load goes up and down
-//! with time, half of the VMs against the other half: what is measured is the agent, at work.
+//! Each does what it is told at once and agrees to everything. Its load goes up and down with time,
+//! half of the VMs against the other half, or comes to all of them when that is said: what is measured is
+//! the agent, at work.
 
 mod informant;
 mod monitor;
@@ -19,6 +20,8 @@ const MIB: u64 = 1 << 20;
 pub(crate) const UNIT_MIB: u64 = 1024;
 /// The most compute units that a VM may have.
 pub(crate) const MOST: u64 = 4;
+/// Compute units that a VM with work to do needs: its load is 2.5, and the target 0.9.
+pub(crate) const WORK: u64 = 3;
 /// How long the load of a VM stays as it is.
 pub(crate) const PHASE: Duration = Duration::from_secs(30);
 /// The port of an informant.
@@ -51,23 +54,42 @@ pub(crate) struct Machine {
     resized: u64,
     /// Whether an agent took its `/resume`.
     resumed: bool,
-    born: Instant,
-    /// Whether it begins with work to do.
-    eager: bool,
+    work: Work,
+    /// When it had all vCPUs and memory for the load that came when it was said.
+    grown: Option<Instant>,
+}
+
+/// When a VM has work to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// In every other [`PHASE`] since this moment, beginning with work if it is eager.
+    Alternates { since: Instant, eager: bool },
+    /// Since it was said, or not yet.
+    Said(bool),
 }
 
 // === impl Crowd ===
 
 impl Crowd {
-    /// So many VMs, with their monitors in this folder.
-    pub(crate) async fn start(count: usize, folder: &Path) -> Result<Self> {
+    /// So many VMs whose load goes up and down, with their monitors in this folder.
+    pub(crate) async fn alternating(count: usize, folder: &Path) -> Result<Self> {
+        let since = Instant::now();
+        Self::start(count, folder, |vm| Work::Alternates { since, eager: vm % 2 == 0 }).await
+    }
+
+    /// So many VMs that have nothing to do until [`Crowd::load`].
+    pub(crate) async fn idle(count: usize, folder: &Path) -> Result<Self> {
+        Self::start(count, folder, |_| Work::Said(false)).await
+    }
+
+    async fn start(count: usize, folder: &Path, work: impl Fn(usize) -> Work) -> Result<Self> {
         let mut serving = JoinSet::new();
         let mut vms = Vec::with_capacity(count);
         for index in 0..count {
             let name = format!("vm{index}");
             let monitor = folder.join(format!("{name}.qmp"));
             let informant = SocketAddr::from((address(index)?, PORT));
-            let machine = Arc::new(Mutex::new(Machine::new(index % 2 == 0)));
+            let machine = Arc::new(Mutex::new(Machine::new(work(index))));
             serving.spawn(monitor::serve(monitor.clone(), Arc::clone(&machine))?);
             serving.spawn(informant::serve(informant, Arc::clone(&machine)).await?);
             vms.push(Vm { name, monitor, informant, machine });
@@ -94,6 +116,21 @@ impl Crowd {
         self.vms.iter().filter(|vm| lock(&vm.machine).resumed).count()
     }
 
+    /// All of them have work to do from now on.
+    pub(crate) fn load(&self) -> Instant {
+        let now = Instant::now();
+        for vm in &self.vms {
+            let mut machine = lock(&vm.machine);
+            (machine.work, machine.resized) = (Work::Said(true), 0);
+        }
+        now
+    }
+
+    /// When each that has grown had what its load calls for.
+    pub(crate) fn grown(&self) -> Vec<Instant> {
+        self.vms.iter().filter_map(|vm| lock(&vm.machine).grown).collect()
+    }
+
     /// How often all of them together were given a size.
     pub(crate) fn resized(&self) -> u64 {
         self.vms.iter().map(|vm| lock(&vm.machine).resized).sum()
@@ -103,15 +140,15 @@ impl Crowd {
 // === impl Machine ===
 
 impl Machine {
-    fn new(eager: bool) -> Self {
-        Self {
-            plugged: 1,
-            allowed: 1,
-            added: 0,
-            resized: 0,
-            resumed: false,
-            born: Instant::now(),
-            eager,
+    fn new(work: Work) -> Self {
+        Self { plugged: 1, allowed: 1, added: 0, resized: 0, resumed: false, work, grown: None }
+    }
+
+    /// A size was asked for, and is there.
+    fn was_resized(&mut self) {
+        self.resized += 1;
+        if self.plugged >= WORK && self.added >= (WORK - 1) * UNIT_MIB * MIB {
+            self.grown.get_or_insert_with(Instant::now);
         }
     }
 
@@ -122,8 +159,13 @@ impl Machine {
 
     /// What its guest reports: an even load of three vCPUs' work, or next to none.
     fn load(&self) -> f64 {
-        let phase = self.born.elapsed().as_secs() / PHASE.as_secs();
-        if phase.is_multiple_of(2) == self.eager { 2.5 } else { 0.1 }
+        let works = match self.work {
+            Work::Alternates { since, eager } => {
+                (since.elapsed().as_secs() / PHASE.as_secs()).is_multiple_of(2) == eager
+            }
+            Work::Said(works) => works,
+        };
+        if works { 2.5 } else { 0.1 }
     }
 
     fn memory(&self) -> u64 {
@@ -154,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_not_allowed_is_not_in_use() {
-        let mut machine = Machine::new(true);
+        let mut machine = Machine::new(Work::Said(true));
         machine.plugged = 3;
         assert_eq!(machine.online(), 1);
         machine.allowed = 4;

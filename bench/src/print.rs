@@ -1,6 +1,6 @@
 //! What is printed, and what it means.
 
-use crate::agent::{Took, WATCHED};
+use crate::agent::{SURGE, Surge, Took, WATCHED};
 use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
@@ -191,17 +191,20 @@ pub(crate) fn agent_head() -> Result<()> {
         "\nwindlass-agent with VMs that are not there\n\
          Monitors and informants answer at once and agree to all; the load of a VM changes every \
          {} s between next to none and 2.5 vCPUs' work, so sizes follow it all the time. Watched \
-         for {} s once each has a session and has grown. The ratio is to one VM, per VM.\n\
-         {:>5} {:>12} {:>16} {:>7} {:>10} {:>12} {:>12}\n",
+         for {} s once each has a session and has grown. Periods of metrics and health checks are ours \
+         (1 s, 5 s) or the reference's (5 s, 5 s). The ratio is to one VM, per VM.\n\
+         {:10} {:>5} {:>12} {:>16} {:>7} {:>8} {:>12} {:>6} {:>12}\n",
         PHASE.as_secs(),
         WATCHED.as_secs(),
+        "periods",
         "VMs",
         "of a core",
         "of it per VM",
         "ratio",
         "sizes",
         "resident",
-        "per VM"
+        "files",
+        "all sessions"
     ))
 }
 
@@ -210,14 +213,25 @@ pub(crate) fn agent_head() -> Result<()> {
 pub(crate) fn agent(took: Took, first: Took) -> Result<()> {
     let per_vm =
         |took: Took| 100.0 * took.cpu.as_secs_f64() / took.watched.as_secs_f64() / took.vms as f64;
-    let Took { vms, resized, resident, .. } = took;
+    let Took { periods, vms, ready, resized, resident, descriptors, .. } = took;
     let (share, ratio) = (per_vm(took), per_vm(took) / per_vm(first));
-    let each = resident.now / u64::try_from(vms)?;
     say(&format!(
-        "{vms:>5} {:>10.2} % {share:>14.4} % {ratio:>7.2} {resized:>10} {:>12} {:>12}\n",
+        "{periods:10} {vms:>5} {:>10.2} % {share:>14.4} % {ratio:>7.2} {resized:>8} {:>12} \
+         {descriptors:>6} {:>10.2} s\n",
         share * vms as f64,
         mib(resident.now),
-        mib(each)
+        ready.as_secs_f64()
+    ))
+}
+
+/// How VMs grew that had load at once.
+pub(crate) fn surge(surge: &Surge) -> Result<()> {
+    let Summary { median, most } =
+        Summary::of(surge.took.iter().copied()).context("nothing grew")?;
+    say(&format!(
+        "\n{SURGE} VMs of one windlass-agent get load at the same moment; until each has its size: median \
+         {median:.2} s, the last {most:.2} s; {} sizes were asked for again\n",
+        surge.repeated
     ))
 }
 

@@ -77,6 +77,11 @@ impl Program {
         Resident::of_process(self.process.id())
     }
 
+    /// How many files and sockets it has open.
+    pub(crate) fn descriptors(&self) -> Result<usize> {
+        Ok(fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
+    }
+
     /// How long its threads have had a core.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let mut time = Duration::ZERO;

@@ -3,7 +3,7 @@
 //!
 //! `stage` boots guests by the lab and starts the `windlass host` that lies beside this program; `player`
 //! plays the [`script`] to them while `sampler` writes a `recording`. When it is over,
-//! `laws` judges the recording and [`crate::report`] draws it. Everything but `stage`,
+//! `laws` judges the recording and `report` draws it. Everything but `stage`,
 //! `sampler`, `player` and `screen` is a function of data.
 
 mod arrival;

@@ -5,6 +5,7 @@
 
 use crate::config::{Unread, read_text};
 use crate::tasks::Tasks;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -75,9 +76,17 @@ pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> R
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;
+    take_all_descriptors();
     let result = runtime.block_on(run);
     runtime.shutdown_timeout(LAST);
     result
+}
+
+/// Lets this process have as many descriptors as it may: an agent of 1,000 VMs has more than the 1,024
+/// that a system gives at first. Where that fails, each that is missing is said when it is.
+fn take_all_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// The text of a configuration file.

@@ -8,10 +8,12 @@ use bytes::Bytes;
 use http::Method;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use windlass_kit::client::{Address, Ask, ClientError, ask};
+use windlass_kit::client::{Address, Ask, ClientError, Kept, ask};
 use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::Caller;
@@ -198,6 +200,94 @@ async fn the_client_hangs_up_on_a_server_that_stalls_babbles_or_vanishes() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let error = ask(&Address::Tcp(nobody), request()).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot connect to {nobody}"));
+}
+
+#[tokio::test]
+async fn a_kept_connection_is_used_again_until_its_peer_closes_it() {
+    let server = Counting::start(|served| served < 3).await;
+    let kept = Kept::new(server.address, 1);
+    let get = || Ask::new(Method::GET, "/", "").within(PATIENCE);
+    for _ in 0..6 {
+        assert_eq!(kept.ask(get()).await.unwrap().status, 200);
+    }
+    // Three answers over each.
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+    kept.forget();
+    assert_eq!(kept.ask(get()).await.unwrap().status, 200);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn only_what_means_the_same_twice_is_asked_twice() {
+    // Each connection answers once, takes another request, and ends.
+    let server = Counting::start(|served| served < 1).await;
+    let kept = Kept::new(server.address, 1);
+    let ask = |method| kept.ask(Ask::new(method, "/", "").within(PATIENCE));
+    assert_eq!(ask(Method::PUT).await.unwrap().status, 200);
+    server.takes_one_more.store(true, Ordering::SeqCst);
+    assert_eq!(ask(Method::PUT).await.unwrap().status, 200);
+    assert!(matches!(ask(Method::POST).await, Err(ClientError::Broken { .. })));
+    assert_eq!(ask(Method::POST).await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn no_more_connections_are_kept_than_asked_for() {
+    let server = Counting::start(|_| true).await;
+    let kept = Kept::new(server.address, 2);
+    let get = || kept.ask(Ask::new(Method::GET, "/", "").within(PATIENCE));
+    let (one, two, three) = tokio::join!(get(), get(), get());
+    assert!([one, two, three].iter().all(Result::is_ok));
+    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
+    eventually(async || server.open.load(Ordering::SeqCst) == 2).await;
+    let (one, two, three) = tokio::join!(get(), get(), get());
+    assert!([one, two, three].iter().all(Result::is_ok));
+    assert_eq!(server.connections.load(Ordering::SeqCst), 4);
+}
+
+/// Answers on connections that it counts.
+struct Counting {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    open: Arc<AtomicUsize>,
+    takes_one_more: Arc<AtomicBool>,
+}
+
+impl Counting {
+    /// Closes a connection once `goes_on` says so of the number of its answers.
+    async fn start(goes_on: fn(usize) -> bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            open: Arc::default(),
+            takes_one_more: Arc::default(),
+        };
+        let (connections, open) = (server.connections.clone(), server.open.clone());
+        let takes_one_more = server.takes_one_more.clone();
+        let (tasks, each) = (Tasks::default(), Tasks::default());
+        tasks.minor("counting server", async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                open.fetch_add(1, Ordering::SeqCst);
+                let (open, takes_one_more) = (open.clone(), takes_one_more.clone());
+                each.minor("connection", async move {
+                    let (mut served, mut head) = (0, [0; 1024]);
+                    while goes_on(served) && stream.read(&mut head).await.is_ok_and(|n| n > 0) {
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                        stream.write_all(answer).await.unwrap();
+                        served += 1;
+                    }
+                    if takes_one_more.load(Ordering::SeqCst) {
+                        drop(stream.read(&mut head).await);
+                    }
+                    open.fetch_sub(1, Ordering::SeqCst);
+                    Ok::<(), std::io::Error>(())
+                });
+            }
+            Ok::<(), std::io::Error>(())
+        });
+        server
+    }
 }
 
 static STARTED: tokio::sync::Notify = tokio::sync::Notify::const_new();

@@ -79,6 +79,13 @@ pub const CONSENT_LASTS: Duration = Duration::from_secs(10);
 /// Figures of a guest that are older than this say nothing (three of the reference's periods).
 pub const FIGURES_LAST: Duration = Duration::from_secs(15);
 
+/// A server of ours keeps a connection on which nothing is asked for this long.
+pub const CONNECTION_KEPT: Duration = Duration::from_secs(10);
+
+/// A client asks over a connection that was idle for less than this, so that its server does not close
+/// it at that moment.
+pub const CONNECTION_USED: Duration = Duration::from_secs(8);
+
 const fn sum(times: &[Duration]) -> u128 {
     let (mut sum, mut index) = (0, 0);
     while index < times.len() {
@@ -108,3 +115,6 @@ const _: () = assert!(2 * ASK_EVERY.as_millis() <= CLAIM_LASTS.as_millis());
 const _: () = assert!(PERMIT_OUTLIVES_SIGHT.as_millis() <= CLAIM_LASTS.as_millis());
 // A look that comes in time leaves no gap.
 const _: () = assert!(LOOK_EVERY.as_millis() < BLIND_AFTER.as_millis());
+// A connection that is asked over in time outlives the longest time between two checks.
+const _: () = assert!(CONNECTION_USED.as_millis() < CONNECTION_KEPT.as_millis());
+const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 < CONNECTION_USED.as_millis());

@@ -1,5 +1,6 @@
 //! A VM that is attached to and acted on: its scaler, and the requests that it asked for.
 
+use super::guest::Guest;
 use super::lines::Lines;
 use super::monitor::{Monitor, Wanted};
 use crate::address;
@@ -20,12 +21,11 @@ use windlass_agent_core::{
     Action, Call, CallAnswer, Charge, Event, Failure, Order, Scaler, Settings,
 };
 use windlass_drivers::{Attach, Notice};
-use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::status::VmStatus;
 use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
-    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState,
-    Signals, VmInfo, Waiting,
+    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
 };
 use windlass_scaling::Sample;
 
@@ -37,6 +37,7 @@ pub(super) struct Managed {
     scaler: Scaler,
     order: Order,
     pub(super) lines: Lines,
+    guest: Guest,
     /// For the plugin's wire, which carries the two kernel averages.
     sample: Option<Sample>,
     errors: Errors,
@@ -98,6 +99,7 @@ impl Managed {
             port,
             order: Order::Follow,
             lines: Lines::default(),
+            guest: Guest::default(),
             sample: None,
             errors: Errors::default(),
             asked: None,
@@ -188,6 +190,9 @@ impl Managed {
         self.answered_size(&event);
         debug!(?event, "heard");
         let takes = takes_version(&event);
+        if event == Event::Reset {
+            self.guest.restarted();
+        }
         let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
         if silent || takes.is_some() {
             self.shared.refusals.answers(now, !silent, || self.shared.permits.place());
@@ -336,13 +341,13 @@ impl Managed {
             self.says_size(said);
         }
         let times = self.shared.config.times;
-        let informant = Informant { at: self.file.informant, callback, times };
         let (peer, lines) = (action.peer(), &mut self.lines);
         match action {
             Action::Look | Action::Resize(_) => {}
             Action::Measure => {
                 let from = address::metrics(&self.file, self.scaler.metrics_port());
-                lines.start(peer, scrape::read(from, self.shared.clock, times.metrics));
+                let (guest, clock) = (self.guest.at(from), self.shared.clock);
+                lines.start(peer, scrape::read(guest, clock, times.metrics));
             }
             Action::AskPlugin(asking) => {
                 self.asked = self.scaler.upper();
@@ -365,6 +370,8 @@ impl Managed {
             | Action::Upscale(..)
             | Action::Unregister(_) => {
                 let counts = self.shared.metrics.reference.clone();
+                let guest = self.guest.at(self.file.informant);
+                let informant = Informant { guest, callback, times };
                 lines.start(peer, async move { informant.ask(action, &counts).await });
             }
         }
@@ -473,28 +480,4 @@ fn takes_version(event: &Event) -> Option<bool> {
         };
     }
     matches!(event, Event::Permitted(_) | Event::MustStay(_)).then_some(true)
-}
-
-/// What is known of a VM that is there and was never seen.
-pub(super) fn unseen(info: &VmInfo) -> VmStatus {
-    VmStatus {
-        name: info.name.clone(),
-        mode: info.mode,
-        priority: info.priority,
-        bounds: info.bounds,
-        seen: None,
-        online: None,
-        upper: None,
-        signals: Signals::default(),
-        goal: None,
-        reason: None,
-        permit: None,
-        consent: None,
-        session: SessionState::Absent,
-        waiting: vec![Waiting::HypervisorLost],
-        silent_since: None,
-        unit: None,
-        window: Some(info.load_window),
-        target: Some(info.target),
-    }
 }

@@ -120,12 +120,13 @@ async fn metrics(State(shared): State<Shared>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Work;
     use super::*;
 
     #[tokio::test]
     async fn a_guest_uses_what_it_was_told_of() {
         let (registered, _agents) = mpsc::channel(1);
-        let machine = Arc::new(Mutex::new(Machine::new(true)));
+        let machine = Arc::new(Mutex::new(Machine::new(Work::Said(true))));
         lock(&machine).plugged = 4;
         let shared = Shared { machine, registered, port: 1 };
         let body = Bytes::from_static(b"{\"data\":{\"cpu\":\"3\",\"memory\":\"3Gi\"}}");

@@ -61,12 +61,12 @@ fn answer(command: &str, arguments: &Value, machine: &mut Machine) -> Option<Val
         "qom-list" => json!([]),
         "qom-set" => {
             machine.added = arguments["value"].as_u64()?;
-            machine.resized += 1;
+            machine.was_resized();
             json!({})
         }
         "device_add" => {
             machine.plugged += 1;
-            machine.resized += 1;
+            machine.was_resized();
             json!({})
         }
         "qmp_capabilities" => json!({}),
@@ -87,11 +87,12 @@ fn cpu(slot: u64, plugged: u64) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Work;
     use super::*;
 
     #[test]
     fn what_is_asked_for_is_there() {
-        let mut machine = Machine::new(true);
+        let mut machine = Machine::new(Work::Said(true));
         assert_eq!(answer("qom-set", &json!({"value": 7 * MIB}), &mut machine), Some(json!({})));
         answer("device_add", &Value::Null, &mut machine).unwrap();
         let slots = answer("query-hotpluggable-cpus", &Value::Null, &mut machine).unwrap();

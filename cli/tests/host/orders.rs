@@ -120,18 +120,9 @@ fn help_and_completions_need_no_host() {
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    for command in [
-        "demo",
-        "host",
-        "top",
-        "explain",
-        "pause",
-        "resume",
-        "freeze",
-        "thaw",
-        "check",
-        "log-level",
-    ] {
+    for command in
+        ["host", "top", "explain", "pause", "resume", "freeze", "thaw", "check", "log-level"]
+    {
         let help = windlass(&["help", command]);
         assert!(help.contains("Example"), "{command} has no example:\n{help}");
     }

@@ -6,7 +6,8 @@
 //! informant parks them. With TCG they are never taken out: QEMU 7.2 dies at the first change
 //! after that, later ones when they run out of translation contexts.
 
-use crate::link::{CallError, Link};
+use crate::link::{CallError, Link, read};
+use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use windlass_drivers::DriverError;
@@ -28,6 +29,9 @@ const TOPOLOGY: [&str; 8] = [
 ];
 
 const COMMAND: &str = "resize of vcpus";
+
+/// What QEMU is asked for its vCPUs. A machine type without hotplug refuses it.
+pub(crate) const SLOTS: &str = "query-hotpluggable-cpus";
 
 /// One place for a vCPU, in the order in which they are filled.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -54,7 +58,16 @@ pub(crate) enum Vcpus {
 impl Vcpus {
     /// Asks for them.
     pub(crate) async fn fetch(link: &mut Link) -> Result<Self, CallError> {
-        match link.ask::<Vec<Slot>>("query-hotpluggable-cpus", Value::Null).await {
+        let [slots] = link.ask_all([SLOTS]).await?;
+        Self::read(link, slots).await
+    }
+
+    /// Reads the answer to [`SLOTS`].
+    pub(crate) async fn read(
+        link: &mut Link,
+        slots: Result<Returned, QmpError>,
+    ) -> Result<Self, CallError> {
+        match read(SLOTS, slots) {
             Ok(slots) => Ok(Self::of(slots)),
             Err(CallError::Said(_)) => {
                 let present: Vec<Value> = link.ask("query-cpus-fast", Value::Null).await?;
@@ -196,7 +209,7 @@ fn came_already(words: &str) -> bool {
     words.ends_with(" exists") || words.starts_with("Duplicate ")
 }
 
-fn left_already(said: &crate::wire::QmpError) -> bool {
+fn left_already(said: &QmpError) -> bool {
     said.class == "DeviceNotFound" || said.desc.contains("already in the process of unplug")
 }
 
@@ -260,10 +273,7 @@ mod tests {
     #[test]
     fn a_refusal_half_way_is_told_apart_from_one_that_changed_nothing() {
         let said = || {
-            CallError::Said(crate::wire::QmpError {
-                class: "GenericError".to_owned(),
-                desc: "no".to_owned(),
-            })
+            CallError::Said(QmpError { class: "GenericError".to_owned(), desc: "no".to_owned() })
         };
         assert!(!said().after(0, COMMAND).may_have_happened());
         assert!(said().after(1, COMMAND).may_have_happened());

@@ -19,9 +19,9 @@ mod reader;
 mod run;
 mod wire;
 
-use cpu::Vcpus;
+use cpu::{SLOTS, Vcpus};
 use link::{CallError, Limits, Link};
-use memory::{Memory, Way};
+use memory::{MEMORY, Memory, Way};
 use peer::Peer;
 use serde::Deserialize;
 use serde_json::Value;
@@ -122,8 +122,11 @@ impl QemuDriver {
     }
 
     async fn look(&mut self) -> Result<Seen, CallError> {
-        let vcpus = Vcpus::fetch(&mut self.link).await?;
-        let memory = Memory::fetch(&mut self.link).await?;
+        let [summary, devices] = MEMORY;
+        let answers = self.link.ask_all([SLOTS, summary, devices]).await?;
+        let [slots, summary, devices] = answers;
+        let vcpus = Vcpus::read(&mut self.link, slots).await?;
+        let memory = Memory::read([summary, devices])?;
         if matches!(self.way, Way::Dimms { .. }) {
             memory::sweep(&mut self.link, &memory).await?;
         }

@@ -11,7 +11,7 @@
 
 use crate::peer::Peer;
 use crate::reader::{ANSWERS, Answer, NOTICES, Reader, Unplugging};
-use crate::wire::{Line, Lines, QmpError, Version, words};
+use crate::wire::{Line, Lines, QmpError, Returned, Version, words};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -170,30 +170,9 @@ impl Link {
         &mut self,
         command: &'static str,
         arguments: Value,
-    ) -> Result<Value, CallError> {
-        if self.writing {
-            // A call was dropped in the middle of its line; the next would be read as its rest.
-            self.close();
-        }
-        if self.write.is_none() {
-            let why = "it was closed after a lost answer".to_owned();
-            return Err(CallError::Lost(DriverError::Broken(why)));
-        }
-        let id = self.next_id;
-        self.next_id += 1;
-        let mut request = json!({ "execute": command, "id": id });
-        if !arguments.is_null() {
-            request["arguments"] = arguments;
-        }
-        let limit = self.limits.answer;
-        match timeout(limit, self.exchange(id, format!("{request}\n"))).await {
-            Ok(Ok(answer)) => answer.map_err(CallError::Said),
-            Ok(Err(why)) => Err(CallError::Lost(ended(&self.path, &self.peer, &why).await)),
-            Err(_) => {
-                self.close();
-                Err(CallError::Lost(DriverError::NoAnswer { command, limit }))
-            }
-        }
+    ) -> Result<(), CallError> {
+        let [answer] = self.exchange([(command, arguments)]).await?;
+        answer.map(drop).map_err(CallError::Said)
     }
 
     /// Asks a question that changes nothing, and reads the answer as `T`.
@@ -202,11 +181,17 @@ impl Link {
         command: &'static str,
         arguments: Value,
     ) -> Result<T, CallError> {
-        let answer = self.call(command, arguments).await?;
-        serde_json::from_value(answer).map_err(|error| {
-            let why = words(&format!("answer to {command}: {error}"));
-            CallError::Lost(DriverError::Broken(why))
-        })
+        let [answer] = self.exchange([(command, arguments)]).await?;
+        read(command, answer)
+    }
+
+    /// Asks questions that change nothing and have no arguments, all at once; QEMU answers them one
+    /// after another. [`read`] reads each answer.
+    pub(crate) async fn ask_all<const N: usize>(
+        &mut self,
+        commands: [&'static str; N],
+    ) -> Result<[Result<Returned, QmpError>; N], CallError> {
+        self.exchange(commands.map(|command| (command, Value::Null))).await
     }
 
     /// Reads one property of one object.
@@ -218,26 +203,74 @@ impl Link {
         self.ask("qom-get", json!({ "path": path, "property": property })).await
     }
 
-    /// The answer to one command, or why the connection ended.
-    async fn exchange(
+    /// Has commands carried out in this order, and waits for the answer to each.
+    async fn exchange<const N: usize>(
         &mut self,
-        id: u64,
-        request: String,
-    ) -> Result<Result<Value, QmpError>, String> {
+        commands: [(&'static str, Value); N],
+    ) -> Result<[Result<Returned, QmpError>; N], CallError> {
+        if self.writing {
+            // A call was dropped in the middle of its lines; the next would be read as their rest.
+            self.close();
+        }
+        if self.write.is_none() {
+            let why = "it was closed after a lost answer".to_owned();
+            return Err(CallError::Lost(DriverError::Broken(why)));
+        }
+        let (first, limit) = (self.next_id, self.limits.answer);
+        let mut lines = String::new();
+        let names = commands.map(|(command, arguments)| {
+            let mut request = json!({ "execute": command, "id": self.next_id });
+            if !arguments.is_null() {
+                request["arguments"] = arguments;
+            }
+            self.next_id += 1;
+            lines.push_str(&request.to_string());
+            lines.push('\n');
+            command
+        });
+        let mut answers = Vec::with_capacity(N);
+        match timeout(limit, self.hear(&lines, first, N, &mut answers)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => {
+                return Err(CallError::Lost(ended(&self.path, &self.peer, &why).await));
+            }
+            Err(_) => {
+                self.close();
+                let command = names.get(answers.len()).copied().unwrap_or_default();
+                return Err(CallError::Lost(DriverError::NoAnswer { command, limit }));
+            }
+        }
+        let other = |_| CallError::Lost(DriverError::Broken("an answer is missing".to_owned()));
+        answers.try_into().map_err(other)
+    }
+
+    /// Writes the lines of so many commands, the first with this number, and collects their answers; or
+    /// why the connection ended.
+    async fn hear(
+        &mut self,
+        lines: &str,
+        first: u64,
+        count: usize,
+        answers: &mut Vec<Result<Returned, QmpError>>,
+    ) -> Result<(), String> {
         self.writing = true;
         if let Some(write) = &mut self.write {
             // Where nothing can be written any more, the reader knows better why.
-            let _ = write.write_all(request.as_bytes()).await;
+            let _ = write.write_all(lines.as_bytes()).await;
         }
         self.writing = false;
-        while let Some((answered, answer)) = self.answers.recv().await {
-            if answered == id {
-                return Ok(answer);
+        while answers.len() < count {
+            let Some((answered, answer)) = self.answers.recv().await else {
+                let why = self.reader.join_next().await.and_then(Result::ok);
+                self.close();
+                return Err(why.unwrap_or_else(|| "it ended".to_owned()));
+            };
+            // What was asked before, and given up, may be answered still.
+            if answered == first.saturating_add(answers.len() as u64) {
+                answers.push(answer);
             }
         }
-        let why = self.reader.join_next().await.and_then(Result::ok);
-        self.close();
-        Err(why.unwrap_or_else(|| "it ended".to_owned()))
+        Ok(())
     }
 
     /// Makes room for the next connection: the monitor serves one at a time.
@@ -246,6 +279,17 @@ impl Link {
         self.writing = false;
         self.reader.abort_all();
     }
+}
+
+/// Reads the answer to a question.
+pub(crate) fn read<T: DeserializeOwned>(
+    command: &'static str,
+    answer: Result<Returned, QmpError>,
+) -> Result<T, CallError> {
+    answer.map_err(CallError::Said)?.read().map_err(|error| {
+        let why = words(&format!("answer to {command}: {error}"));
+        CallError::Lost(DriverError::Broken(why))
+    })
 }
 
 // === impl CallError ===

@@ -13,7 +13,7 @@ mod virtio;
 
 pub(crate) use device::DIMM_SIZE;
 pub(crate) use dimm::sweep;
-pub(crate) use machine::{Memory, Way};
+pub(crate) use machine::{MEMORY, Memory, Way};
 
 use crate::link::Link;
 use refused::{COMMAND, refused};

@@ -4,25 +4,22 @@
 //! Other changes need only be heard of once, and are dropped when their channel is nearly full.
 //! The reader ends with the connection, and its end closes both channels.
 
-use crate::wire::{Event, Line, Lines};
-use serde_json::Value;
+use crate::wire::{Event, Line, Lines, QmpError, Returned};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use windlass_drivers::Notice;
 
-use crate::wire::QmpError;
-
 /// Notices that nobody has read yet.
 pub(crate) const NOTICES: usize = 8;
 
-/// Answers that nobody waits for yet. One command is under way at a time; those that were given
-/// up before their answer came may leave a few.
+/// Answers that nobody waits for yet. A few commands are under way at a time; those that were given up
+/// before their answers came may leave as many.
 pub(crate) const ANSWERS: usize = 16;
 
 /// The number of a command, and what QEMU answered.
-pub(crate) type Answer = (u64, Result<Value, QmpError>);
+pub(crate) type Answer = (u64, Result<Returned, QmpError>);
 
 /// Devices that the guest was asked to give back, and neither gave nor refused yet.
 #[derive(Clone, Debug, Default)]

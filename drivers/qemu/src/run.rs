@@ -4,9 +4,9 @@
 //! of that the guest runs. What is not certain to be over counts as under way: QEMU refuses
 //! devices meanwhile, and what it did take would be missing at the other end.
 
-use crate::link::{CallError, Link};
+use crate::link::{CallError, Link, read};
+use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
-use serde_json::Value;
 use windlass_protocol::RunState;
 
 /// Every QEMU names both; a stand-in that speaks like one need not.
@@ -17,15 +17,20 @@ struct Status {
 
 /// Asks for it.
 pub(crate) async fn fetch(link: &mut Link) -> Result<RunState, CallError> {
-    let state = run_state(ask(link, "query-status").await?.as_deref());
-    if state == RunState::Running && is_migrating(ask(link, "query-migrate").await?.as_deref()) {
+    let commands = ["query-status", "query-migrate"];
+    let [status, migration] = link.ask_all(commands).await?;
+    let state = run_state(said(commands[0], status)?.as_deref());
+    if state == RunState::Running && is_migrating(said(commands[1], migration)?.as_deref()) {
         return Ok(RunState::Migrating);
     }
     Ok(state)
 }
 
-async fn ask(link: &mut Link, command: &'static str) -> Result<Option<String>, CallError> {
-    match link.ask::<Status>(command, Value::Null).await {
+fn said(
+    command: &'static str,
+    answer: Result<Returned, QmpError>,
+) -> Result<Option<String>, CallError> {
+    match read::<Status>(command, answer) {
         Ok(answer) => Ok(answer.status),
         Err(CallError::Said(_)) => Ok(None),
         Err(lost @ CallError::Lost(_)) => Err(lost),

@@ -2,10 +2,13 @@
 //!
 //! A [`Line`] is a greeting, the answer to one command, or an event. What is none of them is
 //! not QMP, and ends the connection. How lines are bounded and read is in [`Lines`]; who waits
-//! for which is in `link` and `reader`.
+//! for which is in `link` and `reader`. The result of a command is kept as it came, and is read once, by
+//! the one who asked.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use windlass_protocol::words::defused;
@@ -23,7 +26,7 @@ pub(crate) enum Line {
     /// The first line of a connection.
     Greeting(Greeting),
     /// The answer to the command of this number.
-    Answer(u64, Result<Value, QmpError>),
+    Answer(u64, Result<Returned, QmpError>),
     /// Something happened.
     Event(Event),
 }
@@ -46,6 +49,10 @@ pub(crate) struct Version {
     pub(crate) minor: u32,
     pub(crate) micro: u32,
 }
+
+/// The result of a command, as it came.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Returned(Box<RawValue>);
 
 /// A refusal by QEMU.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Error)]
@@ -96,7 +103,7 @@ struct RawLine {
     #[serde(rename = "QMP")]
     greeting: Option<Greeting>,
     #[serde(rename = "return")]
-    done: Option<Value>,
+    done: Option<Returned>,
     error: Option<QmpError>,
     event: Option<String>,
     #[serde(default)]
@@ -121,6 +128,21 @@ impl Line {
             RawLine { error: Some(error), .. } => Err(BadLine::not_qmp(&error.desc)),
             _ => Err(BadLine::not_qmp("neither greeting, answer nor event")),
         }
+    }
+}
+
+// === impl Returned ===
+
+impl Returned {
+    /// Reads it.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0.get())
+    }
+}
+
+impl PartialEq for Returned {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.get() == other.0.get()
     }
 }
 
@@ -230,7 +252,10 @@ mod tests {
 
     #[test]
     fn answers_carry_the_number_of_their_command() {
-        assert_eq!(parse(r#"{"return": {}, "id": 7}"#), Line::Answer(7, Ok(serde_json::json!({}))));
+        let Line::Answer(7, Ok(answer)) = parse(r#"{"return": {"of": 4}, "id": 7}"#) else {
+            panic!("a result is an answer");
+        };
+        assert_eq!(answer.read::<Value>().unwrap(), serde_json::json!({"of": 4}));
         let Line::Answer(8, Err(error)) =
             parse(r#"{"id": 8, "error": {"class": "GenericError", "desc": "CPU exists"}}"#)
         else {

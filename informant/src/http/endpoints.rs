@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::{Method, Request, Response, StatusCode, header};
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 use windlass_informant_core::wire::{self, Misdirected, Unanswered};
@@ -40,15 +41,16 @@ enum Problem {
     Unanswered(Unanswered),
 }
 
-/// Answers one request.
+/// Answers one request; `busy` is set once all of it is there.
 ///
 /// # Errors
 /// Never.
 pub async fn answer<B: Beside>(
     shared: &Shared<B>,
     request: Request<Incoming>,
+    busy: &AtomicBool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let (status, kind, body) = route(shared, request).await;
+    let (status, kind, body) = route(shared, request, busy).await;
     let count = if status == 200 { &shared.counts.answered } else { &shared.counts.refused };
     count.add();
     let mut response = Response::new(Full::new(Bytes::from(body)));
@@ -58,9 +60,19 @@ pub async fn answer<B: Beside>(
     Ok(response)
 }
 
-async fn route<B: Beside>(shared: &Shared<B>, request: Request<Incoming>) -> Answer {
+async fn route<B: Beside>(
+    shared: &Shared<B>,
+    request: Request<Incoming>,
+    busy: &AtomicBool,
+) -> Answer {
     let answer = match wire::endpoint(request.method().as_str(), request.uri().path()) {
-        Ok(endpoint) => message(shared, endpoint, request.into_body()).await,
+        Ok(endpoint) => match read(request.into_body()).await {
+            Ok(body) => {
+                busy.store(true, Ordering::Relaxed);
+                message(shared, endpoint, &body).await
+            }
+            Err(problem) => Err(problem),
+        },
         Err(Misdirected::Path) => return page(shared, &request),
         Err(misdirected @ Misdirected::Method(_)) => Err(misdirected.into()),
     };
@@ -89,9 +101,9 @@ fn page<B: Beside>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
 async fn message<B: Beside>(
     shared: &Shared<B>,
     endpoint: Endpoint,
-    body: Incoming,
+    body: &[u8],
 ) -> Result<wire::Answer, Problem> {
-    match wire::Request::decode(endpoint, &read(body).await?)? {
+    match wire::Request::decode(endpoint, body)? {
         wire::Request::Register(desc) => register(shared, &desc).await,
         wire::Request::HealthCheck(id) => {
             shared.core().health_check(shared.clock.now(), id)?;

@@ -3,7 +3,7 @@ use crate::support::agent::Agent;
 use crate::support::client::{answer, raw};
 use crate::support::guest::Guest;
 use crate::support::program::{Program, wait_for};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 /// A version 4 UUID.
@@ -262,6 +262,33 @@ fn slow_senders_are_hung_up_on_and_keep_nobody_out() {
     agent.take_over(&program);
     assert!(program.metric("windlass_informant_connections_crowded_total").unwrap() >= 100.0);
     drop(crowd);
+}
+
+#[test]
+fn a_connection_is_kept_for_the_next_request_and_idle_ones_make_room() {
+    let guest = Guest::new();
+    let program = Program::start(guest.root(), &[]);
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = [0; 1024];
+        let length = stream.read(&mut answer).unwrap_or(0);
+        answer[..length].starts_with(b"HTTP/1.1 200 ")
+    };
+    let connect = || TcpStream::connect(program.addr).unwrap();
+    let mut kept = connect();
+    assert!(ask(&mut kept) && ask(&mut kept) && ask(&mut kept));
+    // One that is being answered is not idle: the informant calls an agent that never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let body = desc(&silent.local_addr().unwrap().to_string());
+    let mut busy = connect();
+    let length = body.len();
+    let head = "POST /register HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length:";
+    busy.write_all(format!("{head} {length}\r\n\r\n{body}").as_bytes()).unwrap();
+    let _called = silent.accept().unwrap();
+    let mut idle: Vec<TcpStream> = (0..32).map(|_| connect()).collect();
+    assert!(idle.iter_mut().skip(2).all(ask));
+    assert_eq!(answer(busy).map(|answer| answer.status), Some(400));
+    assert!(!ask(&mut kept), "the oldest that was idle made room");
 }
 
 fn desc(addr: &str) -> String {

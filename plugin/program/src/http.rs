@@ -14,6 +14,7 @@ use tower::ServiceExt;
 use windlass_kit::server::{Counts, Limits};
 use windlass_plugin::http::first_bytes;
 use windlass_plugin_core::wire;
+use windlass_protocol::timing::CONNECTION_KEPT;
 use windlass_protocol::{PluginVersion, VmName};
 
 /// Agents of a large cluster that ask at once.
@@ -28,6 +29,8 @@ pub fn router(plugin: Plugin) -> Router {
 pub(crate) fn limits(counts: Counts) -> Limits {
     Limits {
         connections: CONNECTIONS,
+        // Agents keep their connections between requests.
+        head_time: CONNECTION_KEPT,
         connection_time: Duration::from_secs(600),
         ..Limits::small(counts)
     }

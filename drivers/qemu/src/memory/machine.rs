@@ -1,10 +1,13 @@
 //! The memory of a machine: boot memory, and what is above it in one of the ways.
 
 use super::device::{DIMM_SIZE, Device, ours};
-use crate::link::{CallError, Link};
+use crate::link::{CallError, Link, read};
+use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
-use serde_json::Value;
 use windlass_protocol::{Bytes, MemorySeen};
+
+/// What QEMU is asked for its memory.
+pub(crate) const MEMORY: [&str; 2] = ["query-memory-size-summary", "query-memory-devices"];
 
 /// How memory is added to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +51,16 @@ struct Configured {
 impl Memory {
     /// Asks for it.
     pub(crate) async fn fetch(link: &mut Link) -> Result<Self, CallError> {
-        let summary: Summary = link.ask("query-memory-size-summary", Value::Null).await?;
-        let devices = link.ask("query-memory-devices", Value::Null).await?;
+        let [summary, devices] = link.ask_all(MEMORY).await?;
+        Self::read([summary, devices])
+    }
+
+    /// Reads the answers to [`MEMORY`].
+    pub(crate) fn read(
+        [summary, devices]: [Result<Returned, QmpError>; 2],
+    ) -> Result<Self, CallError> {
+        let summary: Summary = read(MEMORY[0], summary)?;
+        let devices = read(MEMORY[1], devices)?;
         Ok(Self { base: Bytes::from_bytes(summary.base), devices })
     }
 

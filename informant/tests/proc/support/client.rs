@@ -13,7 +13,9 @@ pub(crate) struct Answer {
 /// One request on a connection of its own.
 pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &[u8]) -> Answer {
     let length = body.len();
-    let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n"
+    );
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(body);
     raw(addr, &bytes).expect("an answer")

@@ -1,0 +1,161 @@
+//! One connection, over which requests are asked one after another.
+
+use super::request::{Address, Answer, Ask, ClientError};
+use bytes::Bytes;
+use http::{HeaderValue, Request, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::Body;
+use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+/// Bytes of an answer's head.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// One connection. It is driven while a request is under way and by nothing else, so an idle one costs
+/// no task, and it ends with this value.
+#[derive(Debug)]
+pub(super) struct Line<S: AsyncRead + AsyncWrite + Unpin> {
+    sender: SendRequest<Full<Bytes>>,
+    connection: Connection<TokioIo<S>, Full<Bytes>>,
+    /// The connection is over; it is not to be driven any more.
+    ended: bool,
+}
+
+/// Whether the peer is to keep the connection after its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Close,
+    Keep,
+}
+
+/// How far a request came that has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nothing of it was sent.
+    Not,
+    /// The connection ended before any answer.
+    Perhaps,
+    /// An answer came that cannot be used, or none in the form of HTTP.
+    Yes,
+}
+
+/// Why a request has no answer.
+pub(super) struct Unanswered {
+    pub(super) error: ClientError,
+    pub(super) asked: Asked,
+}
+
+/// Makes a connection.
+pub(super) async fn connect(address: SocketAddr, to: &Address) -> Result<TcpStream, ClientError> {
+    let connected = async {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    };
+    connected.await.map_err(|source| ClientError::Connect { to: to.clone(), source })
+}
+
+// === impl Line ===
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Line<S> {
+    /// Over a connection that was just made to `to`.
+    pub(super) async fn over(stream: S, to: &Address) -> Result<Self, ClientError> {
+        let made = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
+        let (sender, connection) = made.await.map_err(|error| broken(to, 0, error.into()))?;
+        Ok(Self { sender, connection, ended: false })
+    }
+
+    /// Whether another request can be asked: the peer has not closed the connection.
+    pub(super) async fn is_open(&mut self) -> bool {
+        let Self { sender, connection, ended } = self;
+        poll_fn(|cx| {
+            // What the peer said since the last answer is read here: its goodbye, if anything.
+            *ended = *ended || Pin::new(&mut *connection).poll(cx).is_ready();
+            Poll::Ready(!*ended && matches!(sender.poll_ready(cx), Poll::Ready(Ok(()))))
+        })
+        .await
+    }
+
+    /// Asks once; has no deadline of its own.
+    pub(super) async fn ask(
+        &mut self,
+        to: &Address,
+        ask: Ask,
+        after: After,
+    ) -> Result<Answer, Unanswered> {
+        let limit = ask.max_answer;
+        let request =
+            request(to, ask, after).map_err(|error| Unanswered { error, asked: Asked::Not })?;
+        let Self { sender, connection, ended } = self;
+        let mut answer = pin!(async {
+            let response = sender.send_request(request).await.map_err(|error| {
+                let asked = if error.is_canceled() {
+                    Asked::Not
+                } else if error.is_incomplete_message() || is_io(&error) {
+                    Asked::Perhaps
+                } else {
+                    Asked::Yes
+                };
+                Unanswered { error: broken(to, limit, error.into()), asked }
+            })?;
+            let status = response.status().as_u16();
+            // Declared too large: not worth the wait.
+            if response.body().size_hint().lower() > limit as u64 {
+                let error = ClientError::TooLarge { to: to.clone(), limit };
+                return Err(Unanswered { error, asked: Asked::Yes });
+            }
+            let body = Limited::new(response.into_body(), limit).collect().await;
+            let body = body
+                .map_err(|why| Unanswered { error: broken(to, limit, why), asked: Asked::Yes })?;
+            Ok(Answer { status, body: body.to_bytes() })
+        });
+        tokio::select! {
+            biased;
+            answer = &mut answer => answer,
+            // What had arrived is still handed over, or its error is.
+            Ok(()) | Err(_) = &mut *connection => {
+                *ended = true;
+                answer.await
+            }
+        }
+    }
+}
+
+fn request(to: &Address, ask: Ask, after: After) -> Result<Request<Full<Bytes>>, ClientError> {
+    let path = ask.path.clone();
+    let mut request = Request::builder()
+        .method(ask.method)
+        .uri(ask.path)
+        .header(header::HOST, to.host())
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Full::new(ask.body))
+        .map_err(|_| ClientError::Path { path })?;
+    if after == After::Close {
+        request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    request.headers_mut().extend(ask.headers);
+    Ok(request)
+}
+
+fn broken(
+    to: &Address,
+    limit: usize,
+    source: Box<dyn std::error::Error + Send + Sync>,
+) -> ClientError {
+    if source.is::<LengthLimitError>() {
+        ClientError::TooLarge { to: to.clone(), limit }
+    } else {
+        ClientError::Broken { to: to.clone(), source }
+    }
+}
+
+/// The system ended the connection.
+fn is_io(error: &hyper::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+}
