@@ -228,49 +228,50 @@ impl Link {
             lines.push('\n');
             command
         });
+        let late = |command| CallError::Lost(DriverError::NoAnswer { command, limit });
+        if timeout(limit, self.send(&lines)).await.is_err() {
+            self.close();
+            return Err(late(names.first().copied().unwrap_or_default()));
+        }
         let mut answers = Vec::with_capacity(N);
-        match timeout(limit, self.hear(&lines, first, N, &mut answers)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => {
-                return Err(CallError::Lost(ended(&self.path, &self.peer, &why).await));
-            }
-            Err(_) => {
-                self.close();
-                let command = names.get(answers.len()).copied().unwrap_or_default();
-                return Err(CallError::Lost(DriverError::NoAnswer { command, limit }));
+        for (id, command) in (first..).zip(names) {
+            // Each has its own time: QEMU answers one after another.
+            match timeout(limit, self.answer(id)).await {
+                Ok(Ok(answer)) => answers.push(answer),
+                Ok(Err(why)) => {
+                    return Err(CallError::Lost(ended(&self.path, &self.peer, &why).await));
+                }
+                Err(_) => {
+                    self.close();
+                    return Err(late(command));
+                }
             }
         }
         let other = |_| CallError::Lost(DriverError::Broken("an answer is missing".to_owned()));
         answers.try_into().map_err(other)
     }
 
-    /// Writes the lines of so many commands, the first with this number, and collects their answers; or
-    /// why the connection ended.
-    async fn hear(
-        &mut self,
-        lines: &str,
-        first: u64,
-        count: usize,
-        answers: &mut Vec<Result<Returned, QmpError>>,
-    ) -> Result<(), String> {
+    /// Writes whole lines.
+    async fn send(&mut self, lines: &str) {
         self.writing = true;
         if let Some(write) = &mut self.write {
             // Where nothing can be written any more, the reader knows better why.
             let _ = write.write_all(lines.as_bytes()).await;
         }
         self.writing = false;
-        while answers.len() < count {
-            let Some((answered, answer)) = self.answers.recv().await else {
-                let why = self.reader.join_next().await.and_then(Result::ok);
-                self.close();
-                return Err(why.unwrap_or_else(|| "it ended".to_owned()));
-            };
-            // What was asked before, and given up, may be answered still.
-            if answered == first.saturating_add(answers.len() as u64) {
-                answers.push(answer);
+    }
+
+    /// The answer to the command of this number, or why the connection ended. What was asked before, and
+    /// given up, may be answered still.
+    async fn answer(&mut self, id: u64) -> Result<Result<Returned, QmpError>, String> {
+        while let Some((answered, answer)) = self.answers.recv().await {
+            if answered == id {
+                return Ok(answer);
             }
         }
-        Ok(())
+        let why = self.reader.join_next().await.and_then(Result::ok);
+        self.close();
+        Err(why.unwrap_or_else(|| "it ended".to_owned()))
     }
 
     /// Makes room for the next connection: the monitor serves one at a time.

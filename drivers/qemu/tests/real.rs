@@ -268,7 +268,12 @@ async fn a_vm_that_is_saved_is_migrating_then_saved_and_runs_again_if_that_is_ca
     by_hand.call("migrate-set-parameters", json!({"max-bandwidth": 1_u64 << 30}));
     by_hand.call("migrate", json!({"uri": "exec:cat > /dev/null"}));
     is_in(&mut driver, RunState::Saving).await;
-    by_hand.call("cont", json!({}));
+    // A migration that ends is not over at once, and refuses this until then.
+    let begun = Instant::now();
+    while by_hand.ask("cont", json!({})).get("return").is_none() {
+        assert!(begun.elapsed() < PATIENCE, "the migration never ends");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     is_in(&mut driver, RunState::Running).await;
 }
 
@@ -440,11 +445,17 @@ impl ByHand {
     }
 
     fn call(&mut self, command: &str, arguments: Value) -> Value {
+        let line = self.ask(command, arguments);
+        line.get("return").cloned().unwrap_or_else(|| panic!("{command}: {line}"))
+    }
+
+    /// The whole answer, also if it is a refusal.
+    fn ask(&mut self, command: &str, arguments: Value) -> Value {
         self.send(command, arguments);
         loop {
             let line = self.line();
             if line.get("event").is_none() {
-                return line.get("return").cloned().unwrap_or_else(|| panic!("{command}: {line}"));
+                return line;
             }
         }
     }

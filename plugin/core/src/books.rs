@@ -6,8 +6,9 @@
 //!
 //! A request says what a VM has or should get. Less than is promised is the news that it was
 //! given back, and is taken back at once; more is a want, granted from what is free and
-//! remembered as a claim for [`CLAIM_LASTS`](windlass_protocol::timing::CLAIM_LASTS). While claims compete, what is free is divided by
-//! `scaling::arbitrate`: a VM gets its share, and the shares of the others wait for them.
+//! remembered as a claim for [`CLAIM_LASTS`](windlass_protocol::timing::CLAIM_LASTS). While claims
+//! compete, what is free is divided by `scaling::arbitrate`: a VM gets its share, and the shares of the
+//! others wait for them.
 //!
 //! What is promised to a VM is the larger of what its agent asked for and was granted, and of
 //! what its hypervisor was seen to have: news that something was given back frees it when it

@@ -99,7 +99,8 @@ impl Tally {
     /// in the order in which they go, then those that have most.
     pub(crate) fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<VmName> {
         let ranks = &mut self.axes[axis.index()];
-        let division = ranks.divided(free).clone();
+        ranks.divided(free);
+        let Some(division) = &ranks.division else { return Vec::new() };
         let ahead = division.first.iter().filter(|name| *name != vm);
         let mut named: Vec<VmName> = ahead.take(MOST_NAMED).cloned().collect();
         let rest = ranks.holders.iter().map(|(_, name)| name);
