@@ -11,8 +11,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
 
 demo: setup ## watch real guests grow and shrink on this machine; writes report.html
-	dev/static windlass-informant windlass-lab-load
-	cargo build --locked -p windlass -p windlass-demo
+	dev/static windlass-informant windlass-lab-load >/dev/null
+	dev/quietly "Building windlass and the demo" cargo build --locked -p windlass -p windlass-demo
 	dev/in-target debug/windlass-demo $(DEMO)
 
 test: setup ## run every test; hosts with guests under load last, one at a time

@@ -49,6 +49,37 @@ fn every_script_that_make_calls_is_there() {
     assert_none("the Makefile calls what is not there:", &called);
 }
 
+#[test]
+fn the_demo_shows_what_is_installed_and_built_only_if_that_fails() {
+    let quiet = run("dev/quietly", &["Trying", "sh", "-c", "echo noise; echo more >&2"]);
+    let said = String::from_utf8_lossy(&quiet.stderr).into_owned();
+    assert!(quiet.status.success() && quiet.stdout.is_empty());
+    assert!(said.starts_with("Trying ..") && said.lines().count() == 1, "{said}");
+
+    let failed = run("dev/quietly", &["Trying", "sh", "-c", "echo noise; echo more >&2; exit 3"]);
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(3), "{said}");
+    assert!(said.contains("failed") && said.ends_with("noise\nmore\n"), "{said}");
+
+    let loud = |file: &str, program: &str| {
+        let text = read(file).replace("\\\n", " ");
+        let lines = text.lines().filter(|line| line.contains(program)).map(str::to_owned);
+        lines.filter(|line| !line.contains("quietly")).collect::<Vec<_>>()
+    };
+    let makefile = read("Makefile");
+    let (_, recipe) = makefile.split_once("\ndemo:").expect("a target demo");
+    let (recipe, _) = recipe.split_once("\n\n").expect("targets apart by a blank line");
+    let mut all: Vec<String> = recipe
+        .lines()
+        .filter(|line| line.contains("cargo build") && !line.contains("dev/quietly "))
+        .map(str::to_owned)
+        .collect();
+    all.extend(loud("dev/static", "cargo build"));
+    all.extend(loud("dev/need", "/install\""));
+    all.extend(loud("dev/kernel", "--fetch \"$@\""));
+    assert_none("these are not quiet:", &all);
+}
+
 fn targets() -> Vec<String> {
     let makefile = read("Makefile");
     let phony = makefile.lines().find_map(|line| line.strip_prefix(".PHONY:"));
