@@ -19,6 +19,7 @@ mod verdict;
 mod window;
 
 pub(crate) use verdict::{Check, Verdict};
+pub(crate) use window::NEAR;
 
 use super::recording::Recording;
 

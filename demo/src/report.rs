@@ -1,11 +1,12 @@
 //! The report of a demo: one HTML page with everything in it.
 //!
 //! A pure function of the recording and of what was found in it: the page loads nothing, runs
-//! nothing, and reads well in light and dark. Charts are inline SVG drawn by `chart`;
-//! `series` turns readings into lines; `tables` has what is better read as text.
+//! nothing, and reads well in light and dark, from 320 pixels up. Charts are inline SVG drawn by
+//! `chart`; `series` turns readings into lines; `tables` has what is better read as text.
 
 mod chart;
 mod escape;
+mod labels;
 mod page;
 mod series;
 mod tables;
@@ -13,7 +14,6 @@ mod tables;
 use crate::laws::Verdict;
 use crate::recording::Recording;
 use escape::escape;
-use std::fmt::Write;
 
 /// The whole page.
 pub(crate) fn render(recording: &Recording, verdicts: &[Verdict]) -> String {
@@ -39,18 +39,10 @@ fn section(title: &str, content: &str) -> String {
     format!("<section>\n<h2>{}</h2>\n{content}</section>\n", escape(title))
 }
 
+/// Beside each other where the page is wide enough for two.
 fn charts(charts: &[chart::Chart]) -> String {
-    let mut text = String::new();
-    for chart in charts {
-        let _ = writeln!(
-            text,
-            "<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>",
-            escape(&chart.title),
-            chart.legend(),
-            chart.svg()
-        );
-    }
-    text
+    let figures: String = charts.iter().map(chart::Chart::figure).collect();
+    format!("<div class=\"charts\">\n{figures}</div>\n")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What is printed when the demo is over: steps, checks, and the story of one VM.
 
-use super::laws::Verdict;
+use super::laws::{NEAR, Verdict};
 use super::recording::Recording;
 use std::fmt::Write;
 
@@ -62,6 +62,11 @@ fn checks(text: &mut String, recording: &Recording, verdicts: &[Verdict]) {
             let _ = writeln!(text, "       {seconds:.1} s  {vm}{}", violation.what);
         }
     }
+    let _ = writeln!(
+        text,
+        "(unknown: the figure to compare with was not read within {} s; counts neither for nor against)",
+        NEAR.as_secs()
+    );
 }
 
 #[cfg(test)]
@@ -98,6 +103,7 @@ mod tests {
                    64.3 s  cache: in step "burst" it should have 1 vCPU / 512MiB, and nothing was seen of it
                    64.3 s  step "burst" did not come to its end within 60s
                    Every VM was seen from all sides, in each step          held          36 compared, 0 unknown
+            (unknown: the figure to compare with was not read within 6 s; counts neither for nor against)
         "#]].assert_eq(&summary(&recording, &check(&recording)));
     }
 }

@@ -6,7 +6,7 @@ use windlass_protocol::Moment;
 
 /// A figure that is further away than this says nothing about a moment. A guest whose vCPUs
 /// share a core with another's takes a second or two to answer.
-const NEAR: Duration = Duration::from_secs(6);
+pub(crate) const NEAR: Duration = Duration::from_secs(6);
 
 /// The readings from the last that ended before `from` to the first that began after `to`;
 /// `None` if either is missing or not near.

@@ -1,17 +1,22 @@
-//! One chart as inline SVG: lines over time, with steps, zones and marks behind them.
+//! One chart: lines over time, with steps, zones and marks behind them.
 //!
-//! Knows no VMs. Colours and dashes are classes of the page's style sheet, so that light and
-//! dark differ there alone; a line differs from its neighbours by dash as well as by colour.
+//! Knows no VMs. The drawing is inline SVG, stretched to the room that the page has; the words stand
+//! around it as text of the page, placed by parts of its width and height, so that they keep their
+//! size on a telephone and on a wide screen (`labels` says which have room). Colours and dashes are
+//! classes of the page's style sheet, so that light and dark differ there alone; a line differs from
+//! its neighbours by dash as well as by colour.
 
 use super::escape::escape;
+use super::labels::{self, Label};
 use std::fmt::Write;
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 230.0;
-const LEFT: f64 = 58.0;
-const RIGHT: f64 = 12.0;
-const TOP: f64 = 22.0;
-const BOTTOM: f64 = 34.0;
+/// The drawing's own units, before it is stretched.
+const WIDTH: f64 = 1000.0;
+const HEIGHT: f64 = 200.0;
+/// The most values beside the upright axis, of which each takes a line of text.
+const TICKS: f64 = 8.0;
+/// What a mark needs above its value, as a part of the height.
+const MARK: f64 = 0.08;
 
 /// A chart.
 pub(super) struct Chart {
@@ -23,7 +28,7 @@ pub(super) struct Chart {
     pub(super) span: (f64, f64),
     /// The largest value that must fit.
     pub(super) top: f64,
-    /// Between two lines of the grid.
+    /// Between two lines of the grid; twice as much, and again, where there would be many.
     pub(super) tick: f64,
     /// What was going on.
     pub(super) bands: Vec<Zone>,
@@ -82,119 +87,122 @@ pub(super) struct Mark {
 // === impl Chart ===
 
 impl Chart {
+    /// Title, legend and drawing.
+    pub(super) fn figure(&self) -> String {
+        format!(
+            "<figure>\n<figcaption>{}</figcaption>\n{}<div class=\"chart\">\n{}{}\
+             <div class=\"plot\">\n{}{}</div>\n</div>\n</figure>\n",
+            escape(&self.title),
+            self.legend(),
+            self.words(),
+            self.values(),
+            self.svg(),
+            self.flags()
+        )
+    }
+
+    /// What the lines mean.
+    fn legend(&self) -> String {
+        let mut legend = String::from("<p class=\"legend\">");
+        for area in &self.areas {
+            legend.push_str(&key(&swatch("rect", area.class), &area.name));
+        }
+        for line in &self.lines {
+            legend.push_str(&key(&swatch("path", line.class), line.name));
+        }
+        if !self.zones.is_empty() {
+            legend.push_str(&key(&swatch("rect", "zone"), "waits for room"));
+        }
+        if !self.marks.is_empty() {
+            let mark = "<path class=\"mark\" d=\"M8 1h12l-6 11z\"/>";
+            legend.push_str(&key(mark, "the guest declined to shrink"));
+        }
+        legend.push_str("</p>\n");
+        legend
+    }
+
+    /// Above the plot the steps, below it the seconds.
+    fn words(&self) -> String {
+        let stretches = || {
+            let each = self.bands.iter();
+            each.map(|band| (self.part(band.from), self.part(band.to), band.name.as_str()))
+        };
+        let mut words = String::new();
+        for (class, labels) in [
+            ("steps wide", labels::stretches(stretches(), labels::WIDE)),
+            ("steps narrow", labels::stretches(stretches(), labels::NARROW)),
+            ("times", labels::seconds(self.span.0, self.span.1)),
+        ] {
+            let _ = writeln!(words, "<div class=\"{class}\">{}</div>", row(&labels));
+        }
+        words
+    }
+
+    /// Beside the plot the values and their units.
+    fn values(&self) -> String {
+        let mut values = String::from("<div class=\"values\">");
+        for value in self.ticks() {
+            let part = value / self.ceiling() * 100.0;
+            let _ = write!(values, "<span style=\"bottom:{part:.2}%\">{value}</span>");
+        }
+        let _ = writeln!(
+            values,
+            "</div>\n<div class=\"unit\">{}</div>\n<div class=\"unit time\">seconds</div>",
+            escape(self.unit)
+        );
+        values
+    }
+
     /// The drawing.
-    pub(super) fn svg(&self) -> String {
+    fn svg(&self) -> String {
         let mut svg = format!(
-            "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n",
+            "<svg class=\"lines\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\" \
+             role=\"img\" aria-label=\"{}\">\n",
             escape(&self.title)
         );
-        self.draw_bands(&mut svg);
-        self.draw_axes(&mut svg);
-        self.draw_zones(&mut svg);
+        for (index, band) in self.bands.iter().enumerate() {
+            let class = if index % 2 == 0 { "band even" } else { "band odd" };
+            let _ = writeln!(svg, "{}", self.stretch(class, band, 0.0));
+        }
+        for value in self.ticks() {
+            let _ = writeln!(svg, "<path class=\"grid\" d=\"M0 {:.1}H{WIDTH}\"/>", self.y(value));
+        }
+        let _ = writeln!(svg, "<path class=\"axis\" d=\"M0 0V{HEIGHT}H{WIDTH}\"/>");
+        for zone in &self.zones {
+            let _ = writeln!(svg, "{}", self.stretch("zone", zone, 1.0));
+        }
         for area in &self.areas {
             self.draw_area(&mut svg, area);
         }
         for line in &self.lines {
             self.draw_line(&mut svg, line);
         }
-        for mark in &self.marks {
-            let (x, y) = (self.x(mark.at), self.y(mark.value));
-            let _ = writeln!(
-                svg,
-                "<path class=\"mark\" d=\"M{x:.1} {y:.1}m-6 -11h12l-6 11z\"><title>{}</title></path>",
-                escape(&mark.name)
-            );
-        }
         svg.push_str("</svg>\n");
         svg
     }
 
-    /// What the lines mean.
-    pub(super) fn legend(&self) -> String {
-        let mut legend = String::from("<p class=\"legend\">");
-        for area in &self.areas {
-            let _ = write!(legend, "{}", key(&swatch("rect", area.class), &area.name));
-        }
-        for line in &self.lines {
-            let _ = write!(legend, "{}", key(&swatch("path", line.class), line.name));
-        }
-        if !self.zones.is_empty() {
-            let _ = write!(legend, "{}", key(&swatch("rect", "zone"), "waits for room"));
-        }
-        if !self.marks.is_empty() {
-            let mark = "<path class=\"mark\" d=\"M8 1h12l-6 11z\"/>";
-            let _ = write!(legend, "{}", key(mark, "the guest declined to shrink"));
-        }
-        legend.push_str("</p>\n");
-        legend
+    /// Marks, which are not stretched with the drawing.
+    fn flags(&self) -> String {
+        let flag = |mark: &Mark| {
+            format!(
+                "<svg class=\"flag\" style=\"left:{:.2}%;bottom:{:.2}%\" viewBox=\"0 0 14 12\">\
+                 <path class=\"mark\" d=\"M1 .5h12l-6 11z\"><title>{}</title></path></svg>\n",
+                self.part(mark.at) * 100.0,
+                mark.value / self.ceiling() * 100.0,
+                escape(&mark.name)
+            )
+        };
+        self.marks.iter().map(flag).collect()
     }
 
-    fn draw_bands(&self, svg: &mut String) {
-        for (index, band) in self.bands.iter().enumerate() {
-            let (from, to) = (self.x(band.from), self.x(band.to));
-            let shade = if index % 2 == 0 { "band even" } else { "band odd" };
-            let _ = writeln!(
-                svg,
-                "<rect class=\"{shade}\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\"/>\
-                 <text class=\"step\" x=\"{:.1}\" y=\"14\">{}</text>",
-                (to - from).max(0.0),
-                HEIGHT - TOP - BOTTOM,
-                from.midpoint(to),
-                escape(&band.name)
-            );
-        }
-    }
-
-    fn draw_axes(&self, svg: &mut String) {
-        let (left, right, floor) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
-        let mut value = 0.0;
-        while value <= self.ceiling() + 1e-9 {
-            let y = self.y(value);
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{left} {y:.1}H{right}\"/>\
-                 <text class=\"tick y\" x=\"{:.1}\" y=\"{:.1}\">{value}</text>",
-                left - 6.0,
-                y + 4.0
-            );
-            value += self.tick;
-        }
-        let step = if self.span.1 - self.span.0 > 200.0 { 30.0 } else { 10.0 };
-        let mut second = (self.span.0 / step).ceil() * step;
-        while second <= self.span.1 {
-            let x = self.x(second);
-            let _ = writeln!(
-                svg,
-                "<path class=\"grid\" d=\"M{x:.1} {floor}v4\"/>\
-                 <text class=\"tick\" x=\"{x:.1}\" y=\"{:.1}\">{second}</text>",
-                floor + 16.0
-            );
-            second += step;
-        }
-        let _ = writeln!(
-            svg,
-            "<path class=\"axis\" d=\"M{left} {TOP}V{floor}H{right}\"/>\
-             <text class=\"unit\" x=\"{:.1}\" y=\"{:.1}\">seconds</text>\
-             <text class=\"unit\" transform=\"translate(14 {:.1}) rotate(-90)\">{}</text>",
-            left.midpoint(right),
-            HEIGHT - 4.0,
-            TOP.midpoint(floor),
-            escape(self.unit)
-        );
-    }
-
-    fn draw_zones(&self, svg: &mut String) {
-        for zone in &self.zones {
-            let (from, to) = (self.x(zone.from), self.x(zone.to));
-            let _ = writeln!(
-                svg,
-                "<rect class=\"zone\" x=\"{from:.1}\" y=\"{TOP}\" width=\"{:.1}\" height=\"{:.1}\">\
-                 <title>{}</title></rect>",
-                (to - from).max(1.0),
-                HEIGHT - TOP - BOTTOM,
-                escape(&zone.name)
-            );
-        }
+    fn stretch(&self, class: &str, zone: &Zone, least: f64) -> String {
+        let (from, to) = (self.x(zone.from), self.x(zone.to));
+        format!(
+            "<rect class=\"{class}\" x=\"{from:.1}\" width=\"{:.1}\" height=\"{HEIGHT}\">\
+             <title>{}</title></rect>",
+            (to - from).max(least),
+            escape(&zone.name)
+        )
     }
 
     fn draw_area(&self, svg: &mut String, area: &Area) {
@@ -243,20 +251,54 @@ impl Chart {
         }
     }
 
-    /// The value at the upper edge.
+    /// The values of the grid, from zero to the upper edge.
+    fn ticks(&self) -> Vec<f64> {
+        let tick = self.spacing();
+        let values = std::iter::successors(Some(0.0), |value| Some(value + tick));
+        values.take_while(|value| *value <= self.ceiling() + 1e-9).collect()
+    }
+
+    /// Between two values of the grid: a multiple of [`Chart::tick`] by which few are enough.
+    fn spacing(&self) -> f64 {
+        let wider = std::iter::successors(Some(self.tick), |tick| Some(tick * 2.0));
+        wider.take(64).find(|tick| self.highest() <= tick * TICKS).unwrap_or(self.highest())
+    }
+
+    /// The value at the upper edge, on the grid.
     fn ceiling(&self) -> f64 {
-        (self.top / self.tick).ceil().max(1.0) * self.tick
+        let tick = self.spacing();
+        (self.highest() / tick).ceil().max(1.0) * tick
+    }
+
+    /// What must fit: no line is above it, and no mark.
+    fn highest(&self) -> f64 {
+        let marks = self.marks.iter().map(|mark| mark.value / (1.0 - MARK));
+        marks.fold(self.top, f64::max)
+    }
+
+    /// A moment as a part of the width.
+    fn part(&self, second: f64) -> f64 {
+        let part = (second - self.span.0) / (self.span.1 - self.span.0).max(1e-3);
+        part.clamp(0.0, 1.0)
     }
 
     fn x(&self, second: f64) -> f64 {
-        let part = (second - self.span.0) / (self.span.1 - self.span.0).max(1e-3);
-        LEFT + part.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
+        self.part(second) * WIDTH
     }
 
     fn y(&self, value: f64) -> f64 {
         let part = (value / self.ceiling()).clamp(0.0, 1.0);
-        HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM)
+        HEIGHT - part * HEIGHT
     }
+}
+
+fn row(labels: &[Label]) -> String {
+    let mut row = String::new();
+    for label in labels {
+        let (at, text) = (label.at * 100.0, escape(&label.text));
+        let _ = write!(row, "<span style=\"left:{at:.2}%\">{text}</span>");
+    }
+    row
 }
 
 fn swatch(shape: &str, class: &str) -> String {

@@ -7,14 +7,20 @@ use std::fmt::Write;
 
 /// What the lines and marks mean.
 pub(super) const READING: &str = "\
-<p><b>Goal</b> is what the load calls for, <b>permit</b> what the books of the node allow. \
-A VM grows only within its permit. Figures <b>by the hypervisor</b> come from a monitor of the \
-test bench's own, figures <b>seen inside</b> from the load program in the guest; Windlass's own \
-word is drawn beside them and nothing is judged by it, save which permit was given. vCPUs are \
-given back by <i>parking</i>: the hypervisor keeps them plugged, the guest stops using them. \
-Shaded: a VM wants more than the node has left. A triangle: its guest declined to shrink, \
-because it uses its memory. The guest's kernel keeps some memory for itself, so the size seen \
-inside is a little less than the hypervisor's.</p>
+<dl>
+<dt>Goal</dt><dd>what the load calls for.</dd>
+<dt>Permit</dt><dd>what the books of the node allow. A VM grows only within its permit.</dd>
+<dt>By the hypervisor</dt><dd>figures that QEMU gave to a monitor of the test bench's own.</dd>
+<dt>Seen inside</dt><dd>figures that the load program read in the guest. The guest's kernel keeps some \
+memory for itself, so the size seen inside is a little less than the hypervisor's.</dd>
+<dt>Plugged, online</dt><dd>a guest gives vCPUs back by <i>parking</i> them: the hypervisor keeps them \
+plugged, the guest stops using them.</dd>
+<dt>Shaded</dt><dd>the VM wants more than the node has left.</dd>
+<dt>Triangle</dt><dd>the guest declined to shrink, because it uses its memory.</dd>
+<dt>A number above a chart</dt><dd>the step of that number, where its name has no room.</dd>
+</dl>
+<p>Checks judge by the hypervisor and by what is seen inside. What Windlass says of itself is drawn beside \
+that, and nothing is judged by it, save which permit was given and what a guest agreed to.</p>
 ";
 
 /// A whole page around `body`.

@@ -48,14 +48,14 @@ pub(super) fn vm(recording: &Recording, vm: &Track) -> Vec<Chart> {
 fn cpu(recording: &Recording, vm: &Track) -> Chart {
     let loads = vm.ours.iter().filter_map(|ours| ours.value.load);
     let top = loads.fold(cores(vm.bounds.max.cpu), f64::max);
-    let mut chart = frame(recording, "load and vCPUs", "vCPU, or processes", top, 1.0);
+    let mut chart = frame(recording, "load and vCPUs", "vCPU", top, 1.0);
     let load = vm.ours.iter().map(|ours| (recording.seconds(ours.to), ours.value.load));
     let plugged =
         vm.outside.iter().map(|seen| (recording.seconds(seen.to), Some(cores(seen.value.plugged))));
     let online =
         vm.inside.iter().map(|seen| (recording.seconds(seen.to), Some(cores(seen.value.online))));
     chart.lines = vec![
-        Line { class: "load", name: "load", steps: false, points: thin(load) },
+        Line { class: "load", name: "load, in processes", steps: false, points: thin(load) },
         Line {
             class: "plugged",
             name: "plugged, by the hypervisor",
