@@ -108,7 +108,7 @@ fn refused(vm: &Track, began: Moment) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rehearsal::{cut, recording};
+    use super::super::rehearsal::recording;
     use super::super::script::SCRIPT;
     use super::*;
     use windlass_protocol::MilliCpu;
@@ -116,18 +116,18 @@ mod tests {
     #[test]
     fn every_step_of_an_honest_recording_ends_with_nothing_missing() {
         for (index, step) in SCRIPT.steps.iter().enumerate() {
-            let mut recording = recording();
+            let recording = recording();
             let (began, over) = window(&recording, index);
-            cut(&mut recording, over);
+            let recording = recording.until(over);
             assert_eq!(missing(&recording, step, began), Vec::<String>::new(), "{}", step.name);
         }
     }
 
     #[test]
     fn what_was_seen_before_a_step_began_does_not_end_it() {
-        let mut recording = recording();
+        let recording = recording();
         let (began, over) = window(&recording, 0);
-        cut(&mut recording, over);
+        let recording = recording.until(over);
         let later = began.after(std::time::Duration::from_secs(60));
         assert_eq!(missing(&recording, &SCRIPT.steps[0], later).len(), 3);
     }
@@ -145,9 +145,9 @@ mod tests {
             (|vm| last(&mut vm.ours).waiting.clear(), "web has a permit for 1 vCPU"),
         ];
         for (doctor, found) in doctored {
-            let mut recording = recording();
-            let (began, over) = window(&recording, 2);
-            cut(&mut recording, over);
+            let whole = recording();
+            let (began, over) = window(&whole, 2);
+            let mut recording = whole.until(over);
             doctor(&mut recording.vms[0]);
             let missing = missing(&recording, &SCRIPT.steps[2], began);
             assert!(missing.len() == 1 && missing[0].starts_with(found), "{missing:?}");

@@ -43,7 +43,7 @@ pub struct Args {
     /// Where the report is written: one HTML page that needs nothing else.
     #[arg(long, value_name = "FILE", default_value = "report.html")]
     report: PathBuf,
-    /// Draw the live view as it was in contention, as SVG.
+    /// Draw the live view of the whole run as a moving picture, as SVG.
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
     /// Write the reasons of all decisions, in order.
@@ -52,6 +52,9 @@ pub struct Args {
     /// Write everything that was seen, as JSON.
     #[arg(long, value_name = "FILE")]
     recording: Option<PathBuf>,
+    /// Play nothing: judge and draw what an earlier run wrote with --recording.
+    #[arg(long, value_name = "FILE", conflicts_with = "recording")]
+    read: Option<PathBuf>,
     /// Plain lines, also on a terminal.
     #[arg(long)]
     plain: bool,
@@ -66,13 +69,17 @@ not decided for the reasons of the script.
 
 Examples:
   windlass-demo
-  windlass-demo --report /tmp/report.html --plain";
+  windlass-demo --report /tmp/report.html --plain
+  windlass-demo --read run.json --picture run.svg";
 
 /// Plays, judges, and reports.
 ///
 /// # Errors
 /// A law was broken, a VM did not get where it should, or the demo could not be played.
 pub fn run(args: Args) -> Result<(), Failure> {
+    if let Some(path) = &args.read {
+        return written(&args, &load(path)?);
+    }
     out::text("Looking for QEMU, a kernel and the programs for the guests.\n")?;
     let lab = Lab::prepared().map_err(|error| Failure::Failed(chain(&error)))?;
     client::run(async {
@@ -104,15 +111,13 @@ async fn perform(args: &Args, lab: &Lab) -> Result<(), Failure> {
         clock,
         screen,
         told: told::Told::default(),
-        pictured: None,
     };
     let played = player.play().await;
-    let pictured = player.pictured.take();
     let told = explained(&stage, &shared, script).await;
     drop(looking);
     let ended = stage.end_host().await;
     let recording = shared.lock().clone();
-    let outcome = written(args, &recording, pictured.as_ref());
+    let outcome = written(args, &recording);
     let all = played.and(told).and(ended).and(outcome);
     if all.is_err() {
         let log = args.report.with_extension("host.log");
@@ -158,17 +163,13 @@ async fn explained(
 }
 
 /// Judges, prints, and writes what was asked for.
-fn written(
-    args: &Args,
-    recording: &Recording,
-    pictured: Option<&view::Frame>,
-) -> Result<(), Failure> {
+fn written(args: &Args, recording: &Recording) -> Result<(), Failure> {
     let verdicts = laws::check_run(recording);
     out::text(&summary::summary(recording, &verdicts))?;
     save(&args.report, &report::render(recording, &verdicts))?;
     out::text(&format!("\nThe report is in {}.\n", args.report.display()))?;
-    if let (Some(path), Some(frame)) = (&args.picture, pictured) {
-        save(path, &picture::svg(frame, "windlass demo: three VMs share a node"))?;
+    if let Some(path) = &args.picture {
+        save(path, &picture::svg(recording, &SCRIPT))?;
     }
     if let Some(path) = &args.reasons {
         save(path, &reasons::of(recording))?;
@@ -182,6 +183,14 @@ fn written(
         0 => Ok(()),
         failed => Err(Failure::Failed(format!("{failed} of {} checks failed", verdicts.len()))),
     }
+}
+
+fn load(path: &Path) -> Result<Recording, Failure> {
+    let name = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::Missing(format!("cannot read {name}: {error}")))?;
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::Invalid(format!("{name} is no recording of the demo: {error}")))
 }
 
 fn save(path: &Path, text: &str) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use super::screen::Screen;
 use super::script::{Because, Load, Script, Step};
 use super::stage::{Stage, chain};
 use super::told::Told;
-use super::view::{Frame, frame};
+use super::view::frame;
 use std::time::Duration;
 use tokio::time::sleep;
 use windlass_cli::failure::Failure;
@@ -33,8 +33,6 @@ pub(crate) struct Player<'a> {
     pub(crate) screen: Option<Screen>,
     /// What was told in plain lines.
     pub(crate) told: Told,
-    /// The frame at the end of the step that makes the picture.
-    pub(crate) pictured: Option<Frame>,
 }
 
 // === impl Player ===
@@ -57,9 +55,6 @@ impl Player<'_> {
                 }
             }
             self.show()?;
-            if step.name == self.script.pictured {
-                self.pictured = Some(self.frame());
-            }
             if reached.is_none() {
                 break;
             }
@@ -108,22 +103,20 @@ impl Player<'_> {
     }
 
     fn show(&mut self) -> Result<(), Failure> {
-        let frame = self.frame();
         let now = self.clock.now();
         match &mut self.screen {
-            Some(screen) => screen.draw(&frame).map_err(|error| {
-                Failure::CannotCreate(format!("cannot draw on the terminal: {error}"))
-            }),
+            Some(screen) => {
+                let steps: Vec<&str> = self.script.steps.iter().map(|step| step.name).collect();
+                let frame = frame(&self.shared.lock(), &steps, now);
+                screen.draw(&frame).map_err(|error| {
+                    Failure::CannotCreate(format!("cannot draw on the terminal: {error}"))
+                })
+            }
             None => {
                 let news = self.told.news(&self.shared.lock(), now);
                 news.iter().try_for_each(|line| out::text(&format!("{line}\n")))
             }
         }
-    }
-
-    fn frame(&self) -> Frame {
-        let steps: Vec<&str> = self.script.steps.iter().map(|step| step.name).collect();
-        frame(&self.shared.lock(), &steps, self.clock.now())
     }
 }
 

@@ -176,6 +176,23 @@ impl Recording {
         tracks.chain(acts).max().unwrap_or(self.began)
     }
 
+    /// What was known at this moment.
+    pub(crate) fn until(&self, at: Moment) -> Self {
+        let mut known = self.clone();
+        known.acts.retain(|act| act.began <= at);
+        for act in &mut known.acts {
+            act.reached = act.reached.filter(|reached| *reached <= at);
+        }
+        known.books.retain(|reading| reading.to <= at);
+        for vm in &mut known.vms {
+            vm.outside.retain(|reading| reading.to <= at);
+            vm.inside.retain(|reading| reading.to <= at);
+            vm.ours.retain(|reading| reading.to <= at);
+            vm.decisions.retain(|decision| decision.at <= at);
+        }
+        known
+    }
+
     /// Seconds from the beginning of the script to `at`; negative before it.
     pub(crate) fn seconds(&self, at: Moment) -> f64 {
         at.since(self.began).as_secs_f64() - self.began.since(at).as_secs_f64()

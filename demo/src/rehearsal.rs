@@ -225,15 +225,3 @@ impl Actor {
         ));
     }
 }
-
-/// What was known at this moment.
-pub(crate) fn cut(recording: &mut Recording, at: Moment) {
-    recording.acts.retain(|act| act.began <= at);
-    recording.books.retain(|reading| reading.to <= at);
-    for vm in &mut recording.vms {
-        vm.outside.retain(|reading| reading.to <= at);
-        vm.inside.retain(|reading| reading.to <= at);
-        vm.ours.retain(|reading| reading.to <= at);
-        vm.decisions.retain(|decision| decision.at <= at);
-    }
-}

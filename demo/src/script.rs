@@ -30,7 +30,7 @@ pub struct Script {
     pub steps: &'static [Step],
     /// Whose decisions are explained at the end.
     pub explained: &'static str,
-    /// The step whose end makes the picture.
+    /// The step whose end the picture shows where it does not move.
     pub pictured: &'static str,
 }
 

@@ -60,7 +60,7 @@ fn state(vm: &Track) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rehearsal::{cut, recording};
+    use super::super::rehearsal::recording;
     use super::*;
     use expect_test::expect;
 
@@ -70,9 +70,8 @@ mod tests {
         let whole = recording();
         let mut lines = Vec::new();
         for act in &whole.acts[..3] {
-            let mut until = whole.clone();
             let now = act.reached.unwrap();
-            cut(&mut until, now);
+            let until = whole.until(now);
             lines.extend(told.news(&until, now));
             assert_eq!(told.news(&until, now), Vec::<String>::new());
         }

@@ -1,7 +1,7 @@
 //! What the terminal shows while the demo runs: a function of the recording so far.
 //!
 //! A frame is rows of toned text; [`super::screen`] puts it on a terminal, and
-//! [`super::picture`] draws the same frame as SVG.
+//! [`super::picture`] draws the same frames as SVG.
 
 use super::recording::{Act, Ours, Recording, Track};
 use super::waits::waits;
@@ -24,7 +24,7 @@ pub(crate) struct Span {
 }
 
 /// How text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tone {
     /// As usual.
     Plain,
@@ -53,7 +53,9 @@ pub(crate) fn frame(recording: &Recording, steps: &[&str], now: Moment) -> Frame
         "vm", "load", "goal", "permit", "hypervisor", "inside", "has", "waits for"
     );
     rows.push(vec![span(head, Tone::Faint)]);
-    rows.extend(recording.vms.iter().map(|vm| vm_row(vm, recording.unit)));
+    let most = recording.vms.iter().map(|vm| vm.bounds.max).fold(Resources::ZERO, Resources::max);
+    let blocks = (most.cpu.whole(recording.unit.cpu), most.mem.whole(recording.unit.mem));
+    rows.extend(recording.vms.iter().map(|vm| vm_row(vm, recording.unit, blocks)));
     rows.push(node_row(recording));
     rows.push(Vec::new());
     rows.push(checklist(recording, steps));
@@ -74,7 +76,8 @@ fn headline(recording: &Recording, steps: usize, now: Moment) -> Vec<Span> {
     ]
 }
 
-fn vm_row(vm: &Track, unit: Resources) -> Vec<Span> {
+/// `columns` is the most blocks of vCPU and of memory that any VM has.
+fn vm_row(vm: &Track, unit: Resources, columns: (u64, u64)) -> Vec<Span> {
     let ours = vm.ours.last().map(|reading| &reading.value);
     let seen = vm.outside.last().map(|reading| reading.value);
     let inside = vm.inside.last().map(|reading| reading.value);
@@ -94,9 +97,8 @@ fn vm_row(vm: &Track, unit: Resources) -> Vec<Span> {
         span(format!("{:<10}", size(permit)), if short { Tone::Short } else { Tone::Plain }),
         span(format!("{:<12}", size(hypervisor)), Tone::Plain),
         span(format!("{:<10}", size(guest)), Tone::Plain),
-        span(blocks(cpu, most.cpu.whole(unit.cpu)), Tone::Held),
-        span(" ", Tone::Plain),
-        span(format!("{:<5}", blocks(memory, most.mem.whole(unit.mem))), Tone::Good),
+        span(blocks(cpu, most.cpu.whole(unit.cpu), columns.0), Tone::Held),
+        span(blocks(memory, most.mem.whole(unit.mem), columns.1), Tone::Good),
     ];
     row.push(ours.map_or(span("?", Tone::Faint), waiting));
     row
@@ -115,7 +117,7 @@ fn node_row(recording: &Recording) -> Vec<Span> {
     };
     let tone = if books.room.covers(books.reserved) { Tone::Faint } else { Tone::Bad };
     vec![
-        span(format!(" {:<7}", "node"), Tone::Strong),
+        span(format!(" {:<14}", "node"), Tone::Strong),
         span(format!("reserved {} of {}", books.reserved, books.room), tone),
     ]
 }
@@ -142,8 +144,15 @@ fn whole_mib(memory: Bytes) -> u64 {
     memory.round_up(Bytes::from_mib(1)).mib()
 }
 
-fn blocks(held: u64, most: u64) -> String {
-    (0..most.max(held)).map(|block| if block < held { '■' } else { '□' }).collect()
+/// A block per unit, full where it is held, and blanks up to `columns` and one more.
+fn blocks(held: u64, most: u64, columns: u64) -> String {
+    let most = most.max(held);
+    let block = |place| match place {
+        place if place < held => '■',
+        place if place < most => '□',
+        _ => ' ',
+    };
+    (0..=columns.max(most)).map(block).collect()
 }
 
 fn span(text: impl Into<String>, tone: Tone) -> Span {
@@ -184,9 +193,9 @@ mod tests {
 
     #[test]
     fn a_frame_in_contention_shows_who_is_short_of_what() {
-        let mut recording = rehearsal::recording();
+        let recording = rehearsal::recording();
         let over = recording.acts[3].reached.unwrap();
-        rehearsal::cut(&mut recording, over);
+        let recording = recording.until(over);
         let steps: Vec<&str> = SCRIPT.steps.iter().map(|step| step.name).collect();
         expect![[r#"
             frame:
@@ -194,14 +203,32 @@ mod tests {
              cache takes 16 MiB every quarter of a second; memory comes at once, a vCPU does not
 
              vm      load  goal      permit    hypervisor  inside    has      waits for
-             web     4.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□ ■■   room: 1 vCPU short
+             web     4.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□  ■■   room: 1 vCPU short
              batch   6.00  3 · 768   3 · 768   3 · 768     3 · 730   ■■■ ■■■  –
              cache   0.00  2 · 512   1 · 512   3 · 512     1 · 474   ■□□ ■■□□ room: 1 vCPU short
-             node   reserved 5 vCPU / 1.75GiB of 5 vCPU / 1.75GiB
+             node          reserved 5 vCPU / 1.75GiB of 5 vCPU / 1.75GiB
 
              ✓ idle ✓ rise ✓ contention ✓ burst   ease   yield   refusal   fall
         "#]]
         .assert_eq(&format!("frame:\n{}", frame(&recording, &steps, over).text()));
+    }
+
+    #[test]
+    fn columns_stand_straight() {
+        let recording = rehearsal::recording();
+        for at in [recording.began, recording.acts[3].began, recording.ended()] {
+            let frame = frame(&recording.until(at), &["idle"], at);
+            let start = |row: &Vec<Span>| {
+                let before = row.iter().take(row.len() - 1);
+                before.map(|span| span.text.chars().count()).sum::<usize>()
+            };
+            let text = frame.text();
+            let head = text.lines().find(|line| line.starts_with(" vm")).unwrap();
+            let waits = head.find("waits for").unwrap();
+            for row in &frame.0[4..4 + recording.vms.len()] {
+                assert_eq!(start(row), waits, "{text}");
+            }
+        }
     }
 
     #[test]
