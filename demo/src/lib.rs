@@ -2,14 +2,14 @@
 //! outside.
 //!
 //! `stage` boots guests by the lab and starts the `windlass host` that lies beside this program; `player`
-//! plays the [`script`] to them while `sampler` writes a `recording`. When it is over,
-//! `laws` judges the recording and `report` draws it. Everything but `stage`,
+//! plays the [`script`] to them while `sampler` writes a `recording`. When the script is over,
+//! `laws` judges the recording, `report` and `picture` draw it. Everything but `stage`,
 //! `sampler`, `player` and `screen` is a function of data.
 
-mod arrival;
 pub(crate) mod laws;
 mod picture;
 mod player;
+mod progress_log;
 pub mod reasons;
 pub(crate) mod recording;
 #[cfg(test)]
@@ -19,8 +19,8 @@ mod sampler;
 mod screen;
 pub mod script;
 mod stage;
+mod step_check;
 mod summary;
-mod told;
 mod view;
 mod waits;
 
@@ -110,15 +110,15 @@ async fn perform(args: &Args, lab: &Lab) -> Result<(), Failure> {
         shared: &shared,
         clock,
         screen,
-        told: told::Told::default(),
+        log: progress_log::ProgressLog::default(),
     };
     let played = player.play().await;
-    let told = explained(&stage, &shared, script).await;
+    let explained = explained(&stage, &shared, script).await;
     drop(looking);
     let ended = stage.end_host().await;
     let recording = shared.lock().clone();
     let outcome = written(args, &recording);
-    let all = played.and(told).and(ended).and(outcome);
+    let all = played.and(explained).and(ended).and(outcome);
     if all.is_err() {
         let log = args.report.with_extension("host.log");
         if stage.keep_host_log(&log).is_ok() {
@@ -141,7 +141,7 @@ fn empty(script: &Script, clock: Clock) -> Recording {
     }
 }
 
-/// Asks for the decisions of each VM, and for one story.
+/// Asks the host for the decisions of each VM, and keeps the text of `windlass explain` for one.
 async fn explained(
     stage: &Stage,
     shared: &sampler::Shared,
@@ -149,14 +149,14 @@ async fn explained(
 ) -> Result<(), Failure> {
     for player in script.players {
         let path = client::vm_path("/v1/explain", player.name, "")?;
-        let told: Explained = stage.client().get(&path).await?;
-        let text = page(&told);
+        let explained: Explained = stage.client().get(&path).await?;
+        let text = page(&explained);
         let mut recording = shared.lock();
         if player.name == script.explained {
-            recording.explained = Some(recording::Explained { vm: told.vm.clone(), text });
+            recording.explained = Some(recording::Explained { vm: explained.vm.clone(), text });
         }
-        if let Some(vm) = recording.vms.iter_mut().find(|vm| vm.name == told.vm) {
-            vm.decisions = told.decisions.into_iter().chain(told.open).collect();
+        if let Some(vm) = recording.vms.iter_mut().find(|vm| vm.name == explained.vm) {
+            vm.decisions = explained.decisions.into_iter().chain(explained.open).collect();
         }
     }
     Ok(())

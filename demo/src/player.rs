@@ -1,12 +1,12 @@
 //! Plays the script: begins loads, waits for what should follow, shows what is seen.
 
-use super::arrival::{had, missing};
+use super::progress_log::ProgressLog;
 use super::recording::{Act, End, Recording};
 use super::sampler::Shared;
 use super::screen::Screen;
 use super::script::{Because, Load, Script, Step};
 use super::stage::{Stage, chain};
-use super::told::Told;
+use super::step_check::{had, missing};
 use super::view::frame;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -19,20 +19,20 @@ use windlass_protocol::{Bytes, Moment, VmName};
 /// Between two looks at the recording, and two frames.
 const EVERY: Duration = Duration::from_millis(200);
 
-/// Who plays, to whom.
+/// Plays a script to the guests of a stage.
 pub(crate) struct Player<'a> {
-    /// What is played.
+    /// The script.
     pub(crate) script: &'a Script,
-    /// With whom.
+    /// The guests, and the host beside them.
     pub(crate) stage: &'a mut Stage,
-    /// What is seen.
+    /// What the sampler has seen so far.
     pub(crate) shared: &'a Shared,
     /// What time it is.
     pub(crate) clock: Clock,
     /// A terminal, if there is one.
     pub(crate) screen: Option<Screen>,
-    /// What was told in plain lines.
-    pub(crate) told: Told,
+    /// The plain lines, where there is no terminal.
+    pub(crate) log: ProgressLog,
 }
 
 // === impl Player ===
@@ -113,7 +113,7 @@ impl Player<'_> {
                 })
             }
             None => {
-                let news = self.told.news(&self.shared.lock(), now);
+                let news = self.log.news(&self.shared.lock(), now);
                 news.iter().try_for_each(|line| out::text(&format!("{line}\n")))
             }
         }

@@ -39,7 +39,7 @@ pub(crate) struct Track {
     pub(crate) name: VmName,
     /// What it plays in the script.
     pub(crate) role: String,
-    /// Who goes first.
+    /// Where the node has too little room, a VM of higher priority gets it first.
     pub(crate) priority: i32,
     /// Its bounds.
     pub(crate) bounds: Bounds,

@@ -1,7 +1,7 @@
 //! An honest recording of the script, made up: for tests of laws, report and summary.
 //!
-//! Every VM gets where the script says: who has to give something back does so two seconds
-//! into a step, with the consent of its guest; who may grow does so later.
+//! Every VM gets where the script says: a VM that has to give something back does so two
+//! seconds into a step, with the consent of its guest; a VM that may grow does so later.
 
 use super::recording::{Act, Books, End, Explained, Inside, Ours, Reading, Recording, Track};
 use super::script::{Because, Load, Player, SCRIPT, Script, Step};

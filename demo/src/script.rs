@@ -1,6 +1,6 @@
 //! The script of the demo, as plain data.
 //!
-//! Who plays, on how large a node, and step by step: which load begins or ends in which
+//! Which VMs play, on how large a node, and step by step: which load begins or ends in which
 //! guest, and where each VM should then be, and why there. Nothing here waits or acts, so the
 //! same script is played with real guests by the demo and in `world` by the tests. A step is
 //! over when every VM has been where it should be for [`Step::steady`]; it has failed when
@@ -24,7 +24,7 @@ pub struct Script {
     pub unit: Resources,
     /// Over which time load is averaged.
     pub window: LoadWindow,
-    /// Who plays. All start at the minimum of their bounds.
+    /// The VMs. All start at the minimum of their bounds.
     pub players: &'static [Player],
     /// What happens, in order.
     pub steps: &'static [Step],
@@ -41,7 +41,7 @@ pub struct Player {
     pub name: &'static str,
     /// What it plays.
     pub role: &'static str,
-    /// Who goes first when there is not enough for all.
+    /// Where the node has too little room, a VM of higher priority gets it first.
     pub priority: i32,
     /// Between which sizes it moves.
     pub bounds: Bounds,

@@ -208,8 +208,8 @@ async fn ended(host: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// As many free ports in a row as there are VMs. Nobody else takes them meanwhile but by
-/// accident; then the host says so.
+/// As many free ports in a row as there are VMs. Another process may take one before
+/// the host does; then the host says so.
 fn free_ports(count: usize) -> Result<RangeInclusive<u16>, Failure> {
     let length = u16::try_from(count).unwrap_or(u16::MAX);
     let free = |first: &u16| {

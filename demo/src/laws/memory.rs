@@ -5,7 +5,7 @@ use super::{Check, Verdict};
 use crate::recording::{Reading, Recording, Track};
 use windlass_protocol::{Bytes, Moment, Seen};
 
-/// Each time the hypervisor was asked to take memory, somebody inside had agreed.
+/// Each time the hypervisor was asked to take memory, the guest had agreed.
 pub(super) fn consent(recording: &Recording) -> Verdict {
     let mut verdict = Verdict::of(Check::ConsentBeforeShrinkage);
     for vm in &recording.vms {

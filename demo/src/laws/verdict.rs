@@ -41,7 +41,7 @@ pub(crate) enum Check {
 pub(crate) struct Violation {
     /// When it was seen first.
     pub(crate) at: Moment,
-    /// Which VM, if it is one VM's.
+    /// The VM that broke it; `None` where the node did.
     pub(crate) vm: Option<VmName>,
     /// What was seen, and what it should have been.
     pub(crate) what: String,
@@ -96,7 +96,7 @@ impl Check {
         }
     }
 
-    /// The number of the law in ARCHITECTURE.md, if it is one.
+    /// The number of the law in ARCHITECTURE.md; `None` for a check that is not of a law.
     pub(crate) const fn law(self) -> Option<u8> {
         match self {
             Self::PermitBeforeGrowth => Some(1),

@@ -1,20 +1,20 @@
-//! The demo in plain lines, for a log or a pipe: what changed since it was last told.
+//! The demo in plain lines, for a log or a pipe: what changed since the last line.
 
 use super::recording::{Recording, Track};
 use super::waits::waits;
 use windlass_protocol::{Moment, Resources};
 
-/// What was told already.
+/// What the lines so far have said.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct ProgressLog {
     acts: usize,
     reached: usize,
     vms: Vec<String>,
 }
 
-// === impl Told ===
+// === impl ProgressLog ===
 
-impl Told {
+impl ProgressLog {
     /// The lines that are news.
     pub(crate) fn news(&mut self, recording: &Recording, now: Moment) -> Vec<String> {
         let mut lines = Vec::new();
@@ -23,11 +23,11 @@ impl Told {
         }
         self.acts = recording.acts.len();
         self.vms.resize(recording.vms.len(), String::new());
-        for (vm, told) in recording.vms.iter().zip(&mut self.vms) {
+        for (vm, said) in recording.vms.iter().zip(&mut self.vms) {
             let state = state(vm);
-            if *told != state {
+            if *said != state {
                 lines.push(format!("  {}: {state}", vm.name.name));
-                *told = state;
+                *said = state;
             }
         }
         let reached: Vec<_> =
@@ -65,18 +65,18 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn only_what_changed_is_told() {
-        let mut told = Told::default();
+    fn only_what_changed_is_logged() {
+        let mut log = ProgressLog::default();
         let whole = recording();
         let mut lines = Vec::new();
         for act in &whole.acts[..3] {
             let now = act.reached.unwrap();
             let until = whole.until(now);
-            lines.extend(told.news(&until, now));
-            assert_eq!(told.news(&until, now), Vec::<String>::new());
+            lines.extend(log.news(&until, now));
+            assert_eq!(log.news(&until, now), Vec::<String>::new());
         }
         expect![[r#"
-            told:
+            log:
                7.8 s  step idle: three guests at their minimum; the node has two vCPUs to spare
                7.8 s    web: goal 1 vCPU / 256MiB, granted 1 vCPU / 256MiB, QEMU 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
                7.8 s    batch: goal 1 vCPU / 256MiB, granted 1 vCPU / 256MiB, QEMU 3 vCPU / 256MiB, inside 1 vCPU online, waits for –
@@ -87,6 +87,6 @@ mod tests {
               15.8 s  step rise: as it should be, after 7.8 s
               23.8 s  step contention: web starts four processes: memory is there, a second vCPU is not; batch has it
               23.8 s    web: goal 2 vCPU / 512MiB, granted 1 vCPU / 512MiB, QEMU 3 vCPU / 512MiB, inside 1 vCPU online, waits for room: 1 vCPU short
-              23.8 s  step contention: as it should be, after 7.8 s"#]].assert_eq(&format!("told:\n{}", lines.join("\n")));
+              23.8 s  step contention: as it should be, after 7.8 s"#]].assert_eq(&format!("log:\n{}", lines.join("\n")));
     }
 }
