@@ -8,6 +8,7 @@ use crate::tasks::Tasks;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -65,14 +66,19 @@ pub fn end(name: &str, result: Result<(), Failure>) -> ExitCode {
 /// What work on a disk may take to end once everything else has ended.
 const LAST: Duration = Duration::from_millis(500);
 
+/// Threads that run tasks: one per core, and no more than this, because a program of ours mostly
+/// waits.
+const MOST_WORKERS: usize = 8;
+
 /// Runs a program's future on a runtime of its own. A disk that hangs does not keep the program
 /// from its end.
 ///
 /// # Errors
 /// As the future says, or there is no runtime.
 pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> Result<(), E> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(cores.min(MOST_WORKERS))
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;

@@ -2,13 +2,15 @@
 //!
 //! Whoever connects may be slow, greedy, broken or hostile. So there is a limit on
 //! connections, on the time and size of a request's head, on the time and size of its body,
-//! on how long an answer may take, and on how long a connection may live. A request's body
+//! on how long an answer may take, and on how long a connection may live. Where all connections are
+//! in use, the one that idles longest between requests makes room for the next. A request's body
 //! is read here, whole, before the router sees it: handlers get bytes and wait for nobody.
 //! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
 //! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension.
 
 mod connection;
 mod counts;
+mod crowd;
 mod limits;
 mod listen;
 
@@ -17,11 +19,13 @@ pub use limits::Limits;
 pub use listen::{Accept, bind_unix};
 
 use axum::Router;
+use crowd::{Crowd, LEAVES_WITHIN};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -39,7 +43,7 @@ pub async fn serve<L: Accept>(
     stop: CancellationToken,
 ) -> Result<(), io::Error> {
     let limits = Arc::new(limits);
-    let room = Arc::new(Semaphore::new(limits.connections));
+    let (crowd, room) = (Crowd::default(), Arc::new(Semaphore::new(limits.connections)));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -55,22 +59,32 @@ pub async fn serve<L: Accept>(
                 continue;
             }
         };
-        let Ok(permit) = room.clone().try_acquire_owned() else {
+        let permit = room.clone().try_acquire_owned().ok();
+        if permit.is_none() && !crowd.make_room() {
             limits.counts.refused(Refusal::Crowded);
             L::turn_away(&stream, CROWDED.as_bytes());
             continue;
-        };
+        }
         let caller = L::caller(&stream);
-        let connection =
-            connection::run(stream, caller, router.clone(), limits.clone(), stop.clone());
+        let (room, crowd) = (room.clone(), crowd.clone());
+        let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
         connections.spawn(async move {
-            connection.await;
+            let leaves = timeout(LEAVES_WITHIN.saturating_mul(2), room.acquire_owned());
+            let permit = match permit {
+                Some(permit) => Some(permit),
+                None => leaves.await.ok().and_then(Result::ok),
+            };
+            let Some(permit) = permit else {
+                limits.counts.refused(Refusal::Crowded);
+                return L::turn_away(&stream, CROWDED.as_bytes());
+            };
+            connection::run(stream, caller, crowd.enter(), router, limits, stop).await;
             drop(permit);
         });
     }
     // No longer than one whole request: then what is left is cut by the drop.
     let all = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.request_time, all).await.is_err() {
+    if timeout(limits.request_time, all).await.is_err() {
         debug!("connections cut at the end of a server");
     }
     Ok(())

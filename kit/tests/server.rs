@@ -110,13 +110,30 @@ async fn who_is_asked_reads_its_own_address_as_the_host() {
 async fn one_connection_too_many_is_told_so_and_the_next_after_it_is_served() {
     let server = Server::start(Limits { connections: 1, head_time: PATIENCE, ..quick() }).await;
     let mut first = TcpStream::connect(server.address).await.unwrap();
-    first.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
-    first.readable().await.unwrap();
+    first.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    // It is accepted first, and still asks.
     let answer = server.send(b"").await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too many connections"));
     assert_eq!(server.counts.of(Refusal::Crowded), 1);
     drop(first);
     eventually(async || server.get("/hello").await.0 == 200).await;
+}
+
+#[tokio::test]
+async fn connections_that_idle_longest_make_room() {
+    let server = Server::start(Limits { connections: 2, head_time: PATIENCE, ..quick() }).await;
+    let mut kept = Vec::new();
+    for _ in 0..2 {
+        kept.push(Keeping::connect(&server).await);
+        kept.last_mut().unwrap().ask().await.unwrap();
+    }
+    // The first asks again: the second idles longer.
+    kept[0].ask().await.unwrap();
+    let mut third = Keeping::connect(&server).await;
+    third.ask().await.unwrap();
+    kept[1].ask().await.unwrap_err();
+    kept[0].ask().await.unwrap();
+    assert_eq!(server.counts.of(Refusal::Crowded), 0);
 }
 
 #[tokio::test]
@@ -356,6 +373,27 @@ impl Server {
         let request = Ask::new(Method::GET, path, "").within(PATIENCE);
         let answer = ask(&Address::Tcp(self.address), request).await.unwrap();
         (answer.status, String::from_utf8(answer.body.to_vec()).unwrap())
+    }
+}
+
+/// A client that keeps its connection.
+struct Keeping(TcpStream);
+
+impl Keeping {
+    async fn connect(server: &Server) -> Self {
+        Self(TcpStream::connect(server.address).await.unwrap())
+    }
+
+    /// Asks once, and reads the answer to its end.
+    async fn ask(&mut self) -> std::io::Result<()> {
+        self.0.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\n\r\n").await?;
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"hello") {
+            let mut byte = [0];
+            tokio::time::timeout(PATIENCE, self.0.read_exact(&mut byte)).await.unwrap()?;
+            answer.extend(byte);
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! One connection, from its first byte to its end.
 
 use super::counts::Refusal;
+use super::crowd::{LEAVES_WITHIN, Seat};
 use super::limits::Limits;
 use crate::caught::caught;
 use axum::Router;
@@ -33,19 +34,26 @@ const MIN_BUFFER: usize = 8192;
 pub(super) async fn run<S>(
     stream: S,
     caller: Option<Caller>,
+    seat: Seat,
     router: Router,
     limits: Arc<Limits>,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let seat = &Arc::new(seat);
     let service = service_fn(|mut request: Request<Incoming>| {
         if let Some(caller) = caller {
             request.extensions_mut().insert(caller);
         }
-        let (router, limits) = (router.clone(), limits.clone());
+        let (router, limits, seat) = (router.clone(), limits.clone(), Arc::clone(seat));
         // Boxed, because only a connection whose futures can be moved gives its stream back.
-        Box::pin(async move { Ok::<_, Infallible>(answer(router, request, &limits).await) })
+        Box::pin(async move {
+            seat.works();
+            let answer = answer(router, request, &limits).await;
+            seat.rests();
+            Ok::<_, Infallible>(answer)
+        })
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -56,18 +64,19 @@ pub(super) async fn run<S>(
     let ended = {
         let mut whole = pin!(poll_fn(|cx| connection.poll_without_shutdown(cx)));
         tokio::select! {
-            ended = &mut whole => Some(ended),
-            () = stop.cancelled() => None,
-            () = tokio::time::sleep(limits.connection_time) => None,
+            ended = &mut whole => Ok(ended),
+            () = stop.cancelled() => Err(limits.request_time),
+            () = seat.told_to_leave() => Err(LEAVES_WITHIN),
+            () = tokio::time::sleep(limits.connection_time) => Err(limits.request_time),
         }
     };
     let ended = match ended {
-        Some(ended) => ended,
-        None => {
+        Ok(ended) => ended,
+        Err(grace) => {
             // The request under way gets its answer, and one that is not read is cut.
             let mut last = pin!(connection);
             last.as_mut().graceful_shutdown();
-            drop(timeout(limits.request_time, last).await);
+            drop(timeout(grace, last).await);
             return;
         }
     };

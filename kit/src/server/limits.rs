@@ -8,7 +8,8 @@ use std::time::Duration;
 /// What a server puts up with.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at once; one more is told so and closed.
+    /// Connections at once. One more takes the place of the one that idles longest between its
+    /// requests; where none does, it is told so and closed.
     pub connections: usize,
     /// From the first byte of a request's head to its last; also how long a connection may idle.
     pub head_time: Duration,
