@@ -1,42 +1,45 @@
-//! The HTTP face of the books: permits, on every path, as the reference's plugin answers them.
+//! Permits over HTTP, on every path, as the reference's plugin answers them.
 //!
-//! The method is checked here, everything else by the core's [`wire`]. Bodies are read up to
-//! [`BODY_LIMIT`] bytes and no further.
+//! The method is checked here, everything else by the core's [`wire`], which parses a body once.
+//! Bodies are read up to [`BODY_LIMIT`] bytes and no further.
 
 use crate::refusal::Refusal;
-use crate::shared::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
-use tracing::{debug, warn};
+use tracing::warn;
 use windlass_plugin_core::wire;
 use windlass_protocol::PluginVersion;
 use windlass_protocol::plugin::{BODY_LIMIT, RawRequest};
 
-/// Answers permit requests on every path.
-pub fn router(shared: Shared) -> Router {
-    Router::new().fallback(permit).with_state(shared)
+/// What answers permit requests: the books of one node, or those of many.
+pub trait Permits: Clone + Send + Sync + 'static {
+    /// The body of the answer to a request that was read, or was refused while it was.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal>;
 }
 
-async fn permit(State(shared): State<Shared>, request: Request) -> Response {
-    let answer = match read(request).await {
-        Ok(request) => decide(&shared, request),
-        Err(refusal) => Err(refusal),
-    };
-    match answer {
+/// Answers permit requests on every path.
+pub fn router<P: Permits>(permits: P) -> Router {
+    Router::new().fallback(permit::<P>).with_state(permits)
+}
+
+async fn permit<P: Permits>(State(permits): State<P>, request: Request) -> Response {
+    match permits.answer(read(request).await) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
         Err(refusal) => {
-            shared.metrics().refused(&refusal);
             warn!(%refusal, "permit request refused");
             refusal.into_response()
         }
     }
 }
 
-/// A request that says who asks for what, in a version that is spoken.
+/// A request that says which VM asks for what, in a version that is spoken.
 async fn read(request: Request) -> Result<RawRequest, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::Method);
@@ -47,10 +50,7 @@ async fn read(request: Request) -> Result<RawRequest, Refusal> {
 
 /// As much of a body as is looked at, [`BODY_LIMIT`], and one byte more if there is one: then it
 /// is refused as too long.
-///
-/// # Errors
-/// If the sender went away.
-pub async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
+async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     while bytes.len() <= BODY_LIMIT {
         let Some(frame) = body.frame().await else { break };
@@ -59,13 +59,4 @@ pub async fn first_bytes(mut body: Body) -> Result<Vec<u8>, Refusal> {
         bytes.extend_from_slice(&data[..data.len().min(missing)]);
     }
     Ok(bytes)
-}
-
-fn decide(shared: &Shared, request: RawRequest) -> Result<Vec<u8>, Refusal> {
-    let permitted = shared.permit(request)?;
-    let (vm, asked, granted) = (&permitted.vm, permitted.asked, &permitted.granted);
-    shared.metrics().granted(granted);
-    let version = permitted.version;
-    debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
-    Ok(permitted.encode()?)
 }

@@ -1,8 +1,9 @@
-//! The books of a node behind HTTP: whoever speaks for a VM asks here for more.
+//! The books of nodes behind HTTP: an agent asks here for more on behalf of its VM.
 //!
-//! [`Shared`] holds the books for everybody who needs them: the [`router`] that answers
-//! permits, and the program that tells them which VMs there are and what those have. The
-//! router serves no port by itself: a program serves it on one, or calls it in memory.
+//! [`Shared`] is one node: its books behind a lock of their own, for the [`router`] that answers
+//! permits and for the program that tells them which VMs there are and what those have. The router
+//! serves one node, or whatever else answers [`Permits`]. It serves no port by itself: a program
+//! serves it on one, or calls it in memory.
 
 pub mod dump;
 pub mod http;
@@ -10,5 +11,5 @@ pub mod metrics;
 pub mod refusal;
 pub mod shared;
 
-pub use http::router;
+pub use http::{Permits, router};
 pub use shared::Shared;

@@ -1,23 +1,25 @@
-//! What the plugin counts. Labels are enums: a series per VM would grow without bound.
+//! What the plugin exports. Labels are enums and names of nodes: a series per VM would grow
+//! without bound.
+//!
+//! Requests are counted as they are answered. The gauges of nodes are read from the books when
+//! somebody asks: a permit pays nothing for them, and those of a node that is gone are gone.
 
 use crate::refusal::Refusal;
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use windlass_plugin_core::{Books, Granted, wire};
+use std::fmt;
+use windlass_plugin_core::{Books, wire};
 use windlass_protocol::Resources;
 
-/// All of them. Clones count together.
+/// Permit requests by what came of them. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub struct Metrics {
-    requests: Family<Labels, Counter>,
-    room_milli_cpu: Gauge,
-    room_bytes: Gauge,
-    reserved_milli_cpu: Gauge,
-    reserved_bytes: Gauge,
-    over: Gauge,
+pub struct Requests {
+    by_answer: Family<Labels, Counter>,
 }
 
 /// The words are the spellings of an enum, so there are only so many.
@@ -26,98 +28,129 @@ struct Labels {
     answer: &'static str,
 }
 
-/// What came of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// All that was asked for.
-    Granted,
-    /// Less than that.
-    Short,
-    /// Not a request.
-    BadRequest,
-    /// A version that is not spoken.
-    Version,
-    /// Of a VM that is not in the books.
-    UnknownVm,
-    /// Of a VM that keeps its size until it is moved.
-    Moving,
-    /// An answer that the wire cannot say.
-    Unsayable,
+/// What the gauges say of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFigures {
+    /// The node's name; `None` where there is only one, which needs none.
+    pub node: Option<String>,
+    /// What may be promised.
+    pub room: Resources,
+    /// What is promised.
+    pub reserved: Resources,
+    /// More is promised than may be.
+    pub over: bool,
 }
 
-// === impl Metrics ===
+/// The gauges of the nodes that this gives.
+struct NodeGauges<F>(F);
 
-impl Metrics {
-    /// Adds what is counted of requests to what a process exports, without the figures of a node.
-    pub fn register_requests(&self, registry: &mut Registry) {
+/// A gauge of a node: its name, what it is, and how it is read.
+type Figure = (&'static str, &'static str, fn(&NodeFigures) -> u64);
+
+const FIGURES: [Figure; 5] = [
+    (
+        "windlass_plugin_room_milli_cpu",
+        "Thousandths of a vCPU that may be reserved for VMs",
+        |figures| figures.room.cpu.milli(),
+    ),
+    ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs", |figures| {
+        figures.room.mem.bytes()
+    }),
+    (
+        "windlass_plugin_reserved_milli_cpu",
+        "Thousandths of a vCPU that are reserved for VMs",
+        |figures| figures.reserved.cpu.milli(),
+    ),
+    ("windlass_plugin_reserved_bytes", "Bytes of memory that are reserved for VMs", |figures| {
+        figures.reserved.mem.bytes()
+    }),
+    (
+        "windlass_plugin_over",
+        "1 while more is reserved than there is, and no VM grows",
+        |figures| u64::from(figures.over),
+    ),
+];
+
+/// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when somebody
+/// reads them.
+pub fn register_nodes<I: IntoIterator<Item = NodeFigures> + 'static>(
+    registry: &mut Registry,
+    nodes: impl Fn() -> I + Send + Sync + 'static,
+) {
+    registry.register_collector(Box::new(NodeGauges(move || nodes().into_iter().collect())));
+}
+
+/// A gauge as it is written.
+pub fn gauge(value: u64) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+// === impl Requests ===
+
+impl Requests {
+    /// Adds them to what a process exports.
+    pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let requests = "Permit requests by what came of them";
-        registry.register("permit_requests", requests, self.requests.clone());
+        registry.register("permit_requests", requests, self.by_answer.clone());
     }
 
-    /// Adds all of them to what a process exports.
-    pub fn register(&self, registry: &mut Registry) {
-        self.register_requests(registry);
-        let registry = registry.sub_registry_with_prefix("windlass_plugin");
-        let room = "Thousandths of a vCPU that may be reserved for VMs";
-        registry.register("room_milli_cpu", room, self.room_milli_cpu.clone());
-        let room = "Bytes of memory that may be reserved for VMs";
-        registry.register("room_bytes", room, self.room_bytes.clone());
-        let reserved = "Thousandths of a vCPU that are reserved for VMs";
-        registry.register("reserved_milli_cpu", reserved, self.reserved_milli_cpu.clone());
-        let reserved = "Bytes of memory that are reserved for VMs";
-        registry.register("reserved_bytes", reserved, self.reserved_bytes.clone());
-        let over = "1 while more is reserved than there is, and no VM grows";
-        registry.register("over", over, self.over.clone());
-    }
-
-    pub(crate) fn observe(&self, books: &Books) {
-        let set = |cpu: &Gauge, mem: &Gauge, amount: Resources| {
-            cpu.set(i64::try_from(amount.cpu.milli()).unwrap_or(i64::MAX));
-            mem.set(i64::try_from(amount.mem.bytes()).unwrap_or(i64::MAX));
+    /// Counts a request: whether it got less than it asked for, or why it was refused.
+    pub(crate) fn count(&self, short: Result<bool, &Refusal>) {
+        let answer = match short {
+            Ok(false) => "granted",
+            Ok(true) => "short",
+            Err(refusal) => word(refusal),
         };
-        set(&self.room_milli_cpu, &self.room_bytes, books.room());
-        set(&self.reserved_milli_cpu, &self.reserved_bytes, books.reserved());
-        self.over.set(i64::from(books.is_over()));
-    }
-
-    pub(crate) fn granted(&self, granted: &Granted) {
-        self.count(if granted.short.is_empty() { Outcome::Granted } else { Outcome::Short });
-    }
-
-    pub(crate) fn refused(&self, refusal: &Refusal) {
-        self.count(match refusal {
-            Refusal::Method
-            | Refusal::BrokeOff
-            | Refusal::Wire(
-                wire::Refusal::Body(_) | wire::Refusal::TooLong(_) | wire::Refusal::Unfit(_),
-            ) => Outcome::BadRequest,
-            Refusal::Wire(wire::Refusal::NoVersion(_) | wire::Refusal::Version { .. }) => {
-                Outcome::Version
-            }
-            Refusal::Wire(wire::Refusal::UnknownVm(_)) => Outcome::UnknownVm,
-            Refusal::Wire(wire::Refusal::Moving(_)) => Outcome::Moving,
-            Refusal::Wire(wire::Refusal::OverRange(_)) => Outcome::Unsayable,
-        });
-    }
-
-    fn count(&self, answer: Outcome) {
-        self.requests.get_or_create(&Labels { answer: answer.as_str() }).inc();
+        self.by_answer.get_or_create(&Labels { answer }).inc();
     }
 }
 
-// === impl Outcome ===
-
-impl Outcome {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Granted => "granted",
-            Self::Short => "short",
-            Self::BadRequest => "bad-request",
-            Self::Version => "version",
-            Self::UnknownVm => "unknown-vm",
-            Self::Moving => "moving",
-            Self::Unsayable => "unsayable",
+fn word(refusal: &Refusal) -> &'static str {
+    let Refusal::Wire(refusal) = refusal else { return "bad-request" };
+    match refusal {
+        wire::Refusal::Body(_) | wire::Refusal::TooLong(_) | wire::Refusal::Unfit(_) => {
+            "bad-request"
         }
+        wire::Refusal::NoVersion(_) | wire::Refusal::Version { .. } => "version",
+        wire::Refusal::UnknownVm(_) => "unknown-vm",
+        wire::Refusal::Moving(_) => "moving",
+        wire::Refusal::OverRange(_) => "unsayable",
+    }
+}
+
+// === impl NodeFigures ===
+
+impl NodeFigures {
+    /// Of these books, which are those of `node`.
+    pub fn of(node: Option<String>, books: &Books) -> Self {
+        let (room, reserved) = (books.room(), books.reserved());
+        Self { node, room, reserved, over: books.is_over() }
+    }
+}
+
+// === impl NodeGauges ===
+
+impl<F> fmt::Debug for NodeGauges<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NodeGauges")
+    }
+}
+
+impl<F: Fn() -> Vec<NodeFigures> + Send + Sync + 'static> Collector for NodeGauges<F> {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let nodes = self.0();
+        for (name, help, read) in FIGURES {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            if let [only @ NodeFigures { node: None, .. }] = nodes.as_slice() {
+                gauge(read(only)).encode(family)?;
+                continue;
+            }
+            for figures in &nodes {
+                let labels = [("node", figures.node.as_deref().unwrap_or_default())];
+                gauge(read(figures)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 }

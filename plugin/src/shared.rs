@@ -1,60 +1,69 @@
-//! The books, for everybody in the process who needs them.
+//! The books of one node behind a lock, for everybody in the process who needs them.
 //!
 //! The lock is held for as long as one question takes, and never across an `.await`.
 
 use crate::dump::Dump;
-use crate::metrics::Metrics;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::http::Permits;
+use crate::metrics::{NodeFigures, Requests, register_nodes};
+use crate::refusal::Refusal;
+use prometheus_client::registry::Registry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tracing::debug;
 use windlass_kit::clock::Clock;
 use windlass_plugin_core::Books;
 use windlass_plugin_core::wire::{self, Permitted, Terms};
 use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::{ComputeUnit, PluginVersion};
 
-/// The books and what goes with them. Clones share them.
+/// The books of a node and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Shared(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    books: Mutex<Books>,
-    unit: Mutex<ComputeUnit>,
+    node: Mutex<Node>,
     clock: Clock,
-    metrics: Metrics,
+    requests: Requests,
+}
+
+#[derive(Debug)]
+struct Node {
+    books: Books,
+    /// Told to agents that have no compute unit of their own.
+    unit: ComputeUnit,
 }
 
 // === impl Shared ===
 
 impl Shared {
-    /// Shares these books; `unit` is told to agents that ask.
+    /// Shares these books; `unit` is told to agents that have none of their own.
     pub fn new(books: Books, unit: ComputeUnit, clock: Clock) -> Self {
-        Self::counting(books, unit, clock, Metrics::default())
+        Self::counting(books, unit, clock, Requests::default())
     }
 
-    /// The same, of one node among several: its requests are counted in `metrics` with those of
-    /// the others. The figures of each node are read from its books.
-    pub fn counting(books: Books, unit: ComputeUnit, clock: Clock, metrics: Metrics) -> Self {
-        metrics.observe(&books);
-        let (books, unit) = (Mutex::new(books), Mutex::new(unit));
-        Self(Arc::new(Inner { books, unit, clock, metrics }))
+    /// The same, of one node among several: its requests are counted in `requests` with those of
+    /// the others.
+    pub fn counting(books: Books, unit: ComputeUnit, clock: Clock, requests: Requests) -> Self {
+        let node = Mutex::new(Node { books, unit });
+        Self(Arc::new(Inner { node, clock, requests }))
     }
 
     /// Looks into the books, or changes them.
     pub fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
-        let mut books = self.0.books.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = ask(&mut books);
-        self.0.metrics.observe(&books);
-        answer
+        ask(&mut self.lock().books)
     }
 
     /// Agents are told this compute unit from here on.
     pub fn set_unit(&self, unit: ComputeUnit) {
-        *self.0.unit.lock().unwrap_or_else(PoisonError::into_inner) = unit;
+        self.lock().unit = unit;
     }
 
-    /// What is counted.
-    pub fn metrics(&self) -> &Metrics {
-        &self.0.metrics
+    /// Adds what is counted, and the gauges of the only node, to what a process exports.
+    pub fn register(&self, registry: &mut Registry) {
+        self.0.requests.register(registry);
+        let shared = self.clone();
+        let only = move || [shared.with_books(|books| NodeFigures::of(None, books))];
+        register_nodes(registry, only);
     }
 
     /// The books as a person debugging reads them.
@@ -64,10 +73,27 @@ impl Shared {
     }
 
     /// Asks the books what a request says.
-    pub(crate) fn permit(&self, request: RawRequest) -> Result<Permitted, wire::Refusal> {
+    fn permit(&self, request: RawRequest) -> Result<Permitted, wire::Refusal> {
         let now = self.0.clock.now();
-        let unit = *self.0.unit.lock().unwrap_or_else(PoisonError::into_inner);
-        let terms = Terms { unit, versions: PluginVersion::SPOKEN };
-        self.with_books(|books| wire::grant(books, now, &terms, request))
+        let Node { books, unit } = &mut *self.lock();
+        let terms = Terms { unit: *unit, versions: PluginVersion::SPOKEN };
+        wire::grant(books, now, &terms, request)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Node> {
+        self.0.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permits for Shared {
+    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let answered = request.and_then(|request| {
+            let permitted = self.permit(request)?;
+            let Permitted { vm, version, asked, granted, .. } = &permitted;
+            debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
+            Ok((permitted.encode()?, !granted.short.is_empty()))
+        });
+        self.0.requests.count(answered.as_ref().map(|(_, short)| *short));
+        answered.map(|(body, _)| body)
     }
 }

@@ -69,7 +69,7 @@ async fn what_was_permitted_is_counted() {
     post(&app, GOOD.replace("\"a\"", "\"b\"")).await;
     post(&app, GOOD.replace("3,", "99,")).await;
     let mut registry = prometheus_client::registry::Registry::default();
-    shared.metrics().register(&mut registry);
+    shared.register(&mut registry);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for line in [

@@ -18,10 +18,14 @@ pub(crate) use write::{Write, Writer};
 
 use crate::BadBody;
 
-/// Reads the first value of a body into `message`, as the reference's servers do.
+/// The first value of a body, which is all that the reference's servers read.
+pub(crate) fn first(body: &[u8]) -> Result<Json, BadBody> {
+    parse::first(body).map(|(json, _rest)| json)
+}
+
+/// Reads the first value of a body into a message.
 pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
-    let (json, _rest) = parse::first(body)?;
-    fill(&json)
+    fill(&first(body)?)
 }
 
 /// Reads a body that must be one value, as the reference's clients do.
@@ -38,7 +42,8 @@ pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
     writer.into_bytes()
 }
 
-fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
+/// Puts a value into a message.
+pub(crate) fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
     let mut message = T::default();
     message.read(&Path::Body, json)?;
     Ok(message)

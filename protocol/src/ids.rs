@@ -5,7 +5,7 @@ use std::fmt;
 use uuid::Uuid;
 
 /// A VM: its namespace and its name. On a host without a cluster the namespace is `default`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VmName {
     /// Namespace; `default` on a host.
     pub namespace: String,

@@ -19,7 +19,7 @@ mod v3_0;
 mod v4_0;
 mod v5_0;
 
-use crate::go_json::{self, Read, keys};
+use crate::go_json::{self, fill, keys};
 use crate::version::PluginVersion;
 use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
 use thiserror::Error;
@@ -218,19 +218,20 @@ impl RawRequest {
     /// # Errors
     /// If it is not JSON, or a field holds what it must not.
     pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
-        let Stated { version } = go_json::decode_first(body)?;
+        let json = &go_json::first(body)?;
+        let Stated { version } = fill(json)?;
         Ok(Self(match version {
             PluginVersion::V1_1 => {
-                Said::Slots(v2_0::Request::from(read::<v1_1::Request>(body)?).into())
+                Said::Slots(v2_0::Request::from(fill::<v1_1::Request>(json)?).into())
             }
-            PluginVersion::V2_0 => Said::Slots(read::<v2_0::Request>(body)?.into()),
-            PluginVersion::V2_1 | PluginVersion::V3_0 => Said::Slots(read(body)?),
-            PluginVersion::V4_0 => Said::Bytes(read::<v4_0::Request>(body)?.into()),
+            PluginVersion::V2_0 => Said::Slots(fill::<v2_0::Request>(json)?.into()),
+            PluginVersion::V2_1 | PluginVersion::V3_0 => Said::Slots(fill(json)?),
+            PluginVersion::V4_0 => Said::Bytes(fill::<v4_0::Request>(json)?.into()),
             older if older < PluginVersion::V1_1 => {
-                let v1_1 = v1_1::Request::from(read::<v1_0::Request>(body)?);
+                let v1_1 = v1_1::Request::from(fill::<v1_0::Request>(json)?);
                 Said::Slots(v2_0::Request::from(v1_1).into())
             }
-            _ => Said::Bytes(read(body)?),
+            _ => Said::Bytes(fill(json)?),
         }))
     }
 
@@ -243,12 +244,11 @@ impl RawRequest {
     }
 
     /// Whose it is.
-    pub fn vm(&self) -> VmName {
-        let (namespace, name) = match &self.0 {
-            Said::Slots(request) => (&request.namespace, &request.name),
-            Said::Bytes(request) => (&request.namespace, &request.name),
-        };
-        VmName { namespace: namespace.clone(), name: name.clone() }
+    pub fn vm(&self) -> &VmName {
+        match &self.0 {
+            Said::Slots(request) => &request.vm,
+            Said::Bytes(request) => &request.vm,
+        }
     }
 
     /// Whether it says how busy the VM is.
@@ -353,8 +353,4 @@ impl PermitResponse {
         };
         Ok(v3_0.with_slot(slot).into())
     }
-}
-
-fn read<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
-    go_json::decode_first(body)
 }

@@ -121,7 +121,7 @@ proptest! {
         match request.encode(slot) {
             Ok(body) => {
                 let raw = RawRequest::decode(&body).unwrap();
-                prop_assert_eq!((raw.version(), raw.vm()), (version, vm));
+                prop_assert_eq!((raw.version(), raw.vm()), (version, &vm));
                 prop_assert_eq!(raw.check(), Ok(()));
                 let read = raw.with_slot(slot).unwrap();
                 prop_assert!(read.resources.covers(resources));

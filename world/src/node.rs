@@ -9,7 +9,7 @@ use windlass_plugin_core::wire::{self, Terms};
 use windlass_plugin_core::{Books, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{
-    Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, Versions, VmInfo, VmName,
+    Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmInfo, VmName,
 };
 
 /// One node of a world.
@@ -73,7 +73,7 @@ impl Node {
     /// A VM is there and was not seen yet: it counts with the most that it may have.
     pub(crate) fn presume(&mut self, info: &VmInfo, most: Resources) {
         if self.entered.insert(info.name.clone()) {
-            let (vm, record) = (info.name.clone(), record(info));
+            let (vm, record) = (info.name.clone(), VmRecord::of(info));
             if self.listed {
                 self.books.presume(vm, record, most);
             } else {
@@ -86,9 +86,9 @@ impl Node {
     /// What a VM should be changed.
     pub(crate) fn update(&mut self, info: &VmInfo) {
         if self.listed {
-            self.books.presume(info.name.clone(), record(info), info.bounds.max);
+            self.books.presume(info.name.clone(), VmRecord::of(info), info.bounds.max);
         } else {
-            self.books.update(&info.name, record(info));
+            self.books.update(&info.name, VmRecord::of(info));
         }
     }
 
@@ -195,17 +195,5 @@ impl Node {
 
     pub(crate) fn status(&self, now: Moment) -> NodeStatus {
         self.books.status(self.process.clock(now))
-    }
-}
-
-fn record(info: &VmInfo) -> VmRecord {
-    VmRecord {
-        priority: info.priority,
-        grain: Resources {
-            cpu: MilliCpu::from_cores(1),
-            mem: info.memory_slot.max(Bytes::from_mib(2)),
-        },
-        memory_slot: info.memory_slot,
-        min: info.bounds.min,
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_agent::{Ledger, NodeEvent};
 use windlass_plugin::Shared;
 use windlass_plugin_core::VmRecord;
-use windlass_protocol::{MilliCpu, Resources, VmInfo, VmName};
+use windlass_protocol::{Resources, VmName};
 
 /// Feeds the books of this host.
 pub(super) struct HostLedger {
@@ -75,7 +75,7 @@ impl Ledger for HostLedger {
                 present.seen.insert(info.name.clone());
                 let ceiling = upper.unwrap_or(info.bounds.max);
                 self.books.with_books(|books| {
-                    books.enter(info.name.clone(), record(&info), ceiling);
+                    books.enter(info.name.clone(), VmRecord::of(&info), ceiling);
                     if let Some(upper) = upper {
                         // What was presumed before it was seen goes.
                         books.witness(&info.name, upper);
@@ -83,7 +83,7 @@ impl Ledger for HostLedger {
                 });
             }
             NodeEvent::Updated { info } => {
-                self.books.with_books(|books| books.update(&info.name, record(&info)));
+                self.books.with_books(|books| books.update(&info.name, VmRecord::of(&info)));
             }
             NodeEvent::Witnessed { vm, upper } => {
                 self.books.with_books(|books| books.witness(&vm, upper));
@@ -103,15 +103,5 @@ impl Ledger for HostLedger {
                 self.books.with_books(|books| books.leave(&vm));
             }
         }
-    }
-}
-
-/// What the books need to know of a VM. QEMU has no smaller step of CPU than a vCPU.
-pub(super) fn record(info: &VmInfo) -> VmRecord {
-    VmRecord {
-        priority: info.priority,
-        grain: Resources { cpu: MilliCpu::from_cores(1), mem: info.memory_slot },
-        memory_slot: info.memory_slot,
-        min: info.bounds.min,
     }
 }

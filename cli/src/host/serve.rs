@@ -192,7 +192,7 @@ fn ways(clock: Clock) -> Ways {
 fn registry(parts: &Parts, watchdog: &Watchdog, counts: &Counts) -> Registry {
     let mut registry = Registry::default();
     parts.agent.metrics().register(&mut registry);
-    parts.books.metrics().register(&mut registry);
+    parts.books.register(&mut registry);
     parts.metrics.register(&mut registry);
     watchdog.register(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_host"));

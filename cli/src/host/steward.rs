@@ -20,7 +20,7 @@ use super::desk::{ANSWERED_WITHIN, Asked, Declined, Reply};
 use super::disk::Disk;
 use super::folder::{Folder, Look, Step};
 use super::history::{History, Unwritten};
-use super::ledger::{HostLedger, record};
+use super::ledger::HostLedger;
 use super::metrics::Metrics;
 use super::reach::{Findings, Reach};
 use super::room::Machine;
@@ -43,6 +43,7 @@ use windlass_kit::config::Unread;
 use windlass_kit::errand::Errand;
 use windlass_kit::watchdog::{Pulse, Watchdog};
 use windlass_plugin::Shared;
+use windlass_plugin_core::VmRecord;
 use windlass_protocol::status::Ordered;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName};
@@ -198,7 +199,7 @@ impl Steward {
             vcpu_removal: file.vcpu_removal,
             size: self.known(&name).and_then(|known| known.size),
             max: file.info.bounds.max,
-            record: record(&file.info),
+            record: VmRecord::of(&file.info),
         };
         let before = self.known(&name);
         let is_new = before.is_none();

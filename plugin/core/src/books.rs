@@ -28,6 +28,7 @@ use crate::record::VmRecord;
 use crate::shortage::{Axis, Shortage};
 use crate::tally::Tally;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use thiserror::Error;
 use windlass_protocol::status::{Booked, NodeStatus};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
@@ -36,10 +37,10 @@ use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 #[derive(Clone, Debug)]
 pub struct Books {
     room: Resources,
-    vms: BTreeMap<VmName, Entry>,
+    vms: BTreeMap<Arc<VmName>, Entry>,
     tally: Tally,
     /// Those with a claim.
-    claimants: BTreeSet<VmName>,
+    claimants: BTreeSet<Arc<VmName>>,
     /// No claim ends before this.
     claims_end: Option<Moment>,
 }
@@ -95,7 +96,7 @@ impl Books {
     /// A VM is on this node and may have been promised `ceiling`. Entering again changes its
     /// record, and never lowers what is promised.
     pub fn enter(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
-        self.have(&vm, || Entry::new(record));
+        self.have(&vm, record, Standing::Silent(Resources::ZERO));
         self.change(&vm, |entry| {
             entry.record = record;
             entry.standing = match entry.standing {
@@ -113,7 +114,7 @@ impl Books {
     /// speaks. An agent that names the last permit is believed; one that does not may have been
     /// promised all that it asks for. One that an agent speaks for is only [updated](Self::update).
     pub fn presume(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
-        self.have(&vm, || Entry { standing: Standing::Presumed(ceiling), ..Entry::new(record) });
+        self.have(&vm, record, Standing::Presumed(ceiling));
         self.change(&vm, |entry| {
             entry.record = record;
             if let Standing::Presumed(most) = &mut entry.standing {
@@ -130,7 +131,7 @@ impl Books {
     /// A VM left the node, and everything promised to it is free.
     pub fn leave(&mut self, vm: &VmName) {
         if let Some(entry) = self.vms.remove(vm) {
-            self.tally.change(vm, Some(entry.part()), None);
+            self.tally.change(&entry.name, Some(entry.part()), None);
             self.claimants.remove(vm);
         }
     }
@@ -182,25 +183,27 @@ impl Books {
         let wanted = ask.wanted;
         self.forget_old_claims(now);
         let free = self.free();
-        let entry = self.vms.get(vm).ok_or_else(|| BooksError::UnknownVm(vm.clone()))?;
-        if let Moving::Told(permit) = entry.moving {
-            if wanted == permit {
+        let spoken = self.change(vm, |entry| match entry.moving {
+            Moving::Told(permit) => Err(permit),
+            moving @ (Moving::No | Moving::Due) => {
+                entry.speak(now, &ask, free);
+                Ok((moving == Moving::Due, entry.claim, entry.reserved()))
+            }
+        });
+        let (moving, claim, has) = match spoken.ok_or_else(|| BooksError::UnknownVm(vm.clone()))? {
+            Ok(spoken) => spoken,
+            Err(permit) if wanted == permit => {
                 return Ok(Granted { permit, short: Vec::new(), moving: true });
             }
-            return Err(BooksError::Moving { vm: vm.clone(), wanted, permit });
-        }
-        let moving = entry.moving == Moving::Due;
-        let claim = self.change(vm, |entry| {
-            entry.speak(now, &ask, free);
-            entry.claim
-        });
-        if let Some(claim) = claim.flatten() {
+            Err(permit) => return Err(BooksError::Moving { vm: vm.clone(), wanted, permit }),
+        };
+        if let Some(claim) = claim {
             self.claims_end = self.claims_end.into_iter().chain([claim.until]).min();
         }
 
         let reserved = self.reserved();
-        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask, reserved);
-        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask, reserved);
+        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask, has, reserved);
+        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask, has, reserved);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
         self.change(vm, |entry| {
@@ -257,11 +260,10 @@ impl Books {
 
     /// The books at this moment, VMs by name.
     pub fn status(&self, now: Moment) -> NodeStatus {
-        let booked = |(name, entry): (&VmName, &Entry)| entry.booked(name, now);
         NodeStatus {
             room: self.room,
             reserved: self.reserved(),
-            vms: self.vms.iter().map(booked).collect(),
+            vms: self.vms.values().map(|entry| entry.booked(now)).collect(),
         }
     }
 
@@ -270,17 +272,17 @@ impl Books {
         self.room.saturating_sub(self.reserved())
     }
 
-    /// What `vm` may have on one axis, of which `reserved` is promised in all, and why it is
-    /// short, if it is.
+    /// What `vm`, which is promised `has`, may have on one axis, of which `reserved` is promised
+    /// in all, and why it is short, if it is.
     fn grant(
         &mut self,
         axis: Axis,
         vm: &VmName,
         ask: &Ask,
+        has: Resources,
         reserved: Resources,
     ) -> (u64, Option<Shortage>) {
-        let asked = axis.of(ask.wanted);
-        let has = self.vms.get(vm).map_or(0, |entry| axis.of(entry.reserved()));
+        let (asked, has) = (axis.of(ask.wanted), axis.of(has));
         if asked <= has {
             return (asked, None);
         }
@@ -307,16 +309,16 @@ impl Books {
     fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<Booked> {
         let names = self.tally.others(axis, free, vm);
         // Claims were tidied before this: those that are left are fresh.
-        let booked = |name: &VmName| Some(self.vms.get(name)?.booked(name, Moment::default()));
+        let booked = |name| Some(self.vms.get(name)?.booked(Moment::default()));
         names.iter().filter_map(booked).collect()
     }
 
     /// A VM of this name is in the books.
-    fn have(&mut self, vm: &VmName, new: impl FnOnce() -> Entry) {
+    fn have(&mut self, vm: &VmName, record: VmRecord, standing: Standing) {
         if !self.vms.contains_key(vm) {
-            let entry = new();
-            self.tally.change(vm, None, Some(entry.part()));
-            self.vms.insert(vm.clone(), entry);
+            let entry = Entry::new(vm.clone(), record, standing);
+            self.tally.change(&entry.name, None, Some(entry.part()));
+            self.vms.insert(Arc::clone(&entry.name), entry);
         }
     }
 
@@ -325,9 +327,9 @@ impl Books {
         let entry = self.vms.get_mut(vm)?;
         let (before, claimed) = (entry.part(), entry.claim.is_some());
         let changed = change(entry);
-        self.tally.change(vm, Some(before), Some(entry.part()));
+        self.tally.change(&entry.name, Some(before), Some(entry.part()));
         match (claimed, entry.claim.is_some()) {
-            (false, true) => drop(self.claimants.insert(vm.clone())),
+            (false, true) => drop(self.claimants.insert(Arc::clone(&entry.name))),
             (true, false) => drop(self.claimants.remove(vm)),
             (true, true) | (false, false) => {}
         }

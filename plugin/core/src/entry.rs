@@ -5,6 +5,7 @@ use crate::journal::Journal;
 use crate::record::VmRecord;
 use crate::shortage::Axis;
 use crate::tally::{Part, Want};
+use std::sync::Arc;
 use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Bytes, Moment, Resources, VmName};
@@ -12,6 +13,7 @@ use windlass_protocol::{Bytes, Moment, Resources, VmName};
 /// One VM in the books of its node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
+    pub(crate) name: Arc<VmName>,
     pub(crate) record: VmRecord,
     pub(crate) standing: Standing,
     pub(crate) claim: Option<Claim>,
@@ -60,9 +62,9 @@ pub(crate) struct Claim {
 // === impl Entry ===
 
 impl Entry {
-    pub(crate) fn new(record: VmRecord) -> Self {
-        let standing = Standing::Silent(Resources::ZERO);
-        Self { record, standing, claim: None, moving: Moving::No, journal: Journal::default() }
+    pub(crate) fn new(name: VmName, record: VmRecord, standing: Standing) -> Self {
+        let (name, journal) = (Arc::new(name), Journal::default());
+        Self { name, record, standing, claim: None, moving: Moving::No, journal }
     }
 
     /// What is promised to it.
@@ -116,9 +118,9 @@ impl Entry {
         };
     }
 
-    pub(crate) fn booked(&self, name: &VmName, now: Moment) -> Booked {
+    pub(crate) fn booked(&self, now: Moment) -> Booked {
         Booked {
-            name: name.clone(),
+            name: (*self.name).clone(),
             priority: self.record.priority,
             reserved: self.reserved(),
             claim: self.claim.filter(|claim| now < claim.until).map(|claim| claim.wanted),

@@ -3,7 +3,7 @@
 //! An agent that is short asks every few seconds; the same question with the same answer is
 //! one note that says how often, so an hour of waiting fits.
 
-use crate::shortage::{Axis, Shortage};
+use crate::shortage::Shortage;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use windlass_protocol::{Moment, Resources};
@@ -64,7 +64,10 @@ impl Journal {
 
 impl Note {
     fn is(&self, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
-        let axes = |short: &[Shortage]| -> Vec<Axis> { short.iter().map(|s| s.axis).collect() };
-        self.asked == asked && self.permit == permit && axes(&self.short) == axes(short)
+        let same = |(a, b): (&Shortage, &Shortage)| a.axis == b.axis;
+        self.asked == asked
+            && self.permit == permit
+            && self.short.len() == short.len()
+            && self.short.iter().zip(short).all(same)
     }
 }

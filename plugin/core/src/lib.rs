@@ -1,11 +1,13 @@
-//! The books of a node: what is promised to its VMs, and to whom what is left goes.
+//! The books of a cluster's nodes: what is promised to their VMs, and who gets what is left.
 //!
-//! [`Books`] is a plain value that is asked and answers; it has no clock and does no I/O;
-//! [`wire`] reads a request's bytes and writes the answer's. The shell in `windlass-plugin`
-//! puts it behind HTTP, a program tells it which VMs there are.
+//! [`Books`] are those of one node: a plain value that is asked and answers, without a clock, I/O
+//! or a lock. A [`Cluster`] says which node's books know a VM; [`wire`] reads a request's bytes and
+//! writes the answer's. The shell in `windlass-plugin` gives books a lock per node and puts them
+//! behind HTTP; a program tells them which VMs there are.
 
 pub mod ask;
 pub mod books;
+pub mod cluster;
 mod entry;
 pub mod journal;
 pub mod record;
@@ -15,6 +17,7 @@ pub mod wire;
 
 pub use ask::Ask;
 pub use books::{Books, BooksError, Granted};
+pub use cluster::Cluster;
 pub use journal::Note;
 pub use record::VmRecord;
 pub use shortage::{Axis, Shortage};

@@ -1,7 +1,7 @@
 //! What the books know of a VM besides what is promised to it.
 
 use serde::{Deserialize, Serialize};
-use windlass_protocol::{Bytes, Resources, VmInfo};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmInfo};
 
 /// What the books know of a VM besides what is promised to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +17,24 @@ pub struct VmRecord {
 }
 
 // === impl VmRecord ===
+
+impl VmRecord {
+    /// Of a VM that grows by whole slots, and by steps of CPU of this size; zero means any amount.
+    pub const fn new(
+        priority: i32,
+        min: Resources,
+        memory_slot: Bytes,
+        cpu_step: MilliCpu,
+    ) -> Self {
+        let grain = Resources { cpu: cpu_step, mem: memory_slot };
+        Self { priority, grain, memory_slot, min }
+    }
+
+    /// Of a VM whose hypervisor plugs whole vCPUs.
+    pub const fn of(info: &VmInfo) -> Self {
+        Self::new(info.priority, info.bounds.min, info.memory_slot, MilliCpu::from_cores(1))
+    }
+}
 
 impl Default for VmRecord {
     fn default() -> Self {

@@ -1,11 +1,13 @@
-//! What the books of a node come to: sums, and who has or wants most, kept with each change.
+//! What the books of a node come to: sums, and which VMs have or want most, kept with each change.
 //!
-//! A request costs about the same however many VMs a node has. Only a change of what VMs wait for, or
-//! of what is free while they wait, divides the free room anew.
+//! A request costs about the same however many VMs a node has. Only a change of what VMs wait for,
+//! or of what is free while they wait, divides the free room anew, and not while there is less of
+//! it than any of them can use.
 
 use crate::shortage::{Axis, MOST_NAMED};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 use windlass_scaling::arbitrate::{Claim, divide};
 
@@ -42,26 +44,27 @@ struct Sum {
     mem: u128,
 }
 
-/// Who has and who wants, on one axis.
+/// Which VMs have and want how much, on one axis.
 #[derive(Clone, Debug, Default)]
 struct Ranks {
     /// Every VM, those first for which most is reserved.
-    holders: BTreeSet<(Reverse<u64>, VmName)>,
-    wants: BTreeMap<VmName, Want>,
+    holders: BTreeSet<(Reverse<u64>, Arc<VmName>)>,
+    /// With what is reserved.
+    wants: BTreeMap<Arc<VmName>, (Want, u64)>,
+    /// The least that each want can use, and how many wants can use as little.
+    steps: BTreeMap<u64, usize>,
     /// As long as nothing changes of what it was made from.
     division: Option<Division>,
 }
 
-/// Who gets what of the room that is free, on one axis.
+/// Which VM gets what of the room that is free, on one axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Division {
     free: u64,
     /// Shares above zero.
-    shares: BTreeMap<VmName, u64>,
+    shares: BTreeMap<Arc<VmName>, u64>,
     /// All of them together.
     total: u64,
-    /// Those with a share, in the order in which they go; one more than are named.
-    first: Vec<VmName>,
 }
 
 // === impl Tally ===
@@ -78,7 +81,7 @@ impl Tally {
     }
 
     /// A VM came, changed or left.
-    pub(crate) fn change(&mut self, vm: &VmName, before: Option<Part>, after: Option<Part>) {
+    pub(crate) fn change(&mut self, vm: &Arc<VmName>, before: Option<Part>, after: Option<Part>) {
         if before == after {
             return;
         }
@@ -90,21 +93,31 @@ impl Tally {
         }
     }
 
-    /// Who gets what of the free room on this axis.
+    /// Which VM gets what of the free room on this axis.
     pub(crate) fn divided(&mut self, axis: Axis, free: u64) -> &Division {
         self.axes[axis.index()].divided(free)
     }
 
     /// The names of other VMs than this one, at most [`MOST_NAMED`]: those for which free room is kept,
     /// in the order in which they go, then those that have most.
-    pub(crate) fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<VmName> {
+    pub(crate) fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<Arc<VmName>> {
         let ranks = &mut self.axes[axis.index()];
         ranks.divided(free);
-        let Some(division) = &ranks.division else { return Vec::new() };
-        let ahead = division.first.iter().filter(|name| *name != vm);
-        let mut named: Vec<VmName> = ahead.take(MOST_NAMED).cloned().collect();
+        let shares = ranks.division.as_ref().map(|division| &division.shares);
+        let shares = shares.into_iter().flat_map(BTreeMap::keys);
+        let mut ahead: Vec<_> = shares
+            .filter(|name| ***name != *vm)
+            .filter_map(|name| {
+                let (want, reserved) = ranks.wants.get(name)?;
+                Some((Reverse(want.priority), Reverse(*reserved), name))
+            })
+            .collect();
+        ahead.sort_unstable();
+        let mut named: Vec<_> =
+            ahead.iter().take(MOST_NAMED).map(|(.., name)| Arc::clone(name)).collect();
+        let has_share = |name| ranks.division.as_ref().is_some_and(|d| d.shares.contains_key(name));
         let rest = ranks.holders.iter().map(|(_, name)| name);
-        let rest = rest.filter(|name| *name != vm && !division.shares.contains_key(*name));
+        let rest = rest.filter(|name| ***name != *vm && !has_share(*name));
         named.extend(rest.take(MOST_NAMED - named.len()).cloned());
         named
     }
@@ -113,8 +126,9 @@ impl Tally {
 /// What is found out again when it is asked for makes no difference.
 impl PartialEq for Tally {
     fn eq(&self, other: &Self) -> bool {
-        let axis =
-            |one: &Ranks, other: &Ranks| one.holders == other.holders && one.wants == other.wants;
+        let axis = |one: &Ranks, other: &Ranks| {
+            (&one.holders, &one.wants, &one.steps) == (&other.holders, &other.wants, &other.steps)
+        };
         self.reserved == other.reserved
             && self.min == other.min
             && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
@@ -126,6 +140,15 @@ impl PartialEq for Tally {
 impl Part {
     fn on(&self, axis: Axis) -> (u64, Option<Want>) {
         (axis.of(self.reserved), self.wants[axis.index()])
+    }
+}
+
+// === impl Want ===
+
+impl Want {
+    /// The least that it can use.
+    fn step(self) -> u64 {
+        self.grain.max(1).min(self.missing)
     }
 }
 
@@ -154,29 +177,42 @@ impl Sum {
 impl Ranks {
     fn change(
         &mut self,
-        vm: &VmName,
+        vm: &Arc<VmName>,
         before: Option<(u64, Option<Want>)>,
         after: Option<(u64, Option<Want>)>,
     ) {
+        let reserved = |part: Option<(u64, Option<Want>)>| part.map(|(reserved, _)| reserved);
+        if reserved(before) != reserved(after) {
+            if let Some(reserved) = reserved(before) {
+                self.holders.remove(&(Reverse(reserved), Arc::clone(vm)));
+            }
+            if let Some(reserved) = reserved(after) {
+                self.holders.insert((Reverse(reserved), Arc::clone(vm)));
+            }
+        }
+        let want = |part: Option<(u64, Option<Want>)>| {
+            part.and_then(|(reserved, want)| Some((want?, reserved)))
+        };
+        let (before, after) = (want(before), want(after));
         if before == after {
             return;
         }
-        if let Some((reserved, _)) = before {
-            self.holders.remove(&(Reverse(reserved), vm.clone()));
+        if let Some((want, _)) = before {
+            self.wants.remove(vm);
+            let step = want.step();
+            let many = self.steps.get_mut(&step).map(|many| {
+                *many -= 1;
+                *many
+            });
+            if many == Some(0) {
+                self.steps.remove(&step);
+            }
         }
-        if let Some((reserved, _)) = after {
-            self.holders.insert((Reverse(reserved), vm.clone()));
+        if let Some((want, reserved)) = after {
+            self.wants.insert(Arc::clone(vm), (want, reserved));
+            *self.steps.entry(want.step()).or_default() += 1;
         }
-        let want = |part: Option<(u64, Option<Want>)>| part.and_then(|(_, want)| want);
-        let (before, after) = (want(before), want(after));
-        if before.is_some() || after.is_some() {
-            self.division = None;
-        }
-        match after {
-            Some(want) => drop(self.wants.insert(vm.clone(), want)),
-            None if before.is_some() => drop(self.wants.remove(vm)),
-            None => {}
-        }
+        self.division = None;
     }
 
     fn divided(&mut self, free: u64) -> &Division {
@@ -187,27 +223,19 @@ impl Ranks {
     }
 
     fn divide(&self, free: u64) -> Division {
-        if free == 0 || self.wants.is_empty() {
+        if self.steps.keys().next().is_none_or(|least| free < *least) {
             return Division { free, ..Division::default() };
         }
-        let claim = |(key, want): (&VmName, &Want)| {
+        let claim = |(key, (want, _)): (&Arc<VmName>, &(Want, u64))| {
             let Want { priority, missing, grain } = *want;
-            Claim { key: key.clone(), priority, missing, grain }
+            Claim { key: Arc::clone(key), priority, missing, grain }
         };
-        let claims: Vec<Claim<VmName>> = self.wants.iter().map(claim).collect();
+        let claims: Vec<Claim<Arc<VmName>>> = self.wants.iter().map(claim).collect();
         let shares = divide(free, &claims);
         let shares = claims.into_iter().map(|claim| claim.key).zip(shares);
-        let shares: BTreeMap<VmName, u64> = shares.filter(|(_, share)| *share > 0).collect();
+        let shares: BTreeMap<_, u64> = shares.filter(|(_, share)| *share > 0).collect();
         let total = shares.values().copied().fold(0, u64::saturating_add);
-        let mut first: Vec<(Reverse<i32>, Reverse<u64>, &VmName)> = Vec::new();
-        for (reserved, name) in &self.holders {
-            if let Some(want) = self.wants.get(name).filter(|_| shares.contains_key(name)) {
-                first.push((Reverse(want.priority), *reserved, name));
-            }
-        }
-        first.sort();
-        let first = first.into_iter().take(MOST_NAMED + 1).map(|(.., name)| name.clone());
-        Division { free, total, first: first.collect(), shares }
+        Division { free, total, shares }
     }
 }
 

@@ -9,7 +9,9 @@
 use crate::ask::Ask;
 use crate::books::{Books, BooksError, Granted};
 use thiserror::Error;
-use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, RawRequest, Unfit};
+use windlass_protocol::plugin::{
+    BODY_LIMIT, OverRange, PermitRequest, PermitResponse, RawRequest, Unfit,
+};
 use windlass_protocol::{
     BadBody, Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmName,
 };
@@ -116,9 +118,8 @@ pub fn grant(
     terms: &Terms,
     request: RawRequest,
 ) -> Result<Permitted, Refusal> {
-    let vm = request.vm();
-    let record = books.record(&vm);
-    let slot = record.ok_or_else(|| BooksError::UnknownVm(vm.clone()))?.memory_slot;
+    let record = books.record(request.vm());
+    let slot = record.ok_or_else(|| BooksError::UnknownVm(request.vm().clone()))?.memory_slot;
     let request = request.with_slot(slot)?;
     let ask = Ask {
         wanted: request.resources,
@@ -126,8 +127,8 @@ pub fn grant(
         unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
         whole_cpus: !request.version.features().fractional_cpu,
     };
-    let granted = books.request(now, &vm, ask)?;
-    let (version, asked) = (request.version, request.resources);
+    let granted = books.request(now, &request.vm, ask)?;
+    let PermitRequest { version, vm, resources: asked, .. } = request;
     Ok(Permitted { vm, version, asked, granted, unit: terms.unit, slot })
 }
 
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
     use crate::record::VmRecord;
     use windlass_protocol::MilliCpu;
-    use windlass_protocol::plugin::{Metrics, PermitRequest};
+    use windlass_protocol::plugin::Metrics;
 
     const NOW: Moment = Moment::from_millis(1_000_000);
     const SLOT: Bytes = Bytes::from_mib(128);

@@ -1,38 +1,36 @@
-//! Which node's books a VM is in: every node with its books, and where each VM is at home.
+//! Every node with its books, as the lists in force have it.
 //!
-//! A new list makes a new directory around the books that stay: what was promised is not
-//! forgotten by a reload. A VM that no agent speaks for counts with its maximum.
+//! New lists make a new directory around the books that stay: what was promised is not forgotten
+//! by a reload. Which node knows a VM, and what a list changes in the books, is the core's
+//! [`Cluster`].
 
 use crate::config::{PluginConfig, Rule};
 use crate::lists::{ListedVm, Lists};
-use axum::Router;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_kit::clock::Clock;
-use windlass_plugin::metrics::Metrics;
-use windlass_plugin::{Shared, router};
-use windlass_plugin_core::Books;
+use windlass_plugin::Shared;
+use windlass_plugin::metrics::Requests;
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::{Books, Cluster};
 use windlass_protocol::{Resources, VmName};
 
-/// Every node with its books, and where each VM is at home.
+/// Every node with its books, and which of them know a VM.
 #[derive(Clone)]
 pub(crate) struct Directory {
-    /// By name.
-    pub(crate) nodes: BTreeMap<String, Place>,
-    /// For whoever asks for a VM that is not listed, or asks nothing that can be understood.
-    pub(crate) nobody: Place,
-    homes: BTreeMap<VmName, String>,
+    cluster: Cluster<NodeEntry>,
+    /// Answers requests for VMs that are not listed, and requests that cannot be understood.
+    pub(crate) nobody: NodeEntry,
 }
 
 /// A node and its books.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct NodeEntry {
     pub(crate) books: Shared,
     /// What it has, as it is listed.
     pub(crate) total: Resources,
     pub(crate) rule: Rule,
     pub(crate) vms: BTreeMap<VmName, ListedVm>,
-    pub(crate) router: Router,
     /// Answers so far, by status and by whether the request had metrics.
     answers: Arc<Mutex<BTreeMap<(u16, bool), u64>>>,
 }
@@ -41,9 +39,9 @@ pub(crate) struct Place {
 
 impl Directory {
     /// Of no node.
-    pub(crate) fn empty(config: &PluginConfig, clock: Clock, metrics: &Metrics) -> Self {
-        let nobody = Place::new(config.rules.usual, Resources::ZERO, clock, metrics);
-        Self { nodes: BTreeMap::new(), nobody, homes: BTreeMap::new() }
+    pub(crate) fn empty(config: &PluginConfig, clock: Clock, requests: &Requests) -> Self {
+        let nobody = NodeEntry::new(config.rules.usual, clock, requests);
+        Self { cluster: Cluster::default(), nobody }
     }
 
     /// The same with these lists, whose problems were looked for.
@@ -52,83 +50,53 @@ impl Directory {
         config: &PluginConfig,
         lists: &Lists,
         clock: Clock,
-        metrics: &Metrics,
+        requests: &Requests,
     ) -> Self {
-        let left = self.leave(lists);
-        let mut nodes = BTreeMap::new();
-        for (name, total) in &lists.nodes {
+        let mut next = self.clone();
+        let room = |(name, total): (&String, &Resources)| {
+            (name.clone(), total.saturating_sub(config.rules.of(name).system))
+        };
+        let vms = lists.vms.iter().map(|(vm, listed)| (vm.clone(), listed.declared()));
+        let mut listed: BTreeMap<&str, BTreeMap<VmName, ListedVm>> = BTreeMap::new();
+        for (name, vm) in &lists.vms {
+            listed.entry(&vm.node).or_default().insert(name.clone(), vm.clone());
+        }
+        let hold = |name: &str, known: Option<NodeEntry>| {
             let rule = config.rules.of(name);
-            let known = self.nodes.get(name).cloned();
-            let mut place = known.unwrap_or_else(|| Place::new(rule, *total, clock, metrics));
-            (place.total, place.rule) = (*total, rule);
-            place.books.set_unit(rule.unit);
-            let here = lists.vms.iter().filter(|(_, vm)| vm.node == *name);
-            place.settle(here.map(|(vm, l)| (vm.clone(), l.clone())).collect(), &left);
-            nodes.insert(name.clone(), place);
-        }
-        let homes = lists.vms.iter().map(|(vm, listed)| (vm.clone(), listed.node.clone()));
-        Self { nodes, nobody: self.nobody.clone(), homes: homes.collect() }
+            let known = known.unwrap_or_else(|| NodeEntry::new(rule, clock, requests));
+            known.books.set_unit(rule.unit);
+            let total = lists.nodes.get(name).copied().unwrap_or_default();
+            NodeEntry { total, rule, vms: listed.remove(name).unwrap_or_default(), ..known }
+        };
+        next.cluster.declare(&lists.nodes.iter().map(room).collect(), vms.collect(), hold);
+        next
     }
 
-    /// Takes VMs out of the books of nodes that they are not on any more; what they were promised
-    /// there. Who asks for one of them before it is entered elsewhere is told that it is unknown.
-    fn leave(&self, lists: &Lists) -> BTreeMap<VmName, Resources> {
-        let mut left = BTreeMap::new();
-        for (name, place) in &self.nodes {
-            for vm in place.vms.keys() {
-                let stays = lists.vms.get(vm).is_some_and(|listed| listed.node == *name);
-                if !stays {
-                    let promised = place.books.with_books(|books| {
-                        let promised = books.reserved_for(vm);
-                        books.leave(vm);
-                        promised
-                    });
-                    left.extend(promised.map(|promised| (vm.clone(), promised)));
-                }
-            }
-        }
-        left
+    /// The nodes, by name.
+    pub(crate) const fn nodes(&self) -> &BTreeMap<String, NodeEntry> {
+        self.cluster.nodes()
     }
 
-    /// The node that this VM is on, or the place for all that are on none.
-    pub(crate) fn home_of(&self, vm: Option<&VmName>) -> &Place {
-        let home = vm.and_then(|vm| self.homes.get(vm)).and_then(|name| self.nodes.get(name));
-        home.unwrap_or(&self.nobody)
+    /// The node whose books know this VM, or the one that answers for all that are on none.
+    pub(crate) fn node_of(&self, vm: Option<&VmName>) -> &NodeEntry {
+        vm.and_then(|vm| self.cluster.node_of(vm)).unwrap_or(&self.nobody)
     }
 }
 
-// === impl Place ===
+// === impl NodeEntry ===
 
-impl Place {
-    fn new(rule: Rule, total: Resources, clock: Clock, metrics: &Metrics) -> Self {
-        let room = total.saturating_sub(rule.system);
-        let books = Shared::counting(Books::new(room), rule.unit, clock, metrics.clone());
-        let router = router(books.clone());
-        Self { books, total, rule, vms: BTreeMap::new(), router, answers: Arc::default() }
+impl NodeEntry {
+    /// A node without room.
+    fn new(rule: Rule, clock: Clock, requests: &Requests) -> Self {
+        let books = Books::new(Resources::ZERO);
+        let books = Shared::counting(books, rule.unit, clock, requests.clone());
+        let total = Resources::ZERO;
+        Self { books, total, rule, vms: BTreeMap::new(), answers: Arc::default() }
     }
 
     /// What may be promised to VMs.
     pub(crate) fn room(&self) -> Resources {
         self.total.saturating_sub(self.rule.system)
-    }
-
-    /// Enters the VMs that are new here, and updates what is known of the others. `left` is what
-    /// those that come from another node were promised there.
-    fn settle(&mut self, here: BTreeMap<VmName, ListedVm>, left: &BTreeMap<VmName, Resources>) {
-        let room = self.room();
-        self.books.with_books(|books| {
-            books.set_room(room);
-            for (vm, listed) in &here {
-                if books.is_spoken_for(vm) {
-                    books.update(vm, listed.record());
-                } else {
-                    let before = left.get(vm).copied().unwrap_or_default();
-                    books.presume(vm.clone(), listed.record(), listed.bounds.max.max(before));
-                }
-                books.set_moving(vm, listed.moving);
-            }
-        });
-        self.vms = here;
     }
 
     /// Counts an answer.
@@ -140,5 +108,11 @@ impl Place {
     /// Answers so far, by status and by whether the request had metrics.
     pub(crate) fn answers(&self) -> BTreeMap<(u16, bool), u64> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Node for NodeEntry {
+    fn with_books<T>(&mut self, ask: impl FnOnce(&mut Books) -> T) -> T {
+        self.books.with_books(ask)
     }
 }

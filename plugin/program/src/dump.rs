@@ -4,7 +4,7 @@
 //! Memory is in slots of `memBlockSize`, that of a VM in its own.
 
 use crate::config::{PluginConfig, Rule};
-use crate::directory::Place;
+use crate::directory::NodeEntry;
 use crate::figures::{Axis, Figures, Vm, pressure};
 use crate::lists::ListedVm;
 use crate::plugin::Plugin;
@@ -14,15 +14,16 @@ use windlass_protocol::{Bytes, Resources, VmName, quantity};
 /// The state at this moment; `stopped` while the program ends.
 pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     let (directory, config, now) = (plugin.directory(), plugin.config(), plugin.clock().now());
-    let nodes: Vec<(&String, &Place, Figures)> =
-        directory.nodes.iter().map(|(name, p)| (name, p, Figures::of(p, now))).collect();
-    let keyed = nodes.iter().map(|(name, place, figures)| {
-        json!({ "key": name, "value": node(name, place, figures, config.slot) })
+    let nodes: Vec<(&String, &NodeEntry, Figures)> =
+        directory.nodes().iter().map(|(name, e)| (name, e, Figures::of(e, now))).collect();
+    let keyed = nodes.iter().map(|(name, entry, figures)| {
+        json!({ "key": name, "value": node(name, entry, figures, config.slot) })
     });
-    let pods = nodes.iter().flat_map(|(_, place, _)| place.vms.keys());
-    let most = directory.nodes.values().map(Place::room).fold(Resources::ZERO, Resources::max);
-    let ours = nodes.iter().map(|(name, place, _)| {
-        let books = serde_json::to_value(place.books.dump()).unwrap_or(Value::Null);
+    let pods = nodes.iter().flat_map(|(_, entry, _)| entry.vms.keys());
+    let rooms = directory.nodes().values().map(NodeEntry::room);
+    let most = rooms.fold(Resources::ZERO, Resources::max);
+    let ours = nodes.iter().map(|(name, entry, _)| {
+        let books = serde_json::to_value(entry.books.dump()).unwrap_or(Value::Null);
         ((*name).clone(), books)
     });
     json!({
@@ -44,10 +45,10 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     })
 }
 
-fn node(name: &str, place: &Place, figures: &Figures, slot: Bytes) -> Value {
+fn node(name: &str, entry: &NodeEntry, figures: &Figures, slot: Bytes) -> Value {
     let pods = figures.vms.iter().filter_map(|one| {
-        let listed = place.vms.get(&one.booked.name)?;
-        let value = vm(name, place.rule, listed, one);
+        let listed = entry.vms.get(&one.booked.name)?;
+        let value = vm(name, entry.rule, listed, one);
         Some(json!({ "key": names(&one.booked.name), "value": value }))
     });
     json!({

@@ -1,6 +1,6 @@
 //! What the reference tells of a node, from our books.
 
-use crate::directory::Place;
+use crate::directory::NodeEntry;
 use windlass_protocol::status::Booked;
 use windlass_protocol::{Moment, Resources};
 
@@ -9,8 +9,6 @@ use windlass_protocol::{Moment, Resources};
 pub(crate) struct Figures {
     pub(crate) cpu: Axis,
     pub(crate) mem: Axis,
-    /// Whether more is promised than may be.
-    pub(crate) over: bool,
     /// Its VMs.
     pub(crate) vms: Vec<Vm>,
 }
@@ -44,15 +42,15 @@ pub(crate) struct Axis {
 // === impl Figures ===
 
 impl Figures {
-    pub(crate) fn of(place: &Place, now: Moment) -> Self {
-        let (status, over, spoken) = place.books.with_books(|books| {
+    pub(crate) fn of(node: &NodeEntry, now: Moment) -> Self {
+        let (status, spoken) = node.books.with_books(|books| {
             let status = books.status(now);
             let spoken = |vm: &Booked| books.is_spoken_for(&vm.name);
             let spoken: Vec<bool> = status.vms.iter().map(spoken).collect();
-            (status, books.is_over(), spoken)
+            (status, spoken)
         });
         let buffer = |vm: &Booked, spoken: bool| {
-            let min = place.vms.get(&vm.name).map(|vm| vm.bounds.min).unwrap_or_default();
+            let min = node.vms.get(&vm.name).map(|vm| vm.bounds.min).unwrap_or_default();
             if spoken { Resources::ZERO } else { vm.reserved.saturating_sub(min) }
         };
         let vms: Vec<Vm> = status
@@ -66,13 +64,13 @@ impl Figures {
         };
         let buffers = sum(&|vm| vm.buffer);
         let wanted = sum(&|vm| pressure(&vm.booked));
-        let leaving = sum(&|Vm { booked, .. }| match place.vms.get(&booked.name) {
+        let leaving = sum(&|Vm { booked, .. }| match node.vms.get(&booked.name) {
             Some(listed) if listed.moving => booked.reserved.saturating_add(pressure(booked)),
             Some(_) | None => Resources::ZERO,
         });
-        let (room, rule) = (place.room(), place.rule);
+        let (room, rule) = (node.room(), node.rule);
         let axis = |of: fn(Resources) -> u64, mark: f64| Axis {
-            total: of(place.total),
+            total: of(node.total),
             system: of(rule.system),
             watermark: share(of(room), mark),
             reserved: of(status.reserved),
@@ -83,7 +81,6 @@ impl Figures {
         Self {
             cpu: axis(|r| r.cpu.milli(), rule.watermark.0),
             mem: axis(|r| r.mem.bytes(), rule.watermark.1),
-            over,
             vms,
         }
     }

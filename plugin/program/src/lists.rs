@@ -6,6 +6,7 @@ use windlass_kit::check::{Check, Form, cpu, memory};
 use windlass_kit::config::parse_toml;
 use windlass_kit::problem::Problem;
 use windlass_plugin_core::VmRecord;
+use windlass_plugin_core::cluster::{DeclaredVm, Place};
 use windlass_protocol::vm_file::Node;
 use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName, limits};
 
@@ -97,9 +98,19 @@ impl ListedVm {
         let whole = MilliCpu::from_cores(1);
         let Bounds { min, max } = self.bounds;
         let moves = [min.cpu, max.cpu].iter().all(|cpu| cpu.round_down(whole) == *cpu);
-        let grain =
-            Resources { cpu: if moves { whole } else { MilliCpu::ZERO }, mem: self.memory_slot };
-        VmRecord { priority: self.priority, grain, memory_slot: self.memory_slot, min }
+        let step = if moves { whole } else { MilliCpu::ZERO };
+        VmRecord::new(self.priority, min, self.memory_slot, step)
+    }
+
+    /// The VM, as the cluster knows it. It counts with its maximum until an agent speaks for it.
+    pub(crate) fn declared(&self) -> DeclaredVm {
+        let place = if self.moving { Place::Leaving } else { Place::On };
+        DeclaredVm {
+            uid: None,
+            place: place(self.node.clone()),
+            record: self.record(),
+            ceiling: self.bounds.max,
+        }
     }
 }
 

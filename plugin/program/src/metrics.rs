@@ -4,7 +4,7 @@
 //! those of a node that is not listed any more are gone. What is counted of all nodes is counted
 //! beside them: a counter never falls.
 
-use crate::directory::Place;
+use crate::directory::NodeEntry;
 use crate::figures::Figures;
 use crate::plugin::Plugin;
 use prometheus_client::collector::Collector;
@@ -17,48 +17,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 use windlass_kit::server::Counts;
 use windlass_kit::watchdog::Watchdog;
+use windlass_plugin::metrics::{NodeFigures, gauge, register_nodes};
 
 /// Everything that is exported.
 pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Registry {
     let mut registry = Registry::default();
-    plugin.requests().register_requests(&mut registry);
+    plugin.requests().register(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_plugin"));
     watchdog.register(&mut registry);
+    let of = plugin.clone();
+    register_nodes(&mut registry, move || {
+        let figures = |(name, entry): (&String, &NodeEntry)| {
+            entry.books.with_books(|books| NodeFigures::of(Some(name.clone()), books))
+        };
+        of.directory().nodes().iter().map(figures).collect::<Vec<_>>()
+    });
     registry.register_collector(Box::new(Nodes(plugin.clone())));
     registry
 }
 
-/// The figures of all nodes.
+/// The figures of all nodes under the reference's names.
 struct Nodes(Plugin);
-
-/// A figure of a node: its name, what it is, and how it is read.
-type Figure = (&'static str, &'static str, fn(&Place, &Figures) -> u64);
-
-const OURS: [Figure; 5] = [
-    (
-        "windlass_plugin_room_milli_cpu",
-        "Thousandths of a vCPU that may be reserved for VMs",
-        |place, _| place.room().cpu.milli(),
-    ),
-    ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs", |place, _| {
-        place.room().mem.bytes()
-    }),
-    (
-        "windlass_plugin_reserved_milli_cpu",
-        "Thousandths of a vCPU that are reserved for VMs",
-        |_, figures| figures.cpu.reserved,
-    ),
-    (
-        "windlass_plugin_reserved_bytes",
-        "Bytes of memory that are reserved for VMs",
-        |_, figures| figures.mem.reserved,
-    ),
-    (
-        "windlass_plugin_over",
-        "1 while more is reserved than there is, and no VM grows",
-        |_, figures| u64::from(figures.over),
-    ),
-];
 
 // === impl Nodes ===
 
@@ -72,17 +51,11 @@ impl Collector for Nodes {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let directory = self.0.directory();
         let now = self.0.clock().now();
-        let nodes: Vec<(&str, &Place, Figures)> = directory
-            .nodes
+        let nodes: Vec<(&str, &NodeEntry, Figures)> = directory
+            .nodes()
             .iter()
-            .map(|(name, place)| (name.as_str(), place, Figures::of(place, now)))
+            .map(|(name, entry)| (name.as_str(), entry, Figures::of(entry, now)))
             .collect();
-        for (name, help, read) in OURS {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for (node, place, figures) in &nodes {
-                gauge(read(place, figures)).encode(family.encode_family(&[("node", *node)])?)?;
-            }
-        }
         let help = "Problems of the lists that need a look; the log names them";
         let problems = "windlass_plugin_list_problems";
         let one = encoder.encode_descriptor(problems, help, None, MetricType::Gauge)?;
@@ -108,7 +81,7 @@ impl Collector for Nodes {
             }
         }
         let nobody = [("<none>", &directory.nobody)];
-        let all = nodes.iter().map(|(name, place, _)| (*name, *place)).chain(nobody);
+        let all = nodes.iter().map(|(name, entry, _)| (*name, *entry)).chain(nobody);
         requests(encoder, all, self.0.answers())
     }
 }
@@ -116,14 +89,14 @@ impl Collector for Nodes {
 /// Answers by status, node, and whether the request had metrics; and by status alone.
 fn requests<'a>(
     mut encoder: DescriptorEncoder,
-    places: impl Iterator<Item = (&'a str, &'a Place)>,
+    entries: impl Iterator<Item = (&'a str, &'a NodeEntry)>,
     in_all: BTreeMap<u16, u64>,
 ) -> Result<(), fmt::Error> {
     let help = "Permit requests, by status, node and whether the VM's load went with them";
     let name = "autoscaling_plugin_resource_requests_results";
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (node, place) in places {
-        for ((status, with_metrics), count) in place.answers() {
+    for (node, entry) in entries {
+        for ((status, with_metrics), count) in entry.answers() {
             let code = status.to_string();
             let has_metrics = if with_metrics { "true" } else { "false" };
             let labels = [("code", code.as_str()), ("node", node), ("has_metrics", has_metrics)];
@@ -137,8 +110,4 @@ fn requests<'a>(
         ConstCounter::new(count).encode(family.encode_family(&[("code", code.as_str())])?)?;
     }
     Ok(())
-}
-
-fn gauge(value: u64) -> ConstGauge<i64> {
-    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
 }

@@ -1,7 +1,7 @@
-//! A plugin: the directory in force, and how it is replaced.
+//! A plugin: the directory in force, how a request is answered from it, and how it is replaced.
 
 use crate::config::PluginConfig;
-use crate::directory::{Directory, Place};
+use crate::directory::Directory;
 use crate::lists::Lists;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tracing::{error, info, warn};
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::{Problem, Report};
-use windlass_plugin::metrics::Metrics;
+use windlass_plugin::Permits;
+use windlass_plugin::metrics::Requests;
+use windlass_plugin::refusal::Refusal;
+use windlass_protocol::plugin::RawRequest;
 
 /// A plugin. Clones are one.
 #[derive(Clone)]
@@ -17,7 +20,7 @@ pub struct Plugin(Arc<Inner>);
 
 struct Inner {
     clock: Clock,
-    requests: Metrics,
+    requests: Requests,
     config: Mutex<PluginConfig>,
     directory: RwLock<Arc<Directory>>,
     /// Answers so far, by status: also those of nodes that are not listed any more.
@@ -31,7 +34,7 @@ struct Inner {
 impl Plugin {
     /// A plugin of these nodes and VMs, each of which counts with its maximum.
     pub fn new(config: PluginConfig, lists: &Lists, clock: Clock) -> Self {
-        let requests = Metrics::default();
+        let requests = Requests::default();
         let empty = Directory::empty(&config, clock, &requests);
         let directory = Arc::new(empty.with(&config, lists, clock, &requests));
         let plugin = Self(Arc::new(Inner {
@@ -88,15 +91,8 @@ impl Plugin {
     }
 
     /// What is counted of requests.
-    pub(crate) fn requests(&self) -> &Metrics {
+    pub(crate) fn requests(&self) -> &Requests {
         &self.0.requests
-    }
-
-    /// Counts an answer, in all and at this place.
-    pub(crate) fn answered(&self, place: &Place, status: u16, with_metrics: bool) {
-        place.answered(status, with_metrics);
-        let mut answers = self.0.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        *answers.entry(status).or_default() += 1;
     }
 
     /// Answers so far, by status.
@@ -116,14 +112,31 @@ impl Plugin {
     /// Minima above the room: somebody will never get his minimum.
     fn weigh(&self, problems: usize) {
         let mut count = problems;
-        for (node, place) in &self.directory().nodes {
-            if let Some(over) = place.books.with_books(|books| books.minima_over()) {
-                let room = place.room();
+        for (node, entry) in self.directory().nodes() {
+            if let Some(over) = entry.books.with_books(|books| books.minima_over()) {
+                let room = entry.room();
                 warn!(node, %over, %room, "the minima of its vms come to more than the node has");
                 count += 1;
             }
         }
         self.0.problems.store(i64::try_from(count).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Permits for Plugin {
+    /// The node whose books know the VM answers; what is no request of a listed VM is refused by a
+    /// node without VMs. Both count it.
+    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let directory = self.directory();
+        let with_metrics = request.as_ref().is_ok_and(RawRequest::has_metrics);
+        let node = directory.node_of(request.as_ref().ok().map(RawRequest::vm));
+        let answer = node.books.answer(request);
+        let status = answer.as_ref().map_or_else(Refusal::status, |_| 200);
+        node.answered(status, with_metrics);
+        let mut answers = self.0.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        *answers.entry(status).or_default() += 1;
+        drop(answers);
+        answer
     }
 }
 

@@ -94,7 +94,7 @@ async fn run(
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());
     let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
-    let router = http::router(plugin.clone());
+    let router = windlass_plugin::router(plugin.clone());
     tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
     let systemd = Notify::from_env();

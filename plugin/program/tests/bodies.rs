@@ -4,9 +4,9 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use tower::ServiceExt;
 use windlass_kit::clock::Clock;
+use windlass_plugin::router;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::config::PluginConfig;
-use windlass_plugin_program::http::router;
 use windlass_protocol::Moment;
 
 const LIST: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";

@@ -7,10 +7,10 @@ use axum::http::Request;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 use windlass_kit::clock::Clock;
+use windlass_plugin::router;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::dump::dump;
-use windlass_plugin_program::http::router;
 use windlass_plugin_program::lists::Lists;
 use windlass_protocol::Moment;
 

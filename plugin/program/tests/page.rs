@@ -8,10 +8,10 @@ use tower::ServiceExt;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Refusal};
 use windlass_kit::watchdog::Watchdog;
+use windlass_plugin::router;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::config::PluginConfig;
-use windlass_plugin_program::http::router;
 use windlass_plugin_program::keys::{
     JSON_KEYS, LISTED_KEYS, NODE_KEYS, OVERRIDE_KEYS, PLUGIN_KEYS,
 };

@@ -152,9 +152,12 @@ impl Parser<'_> {
                     text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Some(0..=0x1f) => return Err(self.bad("a control character in a text")),
-                Some(byte) => {
-                    text.push(byte);
-                    self.at += 1;
+                Some(_) => {
+                    let rest = &self.body[self.at..];
+                    let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+                    let run = rest.iter().take_while(|byte| plain(byte)).count();
+                    text.extend_from_slice(&rest[..run]);
+                    self.at += run;
                 }
             }
         }

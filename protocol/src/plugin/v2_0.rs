@@ -3,16 +3,15 @@
 
 use super::parts::{Answered, Present, Slotted};
 use super::v2_1;
-use crate::BadBody;
 use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
 use crate::version::PluginVersion;
+use crate::{BadBody, VmName};
 
 /// What an agent says.
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) version: PluginVersion,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(super) vm: VmName,
     pub(super) resources: Slotted,
     pub(super) metrics: Option<Metrics>,
 }
@@ -34,7 +33,7 @@ pub(super) struct Response {
 
 keys!(Request {
     "protoVersion": version,
-    "pod": { "namespace": namespace, "name": name },
+    "pod": { "namespace": vm.namespace, "name": vm.name },
     "resources": resources,
     "metrics": metrics,
 });
@@ -44,24 +43,24 @@ keys!(Metrics { "loadAvg1M": load_1m, "loadAvg5M": load_5m });
 
 impl From<Request> for v2_1::Request {
     fn from(older: Request) -> Self {
-        let Request { version, namespace, name, resources, metrics } = older;
+        let Request { version, vm, resources, metrics } = older;
         let metrics = metrics.map(|Metrics { load_1m, load_5m }| v2_1::Metrics {
             load_1m,
             load_5m,
             memory_usage: None,
         });
-        Self { version, namespace, name, resources, last_permit: None, metrics }
+        Self { version, vm, resources, last_permit: None, metrics }
     }
 }
 
 impl From<v2_1::Request> for Request {
     fn from(newer: v2_1::Request) -> Self {
-        let v2_1::Request { version, namespace, name, resources, last_permit: _, metrics } = newer;
+        let v2_1::Request { version, vm, resources, last_permit: _, metrics } = newer;
         let metrics = metrics.map(|v2_1::Metrics { load_1m, load_5m, memory_usage: _ }| Metrics {
             load_1m,
             load_5m,
         });
-        Self { version, namespace, name, resources, metrics }
+        Self { version, vm, resources, metrics }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::parts::Slotted;
 pub(super) use super::v2_0::Response;
+use crate::VmName;
 use crate::go_json::keys;
 use crate::version::PluginVersion;
 
@@ -9,8 +10,7 @@ use crate::version::PluginVersion;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Request {
     pub(super) version: PluginVersion,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(super) vm: VmName,
     pub(super) resources: Slotted,
     pub(super) last_permit: Option<Slotted>,
     pub(super) metrics: Option<Metrics>,
@@ -26,7 +26,7 @@ pub(super) struct Metrics {
 
 keys!(Request {
     "protoVersion": version,
-    "pod": { "namespace": namespace, "name": name },
+    "pod": { "namespace": vm.namespace, "name": vm.name },
     "resources": resources,
     "lastPermit": last_permit,
     "metrics": metrics,

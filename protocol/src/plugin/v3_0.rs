@@ -25,8 +25,7 @@ impl Request {
         let last = request.last_permit.map(|last| permitted(last, slot));
         Ok(Self {
             version: request.version,
-            namespace: request.vm.namespace.clone(),
-            name: request.vm.name.clone(),
+            vm: request.vm.clone(),
             resources: Slotted::of("resources", request.resources, slot)?,
             last_permit: last.map(|last| Slotted::of("lastPermit", last, slot)).transpose()?,
             metrics: request.metrics_said().map(v4_0::metrics),
@@ -35,11 +34,10 @@ impl Request {
 
     /// With slots of this size.
     pub(super) fn with_slot(self, slot: Bytes) -> v4_0::Request {
-        let Self { version, namespace, name, resources, last_permit, metrics } = self;
+        let Self { version, vm, resources, last_permit, metrics } = self;
         v4_0::Request {
             version,
-            namespace,
-            name,
+            vm,
             unit: None,
             resources: resources.resources(slot).into(),
             last_permit: last_permit.map(|last| last.resources(slot).into()),

@@ -2,9 +2,9 @@
 
 use super::parts::{Present, Sized};
 use super::{Metrics as Model, OverRange, PermitRequest, PermitResponse, v5_0};
-use crate::BadBody;
 use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
 use crate::version::PluginVersion;
+use crate::{BadBody, VmName};
 
 pub(super) use super::v2_1::Metrics;
 
@@ -12,8 +12,7 @@ pub(super) use super::v2_1::Metrics;
 #[derive(Default)]
 pub(super) struct Request {
     pub(super) version: PluginVersion,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(super) vm: VmName,
     pub(super) unit: Option<Sized>,
     pub(super) resources: Sized,
     pub(super) last_permit: Option<Sized>,
@@ -29,7 +28,7 @@ pub(super) struct Response {
 
 keys!(Request {
     "protoVersion": version,
-    "pod": { "namespace": namespace, "name": name },
+    "pod": { "namespace": vm.namespace, "name": vm.name },
     "computeUnit": unit,
     "resources": resources,
     "lastPermit": last_permit,
@@ -40,18 +39,18 @@ keys!(Request {
 
 impl Request {
     pub(super) fn of(request: &PermitRequest) -> Result<Self, OverRange> {
-        let v5_0::Request { version, namespace, name, unit, resources, last_permit, metrics: _ } =
+        let v5_0::Request { version, vm, unit, resources, last_permit, metrics: _ } =
             v5_0::Request::of(request)?;
         let metrics = request.metrics_said().map(metrics);
-        Ok(Self { version, namespace, name, unit, resources, last_permit, metrics })
+        Ok(Self { version, vm, unit, resources, last_permit, metrics })
     }
 }
 
 impl From<Request> for v5_0::Request {
     fn from(older: Request) -> Self {
-        let Request { version, namespace, name, unit, resources, last_permit, metrics } = older;
+        let Request { version, vm, unit, resources, last_permit, metrics } = older;
         let metrics = metrics.map(|metrics| v5_0::Metrics { load_1m: metrics.load_1m });
-        Self { version, namespace, name, unit, resources, last_permit, metrics }
+        Self { version, vm, unit, resources, last_permit, metrics }
     }
 }
 

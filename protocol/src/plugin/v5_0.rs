@@ -11,8 +11,7 @@ use crate::version::PluginVersion;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Request {
     pub(super) version: PluginVersion,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(super) vm: VmName,
     pub(super) unit: Option<Sized>,
     pub(super) resources: Sized,
     pub(super) last_permit: Option<Sized>,
@@ -27,7 +26,7 @@ pub(super) struct Metrics {
 
 keys!(Request {
     "protoVersion": version,
-    "pod": { "namespace": namespace, "name": name },
+    "pod": { "namespace": vm.namespace, "name": vm.name },
     "computeUnit": unit,
     "resources": resources,
     "lastPermit": last_permit,
@@ -44,8 +43,7 @@ impl Request {
         let metrics = request.metrics_said();
         Ok(Self {
             version: request.version,
-            namespace: request.vm.namespace.clone(),
-            name: request.vm.name.clone(),
+            vm: request.vm.clone(),
             unit,
             resources: Sized::of("resources", request.resources)?,
             last_permit: last,
@@ -56,10 +54,10 @@ impl Request {
 
 impl From<Request> for PermitRequest {
     fn from(read: Request) -> Self {
-        let Request { version, namespace, name, unit, resources, last_permit, metrics } = read;
+        let Request { version, vm, unit, resources, last_permit, metrics } = read;
         Self {
             version,
-            vm: VmName { namespace, name },
+            vm,
             unit: unit.map(Sized::resources),
             resources: resources.resources(),
             last_permit: last_permit.map(Sized::resources),

@@ -151,7 +151,7 @@ impl Node {
 /// What is written is read as it was meant, as far as the version can say it.
 fn understood(said: &PermitRequest, slot: Bytes, body: &[u8]) {
     let raw = RawRequest::decode(body).expect("what is written is read");
-    assert_eq!((raw.version(), raw.vm()), (said.version, said.vm.clone()));
+    assert_eq!((raw.version(), raw.vm()), (said.version, &said.vm));
     let features = said.version.features();
     match raw.with_slot(slot) {
         Ok(read) => {

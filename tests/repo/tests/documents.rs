@@ -108,7 +108,8 @@ fn every_metric_of_the_file_cache_is_documented() {
     assert_eq!(documented, measured, "docs/postgres.md");
 }
 
-/// Names in `register("name", …, counter or gauge)`, behind the prefix that the file gives.
+/// Names in `register("name", …, counter or gauge)`, behind the prefix that the file gives, and
+/// those of collected figures, which stand whole.
 fn host_metrics() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in [
@@ -131,6 +132,9 @@ fn host_metrics() -> BTreeSet<String> {
             let total = if counters(registered_field(&text, name)) { "_total" } else { "" };
             names.insert(format!("{prefix}_{name}{total}"));
         }
+        let whole = format!("{prefix}_");
+        let named = |word: &&str| word.starts_with(&whole) && !word.contains(['{', ' ', '\\']);
+        names.extend(text.split('"').filter(named).map(str::to_owned));
         if text.contains("refusals.register(") {
             names.insert(format!("{prefix}_http_refusals_total"));
         }

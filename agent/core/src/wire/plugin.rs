@@ -113,7 +113,7 @@ mod tests {
                 let asking = Asking { last_permit: Some(size(1000, 256)), ..asking(version) };
                 let body = to_plugin(&info(), &asking, Some(&sample)).unwrap();
                 let raw = RawRequest::decode(&body).unwrap();
-                assert_eq!((raw.version(), raw.vm()), (version, info().name));
+                assert_eq!((raw.version(), raw.vm()), (version, &info().name));
                 assert_eq!(raw.check(), Ok(()), "{version}");
                 let request = raw.with_slot(info().memory_slot).unwrap();
                 let mem = if features.memory_in_bytes { 300 } else { 384 };

@@ -27,7 +27,7 @@ proptest! {
             now = play(&mut books, now, act);
             prop_assert_eq!(&books.tally, &anew(&books));
             let claimants = books.vms.iter().filter(|(_, entry)| entry.claim.is_some());
-            let claimants: BTreeSet<VmName> = claimants.map(|(name, _)| name.clone()).collect();
+            let claimants: BTreeSet<Arc<VmName>> = claimants.map(|(name, _)| name.clone()).collect();
             prop_assert_eq!(&books.claimants, &claimants);
             let ends = books.vms.values().filter_map(|entry| entry.claim).map(|claim| claim.until);
             if let Some(end) = ends.min() {
