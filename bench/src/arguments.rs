@@ -12,7 +12,7 @@ usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
   --against FOLDER   where another windlass and windlass-informant lie, for `growth`
 
   bursts       from a burst of memory in a real guest to memory that it can use
-  permits      permits per second of windlass-plugin, beside a bare echo
+  permits      permits per second of windlass-plugin, with free room and without, beside a bare echo
   agent        what windlass-agent takes with 1, 200 and 1000 VMs that are not there, and when load
                comes to 200 at once
   growth       how soon a guest grows as VMs are held back by default, beside the other windlass

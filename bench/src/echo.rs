@@ -2,11 +2,13 @@
 //!
 //! It runs as a process of its own, as the plugin does, and prints where it listens.
 
+use crate::cores;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Bytes;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use windlass_lab::leash;
 
@@ -23,14 +25,22 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn start() -> Result<Self> {
-        let mut command = leash::command(&std::env::current_exe()?);
-        command.arg(ARGUMENT).stdin(Stdio::null()).stdout(Stdio::piped());
+        let itself = std::env::current_exe()?;
+        let words: Vec<&Path> =
+            cores::server().iter().map(Path::new).chain([itself.as_path()]).collect();
+        let mut command = leash::command(words[0]);
+        command.args(&words[1..]).arg(ARGUMENT).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = leash::spawn(command)?;
         let mut line = String::new();
         let out = process.stdout.take().context("the echo has no output")?;
         BufReader::new(out).read_line(&mut line)?;
         let address = line.trim().parse().with_context(|| format!("no address: {line:?}"))?;
         Ok(Self { process, address })
+    }
+
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
     }
 }
 

@@ -7,6 +7,7 @@
 mod agent;
 mod arguments;
 mod burst;
+mod cores;
 mod crowd;
 mod echo;
 mod growth;

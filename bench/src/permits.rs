@@ -1,13 +1,16 @@
 //! How many permits a plugin gives per second, beside a bare echo.
 //!
-//! Some clients ask without a pause, each over a connection of its own, for VMs in turn: each VM
-//! asks for one compute unit more and gives it back at its next turn, so each request changes
-//! the books. The echo gets the same bytes over as many connections. Both are asked in turn, a
-//! short while each, so both see the same machine.
+//! Some clients ask without a pause, each over a connection of its own, for VMs in turn. On a node
+//! with room each VM asks for one compute unit more and gives it back at its next turn, so each
+//! request changes the books; on a full node each asks for one more and gets none. The echo gets
+//! the same bytes over as many connections. Both are asked in turn, a short while each, so both
+//! see the same machine; servers have a core of their own.
 
+use crate::cores;
 use crate::echo::Echo;
 use crate::plugin::Plugin;
 use crate::print;
+use crate::program;
 use crate::wire::{self, Line};
 use anyhow::{Result, ensure};
 use std::net::SocketAddr;
@@ -29,28 +32,60 @@ const CROWDS: [usize; 3] = [1, 100, 1000];
 pub(crate) struct Asked {
     times: Vec<Duration>,
     spent: Duration,
+    /// How long the server had a core.
+    cpu: Duration,
 }
+
+/// Whether VMs can grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// All of them.
+    Free,
+    /// None: each has what it may have, and waits for more.
+    Full,
+}
+
+/// A pair of requests per VM, which take turns.
+type Requests = Arc<Vec<[Vec<u8>; 2]>>;
 
 /// Asks for permits, and prints what came of it.
 pub(crate) async fn run() -> Result<()> {
     print::permits_head()?;
-    for vms in CROWDS {
-        let plugin = Plugin::start(vms)?;
-        let echo = Echo::start()?;
-        let requests = Arc::new(requests(vms));
-        let (mut permits, mut echoes) = (Asked::default(), Asked::default());
-        // The first turn of each warms up.
-        for turn in 0..=TURNS {
-            for (server, asked) in [(plugin.permits, &mut permits), (echo.address, &mut echoes)] {
-                let came = ask(server, &requests).await?;
-                if turn > 0 {
-                    asked.add(came);
-                }
+    for room in [Room::Free, Room::Full] {
+        let mut rates = Vec::new();
+        for vms in CROWDS {
+            rates.push(one(vms, room).await?);
+        }
+        print::flat(room, rates[2] / rates[1])?;
+    }
+    cores::take_any()
+}
+
+/// One line; the permits per second in it.
+async fn one(vms: usize, room: Room) -> Result<f64> {
+    // What is started inherits its cores, so this comes between.
+    cores::take_any()?;
+    let plugin = Plugin::start_on(cores::server(), vms, room)?;
+    let echo = Echo::start()?;
+    cores::take_second()?;
+    let requests = Arc::new(requests(vms, room));
+    settle(plugin.permits, vms).await?;
+    let (mut permits, mut echoes) = (Asked::default(), Asked::default());
+    // The first turn of each warms up.
+    for turn in 0..=TURNS {
+        for (server, pid, asked) in
+            [(plugin.permits, plugin.pid(), &mut permits), (echo.address, echo.pid(), &mut echoes)]
+        {
+            let before = program::cpu(pid)?;
+            let mut came = ask(server, &requests).await?;
+            came.cpu = program::cpu(pid)?.saturating_sub(before);
+            if turn > 0 {
+                asked.add(came);
             }
         }
-        print::permits(vms, &permits, &echoes, plugin.resident()?)?;
     }
-    Ok(())
+    print::permits(vms, room, &permits, &echoes, plugin.resident()?)?;
+    Ok(permits.per_second())
 }
 
 // === impl Asked ===
@@ -59,12 +94,19 @@ impl Asked {
     fn add(&mut self, mut other: Self) {
         self.times.append(&mut other.times);
         self.spent += other.spent;
+        self.cpu += other.cpu;
     }
 
     /// Answers per second, all clients together.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     pub(crate) fn per_second(&self) -> f64 {
         self.times.len() as f64 / self.spent.as_secs_f64()
+    }
+
+    /// Microseconds of a core that the server took for each answer.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub(crate) fn cpu_each(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.times.len() as f64
     }
 
     /// The time within which so many of a hundred were answered.
@@ -76,22 +118,58 @@ impl Asked {
     }
 }
 
-/// Two requests per VM: one unit more, and back. Those of one client are of VMs of its own.
-fn requests(vms: usize) -> Vec<[Vec<u8>; 2]> {
-    let request = |vm: usize, units: u64| {
-        let body = format!(
-            "{{\"protoVersion\":7,\"pod\":{{\"namespace\":\"default\",\"name\":\"vm{vm}\"}},\
-             \"computeUnit\":{{\"vCPUs\":1,\"mem\":\"1Gi\"}},\
-             \"resources\":{{\"vCPUs\":{units},\"mem\":\"{units}Gi\"}},\"lastPermit\":null,\
-             \"metrics\":{{\"loadAvg1M\":0.5}}}}"
-        );
-        wire::request("POST", "/", &body)
+// === impl Room ===
+
+impl Room {
+    /// Compute units of a node with so many VMs, each of which has one.
+    pub(crate) fn units(self, vms: usize) -> usize {
+        match self {
+            Self::Free => 4096,
+            Self::Full => vms,
+        }
+    }
+
+    /// As a table says it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// Two requests per VM: one unit more, and back; or one more each time, where there is none. Those
+/// of one client are of VMs of its own.
+fn requests(vms: usize, room: Room) -> Vec<[Vec<u8>; 2]> {
+    let next = match room {
+        Room::Free => 1,
+        Room::Full => 2,
     };
-    (0..vms).map(|vm| [request(vm, 2), request(vm, 1)]).collect()
+    (0..vms).map(|vm| [request(vm, 2), request(vm, next)]).collect()
+}
+
+fn request(vm: usize, units: u64) -> Vec<u8> {
+    let body = format!(
+        "{{\"protoVersion\":7,\"pod\":{{\"namespace\":\"default\",\"name\":\"vm{vm}\"}},\
+         \"computeUnit\":{{\"vCPUs\":1,\"mem\":\"1Gi\"}},\
+         \"resources\":{{\"vCPUs\":{units},\"mem\":\"{units}Gi\"}},\
+         \"lastPermit\":{{\"vCPUs\":1,\"mem\":\"1Gi\"}},\"metrics\":{{\"loadAvg1M\":0.5}}}}"
+    );
+    wire::request("POST", "/", &body)
+}
+
+/// The agent of each VM says that it has one unit: until then it counts with its maximum.
+async fn settle(plugin: SocketAddr, vms: usize) -> Result<()> {
+    let mut line = Line::to(plugin).await?;
+    for vm in 0..vms {
+        let answer = line.ask(&request(vm, 1)).await?;
+        ensure!(answer.status == 200, "{}: vm{vm} has no permit", answer.status);
+    }
+    Ok(())
 }
 
 /// One turn.
-async fn ask(server: SocketAddr, requests: &Arc<Vec<[Vec<u8>; 2]>>) -> Result<Asked> {
+async fn ask(server: SocketAddr, requests: &Requests) -> Result<Asked> {
     let begun = Instant::now();
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS.min(requests.len()) {
@@ -136,17 +214,23 @@ mod tests {
     #[test]
     fn half_are_quicker_than_the_median() {
         let times = (1..=100).map(Duration::from_millis).collect();
-        let asked = Asked { times, spent: Duration::from_secs(4) };
+        let asked = Asked { times, spent: Duration::from_secs(4), cpu: Duration::from_millis(1) };
         assert_eq!(asked.percentile(50), Duration::from_millis(51));
         assert_eq!(asked.percentile(99), Duration::from_millis(100));
         assert!((asked.per_second() - 25.0).abs() < 1e-9);
+        assert!((asked.cpu_each() - 10.0).abs() < 1e-9);
         assert_eq!(Asked::default().percentile(99), Duration::ZERO);
     }
 
     #[test]
-    fn a_vm_takes_and_gives_back() {
-        let [more, back] = &requests(1)[0];
-        assert!(String::from_utf8_lossy(more).contains("\"vCPUs\":2,\"mem\":\"2Gi\""));
-        assert!(String::from_utf8_lossy(back).contains("\"vCPUs\":1,\"mem\":\"1Gi\""));
+    fn a_vm_takes_and_gives_back_or_waits() {
+        let holds = |request: &[u8], units: u64| {
+            let words = format!("\"resources\":{{\"vCPUs\":{units},\"mem\":\"{units}Gi\"");
+            String::from_utf8_lossy(request).contains(&words)
+        };
+        let [more, back] = &requests(1, Room::Free)[0];
+        assert!(holds(more, 2) && holds(back, 1));
+        assert!(requests(1, Room::Full)[0].iter().all(|request| holds(request, 2)));
+        assert_eq!(Room::Full.units(1000), 1000);
     }
 }

@@ -1,10 +1,12 @@
 //! A `windlass-plugin` of the benchmark's own.
 
-use crate::program::Program;
+use crate::permits::Room;
+use crate::program::{Program, beside};
 use crate::sizes::Resident;
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use windlass_lab::Folder;
 
 /// A running plugin. It ends with this value.
@@ -19,7 +21,14 @@ pub(crate) struct Plugin {
 impl Plugin {
     /// One with so many VMs on one node with room for them all.
     pub(crate) fn start(vms: usize) -> Result<Self> {
-        let mut program = Program::start("windlass-plugin", Folder::create()?, &text(vms)?)?;
+        Self::start_on(&[], vms, Room::Free)
+    }
+
+    /// The same on a node with this room, started by this command if there is one.
+    pub(crate) fn start_on(by: &[&str], vms: usize, room: Room) -> Result<Self> {
+        let (binary, text) = (beside("windlass-plugin")?, text(vms, room.units(vms))?);
+        let words: Vec<&Path> = by.iter().map(Path::new).chain([binary.as_path()]).collect();
+        let mut program = Program::run(words[0], &words[1..], Folder::create()?, &text)?;
         let permits = program.until("address of permits", |program| {
             let log = program.log();
             let at = log.lines().find_map(|line| line.strip_prefix("permits http://"))?;
@@ -29,18 +38,23 @@ impl Plugin {
         Ok(Self { program, permits })
     }
 
+    /// The id of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
     /// Its memory.
     pub(crate) fn resident(&self) -> Result<Resident> {
         self.program.resident()
     }
 }
 
-fn text(vms: usize) -> Result<String> {
+fn text(vms: usize, units: usize) -> Result<String> {
     let mut text = String::from(
         "listen = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n",
     );
-    writeln!(text, "[[node]]\nname = \"n\"\ncpu = 4096\nmemory = \"8192GiB\"")?;
+    writeln!(text, "[[node]]\nname = \"n\"\ncpu = {units}\nmemory = \"{units}GiB\"")?;
     for vm in 0..vms {
         writeln!(text, "[[vm]]\nname = \"vm{vm}\"\nnode = \"n\"\nmemory_slot = \"1GiB\"")?;
         writeln!(text, "min = {{ cpu = 1, memory = \"1GiB\" }}")?;

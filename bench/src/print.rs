@@ -4,9 +4,10 @@ use crate::agent::{SURGE, Surge, Took, WATCHED};
 use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
+use crate::cores;
 use crate::crowd::PHASE;
 use crate::growth::{BURSTS, Grown};
-use crate::permits::{Asked, CLIENTS, TURN, TURNS};
+use crate::permits::{Asked, CLIENTS, Room, TURN, TURNS};
 use crate::sizes::Resident;
 use crate::summary::Summary;
 use anyhow::{Context, Result};
@@ -149,21 +150,29 @@ pub(crate) fn sizes(sizes: &Sizes) -> Result<()> {
 
 /// What the figures of permits are.
 pub(crate) fn permits_head() -> Result<()> {
+    let cores = if cores::is_shared() { "share one core with" } else { "have a core beside" };
     say(&format!(
         "\nPermits of windlass-plugin\n\
          {CLIENTS} clients (one, where there is one VM) ask without a pause over a connection each, \
-         VM after VM, a unit more and a unit less in turn, in v5.0. The echo is a bare axum router \
-         that gives the same bytes back. Each has {TURNS} turns of {} s, one after the other.\n\
-         {:>5} {:>12} {:>10} {:>10} {:>12} {:>10} {:>10} {:>7} {:>10}\n",
+         VM after VM, in v5.0: on a node with free room a unit more and a unit less in turn, on a \
+         full one a unit more that none of them gets. The echo is a bare axum router that gives \
+         the same bytes back. Both {cores} the clients, and {TURNS} turns of {} s, one after the \
+         other. CPU is what the server took of its core per answer. Aims: at least 0.80 of the \
+         echo's rate at no more than 1.30 of its CPU, 12 MiB.\n\
+         {:>5} {:>5} {:>10} {:>8} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8} {:>7} {:>7} {:>10}\n",
         TURN.as_secs(),
         "VMs",
+        "room",
         "permits/s",
         "p50",
         "p99",
+        "CPU",
         "echoes/s",
         "p50",
         "p99",
-        "ratio",
+        "CPU",
+        "rate",
+        "CPU",
         "resident"
     ))
 }
@@ -171,6 +180,7 @@ pub(crate) fn permits_head() -> Result<()> {
 /// A line of them.
 pub(crate) fn permits(
     vms: usize,
+    room: Room,
     permits: &Asked,
     echoes: &Asked,
     resident: Resident,
@@ -178,11 +188,20 @@ pub(crate) fn permits(
     let micros = |time: Duration| format!("{} us", time.as_micros());
     let of = |asked: &Asked| {
         let [p50, p99] = [50, 99].map(|percent| micros(asked.percentile(percent)));
-        format!("{:>12.0} {p50:>10} {p99:>10}", asked.per_second())
+        let cpu = format!("{:.1} us", asked.cpu_each());
+        format!("{:>10.0} {p50:>8} {p99:>8} {cpu:>8}", asked.per_second())
     };
-    let ratio = permits.per_second() / echoes.per_second();
+    let rate = permits.per_second() / echoes.per_second();
+    let cpu = permits.cpu_each() / echoes.cpu_each();
+    let (room, permits, echoes) = (room.as_str(), of(permits), of(echoes));
     let resident = mib(resident.now);
-    say(&format!("{vms:>5} {} {} {ratio:>7.2} {resident:>10}\n", of(permits), of(echoes)))
+    say(&format!("{vms:>5} {room:>5} {permits} {echoes} {rate:>7.2} {cpu:>7.2} {resident:>10}\n"))
+}
+
+/// How much slower a thousand VMs are than a hundred.
+pub(crate) fn flat(room: Room, ratio: f64) -> Result<()> {
+    let room = room.as_str();
+    say(&format!("1000 VMs of a {room} node: {ratio:.2} of the rate with 100; aim 0.90\n"))
 }
 
 /// What the figures of an agent are.

@@ -2,6 +2,7 @@
 
 use crate::sizes::Resident;
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -23,11 +24,16 @@ impl Program {
     /// Starts one that lies beside this benchmark, with `--config` and a file of this text in a
     /// folder of its own.
     pub(crate) fn start(name: &str, folder: Folder, config: &str) -> Result<Self> {
-        Self::run(&beside(name)?, &[], folder, config)
+        Self::run(&beside(name)?, &[""; 0], folder, config)
     }
 
     /// Starts this one with these words before the same.
-    pub(crate) fn run(binary: &Path, words: &[&str], folder: Folder, config: &str) -> Result<Self> {
+    pub(crate) fn run(
+        binary: &Path,
+        words: &[impl AsRef<OsStr>],
+        folder: Folder,
+        config: &str,
+    ) -> Result<Self> {
         let file = folder.path().join("config.toml");
         fs::write(&file, config)?;
         let log = File::create(folder.path().join("log"))?;
@@ -84,13 +90,7 @@ impl Program {
 
     /// How long its threads have had a core.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let mut time = Duration::ZERO;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
-            let text = fs::read_to_string(thread?.path().join("schedstat"))?;
-            let nanos = text.split(' ').next().context("an empty schedstat")?;
-            time += Duration::from_nanos(nanos.trim().parse()?);
-        }
-        Ok(time)
+        cpu(self.process.id())
     }
 }
 
@@ -100,6 +100,17 @@ impl Drop for Program {
         let _ended = self.process.kill();
         let _status = self.process.wait();
     }
+}
+
+/// How long the threads of a process have had a core.
+pub(crate) fn cpu(process: u32) -> Result<Duration> {
+    let mut time = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let nanos = text.split(' ').next().context("an empty schedstat")?;
+        time += Duration::from_nanos(nanos.trim().parse()?);
+    }
+    Ok(time)
 }
 
 /// The file of a program that `make bench` builds.
