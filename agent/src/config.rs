@@ -13,6 +13,9 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{UnitChoice, VmName};
 
+/// The ports at which informants call back: the first and the last, one per VM.
+pub const CALLBACK_PORTS: (u16, u16) = (10310, 10399);
+
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
 pub const SUSPEND_TIME: Duration = Duration::from_secs(4);
 /// What a VM that is let go, or an agent that stops, waits for its last requests.
@@ -86,7 +89,7 @@ impl Config {
             unit: unit.into(),
             trust_guest_parking: false,
             callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            callback_ports: 10310..=10399,
+            callback_ports: CALLBACK_PORTS.0..=CALLBACK_PORTS.1,
             kept_ports: BTreeMap::new(),
             times: Times::default(),
             periods: Periods::default(),
@@ -100,27 +103,33 @@ impl Config {
 
 // === impl Silence ===
 
-/// The reference's.
+impl Silence {
+    /// The reference's.
+    pub const USUAL: Self = Self { after: Duration::from_secs(20), grace: Duration::from_secs(20) };
+}
+
 impl Default for Silence {
     fn default() -> Self {
-        Self { after: Duration::from_secs(20), grace: Duration::from_secs(20) }
+        Self::USUAL
     }
 }
 
 // === impl Times ===
 
+impl Times {
+    /// The reference's, but for the plugin's.
+    pub const USUAL: Self = Self {
+        register: Duration::from_secs(2),
+        unregister: Duration::from_secs(2),
+        health: Duration::from_secs(1),
+        size: LONGEST_ACT,
+        metrics: Duration::from_secs(2),
+        permit: Duration::from_secs(2),
+    };
+}
+
 impl Default for Times {
     fn default() -> Self {
-        const fn seconds(seconds: u64) -> Duration {
-            Duration::from_secs(seconds)
-        }
-        Self {
-            register: seconds(2),
-            unregister: seconds(2),
-            health: seconds(1),
-            size: LONGEST_ACT,
-            metrics: seconds(2),
-            permit: seconds(2),
-        }
+        Self::USUAL
     }
 }

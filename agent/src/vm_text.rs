@@ -3,7 +3,7 @@
 use windlass_kit::config::parse_toml;
 use windlass_kit::problem::Problem;
 use windlass_protocol::Usual;
-use windlass_protocol::vm_file::{VmFile, VmFileText};
+use windlass_protocol::vm_file::VmFile;
 
 /// What a VM file says.
 ///
@@ -18,7 +18,5 @@ pub fn parse(stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn with_usual(stem: &str, text: &str, usual: &Usual) -> Result<VmFile, Vec<Problem>> {
-    let text: VmFileText = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-    let read = VmFile::with_usual(stem, text, usual);
-    read.map_err(|errors| errors.into_iter().map(Problem::from).collect())
+    VmFile::with_usual(stem, parse_toml(text).map_err(|problem| vec![problem])?, usual)
 }

@@ -1,23 +1,22 @@
-//! Files that people write, as typed values.
+//! Files that people write: from a path to a text, and from a text to a [`Reader`] of its keys.
 //!
-//! Unknown keys are the type's business (`deny_unknown_fields`); this module adds that every
-//! error names the line and the field, and of a file too long its size and the limit.
-//! Ranges and combinations are checked by the type that the text is turned into.
+//! Every error names the line, and of a file too long its size and the limit. Which keys there are,
+//! and what may stand there, is in `protocol::config`.
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 use thiserror::Error;
-use windlass_protocol::vm_file::Node;
+use toml::de::{DeInteger, DeTable, DeValue};
+use windlass_protocol::config::{Form, Node, Problem, Reader, Table};
 use windlass_protocol::words::defused;
 
 /// A configuration that is longer is not read: a person did not write it.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Characters of a field's name, and of what is wrong with it: both may quote the file.
+/// Characters of what is wrong with a text, which may quote it.
 const LONGEST: usize = 300;
 
 /// Why a file was not read; whoever asked for it names it.
@@ -43,18 +42,6 @@ pub enum Unread {
     Failed(std::io::Error),
 }
 
-/// What is wrong with a text, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}{}{message}", at(line), named(field))]
-pub struct Problem {
-    /// The line, from 1, if it is known.
-    pub line: Option<usize>,
-    /// The field, with the tables that it is in; empty if no field is meant.
-    pub field: String,
-    /// What is wrong.
-    pub message: String,
-}
-
 /// Reads the text of a file.
 ///
 /// # Errors
@@ -75,22 +62,30 @@ pub fn read_text(path: &Path) -> Result<String, Unread> {
     String::from_utf8(bytes).map_err(|_| Unread::NotText)
 }
 
+/// Reads a text with these keys, in the form that the table says.
+///
+/// # Errors
+/// It is not of that form.
+pub fn read(table: &'static Table, text: &str) -> Result<Reader, Vec<Problem>> {
+    let nodes = match table.form() {
+        Form::Toml => parse_toml(text),
+        Form::Json => parse_json(text),
+    };
+    Ok(Reader::of(table, nodes.map_err(|problem| vec![problem])?))
+}
+
 /// Reads a TOML text.
 ///
 /// # Errors
-/// Names the line, the field, and what is wrong.
-pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
-    let whole = |error: &toml::de::Error| Problem {
-        line: line_of(text, error),
-        field: String::new(),
-        message: one_line(error.message()),
-    };
-    let deserializer = toml::Deserializer::parse(text).map_err(|error| whole(&error))?;
-    serde_path_to_error::deserialize(deserializer).map_err(|error| {
-        let path = error.path().to_string();
-        let field = if path == "." { String::new() } else { defused(&path, LONGEST) };
-        Problem { field, ..whole(error.inner()) }
-    })
+/// Names the line and what is wrong.
+pub fn parse_toml(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.as_bytes().get(..span.start));
+        let line = before.map(|before| before.split(|byte| *byte == b'\n').count());
+        let lines = error.message().lines().map(str::trim).filter(|line| !line.is_empty());
+        unread(line, &lines.collect::<Vec<_>>().join("; "))
+    })?;
+    Ok(toml_table(table.into_inner()))
 }
 
 /// Reads a JSON text that must be one object.
@@ -100,30 +95,62 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
 pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let at = format!(" at line {} column {}", error.line(), error.column());
-        let message = error.to_string().replace(&at, "");
-        Problem { line: Some(error.line()), field: String::new(), message }
+        unread(Some(error.line()), &error.to_string().replace(&at, ""))
     })?;
-    let Node::Table(table) = node(value) else {
-        let message = "is not a JSON object".to_owned();
-        return Err(Problem { line: None, field: String::new(), message });
+    let Node::Table(table) = json_node(value) else {
+        return Err(unread(None, "is not a JSON object"));
     };
     Ok(table)
 }
 
-fn node(value: Value) -> Node {
+fn unread(line: Option<usize>, message: &str) -> Problem {
+    let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+    Problem::without_value("", format!("{line}{}", defused(message, LONGEST)))
+}
+
+fn toml_table(table: DeTable<'_>) -> BTreeMap<String, Node> {
+    let entry = |(key, value): (toml::Spanned<_>, toml::Spanned<_>)| {
+        (std::borrow::Cow::into_owned(key.into_inner()), toml_node(value.into_inner()))
+    };
+    table.into_iter().map(entry).collect()
+}
+
+fn toml_node(value: DeValue<'_>) -> Node {
+    match value {
+        DeValue::String(text) => Node::Text(text.into_owned()),
+        DeValue::Integer(number) => whole(&number),
+        DeValue::Float(number) => {
+            let parsed = number.as_str().parse();
+            parsed.map_or_else(|_| Node::Other(number.to_string()), Node::Float)
+        }
+        DeValue::Boolean(truth) => Node::Bool(truth),
+        DeValue::Datetime(time) => Node::Other(time.to_string()),
+        DeValue::Array(list) => {
+            Node::List(list.into_iter().map(|value| toml_node(value.into_inner())).collect())
+        }
+        DeValue::Table(table) => Node::Table(toml_table(table)),
+    }
+}
+
+/// What does not fit keeps its digits, and is refused like any other number beyond a range.
+fn whole(number: &DeInteger<'_>) -> Node {
+    let parsed = i64::from_str_radix(number.as_str(), number.radix());
+    parsed.map_or_else(|_| Node::Other(number.to_string()), Node::Whole)
+}
+
+fn json_node(value: Value) -> Node {
     match value {
         Value::Null => Node::Null,
         Value::Bool(truth) => Node::Bool(truth),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
             (Some(whole), _) => Node::Whole(whole),
             (None, Some(float)) => Node::Float(float),
-            // What does not fit keeps its digits, and is refused where a number is expected.
-            (None, None) => Node::Text(number.to_string()),
+            (None, None) => Node::Other(number.to_string()),
         },
         Value::String(text) => Node::Text(text),
-        Value::Array(list) => Node::List(list.into_iter().map(node).collect()),
+        Value::Array(list) => Node::List(list.into_iter().map(json_node).collect()),
         Value::Object(table) => {
-            Node::Table(table.into_iter().map(|(key, value)| (key, node(value))).collect())
+            Node::Table(table.into_iter().map(|(key, value)| (key, json_node(value))).collect())
         }
     }
 }
@@ -136,72 +163,55 @@ impl From<std::io::Error> for Unread {
     }
 }
 
-fn at(line: &Option<usize>) -> String {
-    line.map(|line| format!("line {line}: ")).unwrap_or_default()
-}
-
-fn named(field: &str) -> String {
-    if field.is_empty() { String::new() } else { format!("{field}: ") }
-}
-
-fn line_of(text: &str, error: &toml::de::Error) -> Option<usize> {
-    let before = text.as_bytes().get(..error.span()?.start)?;
-    Some(before.split(|byte| *byte == b'\n').count())
-}
-
-fn one_line(message: &str) -> String {
-    let lines = message.lines().map(str::trim).filter(|line| !line.is_empty());
-    defused(&lines.collect::<Vec<_>>().join("; "), LONGEST)
+/// Of the file as a whole.
+impl From<Unread> for Problem {
+    fn from(unread: Unread) -> Self {
+        Self::without_value("", unread.to_string())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Host {
-        #[expect(dead_code, reason = "only whether it parses is tested")]
-        node: Node,
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Node {
-        #[expect(dead_code, reason = "only whether it parses is tested")]
-        cpu: u8,
-    }
 
     #[test]
     fn what_a_problem_quotes_is_short_and_moves_no_cursor() {
         let key = "\\u001b[2J".repeat(1000);
-        for text in [format!("\"{key}\" = 1"), format!("[node]\n\"{key}\" = 1")] {
-            let problem = parse_toml::<Host>(&text).unwrap_err().to_string();
-            assert!(problem.len() < 2000, "{} bytes", problem.len());
-            assert!(!problem.contains('\u{1b}'), "{problem}");
+        for text in [format!("\"{key}\" = 1\n\"{key}\" = 1"), format!("{{\"{key}\" = 1")] {
+            for problem in [parse_toml(&text).unwrap_err(), parse_json(&text).unwrap_err()] {
+                let problem = problem.to_string();
+                assert!(problem.len() < 2000, "{} bytes", problem.len());
+                assert!(!problem.contains('\u{1b}'), "{problem}");
+            }
         }
     }
 
     #[test]
-    fn a_problem_names_the_line_and_the_field() {
-        for (text, problem) in [
-            ("[node]\ncpu = 300", "line 2: node.cpu: invalid value: integer `300`, expected u8"),
-            (
-                "[node]\ncpu = \"six\"",
-                "line 2: node.cpu: invalid type: string \"six\", expected u8",
-            ),
-            (
-                "[node]\ncpu = 1\ncpus = 2",
-                "line 3: node.cpus: unknown field `cpus`, expected `cpu`",
-            ),
-            ("[node]", "line 1: node: missing field `cpu`"),
-            ("", "line 1: missing field `node`"),
-        ] {
-            assert_eq!(parse_toml::<Host>(text).unwrap_err().to_string(), problem, "{text}");
+    fn a_problem_names_the_line() {
+        for (text, line) in [("[node]\ncpu = \n", 2), ("[node\n", 1), ("a = 1\n\na = 2", 3)] {
+            let problem = parse_toml(text).unwrap_err().to_string();
+            assert!(problem.starts_with(&format!("line {line}: ")), "{problem}");
         }
-        let syntax = parse_toml::<Host>("[node]\ncpu = \n").unwrap_err();
-        assert_eq!(syntax.line, Some(2), "{syntax}");
+        for (text, start) in [("{", "line 1: "), ("{}\n{", "line 2: "), ("[]", "is not a JSON")] {
+            let problem = parse_json(text).unwrap_err().to_string();
+            assert!(problem.starts_with(start), "{problem}");
+        }
+    }
+
+    #[test]
+    fn what_no_key_takes_is_shown_as_it_was_written() {
+        let text = "a = 99999999999999999999999999999999999999999\nb = 0x7fffffffffffffffffff\n\
+                    c = 2026-11-24T00:00:00Z\nd = -0x10\ne = 1e999\nf = 0x10\n";
+        let Ok(nodes) = parse_toml(&text.replace("d = -0x10\n", "")) else { panic!("is TOML") };
+        for (key, shown) in [
+            ("a", "99999999999999999999999999999999999999999"),
+            ("b", "0x7fffffffffffffffffff"),
+            ("c", "2026-11-24T00:00:00Z"),
+        ] {
+            assert_eq!(nodes[key], Node::Other(shown.to_owned()));
+        }
+        assert_eq!((&nodes["e"], &nodes["f"]), (&Node::Float(f64::INFINITY), &Node::Whole(16)));
+        assert!(parse_toml(text).is_err());
     }
 
     #[test]

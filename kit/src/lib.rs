@@ -4,8 +4,8 @@
 //! - [`signal`]: SIGTERM stops, a second one exits at once, SIGHUP reloads
 //! - [`clock`]: the one place that turns the machine's clocks into a `Moment`
 //! - [`backoff`]: how long to wait before trying again
-//! - [`config`]: files that people write, with errors that name the field and the line
-//! - [`check`], [`problem`]: keys of such files looked at one by one, and all that is wrong with them
+//! - [`config`]: files that people write, from a path to a reader of their keys
+//! - [`problem`]: all that is wrong with a file, for people
 //! - [`keep`]: files and folders that outlive the process
 //! - [`errand`]: work that may block a thread, done apart from whoever wants it
 //! - [`notify`]: what systemd is told
@@ -20,7 +20,6 @@
 
 pub mod backoff;
 mod caught;
-pub mod check;
 pub mod clock;
 pub mod config;
 pub mod errand;

@@ -1,26 +1,11 @@
-//! What is wrong with something that a person wrote: field, value, limit.
+//! Problems of a file or other subject, together.
 //!
 //! A file's problems are all reported together; they never disturb another file.
 
-use crate::config::Unread;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use windlass_protocol::FieldError;
-use windlass_protocol::words::defused;
 
-/// Characters of a field's name, which may be one that somebody made up.
-const LONGEST_FIELD: usize = 150;
-
-/// One problem of one field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
-    /// Which field, with its table: `node.memory`; empty where it is the file as a whole.
-    pub field: String,
-    /// What stands there; empty where nothing does.
-    pub value: String,
-    /// What may stand there, and why this may not.
-    pub limit: String,
-}
+pub use windlass_protocol::config::Problem;
 
 /// Problems of one file or other subject, and what is done meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,69 +16,6 @@ pub struct Report {
     pub problems: Vec<Problem>,
     /// What is done meanwhile: `the last valid one stays in force`.
     pub meanwhile: String,
-}
-
-// === impl Problem ===
-
-impl Problem {
-    /// A problem of a field that is there.
-    pub fn new(
-        field: impl Into<String>,
-        value: impl fmt::Display,
-        limit: impl Into<String>,
-    ) -> Self {
-        let field = defused(&field.into(), LONGEST_FIELD);
-        Self { field, value: defused(&value.to_string(), 80), limit: limit.into() }
-    }
-
-    /// The same problem, of a part of something: its field behind `place`.
-    #[must_use]
-    pub fn within(self, place: &str) -> Self {
-        let field = match self.field.as_str() {
-            "" => place.to_owned(),
-            field => format!("{place}.{field}"),
-        };
-        Self { field, ..self }
-    }
-
-    /// A problem of a field that is not there, or of the file as a whole.
-    pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
-        let field = defused(&field.into(), LONGEST_FIELD);
-        Self { field, value: String::new(), limit: limit.into() }
-    }
-}
-
-/// Of the file as a whole.
-impl From<Unread> for Problem {
-    fn from(unread: Unread) -> Self {
-        Self::without_value("", unread.to_string())
-    }
-}
-
-impl From<FieldError> for Problem {
-    fn from(error: FieldError) -> Self {
-        Self { field: error.field, value: error.value, limit: error.limit }
-    }
-}
-
-/// Of a text that cannot be read as what it should be.
-impl From<crate::config::Problem> for Problem {
-    fn from(problem: crate::config::Problem) -> Self {
-        let line = problem.line.map_or(String::new(), |line| format!("line {line}: "));
-        Self::without_value(problem.field, format!("{line}{}", problem.message))
-    }
-}
-
-/// ``node.memory = "lots": must be …``
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.field.is_empty(), self.value.is_empty()) {
-            (true, true) => f.write_str(&self.limit),
-            (true, false) => write!(f, "{}: {}", self.value, self.limit),
-            (false, true) => write!(f, "{}: {}", self.field, self.limit),
-            (false, false) => write!(f, "{} = {}: {}", self.field, self.value, self.limit),
-        }
-    }
 }
 
 // === impl Report ===
@@ -117,34 +39,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_says_what_there_is_of_field_value_and_limit() {
-        let named = Problem::new("memory", "lots", "must be a size");
-        let unnamed = Problem::new("", "lots", "must be a size");
-        let absent = Problem::without_value("memory", "must be there");
-        for (problem, alone, within) in [
-            (&named, "memory = lots: must be a size", "node.memory = lots: must be a size"),
-            (&unnamed, "lots: must be a size", "node = lots: must be a size"),
-            (&absent, "memory: must be there", "node.memory: must be there"),
-            (&Problem::without_value("", "is no TOML"), "is no TOML", "node: is no TOML"),
-        ] {
-            assert_eq!(problem.to_string(), alone);
-            assert_eq!(problem.clone().within("node").to_string(), within);
-        }
+    fn a_report_has_a_line_for_each_problem_and_then_what_is_done() {
         let report = Report {
             subject: "a.toml".to_owned(),
-            problems: vec![named, absent],
+            problems: vec![
+                Problem::new("memory", "lots", "must be a size"),
+                Problem::without_value("memory", "must be there"),
+            ],
             meanwhile: "it is left out".to_owned(),
         };
         let both = "a.toml: memory = lots: must be a size\na.toml: memory: must be there";
         assert_eq!(report.to_string(), format!("{both} (it is left out)"));
         let report = Report { meanwhile: String::new(), ..report };
         assert_eq!(report.to_string(), both);
-    }
-
-    #[test]
-    fn what_somebody_made_up_is_cut_short() {
-        let problem = Problem::new("f".repeat(151), "v".repeat(81), "");
-        assert_eq!(problem.field, format!("{}…", "f".repeat(150)));
-        assert_eq!(problem.value, format!("{}…", "v".repeat(80)));
     }
 }

@@ -10,8 +10,8 @@
 
 mod said;
 
+use crate::config::Problem;
 use crate::quantity::{CpuQuantity, MemoryQuantity};
-use crate::vm_file::FieldError;
 use crate::{
     BadBody, Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown,
     ScaleDownSaid, Target, Usual, VmInfo, VmName, limits, rfc3339,
@@ -79,27 +79,23 @@ pub struct Defaults {
 
 impl Annotations {
     /// Takes over what these annotations say. What is invalid stays as it was, and is returned.
-    pub fn update(
-        &mut self,
-        annotations: &BTreeMap<String, String>,
-        slot: Bytes,
-    ) -> Vec<FieldError> {
+    pub fn update(&mut self, annotations: &BTreeMap<String, String>, slot: Bytes) -> Vec<Problem> {
         let mut news = News { annotations, errors: Vec::new() };
         news.json(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
         news.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
         news.json(CONFIG, &mut self.config, ConfigSaid::ours);
         news.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
-        news.word(POLICY, &mut self.policy, limits::policy, "load-average");
-        let number = "a whole number from -2147483648 to 2147483647";
-        news.word(PRIORITY, &mut self.priority, |text| text.parse().ok(), number);
-        news.word(MODE, &mut self.mode, limits::mode, "act or observe");
+        news.word(POLICY, &mut self.policy, limits::policy, &limits::POLICY.allowed());
+        let whole = |text: &str| text.parse().ok();
+        news.word(PRIORITY, &mut self.priority, whole, &limits::PRIORITY.allowed());
+        news.word(MODE, &mut self.mode, limits::mode, &limits::MODE.allowed());
         let time = "a time, as 2026-01-31T08:00:00Z";
         news.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
         let mut errors = news.errors;
         let ours = |name: &&String| name.starts_with("windlass.dev/");
         for name in annotations.keys().filter(ours).filter(|name| !OURS.contains(&name.as_str())) {
             let limit = format!("is no annotation of ours, which are {}", OURS.join(", "));
-            errors.push(FieldError::new(name, "", limit));
+            errors.push(Problem::new(name, "", limit));
         }
         errors
     }
@@ -108,7 +104,7 @@ impl Annotations {
     ///
     /// # Errors
     /// If a bound is said by nobody, or a maximum is below its minimum.
-    pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<FieldError>> {
+    pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<Problem>> {
         let config = self.config.unwrap_or_default();
         let theirs = self.their_config.unwrap_or_default();
         let Usual { target, scale_down } = defaults.usual;
@@ -137,7 +133,7 @@ impl Annotations {
     }
 
     /// What both an annotation and the VM itself say, which a VM file must not.
-    pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<FieldError> {
+    pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<Problem> {
         let window = self.config.is_some_and(|config| config.window.is_some());
         let said = self.config.map(|config| config.scale_down).unwrap_or_default();
         let own = defaults.scale_down;
@@ -151,7 +147,7 @@ impl Annotations {
         ]
         .into_iter()
         .filter(|(_, _, both)| *both)
-        .map(|(name, key, _)| FieldError::new(name, "", format!("must not stand beside {key}")))
+        .map(|(name, key, _)| Problem::new(name, "", format!("must not stand beside {key}")))
         .collect()
     }
 
@@ -161,7 +157,7 @@ impl Annotations {
         !ours && (self.their_bounds.is_some() || self.their_config.is_some())
     }
 
-    fn resolve_bounds(&self, defaults: &Defaults) -> Result<Bounds, Vec<FieldError>> {
+    fn resolve_bounds(&self, defaults: &Defaults) -> Result<Bounds, Vec<Problem>> {
         let ours = self.bounds.unwrap_or_default();
         let theirs = self.their_bounds.unwrap_or_default();
         let own = defaults.bounds;
@@ -203,15 +199,15 @@ impl Annotations {
     }
 }
 
-fn said_by_nobody(field: String) -> FieldError {
+fn said_by_nobody(field: String) -> Problem {
     let limit = format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it");
-    FieldError::new(field, "", limit)
+    Problem::new(field, "", limit)
 }
 
 /// What the annotations say by now, and what is wrong with it.
 struct News<'a> {
     annotations: &'a BTreeMap<String, String>,
-    errors: Vec<FieldError>,
+    errors: Vec<Problem>,
 }
 
 impl News<'_> {
@@ -248,23 +244,23 @@ impl News<'_> {
             Some(new) => *said = Some(new),
             None => {
                 let limit = format!("must be {limit}");
-                self.errors.push(FieldError::new(name, format!("{text:?}"), limit));
+                self.errors.push(Problem::new(name, format!("{text:?}"), limit));
             }
         }
     }
 }
 
-fn explain(name: &str, text: &str, bad: BadBody) -> FieldError {
+fn explain(name: &str, text: &str, bad: BadBody) -> Problem {
     match bad {
         BadBody::NotJson { at, why } => {
-            FieldError::new(name, text, format!("must be JSON, but at byte {at}: {why}"))
+            Problem::new(name, text, format!("must be JSON, but at byte {at}: {why}"))
         }
         BadBody::Field { field, value, expected } if field == "body" => {
-            FieldError::new(name, value, format!("must be {expected}"))
+            Problem::new(name, value, format!("must be {expected}"))
         }
         BadBody::Field { field, value, expected } => {
-            FieldError::new(format!("{name}.{field}"), value, format!("must be {expected}"))
+            Problem::new(format!("{name}.{field}"), value, format!("must be {expected}"))
         }
-        BadBody::Missing { field } => FieldError::new(format!("{name}.{field}"), "", "is missing"),
+        BadBody::Missing { field } => Problem::new(format!("{name}.{field}"), "", "is missing"),
     }
 }

@@ -6,12 +6,13 @@
 //! [`informant`].
 //!
 //! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]; what a VM
-//! should be in [`vm`] (and how people write it: [`vm_file`], [`annotations`]), what it has
+//! should be in [`vm`] (and how people write it: [`config`], [`vm_file`], [`annotations`]), what it has
 //! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`];
 //! what others said, in [`words`].
 
 pub mod annotations;
 mod bad_body;
+pub mod config;
 pub mod decision;
 mod go_json;
 pub mod ids;
@@ -42,4 +43,4 @@ pub use unit_choice::UnitChoice;
 pub use units::{Bytes, ComputeUnit, MilliCpu, Resources};
 pub use version::{InformantVersion, PluginVersion, Versions};
 pub use vm::{Bounds, LoadWindow, Mode, Policy, ScaleDown, ScaleDownSaid, Target, Usual, VmInfo};
-pub use vm_file::{FieldError, VmFile, VmFileText};
+pub use vm_file::VmFile;

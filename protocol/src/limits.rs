@@ -1,45 +1,39 @@
-//! What sizes and targets may be, wherever they are written.
+//! What sizes, targets and the words of a VM may be, wherever they are written.
 
-use crate::vm_file::FieldError;
-use crate::{Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown};
+use crate::config::{Kind, Problem};
+use crate::{Bounds, Bytes, LoadWindow, Mode, Policy, Resources, ScaleDown};
 use std::fmt;
+use std::ops::Bound;
 use std::time::Duration;
 
-/// The least CPU that a VM may be bounded by.
-const LEAST_CPU: MilliCpu = MilliCpu::from_milli(50);
-/// The most.
-const MOST_CPU: MilliCpu = MilliCpu::from_cores(512);
-/// The most slots that the plugin's wire counts.
-const MOST_SLOTS: u64 = u16::MAX as u64;
+/// A bound of a VM's vCPUs.
+pub const CPU: Kind = Kind::cpu(512);
+/// The size of a memory slot.
+pub const SLOT: Kind =
+    Kind::Memory { least: Bytes::from_mib(1), most: Bytes::from_gib(64), step: Bytes::from_mib(1) };
+/// Load per vCPU that may be aimed at.
+pub const LOAD_TARGET: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Excluded(2.0) };
+/// A use of memory that may be aimed at, or any other share that is not nothing.
+pub const SHARE: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Included(1.0) };
+/// Who goes first when room is short.
+pub const PRIORITY: Kind = Kind::Whole { least: i32::MIN as i64, most: i32::MAX as i64 };
+/// Whether Windlass acts.
+pub(crate) const MODE: Kind = Kind::Other { written: WORD, allowed: "act or observe" };
+/// How a goal is computed.
+pub(crate) const POLICY: Kind = Kind::Other { written: WORD, allowed: "load-average" };
+/// Over which time load is averaged.
+pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: WORD, allowed: "5s, 15s or 1m" };
+/// How long a VM may keep what it does not need.
+pub(crate) const SCALE_DOWN: Kind = Kind::Other {
+    written: "seconds, or a text as \"5m\"",
+    allowed: "0s to 1h, as \"90s\", \"5m\" or \"1h\"",
+};
 
-/// What a time for which a VM keeps what it does not need may be.
-pub(crate) const SCALE_DOWN: &str = "0s to 1h, as \"90s\", \"5m\" or \"1h\"";
+const WORD: &str = "a word";
 
-/// Whether a bound is one that a VM can have.
-pub fn cpu(cpu: MilliCpu) -> bool {
-    (LEAST_CPU..=MOST_CPU).contains(&cpu)
-}
-
-/// Whether memory is a whole number of slots that the wire can count.
-pub fn memory(memory: Bytes, slot: Bytes) -> bool {
-    let slots = memory.whole(slot);
-    (1..=MOST_SLOTS).contains(&slots) && slot.saturating_mul(slots) == memory
-}
-
-/// Whether slots may have this size.
-pub fn slot(slot: Bytes) -> bool {
-    let mib = Bytes::from_mib(1);
-    slot >= mib && slot <= Bytes::from_gib(64) && slot.round_down(mib) == slot
-}
-
-/// Whether load per vCPU may be aimed at.
-pub(crate) fn load_target(target: f64) -> bool {
-    target > 0.0 && target < 2.0
-}
-
-/// Whether a use of memory may be aimed at.
-pub(crate) fn memory_target(target: f64) -> bool {
-    target > 0.0 && target <= 1.0
+/// Memory in whole slots of this size, as many as the wire can count.
+pub const fn slots(slot: Bytes) -> Kind {
+    Kind::Slots { slot }
 }
 
 /// The mode of this name.
@@ -86,13 +80,13 @@ pub fn bounds(
     min: Resources,
     max: Resources,
     [cpu, mem]: [&str; 2],
-) -> Result<Bounds, Vec<FieldError>> {
-    let mut errors = Vec::new();
+) -> Result<Bounds, Vec<Problem>> {
+    let mut problems = Vec::new();
     if max.cpu < min.cpu {
-        errors.push(FieldError::new(cpu, max.cpu, format!("is below the minimum of {}", min.cpu)));
+        problems.push(Problem::new(cpu, max.cpu, format!("is below the minimum of {}", min.cpu)));
     }
     if max.mem < min.mem {
-        errors.push(FieldError::new(mem, max.mem, format!("is below the minimum of {}", min.mem)));
+        problems.push(Problem::new(mem, max.mem, format!("is below the minimum of {}", min.mem)));
     }
-    if errors.is_empty() { Ok(Bounds { min, max }) } else { Err(errors) }
+    if problems.is_empty() { Ok(Bounds { min, max }) } else { Err(problems) }
 }

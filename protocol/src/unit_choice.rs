@@ -4,6 +4,7 @@
 //! where nothing is configured, a VM's unit is the smaller of the usual one and its minimum, per
 //! axis, in whole steps of the driver and whole memory slots.
 
+use crate::config::{Field, Kind, Reader, key};
 use crate::{Bytes, Capabilities, ComputeUnit, MilliCpu, VmInfo};
 
 /// What is configured of the compute unit, axis by axis.
@@ -15,14 +16,31 @@ pub struct UnitChoice {
     pub mem: Option<Bytes>,
 }
 
+/// vCPUs of a compute unit, in every file that has them.
+pub const CPU: Field =
+    key("compute_unit.cpu", Kind::cpu(64), "vCPUs of the step that sizes move in.")
+        .otherwise("the smaller of 1 and the VM's min.cpu");
+/// Memory of a compute unit, in every file that has it.
+pub const MEMORY: Field = key(
+    "compute_unit.memory",
+    Kind::memory(Bytes::from_mib(1), Bytes::from_gib(1024)),
+    "Memory of the step that sizes move in.",
+)
+.otherwise("the smaller of 1GiB and the VM's min.memory");
+
 /// CPU of the usual unit.
-const USUAL_CPU: MilliCpu = MilliCpu::from_cores(1);
+pub const USUAL_CPU: MilliCpu = MilliCpu::from_cores(1);
 /// Memory of the usual unit.
-const USUAL_MEM: Bytes = Bytes::from_gib(1);
+pub const USUAL_MEM: Bytes = Bytes::from_gib(1);
 
 // === impl UnitChoice ===
 
 impl UnitChoice {
+    /// What a file with the keys [`CPU`] and [`MEMORY`] says.
+    pub fn read(file: &mut Reader) -> Self {
+        Self { cpu: file.find(CPU.name), mem: file.find(MEMORY.name) }
+    }
+
     /// What is configured, and the usual amount (1 vCPU, 1 GiB) where nothing is: for those who ask
     /// about no VM in particular.
     pub fn usual(self) -> ComputeUnit {

@@ -127,13 +127,13 @@ impl ScaleDown {
     pub const AT_ONCE: Self = Self { cpu: Duration::ZERO, memory: Duration::ZERO };
     /// The longest time that may be asked for.
     pub const LONGEST: Duration = Duration::from_secs(60 * 60);
+    /// One minute: load that comes back within it finds the VM as large as it was.
+    pub const USUAL: Self = Self { cpu: Duration::from_secs(60), memory: Duration::from_secs(60) };
 }
 
-/// One minute: load that comes back within it finds the VM as large as it was.
 impl Default for ScaleDown {
     fn default() -> Self {
-        const MINUTE: Duration = Duration::from_secs(60);
-        Self { cpu: MINUTE, memory: MINUTE }
+        Self::USUAL
     }
 }
 
@@ -157,9 +157,14 @@ impl ScaleDownSaid {
 
 // === impl Target ===
 
+impl Target {
+    /// The reference's default.
+    pub const USUAL: Self = Self { load_average: 0.9, memory: 0.75 };
+}
+
 impl Default for Target {
     fn default() -> Self {
-        Self { load_average: 0.9, memory: 0.75 }
+        Self::USUAL
     }
 }
 

@@ -1,27 +1,17 @@
 //! A VM as people write it down: the checked content of a VM file.
 //!
-//! [`VmFileText`] is any table; [`VmFile::from_text`] looks at every key and reports all
-//! problems at once, each with the field, its value and the limit. [`KEYS`] lists the keys with
-//! type, default and range; errors quote it, and the documents are checked against it. Reading
-//! TOML is `kit::config`'s.
+//! [`VM`] is the table of its keys; [`VmFile::from_nodes`] reads a file by it and reports all
+//! problems at once. Reading TOML is `kit::config`'s.
 
-mod check;
 mod keys;
-mod text;
+mod read;
 
-pub use keys::{KEYS, Key};
-pub use text::{Node, VmFileText, memory};
+pub use keys::{MAX_CPU, MAX_MEMORY, MEMORY_SLOT, MIN_CPU, MIN_MEMORY, PRIORITY, VM};
+pub use read::{bounds, memory_slot};
 
 use crate::VmInfo;
-use crate::bad_body::shortened;
-use crate::words::defused;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use thiserror::Error;
-
-/// Characters of a field's name: the longest that we know has a third of that.
-const LONGEST_FIELD: usize = 150;
 
 /// Everything that a host is told about one VM.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,31 +29,4 @@ pub struct VmFile {
     pub metrics: Option<SocketAddr>,
     /// Whether vCPUs may be taken out of the hypervisor.
     pub vcpu_removal: bool,
-}
-
-/// One thing that is wrong with what a person wrote.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{field}{}{value}: {limit}", if value.is_empty() { "" } else { " = " })]
-pub struct FieldError {
-    /// The key, as `max.memory`.
-    pub field: String,
-    /// What it holds, shortened; empty if it is missing.
-    pub value: String,
-    /// What is allowed, limit included.
-    pub limit: String,
-}
-
-// === impl FieldError ===
-
-impl FieldError {
-    pub(crate) fn new(
-        field: impl Into<String>,
-        value: impl fmt::Display,
-        limit: impl Into<String>,
-    ) -> Self {
-        // A key may be one that somebody made up.
-        let field = defused(&field.into(), LONGEST_FIELD);
-        let value = shortened(&value.to_string());
-        Self { field, value, limit: limit.into() }
-    }
 }

@@ -22,7 +22,7 @@ mod shared_log;
 mod usage_log;
 
 pub use billing::{Billing, Sizes};
-pub use config::{Config, Spelling};
+pub use config::Config;
 pub use journal::OpenError;
 pub use metrics::{Found, Metrics};
 pub use receiver::Receiver;

@@ -154,9 +154,13 @@ impl UsageLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Spelling;
+    use crate::config::KEYS;
     use windlass_agent_billing_core::Endpoint;
+    use windlass_kit::config::read;
+    use windlass_protocol::config::Table;
     use windlass_protocol::{MilliCpu, VmName};
+
+    const TABLE: Table = Table::toml(&[KEYS]);
 
     #[test]
     fn a_line_that_the_disk_refused_is_made_good_by_the_next_one() {
@@ -176,8 +180,8 @@ mod tests {
     }
 
     fn open(folder: &Path) -> UsageLog {
-        let table = serde_json::from_str(r#"{ "url": "http://a" }"#).unwrap();
-        let config = Config::from_table(table, Spelling::Camel).unwrap();
+        let mut file = read(&TABLE, "billing.url = \"http://a\"").unwrap();
+        let config = Config::read(&mut file).unwrap();
         let source = Source::try_from("node-1".to_owned()).unwrap();
         UsageLog::open(folder, source, at(0), &config, Metrics::default()).unwrap()
     }

@@ -57,12 +57,13 @@ impl Periods {
         session_retry: Duration::from_secs(5),
         session_gap: Duration::from_secs(5),
     };
+    /// The reference's, but for metrics: they are read every second, its shortest gap, so that growth
+    /// does not wait for the next reading.
+    pub const USUAL: Self = Self { metrics: Duration::from_secs(1), ..Self::REFERENCE };
 }
 
-/// The reference's, but for metrics: they are read every second, its shortest gap, so that growth
-/// does not wait for the next reading.
 impl Default for Periods {
     fn default() -> Self {
-        Self { metrics: Duration::from_secs(1), ..Self::REFERENCE }
+        Self::USUAL
     }
 }

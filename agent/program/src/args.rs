@@ -1,6 +1,7 @@
 //! The command line of `windlass-agent`.
 
-use crate::config::{AgentConfig, Given, unit_cpu, unit_memory};
+use crate::config::{AgentConfig, Given};
+use crate::keys::AGENT;
 use clap::Parser;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,8 +9,7 @@ use windlass_agent::PluginAt;
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::{Failure, config_text};
 use windlass_kit::telemetry::Format;
-use windlass_protocol::vm_file::Node;
-use windlass_protocol::{Bytes, MilliCpu};
+use windlass_protocol::{Bytes, MilliCpu, unit_choice};
 
 /// Sizes the VMs of this host by their load, as far as a plugin permits.
 #[derive(Clone, Debug, Parser)]
@@ -38,27 +38,29 @@ pub struct Args {
         default_value = "/etc/windlass/agent.toml"
     )]
     pub config: PathBuf,
-    /// Where permits are asked for, as http://IP:PORT; wins over the file.
-    #[arg(long, value_name = "URL", env = "WINDLASS_PLUGIN")]
+    /// In place of `plugin`.
+    #[arg(long, value_name = "URL", env = "WINDLASS_PLUGIN", help = help("plugin"))]
     pub plugin: Option<PluginAt>,
-    /// Where VM files are looked for; wins over the file.
-    #[arg(long, value_name = "DIR", env = "WINDLASS_VMS_DIR")]
+    /// In place of `vms_dir`.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_VMS_DIR", help = help("vms_dir"))]
     pub vms_dir: Option<PathBuf>,
-    /// Where it keeps what survives a restart; wins over the file.
-    #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR")]
+    /// In place of `state_dir`.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR", help = help("state_dir"))]
     pub state_dir: Option<PathBuf>,
-    /// Where health and metrics are served, as IP:PORT; wins over the file.
-    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
+    /// In place of `admin`.
+    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN", help = help("admin"))]
     pub admin: Option<SocketAddr>,
     /// A unix socket at which the log level can be changed, by its owner and root alone; without
     /// it, by a restart alone.
     #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
     pub admin_socket: Option<PathBuf>,
-    /// vCPUs of the step that sizes move in, as 1 or 0.25; wins over the file.
-    #[arg(long, value_name = "N", env = "WINDLASS_COMPUTE_UNIT_CPU", value_parser = cpu)]
+    /// In place of `compute_unit.cpu`.
+    #[arg(long, value_name = "N", env = "WINDLASS_COMPUTE_UNIT_CPU", value_parser = cpu,
+        help = help("compute_unit.cpu"))]
     pub compute_unit_cpu: Option<MilliCpu>,
-    /// Memory of that step, as 512MiB or 1GiB; wins over the file.
-    #[arg(long, value_name = "SIZE", env = "WINDLASS_COMPUTE_UNIT_MEMORY", value_parser = memory)]
+    /// In place of `compute_unit.memory`.
+    #[arg(long, value_name = "SIZE", env = "WINDLASS_COMPUTE_UNIT_MEMORY", value_parser = memory,
+        help = help("compute_unit.memory"))]
     pub compute_unit_memory: Option<Bytes>,
     /// The name of this node, for the log and for billing, which needs it.
     #[arg(long, value_name = "NAME", env = "K8S_NODE_NAME")]
@@ -109,10 +111,15 @@ impl Args {
     }
 }
 
-fn cpu(text: &str) -> Result<MilliCpu, &'static str> {
-    unit_cpu(&Node::Text(text.to_owned())).ok_or("must be 0.05 to 64 vCPUs, as 1 or 0.25")
+/// What `--help` says of an option that a key of the file has too.
+fn help(key: &str) -> String {
+    AGENT.field(key).help()
 }
 
-fn memory(text: &str) -> Result<Bytes, &'static str> {
-    unit_memory(&Node::Text(text.to_owned())).ok_or("must be 1MiB to 1TiB, as 512MiB or 1GiB")
+fn cpu(text: &str) -> Result<MilliCpu, String> {
+    unit_choice::CPU.parse(text)
+}
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    unit_choice::MEMORY.parse(text)
 }

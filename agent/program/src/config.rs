@@ -3,30 +3,18 @@
 //! All problems of a file are reported together, each with the field, what stands there and what
 //! may. An unknown key is a problem. What the command line says wins.
 
-use crate::keys::{AGENT_KEYS, BILLING, JSON_KEYS};
+use crate::keys::{AGENT, JSON};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
-use windlass_agent_billing::Source;
-use windlass_agent_billing::config::{Config as Billing, Spelling};
-use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports, time};
-use windlass_kit::config::{parse_json, parse_toml};
+use windlass_agent_billing::{Config as Billing, Source};
+use windlass_kit::config;
 use windlass_kit::problem::Problem;
-use windlass_protocol::timing::LONGEST_ACT;
-use windlass_protocol::vm_file::Node;
+use windlass_protocol::config::Reader;
 use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual};
-
-/// The shortest time that anything may take.
-const SHORTEST: Duration = Duration::from_millis(100);
-/// Who waits less does not hear of an informant that cannot call back: that takes it 1.5 s.
-const SHORTEST_REGISTER: Duration = Duration::from_secs(2);
-/// The longest wait for an informant that may be told: what is away longer is a person's matter.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// The most of a count of seconds that nothing depends on.
-const MOST_SECONDS: u64 = 86_400;
 
 /// What an agent is told about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,50 +82,13 @@ impl AgentConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_toml(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
-        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(AGENT_KEYS, table, Form::Toml);
-        let read = |node: &Node| node.text()?.parse().ok();
-        let plugin = match given.plugin.clone() {
-            Some(plugin) => {
-                check.get("plugin", read);
-                Some(plugin)
-            }
-            None => check.required("plugin", read),
-        };
-        let dump = check.get("dump_state", address).unwrap_or(here(10300));
-        let limits = SHORTEST..=Duration::from_secs(60);
-        let limit = check.get("dump_state_timeout", |node| time(node, &limits));
-        let usual = given.usual();
-        let config = Self {
-            plugin: plugin.unwrap_or(usual.plugin),
-            state_dir: check.get("state_dir", path).unwrap_or(usual.state_dir),
-            vms_dir: check.get("vms_dir", path).unwrap_or(usual.vms_dir),
-            admin: check.get("admin", address).unwrap_or(usual.admin),
-            dump_state: Some((dump, limit.unwrap_or(Duration::from_secs(5)))),
-            callback_listen: check
-                .get("callback_listen", |node| node.text()?.parse().ok())
-                .unwrap_or(usual.callback_listen),
-            callback_ports: check.get("callback_ports", ports).unwrap_or(usual.callback_ports),
-            trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
-            unit: unit(&mut check),
-            times: times(&mut check),
-            periods: periods(&mut check),
-            silence: silence(&mut check),
-            usual: usual.usual,
-            adjusted: usual.adjusted,
-            source: given.source(&mut check),
-            billing: billing(&mut check, Spelling::Snake),
-        };
-        let config = Self {
-            state_dir: given.state_dir.clone().unwrap_or(config.state_dir),
-            vms_dir: given.vms_dir.clone().unwrap_or(config.vms_dir),
-            admin: given.admin.unwrap_or(config.admin),
-            unit: given.unit(config.unit),
-            ..config
-        };
-        check.unknown();
-        config.combinations(&mut check);
-        check.finish(config)
+        let mut file = config::read(&AGENT, text)?;
+        if given.plugin.is_none() {
+            file.require("plugin");
+        }
+        let config = Self::read(&mut file, given);
+        config.combinations(&mut file);
+        file.finish(Some(config))
     }
 
     /// Reads the reference's JSON, as its v0.12.2 does.
@@ -145,86 +96,95 @@ impl AgentConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_json(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
-        let table = parse_json(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(JSON_KEYS, table, Form::Json);
+        let mut file = config::read(&JSON, text)?;
         if given.plugin.is_none() {
             let limit = "is needed: this file does not say where the plugin is";
-            check.add([Problem::without_value("--plugin", limit)]);
+            file.add([Problem::without_value("--plugin", limit)]);
         }
-        let usual = given.usual();
-        let mut adjusted = Vec::new();
-        let mut seconds = |name, from, range| {
-            clamped(&mut check, &mut adjusted, name, from, range).map(Duration::from_secs)
-        };
+        // What this file has no key for is as without a file.
+        let own = Self::read(&mut Reader::of(&AGENT, BTreeMap::new()), given);
         let times = Times {
-            register: seconds(
-                "informant.registerTimeoutSeconds",
-                1,
-                SHORTEST_REGISTER.as_secs()..=30,
-            )
-            .unwrap_or(usual.times.register),
-            health: seconds("informant.requestTimeoutSeconds", 1, 1..=5)
-                .unwrap_or(usual.times.health),
-            size: seconds("informant.downscaleTimeoutSeconds", 1, 1..=LONGEST_ACT.as_secs())
-                .unwrap_or(usual.times.size),
-            // The reference does not look at it, and takes zero.
-            metrics: seconds("metrics.requestTimeoutSeconds", 0, 1..=10)
-                .unwrap_or(usual.times.metrics),
-            permit: seconds("scheduler.requestTimeoutSeconds", 1, 1..=LONGEST_ACT.as_secs())
-                .unwrap_or(usual.times.permit),
-            unregister: usual.times.unregister,
+            register: file.seconds("informant.registerTimeoutSeconds"),
+            health: file.seconds("informant.requestTimeoutSeconds"),
+            size: file.seconds("informant.downscaleTimeoutSeconds"),
+            metrics: file.seconds("metrics.requestTimeoutSeconds"),
+            permit: file.seconds("scheduler.requestTimeoutSeconds"),
+            unregister: own.times.unregister,
         };
-        let own = Periods::REFERENCE;
-        let wait = 1..=LONGEST_WAIT.as_secs();
         let periods = Periods {
-            metrics: seconds(
-                "metrics.secondsBetweenRequests",
-                1,
-                1..=Periods::LONGEST_METRICS.as_secs(),
-            )
-            .unwrap_or(own.metrics),
-            register_retry: seconds("informant.registerRetrySeconds", 1, wait.clone())
-                .unwrap_or(own.register_retry),
-            session_retry: seconds("informant.retryServerNormalWaitSeconds", 1, wait.clone())
-                .unwrap_or(own.session_retry),
-            session_gap: seconds("informant.retryServerMinWaitSeconds", 1, wait)
-                .unwrap_or(own.session_gap),
-            health: own.health,
+            metrics: file.seconds("metrics.secondsBetweenRequests"),
+            register_retry: file.seconds("informant.registerRetrySeconds"),
+            session_retry: file.seconds("informant.retryServerNormalWaitSeconds"),
+            session_gap: file.seconds("informant.retryServerMinWaitSeconds"),
+            health: Periods::REFERENCE.health,
         };
-        let silent = 1..=MOST_SECONDS;
         let silence = Silence {
-            after: seconds("informant.unhealthyAfterSilenceDurationSeconds", 1, silent.clone())
-                .unwrap_or(usual.silence.after),
-            grace: seconds("informant.unhealthyStartupGracePeriodSeconds", 1, silent)
-                .unwrap_or(usual.silence.grace),
+            after: file.seconds("informant.unhealthyAfterSilenceDurationSeconds"),
+            grace: file.seconds("informant.unhealthyStartupGracePeriodSeconds"),
         };
-        let dump_state = check.has_table("dumpState").then(|| {
-            let port = check.get("dumpState.port", |node| whole(node, 65_535));
-            let limit = clamped(&mut check, &mut adjusted, "dumpState.timeoutSeconds", 1, 1..=60);
-            let limit = limit.unwrap_or(5);
-            let port = port.and_then(|port| u16::try_from(port).ok()).unwrap_or(10_300);
-            (SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)), Duration::from_secs(limit))
+        let dump_state = file.has_table("dumpState").then(|| {
+            let port = file.get("dumpState.port");
+            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+            (at, file.seconds("dumpState.timeoutSeconds"))
         });
         // The reference gives back at once.
-        let vms =
-            Usual { target: target(&mut check, &mut adjusted), scale_down: ScaleDown::AT_ONCE };
-        unused(&mut check, &mut adjusted);
-        let source = given.source(&mut check);
-        let billing = billing(&mut check, Spelling::Camel);
-        let config = Self {
-            times,
-            periods,
-            silence,
-            dump_state,
-            usual: vms,
-            adjusted,
-            billing,
-            source,
-            ..usual
-        };
-        check.unknown();
-        config.combinations(&mut check);
-        check.finish(config)
+        let usual = Usual { target: target(&mut file), scale_down: ScaleDown::AT_ONCE };
+        unused(&mut file);
+        let source = given.source(&mut file);
+        let billing = Billing::read(&mut file);
+        let adjusted = file.adjusted();
+        let config =
+            Self { times, periods, silence, dump_state, usual, adjusted, billing, source, ..own };
+        config.combinations(&mut file);
+        file.finish(Some(config))
+    }
+
+    /// Every key is looked at, also when an earlier one is wrong. What the command line says wins, and
+    /// has to be right in the file all the same.
+    fn read(file: &mut Reader, given: &Given) -> Self {
+        let plugin = file.find_with("plugin", |node| node.text()?.parse().ok());
+        let state_dir = file.get("state_dir");
+        let vms_dir = file.get("vms_dir");
+        let admin = file.get("admin");
+        let dump_state = (file.get("dump_state"), file.get("dump_state_timeout"));
+        let callback_listen = file.find("callback_listen").or(given.pod_ip);
+        let unit = UnitChoice::read(file);
+        // Replaced, or a problem.
+        let nowhere = || "http://127.0.0.1:10299".parse().expect("this is an address");
+        Self {
+            plugin: given.plugin.clone().or(plugin).unwrap_or_else(nowhere),
+            state_dir: given.state_dir.clone().unwrap_or(state_dir),
+            vms_dir: given.vms_dir.clone().unwrap_or(vms_dir),
+            admin: given.admin.unwrap_or(admin),
+            dump_state: Some(dump_state),
+            callback_listen: callback_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            callback_ports: file.get("callback_ports"),
+            trust_guest_parking: file.get("trust_guest_parking"),
+            unit: UnitChoice {
+                cpu: given.unit_cpu.or(unit.cpu),
+                mem: given.unit_memory.or(unit.mem),
+            },
+            times: Times {
+                register: file.get("times.register"),
+                unregister: file.get("times.unregister"),
+                health: file.get("times.health"),
+                size: file.get("times.size"),
+                metrics: file.get("times.metrics"),
+                permit: file.get("times.permit"),
+            },
+            periods: Periods {
+                health: file.get("periods.health"),
+                metrics: file.get("periods.metrics"),
+                register_retry: file.get("periods.register_retry"),
+                session_retry: file.get("periods.session_retry"),
+                session_gap: file.get("periods.session_gap"),
+            },
+            silence: Silence { after: file.get("silence.after"), grace: file.get("silence.grace") },
+            usual: Usual::default(),
+            adjusted: Vec::new(),
+            source: given.source(file),
+            billing: Billing::read(file),
+        }
     }
 
     /// What differs from `other`; all of it is only read at the start.
@@ -251,26 +211,32 @@ impl AgentConfig {
     }
 
     /// What is right by itself and wrong together.
-    fn combinations(&self, check: &mut Check) {
-        if self.state_dir == self.vms_dir {
-            let dir = self.vms_dir.display().to_string();
-            check.wrong("vms_dir", &dir, "must not be the same folder as state_dir");
+    fn combinations(&self, file: &mut Reader) {
+        if self.state_dir == self.vms_dir && file.are_sound(&["state_dir", "vms_dir"]) {
+            let limit = "must not be the same folder as state_dir";
+            file.add([Problem::new("vms_dir", self.vms_dir.display(), limit)]);
         }
         let dump = self.dump_state.map(|(at, _)| ("dump_state", at));
+        let mut clashes = Vec::new();
         for (name, at) in [Some(("admin", self.admin)), dump].into_iter().flatten() {
             let (ports, ip) = (&self.callback_ports, self.callback_listen);
-            if overlap(at.ip(), ip) && ports.contains(&at.port()) {
+            if overlap(at.ip(), ip)
+                && ports.contains(&at.port())
+                && file.are_sound(&[name, "callback_listen", "callback_ports"])
+            {
                 let ports = format!("{}-{}", ports.start(), ports.end());
                 let limit = format!("must not contain {}, the port of {name}", at.port());
-                check.wrong("callback_ports", &ports, &limit);
+                clashes.push(Problem::new("callback_ports", ports, limit));
             }
         }
+        file.add(clashes);
         if let Some((_, at)) = dump
             && overlap(at.ip(), self.admin.ip())
             && at.port() == self.admin.port()
             && at.port() != 0
+            && file.are_sound(&["admin", "dump_state"])
         {
-            check.wrong("admin", &self.admin, "must not be the address of dump_state");
+            file.wrong("admin", self.admin, "must not be the address of dump_state");
         }
     }
 }
@@ -278,197 +244,51 @@ impl AgentConfig {
 // === impl Given ===
 
 impl Given {
-    /// What holds where a file says nothing.
-    fn usual(&self) -> AgentConfig {
-        // Replaced, or a problem.
-        let nowhere = "http://127.0.0.1:10299".parse().expect("this is an address");
-        AgentConfig {
-            plugin: self.plugin.clone().unwrap_or(nowhere),
-            state_dir: self.state_dir.clone().unwrap_or("/var/lib/windlass-agent".into()),
-            vms_dir: self.vms_dir.clone().unwrap_or("/etc/windlass/vms.d".into()),
-            admin: self.admin.unwrap_or(here(10304)),
-            dump_state: None,
-            callback_listen: self.pod_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            callback_ports: 10310..=10399,
-            trust_guest_parking: false,
-            unit: self.unit(UnitChoice::default()),
-            times: Times::default(),
-            periods: Periods::default(),
-            silence: Silence::default(),
-            usual: Usual::default(),
-            adjusted: Vec::new(),
-            billing: None,
-            source: None,
-        }
-    }
-
     /// The name of this node, if anything is to be billed: then it is needed.
-    fn source(&self, check: &mut Check) -> Option<Source> {
-        if !check.has_table("billing") {
+    fn source(&self, file: &mut Reader) -> Option<Source> {
+        if !file.has_table("billing") {
             return None;
         }
         let Some(name) = self.node_name.clone() else {
             let limit = "is needed with billing: events say where they are from";
-            check.add([Problem::without_value("--node-name", limit)]);
+            file.add([Problem::without_value("--node-name", limit)]);
             return None;
         };
         let source = Source::try_from(name.clone());
         let limit = "must be 1 to 253 letters, digits and punctuation of ASCII";
         let quoted = format!("{name:?}");
-        source.map_err(|_| check.wrong("--node-name", &quoted, limit)).ok()
+        source.map_err(|_| file.wrong("--node-name", quoted, limit)).ok()
     }
-
-    /// The unit, but for what the command line says of it.
-    fn unit(&self, unit: UnitChoice) -> UnitChoice {
-        UnitChoice { cpu: self.unit_cpu.or(unit.cpu), mem: self.unit_memory.or(unit.mem) }
-    }
-}
-
-/// vCPUs of a compute unit.
-pub fn unit_cpu(node: &Node) -> Option<MilliCpu> {
-    cpu(node, 64)
-}
-
-/// Memory of a compute unit.
-pub fn unit_memory(node: &Node) -> Option<Bytes> {
-    memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
-}
-
-fn unit(check: &mut Check) -> UnitChoice {
-    UnitChoice {
-        cpu: check.get("compute_unit.cpu", unit_cpu),
-        mem: check.get("compute_unit.memory", unit_memory),
-    }
-}
-
-fn times(check: &mut Check) -> Times {
-    let usual = Times::default();
-    let seconds = Duration::from_secs;
-    let register = SHORTEST_REGISTER..=seconds(30);
-    let register = check.get("times.register", |node| time(node, &register));
-    let mut within =
-        |name, most, usual| check.get(name, |node| time(node, &(SHORTEST..=most))).unwrap_or(usual);
-    Times {
-        register: register.unwrap_or(usual.register),
-        unregister: within("times.unregister", seconds(10), usual.unregister),
-        health: within("times.health", seconds(5), usual.health),
-        size: within("times.size", LONGEST_ACT, usual.size),
-        metrics: within("times.metrics", seconds(10), usual.metrics),
-        permit: within("times.permit", LONGEST_ACT, usual.permit),
-    }
-}
-
-fn periods(check: &mut Check) -> Periods {
-    let usual = Periods::default();
-    let second = Duration::from_secs(1);
-    let mut within = |name, least, most, usual| {
-        check.get(name, |node| time(node, &(least..=most))).unwrap_or(usual)
-    };
-    Periods {
-        health: within("periods.health", second, Periods::LONGEST_HEALTH, usual.health),
-        metrics: within("periods.metrics", second, Periods::LONGEST_METRICS, usual.metrics),
-        register_retry: within(
-            "periods.register_retry",
-            second,
-            LONGEST_WAIT,
-            usual.register_retry,
-        ),
-        session_retry: within("periods.session_retry", SHORTEST, LONGEST_WAIT, usual.session_retry),
-        session_gap: within("periods.session_gap", SHORTEST, LONGEST_WAIT, usual.session_gap),
-    }
-}
-
-fn silence(check: &mut Check) -> Silence {
-    let usual = Silence::default();
-    let limits = Duration::from_secs(1)..=Duration::from_secs(MOST_SECONDS);
-    let mut within = |name, usual| check.get(name, |node| time(node, &limits)).unwrap_or(usual);
-    Silence {
-        after: within("silence.after", usual.after),
-        grace: within("silence.grace", usual.grace),
-    }
-}
-
-/// What is billed, if anything is said of it.
-fn billing(check: &mut Check, spelling: Spelling) -> Option<Billing> {
-    if !check.has_table("billing") {
-        return None;
-    }
-    let mut table = BTreeMap::new();
-    for [snake, camel] in BILLING {
-        let name = match spelling {
-            Spelling::Snake => snake,
-            Spelling::Camel => camel,
-        };
-        if let Some(node) = check.get(name, |node| Some(node.clone())) {
-            table.insert(name.trim_start_matches("billing.").to_owned(), node);
-        }
-    }
-    Billing::from_table(table, spelling)
-        .map_err(|problems| check.add(problems.into_iter().map(Problem::from)))
-        .ok()
 }
 
 /// What the reference aims at where a VM states nothing. It takes zero, at which nothing can be
 /// aimed: then the default counts.
-fn target(check: &mut Check, adjusted: &mut Vec<Problem>) -> Target {
-    let (name, usual) = ("scaling.defaultConfig.loadAverageFractionTarget", Target::default());
-    let given = check.get(name, |node| node.number().filter(|aim| (0.0..2.0).contains(aim)));
-    match given {
-        Some(0.0) => {
-            let limit =
-                format!("counts as {}, since no load cannot be aimed at", usual.load_average);
-            adjusted.push(Problem::new(name, 0, limit));
-            usual
-        }
-        Some(load_average) => Target { load_average, ..usual },
-        None => usual,
+fn target(file: &mut Reader) -> Target {
+    let name = "scaling.defaultConfig.loadAverageFractionTarget";
+    let load_average = file.get(name);
+    if load_average == 0.0 {
+        let usual = Target::USUAL;
+        let limit = format!("counts as {}, since no load cannot be aimed at", usual.load_average);
+        file.adjust(name, 0, limit);
+        return usual;
     }
+    Target { load_average, ..Target::USUAL }
 }
 
 /// What the reference uses and this agent does not: it is still to be what it should.
-fn unused(check: &mut Check, adjusted: &mut Vec<Problem>) {
-    check.get("scaling.requestTimeoutSeconds", |node| whole(node, u64::MAX));
-    for name in ["informant.serverPort", "scheduler.requestPort"] {
-        check.get(name, |node| whole(node, 65_535));
+fn unused(file: &mut Reader) {
+    for name in ["scaling.requestTimeoutSeconds", "informant.serverPort", "scheduler.requestPort"] {
+        file.find::<u64>(name);
     }
-    let text = |node: &Node| node.text().filter(|text| !text.is_empty()).map(str::to_owned);
-    check.get("scheduler.schedulerName", text);
-    let prefix = check.get("metrics.loadMetricPrefix", text);
-    if let Some(prefix) = prefix.filter(|prefix| !["host_", "node_"].contains(&prefix.as_str())) {
+    file.find::<String>("scheduler.schedulerName");
+    let name = "metrics.loadMetricPrefix";
+    let prefix: String = file.get(name);
+    if !["host_", "node_"].contains(&prefix.as_str()) {
         let limit = "is not read; host_ and node_ are, whichever the guest has";
-        adjusted.push(Problem::new("metrics.loadMetricPrefix", format!("{prefix:?}"), limit));
+        file.adjust(name, format!("{prefix:?}"), limit);
     }
-}
-
-/// A whole number of the reference's file, which knows no limit but the least: what is beyond the
-/// range counts as its end.
-fn clamped(
-    check: &mut Check,
-    adjusted: &mut Vec<Problem>,
-    name: &'static str,
-    least: u64,
-    range: RangeInclusive<u64>,
-) -> Option<u64> {
-    let read = |node: &Node| u64::try_from(node.whole()?).ok();
-    let given = check.get(name, |node| read(node).filter(|given| *given >= least))?;
-    let counts = given.clamp(*range.start(), *range.end());
-    if given != counts {
-        let end = if given > counts { "most" } else { "least" };
-        let limit = format!("counts as {counts}, the {end} that is taken");
-        adjusted.push(Problem::new(name, given, limit));
-    }
-    Some(counts)
-}
-
-/// A whole number from 1 to `most`.
-fn whole(node: &Node, most: u64) -> Option<u64> {
-    u64::try_from(node.whole()?).ok().filter(|number| (1..=most).contains(number))
 }
 
 fn overlap(a: IpAddr, b: IpAddr) -> bool {
     a == b || a.is_unspecified() || b.is_unspecified()
-}
-
-const fn here(port: u16) -> SocketAddr {
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }

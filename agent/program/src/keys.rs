@@ -1,15 +1,21 @@
-//! Every key of the agent's files: how it is written, default, range, meaning.
-//!
-//! Errors quote the range, and the operator's page is compared with these lists. VM files have
+//! Every key of the agent's files. The operator's page is compared with these tables. VM files have
 //! keys of their own, in the protocol crate.
 
-use windlass_kit::check::{ADDRESS, CPU, MEMORY, SOCKET, TIME, json_key as json};
-use windlass_protocol::vm_file::Key;
+use std::ops::Bound;
+use std::time::Duration;
+use windlass_agent::config::CALLBACK_PORTS;
+use windlass_agent::{Periods, Silence, Times};
+use windlass_agent_billing::config::KEYS as BILLING;
+use windlass_protocol::config::Value::{Number, Ports, Seconds, Text, Time, Truth, Whole};
+use windlass_protocol::config::{Field, Kind, Table, key};
+use windlass_protocol::timing::LONGEST_ACT;
+use windlass_protocol::{Target, unit_choice};
 
-/// How names are written.
-const TEXT: &str = "a text";
-/// How counts are written.
-const NUMBER: &str = "a number";
+/// The keys of agent.toml.
+pub const AGENT: Table = Table::toml(&[OWN, BILLING]);
+
+/// The keys of the reference's configuration file, a JSON object.
+pub const JSON: Table = Table::json(&[THEIRS, BILLING, DUMP_STATE]);
 
 // What the timers of both files mean.
 const UNREACHED: &str = "The longest wait before an informant that was not reached is asked again; the \
@@ -22,296 +28,203 @@ const SILENT: &str = "An informant that has said nothing for so long is counted 
     metrics, and the log says so.";
 const TAKEN_UP: &str = "How long after a VM was taken up its informant is not yet counted as \
     silent.";
+const GATHERING: &str = "How long gathering the state may take.";
 
-/// The keys of agent.toml.
-pub const AGENT_KEYS: &[Key] = &[
-    Key {
-        name: "plugin",
-        kind: "a text",
-        default: "required, unless --plugin says it",
-        range: "http://IP:PORT, perhaps with a path; names are not looked up",
-        meaning: "Where permits are asked for.",
-    },
-    Key {
-        name: "state_dir",
-        kind: "a path",
-        default: "/var/lib/windlass-agent",
-        range: "an absolute path, other than vms_dir",
-        meaning: "Where it is kept over a restart at which port each informant calls back.",
-    },
-    Key {
-        name: "vms_dir",
-        kind: "a path",
-        default: "/etc/windlass/vms.d",
-        range: "an absolute path, other than state_dir",
-        meaning: "Where VM files are looked for.",
-    },
-    Key {
-        name: "admin",
-        kind: ADDRESS,
-        default: "127.0.0.1:10304",
-        range: SOCKET,
-        meaning: "Where /livez, /readyz, /metrics and /log-level are served.",
-    },
-    Key {
-        name: "dump_state",
-        kind: ADDRESS,
-        default: "127.0.0.1:10300",
-        range: SOCKET,
-        meaning: "Where the state is shown, in the reference's shape.",
-    },
-    Key {
-        name: "dump_state_timeout",
-        kind: TIME,
-        default: "5s",
-        range: "100ms to 60s",
-        meaning: "How long gathering the state may take.",
-    },
-    Key {
-        name: "callback_listen",
-        kind: "an IP address",
-        default: "K8S_POD_IP; without it 127.0.0.1",
-        range: "an IP address, without a port",
-        meaning: "Where informants call back.",
-    },
-    Key {
-        name: "callback_ports",
-        kind: "a text",
-        default: "10310-10399",
-        range: "FIRST-LAST, from 1 to 65535, without the ports of admin and dump_state",
-        meaning: "One port per VM, the same after a restart.",
-    },
-    Key {
-        name: "trust_guest_parking",
-        kind: "true or false",
-        default: "false",
-        range: "true or false",
-        meaning: "Whether a vCPU that the guest has parked is given back to the plugin.",
-    },
-    Key {
-        name: "compute_unit.cpu",
-        kind: CPU,
-        default: "the smaller of 1 and the VM's min.cpu",
-        range: "0.05 to 64 vCPUs",
-        meaning: "vCPUs of the step that sizes move in; the plugin's should say the same.",
-    },
-    Key {
-        name: "compute_unit.memory",
-        kind: MEMORY,
-        default: "the smaller of 1GiB and the VM's min.memory",
-        range: "1MiB to 1TiB",
-        meaning: "Memory of the step that sizes move in; the plugin's should say the same.",
-    },
-    Key {
-        name: "times.register",
-        kind: TIME,
-        default: "2s",
-        range: "2s to 30s",
-        meaning: "How long an informant may take to register this agent; it calls back meanwhile.",
-    },
-    Key {
-        name: "times.unregister",
-        kind: TIME,
-        default: "2s",
-        range: "100ms to 10s",
-        meaning: "How long taking leave of an informant may take.",
-    },
-    Key {
-        name: "times.health",
-        kind: TIME,
-        default: "1s",
-        range: "100ms to 5s",
-        meaning: "How long an informant may take to say that a session stands.",
-    },
-    Key {
-        name: "times.size",
-        kind: TIME,
-        default: "2s",
-        range: "100ms to 2s; hand-over between agents counts on no more",
-        meaning: "How long an informant may take for its word on a size.",
-    },
-    Key {
-        name: "times.metrics",
-        kind: TIME,
-        default: "2s",
-        range: "100ms to 10s",
-        meaning: "How long reading a guest's metrics may take.",
-    },
-    Key {
-        name: "times.permit",
-        kind: TIME,
-        default: "2s",
-        range: "100ms to 2s; hand-over between agents counts on no more",
-        meaning: "How long the plugin may take to answer.",
-    },
-    Key {
-        name: "periods.health",
-        kind: TIME,
-        default: "5s",
-        range: "1s to 5s; an agent acts for 8 s after it sent a check that was answered",
-        meaning: "How often it is asked whether a session stands.",
-    },
-    Key {
-        name: "periods.metrics",
-        kind: TIME,
-        default: "1s",
-        range: "1s to 10s; figures are old after 15 s",
-        meaning: READ,
-    },
-    Key {
-        name: "periods.register_retry",
-        kind: TIME,
-        default: "5s",
-        range: "1s to 300s",
-        meaning: UNREACHED,
-    },
-    Key {
-        name: "periods.session_retry",
-        kind: TIME,
-        default: "5s",
-        range: "100ms to 300s",
-        meaning: REFUSED,
-    },
-    Key {
-        name: "periods.session_gap",
-        kind: TIME,
-        default: "5s",
-        range: "100ms to 300s",
-        meaning: GAP,
-    },
-    Key {
-        name: "silence.after",
-        kind: TIME,
-        default: "20s",
-        range: "1s to 86400s",
-        meaning: SILENT,
-    },
-    Key {
-        name: "silence.grace",
-        kind: TIME,
-        default: "20s",
-        range: "1s to 86400s",
-        meaning: TAKEN_UP,
-    },
-    billed("billing.url", TEXT, 0),
-    billed("billing.cpu_metric_name", TEXT, 1),
-    billed("billing.active_time_metric_name", TEXT, 2),
-    billed("billing.collect_every_seconds", NUMBER, 3),
-    billed("billing.accumulate_every_seconds", NUMBER, 4),
-    billed("billing.push_every_seconds", NUMBER, 5),
-    billed("billing.push_request_timeout_seconds", NUMBER, 6),
-    billed("billing.max_batch_size", NUMBER, 7),
-    billed("billing.max_queue_size", NUMBER, 8),
-];
+// The ranges of both files.
+const SECOND: Duration = Duration::from_secs(1);
+/// The shortest time that anything may take.
+const SHORTEST: Duration = Duration::from_millis(100);
+/// An agent that waits less does not hear of an informant that cannot call back: that takes it 1.5 s.
+const SHORTEST_REGISTER: Duration = Duration::from_secs(2);
+const LONGEST_REGISTER: Duration = Duration::from_secs(30);
+const LONGEST_HEALTH: Duration = Duration::from_secs(5);
+const LONGEST_READ: Duration = Duration::from_secs(10);
+const LONGEST_DUMP: Duration = Duration::from_secs(60);
+const USUAL_DUMP: Duration = Duration::from_secs(5);
+/// The longest wait for an informant that may be told: what is away longer is a person's matter.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// The most of a count of seconds that nothing depends on.
+const DAY: Duration = Duration::from_secs(86_400);
 
-/// The keys of the reference's configuration file, a JSON object.
-pub const JSON_KEYS: &[Key] = &[
-    json("scaling.requestTimeoutSeconds", "10", ANY, "Not used: there is no Kubernetes to ask."),
-    json(
-        "scaling.defaultConfig.loadAverageFractionTarget",
-        "0.9",
-        "from 0, below 2; 0 counts as 0.9",
-        "The load per vCPU that is aimed at, where a VM file states none.",
-    ),
-    json("informant.serverPort", "10301", PORT, "Not used: a VM file says where its informant is."),
-    json("informant.retryServerMinWaitSeconds", "5", WAIT, GAP),
-    json("informant.retryServerNormalWaitSeconds", "5", WAIT, REFUSED),
-    json("informant.registerRetrySeconds", "5", WAIT, UNREACHED),
-    json(
-        "informant.requestTimeoutSeconds",
-        "1",
-        "a whole number from 1; more than 5 counts as 5",
+const OWN: &[Field] = &[
+    key(
+        "plugin",
+        Kind::Other {
+            written: "a text",
+            allowed: "http://IP:PORT, perhaps with a path; names are not looked up",
+        },
+        "Where permits are asked for.",
+    )
+    .otherwise("required, unless --plugin says it"),
+    key(
+        "state_dir",
+        Kind::PATH,
+        "Where it is kept over a restart at which port each informant calls back.",
+    )
+    .or(Text("/var/lib/windlass-agent"))
+    .note(", other than vms_dir"),
+    key("vms_dir", Kind::PATH, "Where VM files are looked for.")
+        .or(Text("/etc/windlass/vms.d"))
+        .note(", other than state_dir"),
+    key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
+        .or(Text("127.0.0.1:10304")),
+    key("dump_state", Kind::Address, "Where the state is shown, in the reference's shape.")
+        .or(Text("127.0.0.1:10300")),
+    key("dump_state_timeout", within(SHORTEST, LONGEST_DUMP), GATHERING).or(Time(USUAL_DUMP)),
+    key("callback_listen", Kind::Ip, "Where informants call back.")
+        .otherwise("K8S_POD_IP; without it 127.0.0.1"),
+    key("callback_ports", Kind::Ports, "One port per VM, the same after a restart.")
+        .or(Ports(CALLBACK_PORTS.0, CALLBACK_PORTS.1))
+        .note(", without the ports of admin and dump_state"),
+    key(
+        "trust_guest_parking",
+        Kind::Truth,
+        "Whether a vCPU that the guest has parked is given back to the plugin.",
+    )
+    .or(Truth(false)),
+    unit_choice::CPU
+        .meaning("vCPUs of the step that sizes move in; the plugin's should say the same."),
+    unit_choice::MEMORY
+        .meaning("Memory of the step that sizes move in; the plugin's should say the same."),
+    key(
+        "times.register",
+        within(SHORTEST_REGISTER, LONGEST_REGISTER),
+        "How long an informant may take to register this agent; it calls back meanwhile.",
+    )
+    .or(Time(Times::USUAL.register)),
+    key(
+        "times.unregister",
+        within(SHORTEST, Duration::from_secs(10)),
+        "How long taking leave of an informant may take.",
+    )
+    .or(Time(Times::USUAL.unregister)),
+    key(
+        "times.health",
+        within(SHORTEST, LONGEST_HEALTH),
         "How long an informant may take to say that a session stands.",
-    ),
-    json(
-        "informant.registerTimeoutSeconds",
-        "2",
-        "a whole number from 1; 1 counts as 2, more than 30 as 30",
-        "How long an informant may take to register this agent.",
-    ),
-    json(
-        "informant.downscaleTimeoutSeconds",
-        "2",
-        "a whole number from 1; more than 2 counts as 2, on which hand-over counts",
-        "How long an informant may take for its word on a size, either way.",
-    ),
-    json("informant.unhealthyAfterSilenceDurationSeconds", "20", DAY, SILENT),
-    json("informant.unhealthyStartupGracePeriodSeconds", "20", DAY, TAKEN_UP),
-    json(
-        "metrics.loadMetricPrefix",
-        "host_",
-        "a text that is not empty",
-        "Not used: both are read, whichever the guest has.",
-    ),
-    json(
-        "metrics.requestTimeoutSeconds",
-        "2",
-        "a whole number; 0 counts as 1, more than 10 as 10",
+    )
+    .or(Time(Times::USUAL.health)),
+    key(
+        "times.size",
+        within(SHORTEST, LONGEST_ACT),
+        "How long an informant may take for its word on a size.",
+    )
+    .or(Time(Times::USUAL.size))
+    .note("; hand-over between agents counts on no more"),
+    key(
+        "times.metrics",
+        within(SHORTEST, LONGEST_READ),
         "How long reading a guest's metrics may take.",
-    ),
-    json(
-        "metrics.secondsBetweenRequests",
-        "5",
-        "a whole number from 1; more than 10 counts as 10, since figures are old after 15 s",
-        READ,
-    ),
-    json(
-        "scheduler.schedulerName",
-        "none",
-        "a text that is not empty",
-        "Not used: --plugin says where the plugin is.",
-    ),
-    json(
-        "scheduler.requestTimeoutSeconds",
-        "2",
-        "a whole number from 1; more than 2 counts as 2, on which hand-over counts",
-        "How long the plugin may take to answer.",
-    ),
-    json("scheduler.requestPort", "10299", PORT, "Not used: --plugin says where the plugin is."),
-    billed("billing.url", "JSON", 0),
-    billed("billing.cpuMetricName", "JSON", 1),
-    billed("billing.activeTimeMetricName", "JSON", 2),
-    billed("billing.collectEverySeconds", "JSON", 3),
-    billed("billing.accumulateEverySeconds", "JSON", 4),
-    billed("billing.pushEverySeconds", "JSON", 5),
-    billed("billing.pushRequestTimeoutSeconds", "JSON", 6),
-    billed("billing.maxBatchSize", "JSON", 7),
-    billed("billing.maxQueueSize", "JSON", 8),
-    json(
-        "dumpState.port",
-        "10300; without dumpState none is shown",
-        PORT,
-        "Where the state is shown, on every address.",
-    ),
-    json(
-        "dumpState.timeoutSeconds",
-        "5",
-        "a whole number from 1; more than 60 counts as 60",
-        "How long gathering the state may take.",
-    ),
+    )
+    .or(Time(Times::USUAL.metrics)),
+    key("times.permit", within(SHORTEST, LONGEST_ACT), "How long the plugin may take to answer.")
+        .or(Time(Times::USUAL.permit))
+        .note("; hand-over between agents counts on no more"),
+    key(
+        "periods.health",
+        within(SECOND, Periods::LONGEST_HEALTH),
+        "How often it is asked whether a session stands.",
+    )
+    .or(Time(Periods::USUAL.health))
+    .note("; an agent acts for 8 s after it sent a check that was answered"),
+    key("periods.metrics", within(SECOND, Periods::LONGEST_METRICS), READ)
+        .or(Time(Periods::USUAL.metrics))
+        .note("; figures are old after 15 s"),
+    key("periods.register_retry", within(SECOND, LONGEST_WAIT), UNREACHED)
+        .or(Time(Periods::USUAL.register_retry)),
+    key("periods.session_retry", within(SHORTEST, LONGEST_WAIT), REFUSED)
+        .or(Time(Periods::USUAL.session_retry)),
+    key("periods.session_gap", within(SHORTEST, LONGEST_WAIT), GAP)
+        .or(Time(Periods::USUAL.session_gap)),
+    key("silence.after", within(SECOND, DAY), SILENT).or(Time(Silence::USUAL.after)),
+    key("silence.grace", within(SECOND, DAY), TAKEN_UP).or(Time(Silence::USUAL.grace)),
 ];
 
-const ANY: &str = "a whole number from 1";
-const DAY: &str = "a whole number from 1; more than 86400 counts as 86400";
-const PORT: &str = "a port from 1 to 65535";
-const WAIT: &str = "a whole number from 1; more than 300 counts as 300";
+const THEIRS: &[Field] = &[
+    key(
+        "scaling.requestTimeoutSeconds",
+        Kind::Whole { least: 1, most: i64::MAX },
+        "Not used: there is no Kubernetes to ask.",
+    )
+    .or(Whole(10)),
+    key(
+        "scaling.defaultConfig.loadAverageFractionTarget",
+        Kind::Number { from: Bound::Included(0.0), to: Bound::Excluded(2.0) },
+        "The load per vCPU that is aimed at, where a VM file states none.",
+    )
+    .or(Number(Target::USUAL.load_average))
+    .note("; 0 counts as 0.9"),
+    key("informant.serverPort", Kind::Port, "Not used: a VM file says where its informant is.")
+        .or(Whole(10_301)),
+    key("informant.retryServerMinWaitSeconds", counts(1, SECOND, LONGEST_WAIT), GAP)
+        .or(Seconds(Periods::REFERENCE.session_gap)),
+    key("informant.retryServerNormalWaitSeconds", counts(1, SECOND, LONGEST_WAIT), REFUSED)
+        .or(Seconds(Periods::REFERENCE.session_retry)),
+    key("informant.registerRetrySeconds", counts(1, SECOND, LONGEST_WAIT), UNREACHED)
+        .or(Seconds(Periods::REFERENCE.register_retry)),
+    key(
+        "informant.requestTimeoutSeconds",
+        counts(1, SECOND, LONGEST_HEALTH),
+        "How long an informant may take to say that a session stands.",
+    )
+    .or(Seconds(Times::USUAL.health)),
+    key(
+        "informant.registerTimeoutSeconds",
+        counts(1, SHORTEST_REGISTER, LONGEST_REGISTER),
+        "How long an informant may take to register this agent.",
+    )
+    .or(Seconds(Times::USUAL.register)),
+    key(
+        "informant.downscaleTimeoutSeconds",
+        counts(1, SECOND, LONGEST_ACT),
+        "How long an informant may take for its word on a size, either way.",
+    )
+    .or(Seconds(Times::USUAL.size))
+    .note(", on which hand-over counts"),
+    key("informant.unhealthyAfterSilenceDurationSeconds", counts(1, SECOND, DAY), SILENT)
+        .or(Seconds(Silence::USUAL.after)),
+    key("informant.unhealthyStartupGracePeriodSeconds", counts(1, SECOND, DAY), TAKEN_UP)
+        .or(Seconds(Silence::USUAL.grace)),
+    key("metrics.loadMetricPrefix", SOME_TEXT, "Not used: both are read, whichever the guest has.")
+        .or(Text("host_")),
+    // The reference does not look at it, and takes zero.
+    key(
+        "metrics.requestTimeoutSeconds",
+        counts(0, SECOND, LONGEST_READ),
+        "How long reading a guest's metrics may take.",
+    )
+    .or(Seconds(Times::USUAL.metrics)),
+    key("metrics.secondsBetweenRequests", counts(1, SECOND, Periods::LONGEST_METRICS), READ)
+        .or(Seconds(Periods::REFERENCE.metrics))
+        .note(", since figures are old after 15 s"),
+    key("scheduler.schedulerName", SOME_TEXT, "Not used: --plugin says where the plugin is.")
+        .otherwise("none"),
+    key(
+        "scheduler.requestTimeoutSeconds",
+        counts(1, SECOND, LONGEST_ACT),
+        "How long the plugin may take to answer.",
+    )
+    .or(Seconds(Times::USUAL.permit))
+    .note(", on which hand-over counts"),
+    key("scheduler.requestPort", Kind::Port, "Not used: --plugin says where the plugin is.")
+        .or(Whole(10_299)),
+];
 
-/// A key of the `billing` part, as the billing crate says it; nothing is billed without one.
-const fn billed(name: &'static str, kind: &'static str, index: usize) -> Key {
-    let windlass_agent_billing::config::Key { default, range, meaning, .. } =
-        windlass_agent_billing::config::KEYS[index];
-    Key { name, kind, default, range, meaning }
+const DUMP_STATE: &[Field] = &[
+    key("dumpState.port", Kind::Port, "Where the state is shown, on every address.")
+        .or(Whole(10_300))
+        .otherwise("without dumpState none is shown"),
+    key("dumpState.timeoutSeconds", counts(1, SECOND, LONGEST_DUMP), GATHERING)
+        .or(Seconds(USUAL_DUMP)),
+];
+
+const SOME_TEXT: Kind = Kind::Text { empty: false };
+
+const fn within(least: Duration, most: Duration) -> Kind {
+    Kind::Time { least, most }
 }
 
-/// The keys of the `billing` part, in the order of the billing crate: those of TOML, then JSON's.
-pub(crate) const BILLING: [[&str; 2]; 9] = [
-    ["billing.url", "billing.url"],
-    ["billing.cpu_metric_name", "billing.cpuMetricName"],
-    ["billing.active_time_metric_name", "billing.activeTimeMetricName"],
-    ["billing.collect_every_seconds", "billing.collectEverySeconds"],
-    ["billing.accumulate_every_seconds", "billing.accumulateEverySeconds"],
-    ["billing.push_every_seconds", "billing.pushEverySeconds"],
-    ["billing.push_request_timeout_seconds", "billing.pushRequestTimeoutSeconds"],
-    ["billing.max_batch_size", "billing.maxBatchSize"],
-    ["billing.max_queue_size", "billing.maxQueueSize"],
-];
+/// Whole seconds from `least`; what is not within the other two counts as the nearer.
+const fn counts(least: u64, from: Duration, to: Duration) -> Kind {
+    Kind::Clamped { least, from: from.as_secs(), to: to.as_secs() }
+}

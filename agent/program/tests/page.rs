@@ -5,10 +5,10 @@ use prometheus_client::encoding::text::encode;
 use windlass_agent::Metrics;
 use windlass_agent_program::args::Args;
 use windlass_agent_program::config::{AgentConfig, Given};
-use windlass_agent_program::keys::{AGENT_KEYS, JSON_KEYS};
+use windlass_agent_program::keys::{AGENT, JSON};
 use windlass_agent_program::metrics::{Files, registry};
 use windlass_kit::watchdog::Watchdog;
-use windlass_protocol::vm_file::Key;
+use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
 const PAGE: &str = include_str!("../../../docs/agent.md");
@@ -17,8 +17,8 @@ const METRICS: &str = include_str!("../../../docs/metrics.md");
 
 #[test]
 fn the_tables_of_keys_are_those_of_the_code() {
-    for (heading, keys) in [("## agent.toml", AGENT_KEYS), ("## The reference's JSON", JSON_KEYS)] {
-        let coded: Vec<String> = keys.iter().map(row).collect();
+    for (heading, keys) in [("## agent.toml", AGENT), ("## The reference's JSON", JSON)] {
+        let coded: Vec<String> = keys.rows().iter().map(row).collect();
         assert_eq!(rows(PAGE, heading), coded, "{heading}");
     }
 }
@@ -69,7 +69,6 @@ fn the_shipped_service_can_start_with_billing() {
     assert_eq!(args.node_name.as_deref(), Some("host-1"));
 }
 
-fn row(key: &Key) -> String {
-    let Key { name, kind, default, range, meaning } = *key;
+fn row(Row { name, kind, default, range, meaning }: &Row) -> String {
     key_row([name, kind, default, range, meaning])
 }

@@ -252,8 +252,9 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
         (&["--plugin", "plugin:10299"], 64, "does not begin with http://"),
         (&["--pod-ip", "here"], 64, "invalid value 'here'"),
         (&["--admin", "9100"], 64, "invalid value '9100'"),
-        (&["--compute-unit-cpu", "0.04"], 64, "must be 0.05 to 64 vCPUs, as 1 or 0.25"),
-        (&["--compute-unit-memory", "1GB"], 64, "must be 1MiB to 1TiB, as 512MiB or 1GiB"),
+        (&["--compute-unit-cpu", "0.04"], 64, "must be 0.05 to 64 vCPUs; the nearest is 0.05"),
+        (&["--compute-unit-memory", "1GB"], 64, "GB is no unit of memory here; write GiB"),
+        (&["--compute-unit-memory", "2TiB"], 64, "must be 1MiB to 1TiB; the nearest is 1TiB"),
         (
             &["--config", odd.to_str().unwrap()],
             65,

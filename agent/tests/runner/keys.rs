@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_agent::NodeEvent;
 use windlass_drivers::fake::FakeVm;
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::vm_file::{KEYS, VmFile};
+use windlass_protocol::vm_file::{VM, VmFile};
 use windlass_protocol::{Bytes, LoadWindow, Mode, Resources, VmInfo, Waiting};
 
 /// A VM whose file says one thing or the other, and what can be seen of it.
@@ -168,7 +168,7 @@ const TWO: Resources =
 
 #[test]
 fn each_key_has_a_row() {
-    let mut keys: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+    let mut keys: Vec<_> = VM.fields().map(|key| key.name).collect();
     let rows = ROWS.iter().map(|row| row.key);
     let mut rows: Vec<_> = rows.chain(WITHOUT_A_CHOICE).chain(WITH_A_TEST).collect();
     keys.sort_unstable();

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::host::config::HostConfig;
-use crate::host::keys::{HOST_KEYS, Key, VM_KEYS};
+use crate::host::keys::HOST;
 use crate::host::room::Machine;
 use crate::host::vm_text;
 use crate::options::Format;
@@ -11,6 +11,8 @@ use crate::problem::{Problem, Report};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
+use windlass_protocol::config::Row;
+use windlass_protocol::vm_file::VM;
 
 /// Options of `windlass check`.
 #[derive(Debug, clap::Args)]
@@ -68,18 +70,8 @@ struct Verdict {
 /// The tables of keys.
 #[derive(Debug, Serialize)]
 struct Keys {
-    host: Vec<KeyRow>,
-    vm: Vec<KeyRow>,
-}
-
-/// A [`Key`] for programs.
-#[derive(Debug, Serialize)]
-struct KeyRow {
-    name: &'static str,
-    kind: &'static str,
-    default: &'static str,
-    range: &'static str,
-    meaning: &'static str,
+    host: Vec<Row>,
+    vm: Vec<Row>,
 }
 
 /// Checks the files.
@@ -160,13 +152,14 @@ fn guess(file: &Path, text: &str) -> Kind {
 }
 
 fn keys(output: Output) -> Result<(), Failure> {
+    let keys = Keys { host: HOST.rows(), vm: VM.rows() };
     match output {
-        Output::Json => out::json(&Keys { host: rows(HOST_KEYS), vm: rows(VM_KEYS) }),
+        Output::Json => out::json(&keys),
         Output::Text => {
             let mut text = String::new();
-            for (file, keys) in [("host.toml", HOST_KEYS), ("vms.d/VM.toml", VM_KEYS)] {
+            for (file, rows) in [("host.toml", keys.host), ("vms.d/VM.toml", keys.vm)] {
                 text.push_str(&format!("{file}\n"));
-                for Key { name, kind, default, range, meaning } in keys {
+                for Row { name, kind, default, range, meaning } in rows {
                     text.push_str(&format!(
                         "  {name}: {kind}\n      {meaning}\n      default: {default}; range: {range}\n"
                     ));
@@ -175,14 +168,6 @@ fn keys(output: Output) -> Result<(), Failure> {
             out::text(&text)
         }
     }
-}
-
-fn rows(keys: &[Key]) -> Vec<KeyRow> {
-    let row = |key: &Key| {
-        let Key { name, kind, default, range, meaning } = *key;
-        KeyRow { name, kind, default, range, meaning }
-    };
-    keys.iter().map(row).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Amounts on the command line, read as in files.
 
-use windlass_protocol::vm_file::Node;
+use windlass_protocol::config::Node;
 use windlass_protocol::{Bytes, MilliCpu};
 
 /// vCPUs: `2`, `0.25`, `250m`.

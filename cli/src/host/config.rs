@@ -3,18 +3,14 @@
 //! All problems of a file are reported together, each with the field, what stands there and
 //! what may. An unknown key is a problem: a misspelt one would otherwise be a silent default.
 
-use super::keys::HOST_KEYS;
+use super::keys::HOST;
 use crate::problem::Problem;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use windlass_kit::check::{Check, Form, address, cpu, memory, path, ports};
-use windlass_kit::config::parse_toml;
-use windlass_protocol::vm_file::Node;
+use windlass_kit::config;
+use windlass_protocol::config::{Node, Reader};
 use windlass_protocol::{Bytes, MilliCpu, UnitChoice};
-
-/// The longest path of a unix socket.
-const LONGEST_SOCKET: usize = 107;
 
 /// What a host is told about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,12 +61,10 @@ impl HostConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_text(text: &str) -> Result<Self, Vec<Problem>> {
-        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(HOST_KEYS, table, Form::Toml);
-        let config = Self::read(&mut check);
-        check.unknown();
-        config.combinations(&mut check);
-        check.finish(config)
+        let mut file = config::read(&HOST, text)?;
+        let config = Self::read(&mut file);
+        config.combinations(&mut file);
+        file.finish(Some(config))
     }
 
     /// What differs from `other` and is only read at the start.
@@ -93,48 +87,35 @@ impl HostConfig {
 
 impl HostConfig {
     /// Every key is looked at, also when an earlier one is wrong.
-    fn read(check: &mut Check) -> Self {
-        let unit = UnitChoice {
-            cpu: check.get("compute_unit.cpu", |node| cpu(node, 64)),
-            mem: check.get("compute_unit.memory", |node| {
-                memory(node, Bytes::from_mib(1), Bytes::from_gib(1024))
-            }),
-        };
+    fn read(file: &mut Reader) -> Self {
         Self {
-            state_dir: check.get("state_dir", path).unwrap_or("/var/lib/windlass".into()),
-            vms_dir: check.get("vms_dir", path).unwrap_or("/etc/windlass/vms.d".into()),
-            socket: check
-                .get("socket", |node| {
-                    path(node).filter(|path| path.as_os_str().len() <= LONGEST_SOCKET)
-                })
-                .unwrap_or("/run/windlass/host.sock".into()),
-            admin: check
-                .get("admin", address)
-                .unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 10304))),
-            callback_listen: check
-                .get("callback_listen", |node| node.text()?.parse().ok())
-                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            callback_ports: check.get("callback_ports", ports).unwrap_or(10310..=10399),
-            trust_guest_parking: check.get("trust_guest_parking", Node::truth).unwrap_or(false),
-            node: NodeConfig::read(check),
-            unit,
+            state_dir: file.get("state_dir"),
+            vms_dir: file.get("vms_dir"),
+            socket: file.get("socket"),
+            admin: file.get("admin"),
+            callback_listen: file.get("callback_listen"),
+            callback_ports: file.get("callback_ports"),
+            trust_guest_parking: file.get("trust_guest_parking"),
+            node: NodeConfig::read(file),
+            unit: UnitChoice::read(file),
         }
     }
 
     /// What is right by itself and wrong together.
-    fn combinations(&self, check: &mut Check) {
-        if self.state_dir == self.vms_dir {
-            let dir = self.vms_dir.display().to_string();
-            check.wrong("vms_dir", &dir, "must not be the same folder as state_dir");
+    fn combinations(&self, file: &mut Reader) {
+        if self.state_dir == self.vms_dir && file.are_sound(&["state_dir", "vms_dir"]) {
+            let dir = self.vms_dir.display();
+            file.wrong("vms_dir", dir, "must not be the same folder as state_dir");
         }
         let Self { admin, callback_listen, callback_ports, .. } = self;
         let same_address = admin.ip() == *callback_listen
             || admin.ip().is_unspecified()
             || callback_listen.is_unspecified();
-        if same_address && callback_ports.contains(&admin.port()) {
+        let sound = file.are_sound(&["admin", "callback_listen", "callback_ports"]);
+        if sound && same_address && callback_ports.contains(&admin.port()) {
             let ports = format!("{}-{}", callback_ports.start(), callback_ports.end());
             let limit = format!("must not contain {}, the port of admin", admin.port());
-            check.wrong("callback_ports", &ports, &limit);
+            file.wrong("callback_ports", ports, &limit);
         }
     }
 }
@@ -142,19 +123,17 @@ impl HostConfig {
 // === impl NodeConfig ===
 
 impl NodeConfig {
-    fn read(check: &mut Check) -> Self {
-        let cpu = check.get("node.cpu", |node| cpu(node, 4096));
+    fn read(file: &mut Reader) -> Self {
+        let cpu = file.find("node.cpu");
         if let (Some(memory), Some(reserved)) =
-            (check.peek("node.memory"), check.peek("node.reserved"))
+            (file.peek("node.memory"), file.peek("node.reserved"))
         {
             let both = format!("{memory} and node.reserved = {reserved}");
-            check.wrong("node.memory", &both, "say one of the two, not both");
+            file.wrong("node.memory", both, "say one of the two, not both");
         }
-        let exactly = check
-            .get("node.memory", |node| memory(node, Bytes::from_mib(64), Bytes::from_gib(1 << 20)))
-            .map(NodeMemory::Exactly);
-        let all_but = check.get("node.reserved", Node::memory).unwrap_or(Bytes::from_gib(1));
-        Self { cpu, memory: exactly.unwrap_or(NodeMemory::AllBut(all_but)) }
+        let exactly = file.find("node.memory").map(NodeMemory::Exactly);
+        let reserved = file.get_with("node.reserved", Node::memory);
+        Self { cpu, memory: exactly.unwrap_or(NodeMemory::AllBut(reserved)) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The command line of `windlass-plugin`.
 
 use crate::config::Given;
+use crate::keys::PLUGIN;
 use crate::source::Source;
 use clap::Parser;
 use std::net::SocketAddr;
@@ -38,8 +39,8 @@ pub struct Args {
     /// With a .json: the .toml that lists nodes and VMs.
     #[arg(long, value_name = "FILE", env = "WINDLASS_BOOKS")]
     pub books: Option<PathBuf>,
-    /// Where health and metrics are served, as IP:PORT; wins over the file.
-    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN")]
+    /// In place of `admin`.
+    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN", help = PLUGIN.field("admin").help())]
     pub admin: Option<SocketAddr>,
     /// A unix socket at which the log level can be changed, by its owner and root alone; without
     /// it, by a restart alone.

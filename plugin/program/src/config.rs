@@ -3,18 +3,16 @@
 //! All problems of a file are reported together, each with the field, what stands there and what
 //! may. An unknown key is a problem.
 
-use crate::keys::{JSON_KEYS, OVERRIDE_KEYS, PLUGIN_KEYS};
+use crate::keys::{JSON, OVERRIDE, PLUGIN, UNUSED};
 use crate::lists::Lists;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use windlass_kit::check::{Check, Form, address, cpu, memory, time};
-use windlass_kit::config::{parse_json, parse_toml};
+use windlass_kit::config;
 use windlass_kit::problem::Problem;
-use windlass_protocol::vm_file::Node;
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Resources, VmInfo, limits, quantity};
-
-/// The longest time that gathering the state may take.
-const LONGEST_DUMP: Duration = Duration::from_secs(60);
+use windlass_protocol::config::{Field, Kind, Node, Reader};
+use windlass_protocol::unit_choice::USUAL_MEM;
+use windlass_protocol::{Bytes, ComputeUnit, Resources, UnitChoice, VmInfo, quantity};
 
 /// What a plugin is told about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +119,7 @@ impl PluginConfig {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    fn addresses(&self, check: &mut Check) {
+    fn addresses(&self, file: &mut Reader) {
         let dump = self.dump_state.map(|(at, _)| at);
         let all =
             [("listen", Some(self.listen)), ("dump_state", dump), ("admin", Some(self.admin))];
@@ -131,8 +129,9 @@ impl PluginConfig {
                 let same = at.ip() == theirs.ip()
                     || at.ip().is_unspecified()
                     || theirs.ip().is_unspecified();
-                if same && at.port() == theirs.port() && at.port() != 0 {
-                    check.wrong(name, at, &format!("must not be the address of {other}"));
+                let both = same && at.port() == theirs.port() && at.port() != 0;
+                if both && file.are_sound(&[name, other]) {
+                    file.wrong(name, at, &format!("must not be the address of {other}"));
                 }
             }
         }
@@ -142,14 +141,11 @@ impl PluginConfig {
 // === impl Cluster ===
 
 impl Cluster {
-    fn read(check: &mut Check) -> Self {
-        let text = |node: &Node| node.text().map(str::to_owned);
-        let name = check.get("schedulerName", |node| text(node).filter(|text| !text.is_empty()));
-        let seconds = check.get("migrationDeletionRetrySeconds", |node| whole(node, 86_400));
+    fn read(file: &mut Reader) -> Self {
         Self {
-            scheduler_name: name.unwrap_or_default(),
-            migration_retry_seconds: seconds.unwrap_or_default(),
-            node_group_label: check.get("k8sNodeGroupLabel", text).unwrap_or_default(),
+            scheduler_name: file.find("schedulerName").unwrap_or_default(),
+            migration_retry_seconds: file.find("migrationDeletionRetrySeconds").unwrap_or_default(),
+            node_group_label: file.find("k8sNodeGroupLabel").unwrap_or_default(),
         }
     }
 }
@@ -162,36 +158,25 @@ impl Given {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn toml(&self, text: &str) -> Result<(PluginConfig, Lists), Vec<Problem>> {
-        let table = parse_toml(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(PLUGIN_KEYS, table, Form::Toml);
-        let unit = ComputeUnit::new(
-            check.get("compute_unit.cpu", |n| cpu(n, 64)).unwrap_or(MilliCpu::from_cores(1)),
-            check
-                .get("compute_unit.memory", |n| {
-                    memory(n, Bytes::from_mib(1), Bytes::from_gib(1024))
-                })
-                .unwrap_or(Bytes::from_gib(1)),
-        );
-        let unit = unit.expect("neither axis may be zero by its range");
-        let listen = check.get("listen", address).unwrap_or(everywhere(10299));
-        let dump = check.get("dump_state", address).unwrap_or(here(10298));
-        let range = Duration::from_millis(100)..=LONGEST_DUMP;
-        let limit = check.get("dump_state_timeout", |node| time(node, &range));
-        let admin = check.get("admin", address).unwrap_or(here(10305));
-        let admin = self.admin.unwrap_or(admin);
+        let mut file = config::read(&PLUGIN, text)?;
         let slot = VmInfo::DEFAULT_MEMORY_SLOT;
-        let lists = Lists::read(&mut check, slot);
-        let usual = Rule { unit, system: Resources::ZERO, watermark: (1.0, 1.0) };
+        let (listen, admin) = (file.get("listen"), file.get("admin"));
+        let usual = Rule {
+            unit: UnitChoice::read(&mut file).usual(),
+            system: Resources::ZERO,
+            watermark: (1.0, 1.0),
+        };
         let config = PluginConfig {
             listen,
-            dump_state: Some((dump, limit.unwrap_or(Duration::from_secs(5)))),
-            admin,
+            dump_state: Some((file.get("dump_state"), file.get("dump_state_timeout"))),
+            admin: self.admin.unwrap_or(admin),
             slot,
             rules: Rules { usual, named: Vec::new() },
             cluster: Cluster::default(),
         };
-        config.addresses(&mut check);
-        check.finish((config, lists))
+        let lists = Lists::read(&mut file, slot);
+        config.addresses(&mut file);
+        file.finish(Some((config, lists)))
     }
 
     /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
@@ -199,36 +184,29 @@ impl Given {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn json(&self, text: &str) -> Result<PluginConfig, Vec<Problem>> {
-        let table = parse_json(text).map_err(|problem| vec![problem.into()])?;
-        let mut check = Check::of(JSON_KEYS, table, Form::Json);
-        let slot = check
-            .get("memBlockSize", |node| amount(node).filter(|slot| limits::slot(*slot)))
-            .unwrap_or(VmInfo::DEFAULT_MEMORY_SLOT);
-        let base = Base::read(&mut check, slot);
-        let usual = Rule::read(&mut check, slot, base, DEFAULTS);
-        let named = overrides(&mut check, slot, base);
-        let cluster = Cluster::read(&mut check);
-        unused(&mut check);
-        let dump = if check.has_table("dumpState") {
-            let port = check.get("dumpState.port", |node| whole(node, 65_535)).unwrap_or(10_298);
-            let limit = check.get("dumpState.timeoutSeconds", |node| whole(node, 60)).unwrap_or(5);
-            Some((port, limit))
-        } else {
-            None
-        };
-        let dump_state = dump.and_then(|(port, seconds)| {
-            Some((everywhere(u16::try_from(port).ok()?), Duration::from_secs(seconds)))
+        let mut file = config::read(&JSON, text)?;
+        let mut own = Reader::of(&PLUGIN, BTreeMap::new());
+        let slot = file.get("memBlockSize");
+        let base = Base::read(&mut file, slot);
+        let usual = Rule::read(&mut file, slot, base, DEFAULTS);
+        let named = overrides(&mut file, slot, base);
+        let cluster = Cluster::read(&mut file);
+        unused(&mut file);
+        let dump_state = file.has_table("dumpState").then(|| {
+            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, file.get("dumpState.port")));
+            (at, file.get("dumpState.timeoutSeconds"))
         });
+        let (listen, admin) = (own.get("listen"), own.get("admin"));
         let config = PluginConfig {
-            listen: everywhere(10299),
+            listen,
             dump_state,
-            admin: self.admin.unwrap_or(here(10305)),
+            admin: self.admin.unwrap_or(admin),
             slot,
             rules: Rules { usual, named },
             cluster,
         };
-        config.addresses(&mut check);
-        check.finish(config)
+        config.addresses(&mut file);
+        file.finish(Some(config))
     }
 }
 
@@ -261,7 +239,7 @@ const DEFAULTS: Names = [
     "nodeDefaults.computeUnit.mem",
 ];
 
-const OVERRIDE: Names = [
+const NAMES: Names = [
     "config.cpu.watermark",
     "config.cpu.system",
     "config.memory.watermark",
@@ -273,124 +251,85 @@ const OVERRIDE: Names = [
 // === impl Rule ===
 
 impl Rule {
-    fn read(check: &mut Check, slot: Bytes, base: Base, names: Names) -> Self {
+    fn read(file: &mut Reader, slot: Bytes, base: Base, names: Names) -> Self {
         let [cpu_mark, cpu_system, mem_mark, mem_system, unit_cpu, unit_mem] = names;
-        let marks = (check.get(cpu_mark, share), check.get(mem_mark, share));
+        let (cpu_mark, mem_mark) = (file.find(cpu_mark), file.find(mem_mark));
+        let cpu = |node: &Node| node.cpu().filter(|cpu| !cpu.is_zero());
+        let mem = |node: &Node| amount(node).filter(|mem| !mem.is_zero());
         let system = Resources {
-            cpu: check
-                .get(cpu_system, |node| node.cpu().filter(|cpu| !cpu.is_zero()))
-                .unwrap_or_default(),
-            mem: check
-                .get(mem_system, |node| amount(node).filter(|mem| !mem.is_zero()))
-                .unwrap_or_default(),
+            cpu: file.find_with(cpu_system, cpu).unwrap_or_default(),
+            mem: file.find_with(mem_system, mem).unwrap_or_default(),
         };
-        let cpu = check.get(unit_cpu, |node| cpu(node, 64)).unwrap_or(base.unit.cpu());
-        let slots = check.get(unit_mem, |node| whole(node, 65_535));
-        let mem = slots.map_or(base.unit.mem(), |slots| slot.saturating_mul(slots));
-        let unit = ComputeUnit::new(cpu, mem);
-        Self {
-            unit: unit.expect("neither axis may be zero by its range"),
-            system,
-            watermark: (marks.0.unwrap_or(base.watermark.0), marks.1.unwrap_or(base.watermark.1)),
-        }
+        let slots: Option<u64> = file.find(unit_mem);
+        let unit = UnitChoice {
+            cpu: file.find(unit_cpu).or(Some(base.unit.cpu())),
+            mem: slots.map(|slots| slot.saturating_mul(slots)).or(Some(base.unit.mem())),
+        };
+        let (cpu, mem) = base.watermark;
+        let watermark = (cpu_mark.unwrap_or(cpu), mem_mark.unwrap_or(mem));
+        Self { unit: unit.usual(), system, watermark }
     }
 }
 
 // === impl Base ===
 
 impl Base {
-    fn read(check: &mut Check, slot: Bytes) -> Self {
-        let all = check.get("watermark", share).unwrap_or(1.0);
-        let cpu_mark = check.get("nodeConfig.cpu.watermark", share).unwrap_or(all);
-        let mem_mark = check.get("nodeConfig.memory.watermark", share).unwrap_or(all);
-        let cpu = check.get("computeUnit.vCPUs", |node| cpu(node, 64));
-        let (least, most) = (Bytes::from_mib(1), Bytes::from_gib(1024));
-        let mem = check
-            .get("computeUnit.mem", |node| amount(node).filter(|mem| (least..=most).contains(mem)));
+    fn read(file: &mut Reader, slot: Bytes) -> Self {
+        let all = file.get("watermark");
+        let watermark = (
+            file.find("nodeConfig.cpu.watermark").unwrap_or(all),
+            file.find("nodeConfig.memory.watermark").unwrap_or(all),
+        );
         // No less than a slot, so that it can be said in slots.
-        let mem = mem.unwrap_or(Bytes::from_gib(1).max(slot));
-        let unit = ComputeUnit::new(cpu.unwrap_or(MilliCpu::from_cores(1)), mem);
-        let unit = unit.expect("neither axis may be zero by its range");
-        Self { unit, watermark: (cpu_mark, mem_mark) }
+        let mem = file.find("computeUnit.mem").unwrap_or(USUAL_MEM.max(slot));
+        let unit = UnitChoice { cpu: file.find("computeUnit.vCPUs"), mem: Some(mem) };
+        Self { unit: unit.usual(), watermark }
     }
 }
 
 /// What the reference uses to place and move VMs: it is still to be what it should.
-fn unused(check: &mut Check) {
-    for name in ["doMigration", "scoring.randomize", "randomizeScores"] {
-        check.get(name, Node::truth);
+fn unused(file: &mut Reader) {
+    file.find::<bool>("doMigration");
+    for Field { name, kind, .. } in UNUSED {
+        if matches!(kind, Kind::Truth) {
+            file.find::<bool>(name);
+        } else if matches!(kind, Kind::Number { .. }) {
+            file.find::<f64>(name);
+        } else if matches!(kind, Kind::Whole { .. }) {
+            file.find::<u64>(name);
+        } else if matches!(kind, Kind::Text { .. }) {
+            file.find::<String>(name);
+        } else if matches!(kind, Kind::Texts { .. }) {
+            file.find::<Vec<String>>(name);
+        }
     }
-    check.get("k8sAvailabilityZoneLabel", |node| node.text().map(drop));
-    for name in [
-        "nodeDefaults.minUsageScore",
-        "nodeDefaults.maxUsageScore",
-        "nodeDefaults.scorePeak",
-        "nodeConfig.minUsageScore",
-        "nodeConfig.maxUsageScore",
-        "nodeConfig.scorePeak",
-        "scoring.minUsageScore",
-        "scoring.maxUsageScore",
-        "scoring.scorePeak",
-    ] {
-        check.get(name, score);
-    }
-    for name in [
-        "eventQueueWorkers",
-        "reconcileWorkers",
-        "logSuccessiveFailuresThreshold",
-        "startupEventHandlingTimeoutSeconds",
-        "patchRetryWaitSeconds",
-        "k8sCRUDTimeoutSeconds",
-    ] {
-        check.get(name, |node| whole(node, 86_400));
-    }
-    for name in ["ignoreNamespaces", "ignoredNamespaces"] {
-        check.get(name, texts);
-    }
-    check.get("nodeMetricLabels", |node| {
+    file.find_with("nodeMetricLabels", |node| {
         let text = |node: &Node| *node == Node::Null || node.text().is_some();
         node.table()?.values().all(text).then_some(())
     });
 }
 
-fn overrides(check: &mut Check, slot: Bytes, base: Base) -> Vec<(Vec<String>, Rule)> {
-    let list = check.get("nodeOverrides", |node| node.list().map(<[Node]>::to_vec));
+fn overrides(file: &mut Reader, slot: Bytes, base: Base) -> Vec<(Vec<String>, Rule)> {
+    let list = file.find_with("nodeOverrides", |node| node.list().map(<[Node]>::to_vec));
     let mut named = Vec::new();
     for (nth, entry) in list.unwrap_or_default().into_iter().enumerate() {
         let place = format!("nodeOverrides[{nth}]");
         let Node::Table(table) = entry else {
-            check.wrong(&place, &entry, "must be an object");
+            file.wrong(&place, &entry, "must be an object");
             continue;
         };
-        let mut inner = Check::of(OVERRIDE_KEYS, table, Form::Json);
-        let nodes = inner.required("nodes", names).unwrap_or_default();
-        let rule = Rule::read(&mut inner, slot, base, OVERRIDE);
+        let mut inner = Reader::of(&OVERRIDE, table);
+        let nodes = inner.required("nodes").unwrap_or_default();
+        let rule = Rule::read(&mut inner, slot, base, NAMES);
         for name in ["config.minUsageScore", "config.maxUsageScore", "config.scorePeak"] {
-            inner.get(name, score);
+            inner.find::<f64>(name);
         }
-        match inner.finish((nodes, rule)) {
+        match inner.finish(Some((nodes, rule))) {
             Ok(entry) => named.push(entry),
-            Err(problems) => check.add(problems.into_iter().map(|p| p.within(&place))),
+            Err(problems) => file.add(problems.into_iter().map(|p| p.within(&place))),
         }
     }
     named
-}
-
-fn names(node: &Node) -> Option<Vec<String>> {
-    texts(node).filter(|names| !names.is_empty())
-}
-
-fn texts(node: &Node) -> Option<Vec<String>> {
-    node.list()?.iter().map(|node| node.text().map(str::to_owned)).collect()
-}
-
-/// A share: above 0, at most 1.
-fn share(node: &Node) -> Option<f64> {
-    node.number().filter(|share| *share > 0.0 && *share <= 1.0)
-}
-
-fn score(node: &Node) -> Option<f64> {
-    node.number().filter(|score| (0.0..=1.0).contains(score))
 }
 
 /// An amount of memory as Kubernetes writes it.
@@ -399,17 +338,4 @@ fn amount(node: &Node) -> Option<Bytes> {
         Some(text) => quantity::memory(text).ok(),
         None => node.memory(),
     }
-}
-
-/// A whole number from 1 to `most`.
-fn whole(node: &Node, most: u64) -> Option<u64> {
-    u64::try_from(node.whole()?).ok().filter(|number| (1..=most).contains(number))
-}
-
-const fn here(port: u16) -> SocketAddr {
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
-}
-
-const fn everywhere(port: u16) -> SocketAddr {
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
 }

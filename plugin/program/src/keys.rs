@@ -1,281 +1,210 @@
-//! Every key of the plugin's files: how it is written, default, range, meaning.
-//!
-//! Errors quote the range, and the operator's page is compared with these lists.
+//! Every key of the plugin's files. The operator's page is compared with these tables.
 
-use windlass_kit::check::{ADDRESS, CPU, MEMORY, SOCKET, TIME, json_key as json};
-use windlass_protocol::vm_file::Key;
+use std::ops::Bound;
+use std::time::Duration;
+use windlass_protocol::config::Value::{
+    Cpu, Memory, Number, Quantity, Seconds, Text, Time, Truth, Whole,
+};
+use windlass_protocol::config::{Field, Kind, Table, key};
+use windlass_protocol::unit_choice::{self, USUAL_CPU, USUAL_MEM};
+use windlass_protocol::vm_file::{MAX_CPU, MAX_MEMORY, MEMORY_SLOT, MIN_CPU, MIN_MEMORY, PRIORITY};
+use windlass_protocol::{Bytes, VmInfo, limits};
 
 /// The keys of plugin.toml.
-pub const PLUGIN_KEYS: &[Key] = &[
-    Key {
-        name: "listen",
-        kind: ADDRESS,
-        default: "0.0.0.0:10299",
-        range: SOCKET,
-        meaning: "Where agents ask for permits.",
-    },
-    Key {
-        name: "dump_state",
-        kind: ADDRESS,
-        default: "127.0.0.1:10298",
-        range: SOCKET,
-        meaning: "Where the state is shown, in the reference's shape.",
-    },
-    Key {
-        name: "dump_state_timeout",
-        kind: TIME,
-        default: "5s",
-        range: "100ms to 60s",
-        meaning: "How long gathering the state may take.",
-    },
-    Key {
-        name: "admin",
-        kind: ADDRESS,
-        default: "127.0.0.1:10305",
-        range: SOCKET,
-        meaning: "Where /livez, /readyz, /metrics and /log-level are served.",
-    },
-    Key {
-        name: "compute_unit.cpu",
-        kind: CPU,
-        default: "1",
-        range: "0.05 to 64 vCPUs",
-        meaning: "vCPUs of the compute unit that agents are told.",
-    },
-    Key {
-        name: "compute_unit.memory",
-        kind: MEMORY,
-        default: "1GiB",
-        range: "1MiB to 1TiB",
-        meaning: "Memory of the compute unit that agents are told.",
-    },
-    NODES,
-    VMS,
-];
+pub const PLUGIN: Table = Table::toml(&[OWN, LISTS]);
 
 /// The keys of the list that goes with a .json.
-pub const BOOKS_KEYS: &[Key] = &[NODES, VMS];
+pub const BOOKS: Table = Table::toml(&[LISTS]);
 
-const NODES: Key = Key {
-    name: "node",
-    kind: "tables",
-    default: "required",
-    range: "one [[node]] or more",
-    meaning: "The nodes whose books are kept.",
-};
+const USUAL_DUMP: Duration = Duration::from_secs(5);
+const LONGEST_DUMP: Duration = Duration::from_secs(60);
+const GATHERING: &str = "How long gathering the state may take.";
 
-const VMS: Key = Key {
-    name: "vm",
-    kind: "tables",
-    default: "none",
-    range: "any number of [[vm]]",
-    meaning: "The VMs of those nodes.",
-};
+const OWN: &[Field] = &[
+    key("listen", Kind::Address, "Where agents ask for permits.").or(Text("0.0.0.0:10299")),
+    key("dump_state", Kind::Address, "Where the state is shown, in the reference's shape.")
+        .or(Text("127.0.0.1:10298")),
+    key(
+        "dump_state_timeout",
+        Kind::Time { least: Duration::from_millis(100), most: LONGEST_DUMP },
+        GATHERING,
+    )
+    .or(Time(USUAL_DUMP)),
+    key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
+        .or(Text("127.0.0.1:10305")),
+    unit_choice::CPU.meaning(UNIT_CPU).or(Cpu(USUAL_CPU)).otherwise(""),
+    unit_choice::MEMORY.meaning(UNIT_MEM).or(Memory(USUAL_MEM)).otherwise(""),
+];
+
+const LISTS: &[Field] = &[
+    key("node", tables("one [[node]] or more"), "The nodes whose books are kept."),
+    key("vm", tables("any number of [[vm]]"), "The VMs of those nodes.").otherwise("none"),
+];
 
 /// The keys of a `[[node]]`.
-pub const NODE_KEYS: &[Key] = &[
-    Key {
-        name: "name",
-        kind: "a text",
-        default: "required",
-        range: "1 to 253 letters, digits, dots, dashes and underscores, once",
-        meaning: "What the node is called.",
-    },
-    Key {
-        name: "cpu",
-        kind: CPU,
-        default: "required",
-        range: "0.05 to 4096 vCPUs",
-        meaning: "What may be reserved for VMs; with a .json, less what that keeps for the system.",
-    },
-    Key {
-        name: "memory",
-        kind: MEMORY,
-        default: "required",
-        range: "64MiB to 1024TiB",
-        meaning: "What may be reserved for VMs; with a .json, less what that keeps for the system.",
-    },
-];
+pub const NODE: Table = Table::toml(&[&[
+    key("name", NAME, "What the node is called.").note(", once"),
+    key("cpu", Kind::cpu(4096), ROOM),
+    key("memory", Kind::memory(Bytes::from_mib(64), Bytes::from_gib(1 << 20)), ROOM),
+]]);
+
+const ROOM: &str =
+    "What may be reserved for VMs; with a .json, less what that keeps for the system.";
 
 /// The keys of a `[[vm]]`. Those that a VM file has mean the same there.
-pub const LISTED_KEYS: &[Key] = &[
-    Key {
-        name: "namespace",
-        kind: "a text",
-        default: "default",
-        range: "1 to 253 letters, digits, dots, dashes and underscores",
-        meaning: "The namespace that the agent names.",
-    },
-    Key {
-        name: "name",
-        kind: "a text",
-        default: "required",
-        range: "1 to 253 letters, digits, dots, dashes and underscores",
-        meaning: "The name that the agent names: without a cluster the VM file's, without .toml.",
-    },
-    Key {
-        name: "node",
-        kind: "a text",
-        default: "required",
-        range: "the name of a [[node]]",
-        meaning: "The node that it is on.",
-    },
-    Key {
-        name: "priority",
-        kind: "a whole number",
-        default: "0",
-        range: "-2147483648 to 2147483647",
-        meaning: "Who goes first when room is short: higher first.",
-    },
-    Key {
-        name: "moving",
-        kind: "true or false",
-        default: "false",
-        range: "true or false",
-        meaning: "It is about to be moved: its agent is told, and it keeps its size until then.",
-    },
-    Key {
-        name: "memory_slot",
-        kind: MEMORY,
-        default: "128MiB; with a .json, its memBlockSize",
-        range: "1MiB to 64GiB, in whole MiB",
-        meaning: "The step of memory that the agent counts in; the same on both sides.",
-    },
-    Key {
-        name: "min.cpu",
-        kind: CPU,
-        default: "required",
-        range: "0.05 to 512",
-        meaning: "The fewest vCPUs.",
-    },
-    Key {
-        name: "min.memory",
-        kind: MEMORY,
-        default: "required",
-        range: "1 to 65535 whole memory slots",
-        meaning: "The least memory.",
-    },
-    Key {
-        name: "max.cpu",
-        kind: CPU,
-        default: "required",
-        range: "0.05 to 512, no less than min.cpu",
-        meaning: "The most vCPUs; what it counts with until an agent speaks for it.",
-    },
-    Key {
-        name: "max.memory",
-        kind: MEMORY,
-        default: "required",
-        range: "1 to 65535 whole memory slots, no less than min.memory",
-        meaning: "The most memory; what it counts with until an agent speaks for it.",
-    },
-];
+pub const LISTED: Table = Table::toml(&[&[
+    key("namespace", NAME, "The namespace that the agent names.").or(Text("default")),
+    key(
+        "name",
+        NAME,
+        "The name that the agent names: without a cluster the VM file's, without .toml.",
+    ),
+    key(
+        "node",
+        Kind::Other { written: TEXT, allowed: "the name of a [[node]]" },
+        "The node that it is on.",
+    ),
+    PRIORITY,
+    key(
+        "moving",
+        Kind::Truth,
+        "It is about to be moved: its agent is told, and it keeps its size until then.",
+    )
+    .or(Truth(false)),
+    MEMORY_SLOT
+        .meaning("The step of memory that the agent counts in; the same on both sides.")
+        .otherwise("with a .json, its memBlockSize"),
+    MIN_CPU,
+    MIN_MEMORY,
+    MAX_CPU.meaning("The most vCPUs; what it counts with until an agent speaks for it."),
+    MAX_MEMORY.meaning("The most memory; what it counts with until an agent speaks for it."),
+]]);
 
 /// The keys of the reference's configuration file, a JSON object: those of all its releases from
 /// v0.12.2 to v0.49.1.
-pub const JSON_KEYS: &[Key] = &[
-    json(
+pub const JSON: Table = Table::json(&[THEIRS, UNUSED]);
+
+const THEIRS: &[Field] = &[
+    key(
         "memBlockSize",
-        "128Mi",
-        "an amount of memory from 1Mi to 64Gi, in whole Mi",
+        quantity(limits::SLOT),
         "The step of memory of VMs that say no memory_slot.",
-    ),
-    json("nodeDefaults.cpu.watermark", "1", WATERMARK, "Shown; nothing is moved for it."),
-    json("nodeDefaults.cpu.system", "nothing", SYSTEM_CPU, "Kept from VMs on each node."),
-    json("nodeDefaults.memory.watermark", "1", WATERMARK, "Shown; nothing is moved for it."),
-    json("nodeDefaults.memory.system", "nothing", SYSTEM_MEMORY, "Kept from VMs on each node."),
-    json(
-        "nodeDefaults.computeUnit.vCPUs",
-        "1",
-        UNIT_CPU,
-        "vCPUs of the compute unit that agents are told.",
-    ),
-    json(
-        "nodeDefaults.computeUnit.mem",
-        "what comes to 1Gi",
-        UNIT_MEM,
-        "Its memory, in memBlockSize.",
-    ),
-    json(
+    )
+    .or(Quantity(VmInfo::DEFAULT_MEMORY_SLOT)),
+    key("nodeDefaults.cpu.watermark", limits::SHARE, WATERMARK).or(Number(1.0)),
+    key("nodeDefaults.cpu.system", SYSTEM_CPU, KEPT).otherwise("nothing"),
+    key("nodeDefaults.memory.watermark", limits::SHARE, WATERMARK).or(Number(1.0)),
+    key("nodeDefaults.memory.system", SYSTEM_MEMORY, KEPT).otherwise("nothing"),
+    key("nodeDefaults.computeUnit.vCPUs", unit_choice::CPU.kind, UNIT_CPU).or(Cpu(USUAL_CPU)),
+    key("nodeDefaults.computeUnit.mem", SLOTS, "Its memory, in memBlockSize.")
+        .otherwise("what comes to 1Gi"),
+    key(
         "nodeOverrides",
-        "none",
-        "a list of { nodes, config }",
+        Kind::Other { written: "", allowed: "a list of { nodes, config }" },
         "Other values for the nodes of these names; the first that names one counts.",
-    ),
-    json("schedulerName", "none", "a text that is not empty", SHOWN),
-    json("migrationDeletionRetrySeconds", "none", "a whole number from 1 to 86400", SHOWN),
-    json("doMigration", "true", "true or false", "Not used without a cluster."),
-    json("k8sNodeGroupLabel", "none", "a text", SHOWN),
-    json(
-        "dumpState.port",
-        "10298; without dumpState none is shown",
-        "a port from 1 to 65535",
-        "Where the state is shown, on every address.",
-    ),
-    json(
+    )
+    .otherwise("none"),
+    key("schedulerName", SOME_TEXT, SHOWN).otherwise("none"),
+    key("migrationDeletionRetrySeconds", DAY, SHOWN).otherwise("none"),
+    unused("doMigration", Kind::Truth).otherwise("true"),
+    key("k8sNodeGroupLabel", ANY_TEXT, SHOWN).otherwise("none"),
+    key("dumpState.port", Kind::Port, "Where the state is shown, on every address.")
+        .or(Whole(10_298))
+        .otherwise("without dumpState none is shown"),
+    key(
         "dumpState.timeoutSeconds",
-        "5",
-        "a whole number from 1 to 60",
-        "How long gathering the state may take.",
-    ),
-    json("watermark", "1", WATERMARK, "Shown; nothing is moved for it. From v0.42 on."),
-    json("nodeConfig.cpu.watermark", "watermark", WATERMARK, "The same of CPU, before v0.42."),
-    json(
-        "nodeConfig.memory.watermark",
-        "watermark",
-        WATERMARK,
-        "The same of memory, before v0.42.",
-    ),
-    json(
+        Kind::Whole { least: 1, most: LONGEST_DUMP.as_secs().cast_signed() },
+        GATHERING,
+    )
+    .or(Seconds(USUAL_DUMP)),
+    key("watermark", limits::SHARE, "Shown; nothing is moved for it. From v0.42 on.")
+        .or(Number(1.0)),
+    key("nodeConfig.cpu.watermark", limits::SHARE, "The same of CPU, before v0.42.")
+        .otherwise("watermark"),
+    key("nodeConfig.memory.watermark", limits::SHARE, "The same of memory, before v0.42.")
+        .otherwise("watermark"),
+    key(
         "computeUnit.vCPUs",
-        "1",
-        UNIT_CPU,
+        unit_choice::CPU.kind,
         "vCPUs of the compute unit that agents are told, where nodeDefaults does not say.",
-    ),
-    json("computeUnit.mem", "1Gi", "an amount of memory from 1Mi to 1Ti", "Its memory."),
-    json("nodeDefaults.minUsageScore", "none", SCORE, UNUSED),
-    json("nodeDefaults.maxUsageScore", "none", SCORE, UNUSED),
-    json("nodeDefaults.scorePeak", "none", SCORE, UNUSED),
-    json("nodeConfig.minUsageScore", "none", SCORE, UNUSED),
-    json("nodeConfig.maxUsageScore", "none", SCORE, UNUSED),
-    json("nodeConfig.scorePeak", "none", SCORE, UNUSED),
-    json("scoring.minUsageScore", "none", SCORE, UNUSED),
-    json("scoring.maxUsageScore", "none", SCORE, UNUSED),
-    json("scoring.scorePeak", "none", SCORE, UNUSED),
-    json("scoring.randomize", "none", "true or false", UNUSED),
-    json("randomizeScores", "none", "true or false", UNUSED),
-    json("eventQueueWorkers", "none", COUNT, UNUSED),
-    json("reconcileWorkers", "none", COUNT, UNUSED),
-    json("logSuccessiveFailuresThreshold", "none", COUNT, UNUSED),
-    json("startupEventHandlingTimeoutSeconds", "none", COUNT, UNUSED),
-    json("patchRetryWaitSeconds", "none", COUNT, UNUSED),
-    json("k8sCRUDTimeoutSeconds", "none", COUNT, UNUSED),
-    json("k8sAvailabilityZoneLabel", "none", "a text", UNUSED),
-    json("nodeMetricLabels", "none", "an object of texts", UNUSED),
-    json("ignoreNamespaces", "none", "a list of texts", UNUSED),
-    json("ignoredNamespaces", "none", "a list of texts", UNUSED),
+    )
+    .or(Cpu(USUAL_CPU)),
+    key("computeUnit.mem", quantity(unit_choice::MEMORY.kind), "Its memory.")
+        .or(Quantity(USUAL_MEM)),
+];
+
+/// What the reference uses to place and move VMs: it is still to be what it should.
+pub(crate) const UNUSED: &[Field] = &[
+    unused("nodeDefaults.minUsageScore", SCORE),
+    unused("nodeDefaults.maxUsageScore", SCORE),
+    unused("nodeDefaults.scorePeak", SCORE),
+    unused("nodeConfig.minUsageScore", SCORE),
+    unused("nodeConfig.maxUsageScore", SCORE),
+    unused("nodeConfig.scorePeak", SCORE),
+    unused("scoring.minUsageScore", SCORE),
+    unused("scoring.maxUsageScore", SCORE),
+    unused("scoring.scorePeak", SCORE),
+    unused("scoring.randomize", Kind::Truth),
+    unused("randomizeScores", Kind::Truth),
+    unused("eventQueueWorkers", DAY),
+    unused("reconcileWorkers", DAY),
+    unused("logSuccessiveFailuresThreshold", DAY),
+    unused("startupEventHandlingTimeoutSeconds", DAY),
+    unused("patchRetryWaitSeconds", DAY),
+    unused("k8sCRUDTimeoutSeconds", DAY),
+    unused("k8sAvailabilityZoneLabel", ANY_TEXT),
+    unused("nodeMetricLabels", Kind::Other { written: "", allowed: "an object of texts" }),
+    unused("ignoreNamespaces", TEXTS),
+    unused("ignoredNamespaces", TEXTS),
 ];
 
 /// The keys of an entry of `nodeOverrides`.
-pub const OVERRIDE_KEYS: &[Key] = &[
-    json("nodes", "required", "a list of one name or more", "The nodes that are meant."),
-    json("config.cpu.watermark", "1", WATERMARK, "As of nodeDefaults."),
-    json("config.cpu.system", "nothing", SYSTEM_CPU, "As of nodeDefaults."),
-    json("config.memory.watermark", "1", WATERMARK, "As of nodeDefaults."),
-    json("config.memory.system", "nothing", SYSTEM_MEMORY, "As of nodeDefaults."),
-    json("config.computeUnit.vCPUs", "1", UNIT_CPU, "As of nodeDefaults."),
-    json("config.computeUnit.mem", "what comes to 1Gi", UNIT_MEM, "As of nodeDefaults."),
-    json("config.minUsageScore", "none", SCORE, UNUSED),
-    json("config.maxUsageScore", "none", SCORE, UNUSED),
-    json("config.scorePeak", "none", SCORE, UNUSED),
-];
+pub const OVERRIDE: Table = Table::json(&[&[
+    key("nodes", Kind::Texts { empty: false }, "The nodes that are meant."),
+    key("config.cpu.watermark", limits::SHARE, DEFAULTS).or(Number(1.0)),
+    key("config.cpu.system", SYSTEM_CPU, DEFAULTS).otherwise("nothing"),
+    key("config.memory.watermark", limits::SHARE, DEFAULTS).or(Number(1.0)),
+    key("config.memory.system", SYSTEM_MEMORY, DEFAULTS).otherwise("nothing"),
+    key("config.computeUnit.vCPUs", unit_choice::CPU.kind, DEFAULTS).or(Cpu(USUAL_CPU)),
+    key("config.computeUnit.mem", SLOTS, DEFAULTS).otherwise("what comes to 1Gi"),
+    unused("config.minUsageScore", SCORE),
+    unused("config.maxUsageScore", SCORE),
+    unused("config.scorePeak", SCORE),
+]]);
 
-const SCORE: &str = "a number from 0 to 1";
-const COUNT: &str = "a whole number from 1 to 86400";
+const UNIT_CPU: &str = "vCPUs of the compute unit that agents are told.";
+const UNIT_MEM: &str = "Memory of the compute unit that agents are told.";
 const SHOWN: &str = "Shown; not used without a cluster.";
-const UNUSED: &str = "Not used without a cluster.";
-const WATERMARK: &str = "above 0, at most 1";
-const SYSTEM_CPU: &str = "an amount of CPU above 0, as 1 or \"500m\"";
-const SYSTEM_MEMORY: &str = "an amount of memory above 0, as \"0.5Gi\"";
-const UNIT_CPU: &str = "0.05 to 64 vCPUs";
-const UNIT_MEM: &str = "a whole number from 1 to 65535";
+const WATERMARK: &str = "Shown; nothing is moved for it.";
+const KEPT: &str = "Kept from VMs on each node.";
+const DEFAULTS: &str = "As of nodeDefaults.";
+
+const TEXT: &str = "a text";
+const ANY_TEXT: Kind = Kind::Text { empty: true };
+const SOME_TEXT: Kind = Kind::Text { empty: false };
+const TEXTS: Kind = Kind::Texts { empty: true };
+const NAME: Kind = Kind::Other {
+    written: TEXT,
+    allowed: "1 to 253 letters, digits, dots, dashes and underscores",
+};
+const SCORE: Kind = Kind::Number { from: Bound::Included(0.0), to: Bound::Included(1.0) };
+const DAY: Kind = Kind::Whole { least: 1, most: 86_400 };
+const SLOTS: Kind = Kind::Whole { least: 1, most: 65_535 };
+const SYSTEM_CPU: Kind =
+    Kind::Other { written: "", allowed: "an amount of CPU above 0, as 1 or \"500m\"" };
+const SYSTEM_MEMORY: Kind =
+    Kind::Other { written: "", allowed: "an amount of memory above 0, as \"0.5Gi\"" };
+
+const fn tables(allowed: &'static str) -> Kind {
+    Kind::Other { written: "tables", allowed }
+}
+
+/// The same range, as Kubernetes writes memory.
+const fn quantity(kind: Kind) -> Kind {
+    let Kind::Memory { least, most, step } = kind else { return kind };
+    Kind::Quantity { least, most, step }
+}
+
+const fn unused(name: &'static str, kind: Kind) -> Field {
+    key(name, kind, "Not used without a cluster.").otherwise("none")
+}

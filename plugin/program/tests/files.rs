@@ -3,10 +3,11 @@
 use windlass_kit::problem::Problem;
 use windlass_plugin_program::config::{Given, PluginConfig};
 use windlass_plugin_program::keys::{
-    BOOKS_KEYS, JSON_KEYS, LISTED_KEYS, NODE_KEYS, OVERRIDE_KEYS, PLUGIN_KEYS,
+    BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN,
 };
 use windlass_plugin_program::lists::Lists;
-use windlass_protocol::vm_file::{KEYS as VM_KEYS, Key};
+use windlass_protocol::config::Row;
+use windlass_protocol::vm_file::VM as VM_KEYS;
 use windlass_protocol::{Bytes, VmInfo, VmName};
 
 const NODE: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";
@@ -37,10 +38,7 @@ const BEFORE: &[(&str, &[&str])] = &[
         &["compute_unit.memory = \"1GB\": GB is no unit of memory here; write GiB"],
     ),
     ("compute_unit = { memory = 1 }\n", &["compute_unit.memory = 1: must be 1MiB to"]),
-    (
-        "listn = \"0.0.0.0:1\"\n",
-        &["listn = \"0.0.0.0:1\": is not a key; the keys are listen, dump"],
-    ),
+    ("listn = \"0.0.0.0:1\"\n", &["listn = \"0.0.0.0:1\": is not a key; did you mean listen?"]),
     ("nodes = []\n", &["nodes = a list: is not a key"]),
     ("listen = \n", &["line 1: "]),
     (
@@ -87,10 +85,10 @@ const AFTER: &[(&str, &[&str])] = &[
     ("TWICE", &["vm[a].name = default/a: is listed already"]),
     ("ELSEWHERE", &["vm[a].node = m: is no [[node]]; there are n"]),
     ("LESS", &["vm[a].max.cpu = 1: is below the minimum of 4"]),
-    ("ODD", &["vm[a].max.memory = \"1000MiB\": must be 1 to 65535 whole memory slots"]),
+    ("ODD", &["vm[a].max.memory = \"1000MiB\": is not a multiple of 128MiB; 1GiB is"]),
     ("QMP", &["vm[a].qmp = \"/q\": is not a key; the keys are namespace, name, node, priority"]),
     ("SLOT", &["vm[a].memory_slot = \"1KiB\": must be 1MiB to 64GiB, in whole MiB"]),
-    ("PRIORITY", &["vm[a].priority = 0.5: must be -2147483648 to 2147483647"]),
+    ("PRIORITY", &["vm[a].priority = 0.5: must be a whole number from -2147483648 to 2147483647"]),
     ("MOVING", &["vm[a].moving = \"yes\": must be true or false"]),
     ("SPACE", &["vm[a].namespace = \"\": must be 1 to 253"]),
 ];
@@ -170,7 +168,7 @@ const BROKEN: &[(&str, &str, &[&str])] = &[
         "\"system\":\"2Gi\"",
         "\"sytem\":\"2Gi\"",
         &[
-            "nodeOverrides[0].config.memory.sytem = \"2Gi\": is not a key; the keys are nodes, config.",
+            "nodeOverrides[0].config.memory.sytem = \"2Gi\": is not a key; did you mean config.memory.system?",
         ],
     ),
     (
@@ -294,35 +292,36 @@ fn the_json_of_later_releases_is_read() {
 
 #[test]
 fn keys_that_a_vm_file_has_too_mean_the_same_there() {
-    for key in LISTED_KEYS {
-        let Some(same) = VM_KEYS.iter().find(|other| other.name == key.name) else { continue };
+    let vm_keys = VM_KEYS.rows();
+    for key in LISTED.rows() {
+        let Some(same) = vm_keys.iter().find(|other| other.name == key.name) else { continue };
         assert_eq!(same.range, key.range, "{}", key.name);
     }
 }
 
 #[test]
 fn every_key_is_read() {
-    let toml = |key: &Key, head: &str| match key.name.split_once('.') {
+    let toml = |key: &Row, head: &str| match key.name.split_once('.') {
         Some((table, name)) => format!("{head}{table} = {{ {name} = [[]] }}\n"),
         None => format!("{head}{} = [[]]\n", key.name),
     };
     for (keys, head, place) in [
-        (PLUGIN_KEYS, "", ""),
-        (BOOKS_KEYS, "", ""),
-        (NODE_KEYS, "[[node]]\n", "node[#1]."),
-        (LISTED_KEYS, "[[vm]]\n", "vm[#1]."),
+        (PLUGIN.rows(), "", ""),
+        (BOOKS.rows(), "", ""),
+        (NODE_KEYS.rows(), "[[node]]\n", "node[#1]."),
+        (LISTED.rows(), "[[vm]]\n", "vm[#1]."),
     ] {
-        for key in keys {
+        for key in &keys {
             let text = toml(key, head);
-            let problems = match keys.len() == BOOKS_KEYS.len() {
+            let problems = match keys.len() == BOOKS.rows().len() {
                 true => Lists::from_text(&text, VmInfo::DEFAULT_MEMORY_SLOT).unwrap_err(),
                 false => PluginConfig::from_toml(&text).unwrap_err(),
             };
-            has(&text, &problems, &format!("{place}{}", key.name), key.range);
+            has(&text, &problems, &format!("{place}{}", key.name), &key.range);
         }
     }
-    for (keys, place) in [(JSON_KEYS, ""), (OVERRIDE_KEYS, "nodeOverrides[0].")] {
-        for key in keys {
+    for (keys, place) in [(JSON_KEYS, ""), (OVERRIDE, "nodeOverrides[0].")] {
+        for key in keys.rows() {
             let mut text = key
                 .name
                 .rsplit('.')
@@ -331,7 +330,7 @@ fn every_key_is_read() {
                 text = format!("{{\"nodeOverrides\":[{text}]}}");
             }
             let problems = PluginConfig::from_json(&text).unwrap_err();
-            has(&text, &problems, &format!("{place}{}", key.name), key.range);
+            has(&text, &problems, &format!("{place}{}", key.name), &key.range);
         }
     }
 }

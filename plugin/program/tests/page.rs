@@ -12,12 +12,10 @@ use windlass_plugin::router;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::config::PluginConfig;
-use windlass_plugin_program::keys::{
-    JSON_KEYS, LISTED_KEYS, NODE_KEYS, OVERRIDE_KEYS, PLUGIN_KEYS,
-};
+use windlass_plugin_program::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
 use windlass_plugin_program::metrics::registry;
 use windlass_protocol::Moment;
-use windlass_protocol::vm_file::Key;
+use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
 const PAGE: &str = include_str!("../../../docs/plugin.md");
@@ -28,13 +26,13 @@ const EXAMPLE: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";
 #[test]
 fn the_tables_of_keys_are_those_of_the_code() {
     for (heading, keys) in [
-        ("## plugin.toml", PLUGIN_KEYS),
-        ("### A node", NODE_KEYS),
-        ("### A VM", LISTED_KEYS),
-        ("## The reference's JSON", JSON_KEYS),
-        ("### An override", OVERRIDE_KEYS),
+        ("## plugin.toml", PLUGIN),
+        ("### A node", NODE),
+        ("### A VM", LISTED),
+        ("## The reference's JSON", JSON),
+        ("### An override", OVERRIDE),
     ] {
-        let coded: Vec<String> = keys.iter().map(row).collect();
+        let coded: Vec<String> = keys.rows().iter().map(row).collect();
         assert_eq!(rows(PAGE, heading), coded, "{heading}");
     }
 }
@@ -70,7 +68,6 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
 }
 
-fn row(key: &Key) -> String {
-    let Key { name, kind, default, range, meaning } = *key;
+fn row(Row { name, kind, default, range, meaning }: &Row) -> String {
     key_row([name, kind, default, range, meaning])
 }

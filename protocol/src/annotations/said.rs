@@ -76,13 +76,14 @@ impl BoundsSaid {
     fn within(self, slot: Bytes) -> Result<Self, Vec<BadBody>> {
         let mut errors = Vec::new();
         for (field, cpu) in [("min.cpu", self.min_cpu), ("max.cpu", self.max_cpu)] {
-            if let Some(CpuQuantity(cpu)) = cpu.filter(|cpu| !limits::cpu(cpu.0)) {
-                errors.push(BadBody::field(field, cpu, "0.05 to 512"));
+            if let Some(CpuQuantity(cpu)) = cpu.filter(|cpu| !limits::CPU.has_cpu(cpu.0)) {
+                errors.push(BadBody::field(field, cpu, limits::CPU.allowed()));
             }
         }
+        let slots = limits::slots(slot);
         for (field, mem) in [("min.mem", self.min_mem), ("max.mem", self.max_mem)] {
-            if let Some(MemoryQuantity(mem)) = mem.filter(|mem| !limits::memory(mem.0, slot)) {
-                let limit = format!("1 to 65535 whole memory slots of {slot}");
+            if let Some(MemoryQuantity(mem)) = mem.filter(|mem| !slots.has_memory(mem.0)) {
+                let limit = format!("{} of {slot}", slots.allowed());
                 errors.push(BadBody::field(field, mem, limit));
             }
         }
@@ -115,23 +116,24 @@ impl ConfigSaid {
 
     fn of(said: ConfigText) -> Result<Self, Vec<BadBody>> {
         let mut errors = Vec::new();
-        if let Some(load) = said.load.filter(|load| !limits::load_target(*load)) {
-            errors.push(BadBody::field("loadAverageFractionTarget", load, "above 0 and below 2"));
-        }
-        if let Some(memory) = said.memory.filter(|memory| !limits::memory_target(*memory)) {
-            let limit = "above 0 and at most 1";
-            errors.push(BadBody::field("memoryUsageFractionTarget", memory, limit));
+        for (name, number, kind) in [
+            ("loadAverageFractionTarget", said.load, limits::LOAD_TARGET),
+            ("memoryUsageFractionTarget", said.memory, limits::SHARE),
+        ] {
+            if let Some(number) = number.filter(|number| !kind.has_number(*number)) {
+                errors.push(BadBody::field(name, number, kind.allowed()));
+            }
         }
         let window = said.window.as_deref().map(|word| (word, limits::load_window(word)));
         if let Some((word, None)) = window {
-            errors.push(BadBody::field("loadWindow", word, "5s, 15s or 1m"));
+            errors.push(BadBody::field("loadWindow", word, limits::LOAD_WINDOW.allowed()));
         }
         let window = window.and_then(|(_, window)| window);
         let mut keeps = |name: &str, text: Option<&str>| {
             let text = text?;
             let wait = limits::scale_down(text);
             if wait.is_none() {
-                errors.push(BadBody::field(name, text, limits::SCALE_DOWN));
+                errors.push(BadBody::field(name, text, limits::SCALE_DOWN.allowed()));
             }
             wait
         };

@@ -1,190 +1,107 @@
-//! Every key of a VM file: type, default, range, meaning.
+//! Every key of a VM file. Those of sizes are keys of the plugin's list, too.
 
-use super::text::{Node, unit};
+use crate::config::Value::{Memory, Number, Text, Time, Truth, Whole};
+use crate::config::{Field, Kind, Table, key};
+use crate::{Bytes, ScaleDown, Target, VmInfo, limits};
 
-/// One key of a VM file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
-    /// With its table: `max.memory`.
-    pub name: &'static str,
-    /// How it is written.
-    pub kind: &'static str,
-    /// What holds where it is absent; `required` where it may not be.
-    pub default: &'static str,
-    /// What may stand there; an error quotes it.
-    pub range: &'static str,
-    /// What it is for.
-    pub meaning: &'static str,
+/// Without this an annotation's bounds are needed.
+const BOUND: &str = "required, unless there are annotations";
+/// Of the keys that the reference's annotations have a default of their own for.
+const AT_ONCE: &str = "0s where only the reference's annotations are given";
+/// Where something in the guest listens.
+const fn guest(allowed: &'static str) -> Kind {
+    Kind::Other { written: "an IP address and a port", allowed }
 }
 
-/// How amounts of CPU are written.
-const CPU: &str = "vCPUs, as 1, 0.25 or \"250m\"";
-/// How amounts of memory are written.
-const MEMORY: &str = "bytes, or a text as \"512MiB\"";
-/// How times are written.
-const TIME: &str = "seconds, or a text as \"5m\"";
-/// How the kind of every key begins that is an amount of memory.
-const BYTES: &str = "bytes, ";
-/// How addresses with a port are written.
-const SOCKET: &str = "an IP address and a port";
-/// Beyond this an annotation's bounds are needed.
-const BOUND: &str = "required, unless there are annotations";
+/// Who goes first.
+pub const PRIORITY: Field =
+    key("priority", limits::PRIORITY, "Who goes first when room is short: higher first.")
+        .or(Whole(0));
+/// The step of memory.
+pub const MEMORY_SLOT: Field =
+    key("memory_slot", limits::SLOT, "The step of memory in what is said to the plugin.")
+        .or(Memory(VmInfo::DEFAULT_MEMORY_SLOT));
+/// The minimum of vCPUs.
+pub const MIN_CPU: Field = key("min.cpu", limits::CPU, "The fewest vCPUs.");
+/// The minimum of memory.
+pub const MIN_MEMORY: Field = key("min.memory", limits::slots(Bytes::ZERO), "The least memory.");
+/// The maximum of vCPUs.
+pub const MAX_CPU: Field =
+    key("max.cpu", limits::CPU, "The most vCPUs.").note(", no less than min.cpu");
+/// The maximum of memory.
+pub const MAX_MEMORY: Field = key("max.memory", limits::slots(Bytes::ZERO), "The most memory.")
+    .note(", no less than min.memory");
 
 /// The keys of a VM file.
-pub const KEYS: &[Key] = &[
-    Key {
-        name: "qmp",
-        kind: "a path",
-        default: "required",
-        range: "an absolute path of at most 107 bytes",
-        meaning: "The VM's monitor; it serves one client, so Windlass needs one of its own.",
-    },
-    Key {
-        name: "informant",
-        kind: SOCKET,
-        default: "required",
-        range: "an IP address and a port above 0, as \"127.0.0.2:10301\"; names are not looked up",
-        meaning: "Where the guest's informant is reached from the host.",
-    },
-    Key {
-        name: "advertise",
-        kind: "an IP address",
-        default: "10.0.2.2 for a loopback informant, else the local address that reaches it",
-        range: "an IP address other than 0.0.0.0 and ::, without a port",
-        meaning: "How the guest reaches the host.",
-    },
-    Key {
-        name: "metrics",
-        kind: SOCKET,
-        default: "the informant's address, with the port that it announces",
-        range: "an IP address and a port above 0, as \"127.0.0.2:9100\"; names are not looked up",
-        meaning: "Where load is read, if not at the informant.",
-    },
-    Key {
-        name: "mode",
-        kind: "a word",
-        default: "act",
-        range: "act or observe",
-        meaning: "Whether sizes follow the load, or are only decided and recorded.",
-    },
-    Key {
-        name: "policy",
-        kind: "a word",
-        default: "load-average",
-        range: "load-average",
-        meaning: "How a goal is computed.",
-    },
-    Key {
-        name: "load_window",
-        kind: "a word",
-        default: "15s; 1m where only the reference's annotations are given",
-        range: "5s, 15s or 1m",
-        meaning: "Over which time load is averaged.",
-    },
-    Key {
-        name: "priority",
-        kind: "a whole number",
-        default: "0",
-        range: "-2147483648 to 2147483647",
-        meaning: "Who goes first when room is short: higher first.",
-    },
-    Key {
-        name: "memory_slot",
-        kind: MEMORY,
-        default: "128MiB",
-        range: "1MiB to 64GiB, in whole MiB",
-        meaning: "The step of memory in what is said to the plugin.",
-    },
-    Key {
-        name: "vcpu_removal",
-        kind: "true or false",
-        default: "false",
-        range: "true or false",
-        meaning: "Whether vCPUs may be taken out rather than parked; needs KVM.",
-    },
-    Key {
-        name: "min.cpu",
-        kind: CPU,
-        default: BOUND,
-        range: "0.05 to 512",
-        meaning: "The fewest vCPUs.",
-    },
-    Key {
-        name: "min.memory",
-        kind: MEMORY,
-        default: BOUND,
-        range: "1 to 65535 whole memory slots",
-        meaning: "The least memory.",
-    },
-    Key {
-        name: "max.cpu",
-        kind: CPU,
-        default: BOUND,
-        range: "0.05 to 512, no less than min.cpu",
-        meaning: "The most vCPUs.",
-    },
-    Key {
-        name: "max.memory",
-        kind: MEMORY,
-        default: BOUND,
-        range: "1 to 65535 whole memory slots, no less than min.memory",
-        meaning: "The most memory.",
-    },
-    Key {
-        name: "target.load_average",
-        kind: "a number",
-        default: "0.9",
-        range: "above 0, below 2",
-        meaning: "Load per vCPU that is aimed at.",
-    },
-    Key {
-        name: "target.memory",
-        kind: "a number",
-        default: "0.75",
-        range: "above 0, at most 1",
-        meaning: "Fraction of memory in use that is aimed at.",
-    },
-    Key {
-        name: "scale_down.cpu",
-        kind: TIME,
-        default: "60s; 0s where only the reference's annotations are given",
-        range: crate::limits::SCALE_DOWN,
-        meaning: "How long vCPUs that the load no longer calls for are kept; 0s: not at all.",
-    },
-    Key {
-        name: "scale_down.memory",
-        kind: TIME,
-        default: "60s; 0s where only the reference's annotations are given",
-        range: crate::limits::SCALE_DOWN,
-        meaning: "How long memory that is no longer called for is kept; 0s: not at all.",
-    },
-    Key {
-        name: "annotations",
-        kind: "a table of texts",
-        default: "none",
-        range: "a table of texts; not together with min, max or target",
-        meaning: "Bounds and the rest, as a VM object in a cluster has them.",
-    },
-];
-
-// === impl Key ===
-
-impl Key {
-    /// The name of a key as somebody wrote it: in quotes where it would read as none, or as one of
-    /// a table. No key of ours has such a name.
-    pub fn spelt(written: String) -> String {
-        if written.is_empty() || written.contains('.') { format!("{written:?}") } else { written }
-    }
-
-    /// What is wrong with a value that this key does not take. Of memory the unit is named first:
-    /// a range says nothing to a person who took MB for one.
-    pub fn complaint(&self, node: &Node) -> String {
-        let unit = node.text().filter(|_| self.kind.starts_with(BYTES)).and_then(unit::complaint);
-        unit.unwrap_or_else(|| format!("must be {}", self.range))
-    }
-
-    /// The key of this name.
-    pub(super) fn find(name: &str) -> Option<&'static Self> {
-        KEYS.iter().find(|key| key.name == name)
-    }
-}
+pub const VM: Table = Table::toml(&[&[
+    key(
+        "qmp",
+        Kind::SOCKET,
+        "The VM's monitor; it serves one client, so Windlass needs one of its own.",
+    ),
+    key(
+        "informant",
+        guest("an IP address and a port above 0, as \"127.0.0.2:10301\"; names are not looked up"),
+        "Where the guest's informant is reached from the host.",
+    ),
+    key(
+        "advertise",
+        Kind::Other {
+            written: "an IP address",
+            allowed: "an IP address other than 0.0.0.0 and ::, without a port",
+        },
+        "How the guest reaches the host.",
+    )
+    .otherwise("10.0.2.2 for a loopback informant, else the local address that reaches it"),
+    key(
+        "metrics",
+        guest("an IP address and a port above 0, as \"127.0.0.2:9100\"; names are not looked up"),
+        "Where load is read, if not at the informant.",
+    )
+    .otherwise("the informant's address, with the port that it announces"),
+    key("mode", limits::MODE, "Whether sizes follow the load, or are only decided and recorded.")
+        .or(Text("act")),
+    key("policy", limits::POLICY, "How a goal is computed.").or(Text("load-average")),
+    key("load_window", limits::LOAD_WINDOW, "Over which time load is averaged.")
+        .or(Text("15s"))
+        .otherwise("1m where only the reference's annotations are given"),
+    PRIORITY,
+    MEMORY_SLOT,
+    key(
+        "vcpu_removal",
+        Kind::Truth,
+        "Whether vCPUs may be taken out rather than parked; needs KVM.",
+    )
+    .or(Truth(false)),
+    MIN_CPU.otherwise(BOUND),
+    MIN_MEMORY.otherwise(BOUND),
+    MAX_CPU.otherwise(BOUND),
+    MAX_MEMORY.otherwise(BOUND),
+    key("target.load_average", limits::LOAD_TARGET, "Load per vCPU that is aimed at.")
+        .or(Number(Target::USUAL.load_average)),
+    key("target.memory", limits::SHARE, "Fraction of memory in use that is aimed at.")
+        .or(Number(Target::USUAL.memory)),
+    key(
+        "scale_down.cpu",
+        limits::SCALE_DOWN,
+        "How long vCPUs that the load no longer calls for are kept; 0s: not at all.",
+    )
+    .or(Time(ScaleDown::USUAL.cpu))
+    .otherwise(AT_ONCE),
+    key(
+        "scale_down.memory",
+        limits::SCALE_DOWN,
+        "How long memory that is no longer called for is kept; 0s: not at all.",
+    )
+    .or(Time(ScaleDown::USUAL.memory))
+    .otherwise(AT_ONCE),
+    key(
+        "annotations",
+        Kind::Other {
+            written: "a table of texts",
+            allowed: "a table of texts; not together with min, max or target",
+        },
+        "Bounds and the rest, as a VM object in a cluster has them.",
+    )
+    .otherwise("none"),
+]]);

@@ -10,9 +10,9 @@ use windlass_cli::host::config::HostConfig;
 use windlass_kit::config::parse_toml;
 use windlass_kit::problem::Problem;
 use windlass_protocol::annotations::{Annotations, Defaults};
+use windlass_protocol::config::{Node, memory};
 use windlass_protocol::informant::ResourceMessage;
 use windlass_protocol::quantity::{self, QuantityError};
-use windlass_protocol::vm_file::{FieldError, Node, VmFileText, memory};
 use windlass_protocol::{
     AgentId, Bytes, MilliCpu, Resources, ScaleDownSaid, Sequence, Usual, VmFile, VmInfo, VmName,
 };
@@ -49,12 +49,12 @@ pub(crate) fn play(input: &[u8]) {
 fn vm_file(input: &mut Input<'_>) {
     let stem = if input.is() { "db1".to_owned() } else { input.text() };
     let text = String::from_utf8_lossy(input.rest()).into_owned();
-    let read = match parse_toml::<VmFileText>(&text) {
+    let read = match parse_toml(&text) {
         Ok(read) => read,
         Err(problem) => return words::is_short_and_harmless(&problem),
     };
-    let file = VmFile::from_text(&stem, read.clone());
-    assert_eq!(file, VmFile::from_text(&stem, read), "read twice, it is another");
+    let file = VmFile::from_nodes(&stem, read.clone());
+    assert_eq!(file, VmFile::from_nodes(&stem, read), "read twice, it is another");
     match file {
         Ok(file) => {
             is_within_limits(&file.info);
@@ -117,7 +117,7 @@ pub(crate) fn are_short(problems: &[Problem]) {
     problems.iter().for_each(words::is_short_and_harmless);
 }
 
-fn are_problems(errors: &[FieldError]) {
+fn are_problems(errors: &[Problem]) {
     assert!(!errors.is_empty(), "refused without a reason");
     assert!(errors.len() <= PROBLEMS, "{} problems", errors.len());
     for error in errors {

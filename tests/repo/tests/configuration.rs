@@ -3,15 +3,17 @@
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 use windlass_cli::args::Cli;
-use windlass_cli::host::keys::{HOST_KEYS, Key, VM_KEYS};
+use windlass_cli::host::keys::HOST;
+use windlass_protocol::config::Row;
+use windlass_protocol::vm_file::VM;
 use windlass_repo::{markdown, read};
 
 const PAGE: &str = "docs/configuration.md";
 
 #[test]
 fn the_tables_of_keys_are_those_of_the_code() {
-    for (heading, keys) in [("host.toml", HOST_KEYS), ("VM file", VM_KEYS)] {
-        let coded: Vec<Vec<String>> = keys.iter().map(row).collect();
+    for (heading, keys) in [("host.toml", HOST), ("VM file", VM)] {
+        let coded: Vec<Vec<String>> = keys.rows().into_iter().map(row).collect();
         assert_eq!(table(heading), coded, "{PAGE}, {heading}");
     }
 }
@@ -46,15 +48,8 @@ fn variables(command: &clap::Command, found: &mut BTreeSet<Vec<String>>) {
     }
 }
 
-fn row(key: &Key) -> Vec<String> {
-    let Key { name, kind, default, range, meaning } = key;
-    vec![
-        format!("`{name}`"),
-        (*kind).to_owned(),
-        (*default).to_owned(),
-        (*range).to_owned(),
-        (*meaning).to_owned(),
-    ]
+fn row(Row { name, kind, default, range, meaning }: Row) -> Vec<String> {
+    vec![format!("`{name}`"), kind, default, range, meaning]
 }
 
 fn table(heading: &str) -> Vec<Vec<String>> {

@@ -1,5 +1,6 @@
 //! The usage log on disk: what a crash, another process, another release or a full disk does to them.
 
+use crate::config::usual;
 use crate::folder::Folder;
 use crate::receiver::{Fate, Receiver};
 use std::collections::BTreeMap;
@@ -7,7 +8,6 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use windlass_agent_billing::config::Spelling;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, OpenError, Source};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::{MilliCpu, Moment, VmName};
@@ -174,9 +174,8 @@ fn opened(open: impl Fn() -> Result<Billing, OpenError>) -> Result<Billing, Open
 }
 
 fn try_open(folder: &Folder, receiver: &Receiver, since: u64) -> Result<Billing, OpenError> {
-    let table = serde_json::from_value(serde_json::json!({ "url": receiver.url() })).unwrap();
-    let usual = Config::from_table(table, Spelling::Camel).unwrap();
-    let config = Config { max_queue: 600, push_every: Duration::from_millis(5), ..usual };
+    let config =
+        Config { max_queue: 600, push_every: Duration::from_millis(5), ..usual(&receiver.url()) };
     let source = Source::try_from("node-1".to_owned()).unwrap();
     let since = Moment::from_millis(TEN + since);
     Billing::open(config, folder.path(), source, since, Metrics::default())

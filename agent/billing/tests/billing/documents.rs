@@ -5,11 +5,17 @@ use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
 use windlass_agent_billing::Metrics;
 use windlass_agent_billing::config::KEYS;
+use windlass_protocol::config::Table;
+
+const TOML: Table = Table::toml(&[KEYS]);
+const JSON: Table = Table::json(&[KEYS]);
 
 #[test]
 fn the_page_has_the_keys_of_the_code() {
-    let coded = KEYS.iter().map(|key| {
-        let (snake, camel) = (key.snake, key.camel);
+    let in_json = JSON.rows().into_iter().map(|key| key.name);
+    let coded = TOML.rows().into_iter().zip(in_json).map(|(key, camel)| {
+        let bare = |name: &str| name.trim_start_matches("billing.").to_owned();
+        let (snake, camel) = (bare(&key.name), bare(&camel));
         format!("| `{snake}` | `{camel}` | {} | {} | {} |", key.default, key.range, key.meaning)
     });
     let page = page();

@@ -1,6 +1,7 @@
 //! Billing with a real disk, a real receiver, and a process that is killed.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod config;
 mod disk;
 mod documents;
 mod folder;

@@ -1,5 +1,6 @@
 //! Billing as a process runs it: by the clock, with tasks, until it is asked to stop.
 
+use crate::config::usual;
 use crate::folder::Folder;
 use crate::receiver::{Fate, Receiver};
 use prometheus_client::encoding::text::encode;
@@ -7,7 +8,6 @@ use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
-use windlass_agent_billing::config::Spelling;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, Sizes, Source};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -108,12 +108,11 @@ async fn a_receiver_that_is_down_is_tried_until_it_is_there_and_fewer_events_if_
 }
 
 fn open(folder: &Folder, receiver: &Receiver, window: Duration, metrics: Metrics) -> Billing {
-    let table = serde_json::from_value(serde_json::json!({ "url": receiver.url() })).unwrap();
     let config = Config {
         collect_every: Duration::from_millis(20),
         accumulate_every: window,
         push_every: Duration::from_millis(5),
-        ..Config::from_table(table, Spelling::Camel).unwrap()
+        ..usual(&receiver.url())
     };
     let source = Source::try_from("node-1".to_owned()).unwrap();
     Billing::open(config, folder.path(), source, Clock::system().now(), metrics).unwrap()

@@ -1,12 +1,12 @@
 //! The process that bills and is killed, and how it is spoken to.
 
+use crate::config::usual;
 use crate::folder::Folder;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use windlass_agent_billing::config::Spelling;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, Source};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::{MilliCpu, Moment, VmName};
@@ -105,14 +105,12 @@ async fn finish(billing: &Billing, now: Moment) -> usize {
 
 /// A short rhythm, and a queue that is full now and then.
 fn config(url: &str) -> Config {
-    let table = serde_json::from_value(serde_json::json!({ "url": url })).unwrap();
-    let usual = Config::from_table(table, Spelling::Snake).unwrap();
     Config {
         push_every: Duration::from_millis(4),
         request_timeout: Duration::from_millis(150),
         max_batch: 60,
         max_queue: 200,
-        ..usual
+        ..usual(url)
     }
 }
 

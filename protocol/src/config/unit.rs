@@ -9,7 +9,7 @@ use crate::words::defused;
 const LONGEST: usize = 20;
 
 /// What is wrong with the unit of this text, if that is what is wrong with it.
-pub(in crate::vm_file) fn complaint(text: &str) -> Option<String> {
+pub(super) fn complaint(text: &str) -> Option<String> {
     let (number, unit) = cut(text);
     number.parse::<f64>().ok()?;
     let meant = match unit.to_ascii_lowercase().as_str() {

@@ -1,18 +1,10 @@
-//! A table as it was written, before anything is checked.
+//! A value as a person wrote it, before anything is checked.
 
-pub(super) mod unit;
-
+use super::unit;
 use crate::quantity;
 use crate::{Bytes, MilliCpu};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
-
-/// The table of a VM file. Any key and any kind of value: what is wrong with them is said by
-/// [`super::VmFile::from_text`], for all of them together.
-#[derive(Clone, Debug, Default, PartialEq, serde::Deserialize)]
-#[serde(transparent)]
-pub struct VmFileText(pub BTreeMap<String, Node>);
 
 /// A value that a person wrote.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +23,8 @@ pub enum Node {
     List(Vec<Node>),
     /// Values by name.
     Table(BTreeMap<String, Node>),
+    /// What no key takes, as it was written: a date, a number beyond 64 bits.
+    Other(String),
 }
 
 // === impl Node ===
@@ -71,7 +65,12 @@ impl Node {
         match self {
             Self::Whole(number) => number.to_string().parse().ok(),
             Self::Float(number) => Some(*number),
-            Self::Null | Self::Bool(_) | Self::Text(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null
+            | Self::Bool(_)
+            | Self::Text(_)
+            | Self::List(_)
+            | Self::Table(_)
+            | Self::Other(_) => None,
         }
     }
 
@@ -81,7 +80,7 @@ impl Node {
             Self::Whole(cores) => quantity::cpu(&cores.to_string()).ok(),
             Self::Float(cores) => quantity::cpu(&cores.to_string()).ok(),
             Self::Text(text) => quantity::cpu(text).ok(),
-            Self::Null | Self::Bool(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null | Self::Bool(_) | Self::List(_) | Self::Table(_) | Self::Other(_) => None,
         }
     }
 
@@ -90,7 +89,12 @@ impl Node {
         match self {
             Self::Whole(bytes) => u64::try_from(*bytes).ok().map(Bytes::from_bytes),
             Self::Text(text) => memory(text),
-            Self::Null | Self::Bool(_) | Self::Float(_) | Self::List(_) | Self::Table(_) => None,
+            Self::Null
+            | Self::Bool(_)
+            | Self::Float(_)
+            | Self::List(_)
+            | Self::Table(_)
+            | Self::Other(_) => None,
         }
     }
 }
@@ -124,67 +128,14 @@ impl fmt::Display for Node {
             Self::Text(text) => write!(f, "\"{text}\""),
             Self::List(_) => f.write_str("a list"),
             Self::Table(_) => f.write_str("a table"),
+            Self::Other(text) => f.write_str(text),
         }
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyNode)
-    }
-}
-
-struct AnyNode;
-
-impl<'de> Visitor<'de> for AnyNode {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, truth: bool) -> Result<Node, E> {
-        Ok(Node::Bool(truth))
-    }
-
-    fn visit_i64<E>(self, number: i64) -> Result<Node, E> {
-        Ok(Node::Whole(number))
-    }
-
-    fn visit_u64<E>(self, number: u64) -> Result<Node, E> {
-        // What does not fit keeps its digits, and is refused where a number is expected.
-        Ok(i64::try_from(number).map_or_else(|_| Node::Text(number.to_string()), Node::Whole))
-    }
-
-    fn visit_f64<E>(self, number: f64) -> Result<Node, E> {
-        Ok(Node::Float(number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = list.next_element()? {
-            nodes.push(node);
-        }
-        Ok(Node::List(nodes))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<Node, A::Error> {
-        let mut nodes = BTreeMap::new();
-        while let Some((key, node)) = table.next_entry()? {
-            nodes.insert(key, node);
-        }
-        Ok(Node::Table(nodes))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::de::value::{Error, UnitDeserializer};
 
     #[test]
     fn a_value_is_a_list_or_a_table_or_neither() {
@@ -193,9 +144,6 @@ mod tests {
         assert_eq!(list.list(), Some(&[Node::Whole(1), Node::Null][..]));
         assert_eq!(table.table().and_then(|table| table.get("a")), Some(&Node::Bool(true)));
         assert_eq!((table.list(), list.table(), Node::Null.list()), (None, None, None));
-        let nothing = UnitDeserializer::<Error>::new();
-        let error = Node::deserialize(nothing).unwrap_err().to_string();
-        assert!(error.ends_with("expected a value"), "{error}");
     }
 
     #[test]

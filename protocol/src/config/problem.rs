@@ -1,0 +1,90 @@
+//! What is wrong with something that a person wrote: field, value, limit.
+
+use crate::words::defused;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Characters of a field's name, which may be one that somebody made up.
+const LONGEST_FIELD: usize = 150;
+/// Characters of a value that are enough for a person to know it again.
+const LONGEST_VALUE: usize = 80;
+
+/// One problem of one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Which field, with its table: `node.memory`; empty where it is the file as a whole.
+    pub field: String,
+    /// What stands there; empty where nothing does.
+    pub value: String,
+    /// What may stand there, and why this may not.
+    pub limit: String,
+}
+
+// === impl Problem ===
+
+impl Problem {
+    /// A problem of a field that is there.
+    pub fn new(
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        limit: impl Into<String>,
+    ) -> Self {
+        let field = defused(&field.into(), LONGEST_FIELD);
+        Self { field, value: defused(&value.to_string(), LONGEST_VALUE), limit: limit.into() }
+    }
+
+    /// A problem of a field that is not there, or of the file as a whole.
+    pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
+        Self::new(field, "", limit)
+    }
+
+    /// The same problem, of a part of something: its field behind `place`.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        let field = match self.field.as_str() {
+            "" => place.to_owned(),
+            field => format!("{place}.{field}"),
+        };
+        Self { field, ..self }
+    }
+}
+
+/// ``node.memory = "lots": must be …``
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.field.is_empty(), self.value.is_empty()) {
+            (true, true) => f.write_str(&self.limit),
+            (true, false) => write!(f, "{}: {}", self.value, self.limit),
+            (false, true) => write!(f, "{}: {}", self.field, self.limit),
+            (false, false) => write!(f, "{} = {}: {}", self.field, self.value, self.limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_what_there_is_of_field_value_and_limit() {
+        let named = Problem::new("memory", "lots", "must be a size");
+        let unnamed = Problem::new("", "lots", "must be a size");
+        let absent = Problem::without_value("memory", "must be there");
+        for (problem, alone, within) in [
+            (&named, "memory = lots: must be a size", "node.memory = lots: must be a size"),
+            (&unnamed, "lots: must be a size", "node = lots: must be a size"),
+            (&absent, "memory: must be there", "node.memory: must be there"),
+            (&Problem::without_value("", "is no TOML"), "is no TOML", "node: is no TOML"),
+        ] {
+            assert_eq!(problem.to_string(), alone);
+            assert_eq!(problem.clone().within("node").to_string(), within);
+        }
+    }
+
+    #[test]
+    fn what_somebody_made_up_is_cut_short() {
+        let problem = Problem::new("f".repeat(151), "v".repeat(81), "");
+        assert_eq!(problem.field, format!("{}…", "f".repeat(150)));
+        assert_eq!(problem.value, format!("{}…", "v".repeat(80)));
+    }
+}

@@ -1,0 +1,261 @@
+//! Broken VM files, and what is said about each.
+
+/// In a good file, what is replaced by what, and how the error begins.
+pub(crate) const BROKEN: &[(&str, &str, &str)] = &[
+    (
+        "[min]",
+        "\"target.memory\" = 0.5\n[min]",
+        "\"target.memory\" = 0.5: is not a key; the keys are ",
+    ),
+    ("[min]", "\"\" = 3\n[min]", "\"\" = 3: is not a key; the keys are "),
+    ("[min]", "[min]\n'' = 3", "min.\"\" = 3: is not a key; the keys are "),
+    ("qmp = \"/run/vms/db1/qmp.sock\"", "", "qmp: is missing: an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"qmp.sock\"", "qmp = \"qmp.sock\": must be an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"\"", "qmp = \"\": must be an absolute path"),
+    ("\"/run/vms/db1/qmp.sock\"", "5", "qmp = 5: must be an absolute path of at most 107 bytes"),
+    ("\"/run/vms/db1/qmp.sock\"", "\"/a\\u0000b\"", "qmp = \"/a\u{fffd}b\": must be an absolute"),
+    (
+        "\"/run/vms/db1/qmp.sock\"",
+        "\"/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/123456789/1234567\"",
+        "qmp = \"/123456789/123456789/123456789/123456789/123456789/123456789/123456789/12345678…: must be an absolute",
+    ),
+    ("informant = \"127.0.0.2:10301\"", "", "informant: is missing: an IP address and a port"),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2\"",
+        "informant = \"127.0.0.2\": must be an IP address and a port",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"localhost:10301\"",
+        "informant = \"localhost:10301\": must be an IP",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2:0\"",
+        "informant = \"127.0.0.2:0\": must be an IP address",
+    ),
+    (
+        "\"127.0.0.2:10301\"",
+        "\"127.0.0.2:65536\"",
+        "informant = \"127.0.0.2:65536\": must be an IP",
+    ),
+    ("\"127.0.0.2:10301\"", "\"0.0.0.0:10301\"", "informant = \"0.0.0.0:10301\": must be an IP"),
+    (
+        "[min]",
+        "advertise = \"10.0.2.2:80\"\n[min]",
+        "advertise = \"10.0.2.2:80\": must be an IP address other",
+    ),
+    ("[min]", "advertise = \"::\"\n[min]", "advertise = \"::\": must be an IP address other"),
+    ("[min]", "metrics = 9100\n[min]", "metrics = 9100: must be an IP address and a port"),
+    ("[min]", "mode = \"Act\"\n[min]", "mode = \"Act\": must be act or observe"),
+    ("[min]", "mode = true\n[min]", "mode = true: must be act or observe"),
+    ("[min]", "policy = \"fast\"\n[min]", "policy = \"fast\": must be load-average"),
+    ("[min]", "load_window = \"30s\"\n[min]", "load_window = \"30s\": must be 5s, 15s or 1m"),
+    ("[min]", "load_window = 15\n[min]", "load_window = 15: must be 5s, 15s or 1m"),
+    (
+        "[min]",
+        "priority = 2147483648\n[min]",
+        "priority = 2147483648: must be a whole number from -2147483648 to",
+    ),
+    (
+        "[min]",
+        "priority = 1.0\n[min]",
+        "priority = 1.0: must be a whole number from -2147483648 to 2147483647",
+    ),
+    (
+        "[min]",
+        "priority = \"high\"\n[min]",
+        "priority = \"high\": must be a whole number from -2147483648 to",
+    ),
+    ("[min]", "memory_slot = 0\n[min]", "memory_slot = 0: must be 1MiB to 64GiB, in whole MiB"),
+    ("[min]", "memory_slot = -1\n[min]", "memory_slot = -1: must be 1MiB to 64GiB"),
+    ("[min]", "memory_slot = \"128MB\"\n[min]", "memory_slot = \"128MB\": MB is no unit"),
+    ("[min]", "vcpu_removal = \"yes\"\n[min]", "vcpu_removal = \"yes\": must be true or false"),
+    ("[min]", "annotations = 3\n[min]", "annotations = 3: must be a table of texts"),
+    ("[min]", "minimum = 3\n[min]", "minimum = 3: is not a key; the keys are qmp"),
+    ("[min]", "informants = [1]\n[min]", "informants = a list: is not a key; the keys are"),
+    ("cpu = 1", "", "min.cpu: is missing: 0.05 to 512 vCPUs"),
+    ("cpu = 1", "cpu = 0", "min.cpu = 0: must be 0.05 to 512 vCPUs; the nearest is 0.05"),
+    ("cpu = 1", "cpu = -1", "min.cpu = -1: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = nan", "min.cpu = NaN: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = inf", "min.cpu = inf: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = \"one\"", "min.cpu = \"one\": must be 0.05 to 512"),
+    ("cpu = 1", "cpu = 1e300", "min.cpu = 1e300: must be 0.05 to 512"),
+    ("cpu = 1", "cpu = [1]", "min.cpu = a list: must be 0.05 to 512"),
+    ("cpu = 1", "cpus = 1\ncpu = 1", "min.cpus = 1: is not a key; the keys are"),
+    (
+        "cpu = 4",
+        "cpu = 513",
+        "max.cpu = 513: must be 0.05 to 512 vCPUs, no less than min.cpu; the nearest is 512",
+    ),
+    ("cpu = 4", "cpu = 0.5", "max.cpu = 0.5: is below the minimum of 1"),
+    ("memory = \"512MiB\"", "", "min.memory: is missing: 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "\"500MiB\"", "min.memory = \"500MiB\": is not a multiple of 128MiB; 512MiB is"),
+    (
+        "\"512MiB\"",
+        "0",
+        "min.memory = 0: must be 1 to 65535 whole memory slots; the nearest is 128MiB",
+    ),
+    (
+        "\"512MiB\"",
+        "512",
+        "min.memory = 512: must be 1 to 65535 whole memory slots; the nearest is 128MiB",
+    ),
+    ("\"512MiB\"", "-1", "min.memory = -1: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "5.5", "min.memory = 5.5: must be 1 to 65535 whole memory slots"),
+    ("\"512MiB\"", "\"0.5GB\"", "min.memory = \"0.5GB\": GB is no unit of memory here; write GiB"),
+    (
+        "\"4GiB\"",
+        "\"8192GiB\"",
+        "max.memory = \"8192GiB\": must be 1 to 65535 whole memory slots, no less than min.memory; the nearest is 8388480MiB",
+    ),
+    ("\"4GiB\"", "\"128MiB\"", "max.memory = 128MiB: is below the minimum of 512MiB"),
+    (
+        "\"4GiB\"",
+        "\"99999999999999999999TiB\"",
+        "max.memory = \"99999999999999999999TiB\": must be",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = 0",
+        "target.load_average = 0: must be above 0",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = 2.0",
+        "target.load_average = 2.0: must be above",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = nan",
+        "target.load_average = NaN: must be above",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nload_average = \"0.9\"",
+        "target.load_average = \"0.9\": must be",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nmemory = 75",
+        "target.memory = 75: must be above 0, at most 1",
+    ),
+    (
+        "\"4GiB\"",
+        "\"4GiB\"\n[target]\nmem = 0.5",
+        "target.mem = 0.5: is not a key; did you mean target.memory?",
+    ),
+    ("[min]", "target = 0.9\n[min]", "target = 0.9: must be a table, as [target]"),
+    ("[min]", "scale_down = 9\n[min]", "scale_down = 9: must be a table, as [scale_down]"),
+];
+
+/// The same, in a good file with annotations.
+pub(crate) const BROKEN_ANNOTATIONS: &[(&str, &str, &str)] = &[
+    (
+        "[annotations]",
+        "min = { cpu = 1 }\n[annotations]",
+        "min.cpu = 1: must not stand beside annotations",
+    ),
+    (
+        "[annotations]",
+        "target = { memory = 0.5 }\n[annotations]",
+        "target.memory = 0.5: must not stand beside annotations",
+    ),
+    (
+        "[annotations]",
+        "priority = 1\n[annotations]\n\"windlass.dev/priority\" = '2'",
+        "annotations.windlass.dev/priority: must not stand beside priority",
+    ),
+    (
+        "[annotations]",
+        "load_window = \"5s\"\n[annotations]\n\"windlass.dev/config\" = '{\"loadWindow\":\"1m\"}'",
+        "annotations.windlass.dev/config: must not stand beside load_window",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/mode\" = 3",
+        "annotations.windlass.dev/mode = 3: must be a text",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/mode\" = 'off'",
+        "annotations.windlass.dev/mode = \"off\": must be act or observe",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/limits\" = '{}'",
+        "annotations.windlass.dev/limits: is no annotation of ours, which are windlass.dev/bounds",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/paused-until\" = 'noon'",
+        "annotations.windlass.dev/paused-until = \"noon\": must be a time, as 2026",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/priority\" = '1.5'",
+        "annotations.windlass.dev/priority = \"1.5\": must be a whole number",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/bounds\" = '{\"max\":{\"memory\":\"1Gi\"}}'",
+        "annotations.windlass.dev/bounds.max.memory = \"1Gi\": must be under a key that we know",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '{\"target\":0.5}'",
+        "annotations.windlass.dev/config.target = 0.5: must be under a key that we know",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '{\"loadWindow\":\"10m\"}'",
+        "annotations.windlass.dev/config.loadWindow = 10m: must be 5s, 15s or 1m",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"autoscaling.neon.tech/config\" = '{\"loadAverageFractionTarget\":2}'",
+        "annotations.autoscaling.neon.tech/config.loadAverageFractionTarget = 2: must be above 0",
+    ),
+    (
+        "[annotations]",
+        "[annotations]\n\"windlass.dev/config\" = '[]'",
+        "annotations.windlass.dev/config = a list: must be an object",
+    ),
+    (
+        "'{\"min\":{\"cpu\":\"250m\",\"mem\":\"1Gi\"},\"max\":{\"cpu\":1,\"mem\":\"4Gi\"}}'",
+        "3",
+        "annotations.autoscaling.neon.tech/bounds = 3: must be a text",
+    ),
+    (
+        "\"4Gi\"",
+        "\"4G\"",
+        "annotations.autoscaling.neon.tech/bounds.max.mem = 3.73GiB: must be 1 to 65535 whole",
+    ),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":0,",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = 0: must be 0.05 to 512",
+    ),
+    ("\"cpu\":1,", "", "annotations.autoscaling.neon.tech/bounds.max.cpu: is missing"),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":\"NaN\",",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = \"NaN\": must be a quantity",
+    ),
+    (
+        "\"cpu\":1,",
+        "\"cpu\":0.1,",
+        "annotations.autoscaling.neon.tech/bounds.max.cpu = 0.1: is below the minimum of 0.25",
+    ),
+    (
+        "{\"min\"",
+        "[{\"min\"",
+        "annotations.autoscaling.neon.tech/bounds = [{\"min\":{\"cpu\":\"250m\",\"mem\":\"1Gi\"},",
+    ),
+    (
+        "\"autoscaling.neon.tech/bounds\"",
+        "\"autoscaling.neon.tech/bonds\"",
+        "annotations.windlass.dev/bounds: is missing: neither windlass.dev/bounds nor",
+    ),
+];
