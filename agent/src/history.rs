@@ -49,6 +49,15 @@ impl History {
         }
     }
 
+    /// The last decision of each VM in the last hour for which this holds, by name.
+    pub(crate) fn last(&self, now: Moment, holds: impl Fn(&Decision) -> bool) -> Vec<Decision> {
+        let last = |decisions: &VecDeque<Decision>| {
+            let mut recent = decisions.iter().rev().take_while(|decision| !is_old(now, decision));
+            recent.find(|decision| holds(decision)).cloned()
+        };
+        self.vms.values().filter_map(last).collect()
+    }
+
     /// Of the last hour, oldest first; `None` for a VM that never had one.
     pub(crate) fn of(&self, now: Moment, vm: &VmName) -> Option<Vec<Decision>> {
         let decisions = self.vms.get(vm)?;
@@ -78,6 +87,21 @@ mod tests {
         let later = now.after(KEPT - Duration::from_secs(10));
         assert_eq!(history.of(later, &vm).unwrap().len(), 10);
         assert_eq!(history.of(now, &VmName::on_host("b")), None);
+    }
+
+    #[test]
+    fn the_last_decision_of_each_vm_is_found_within_the_hour() {
+        let mut history = History::default();
+        let at = |second: u64| Moment::from_millis(second * 1_000);
+        for (vm, second) in [("a", 1), ("b", 2), ("a", 3), ("a", 4)] {
+            history.add(at(second), decision(vm, at(second)));
+        }
+        let before = |now, end| {
+            let last = history.last(at(now), |decision| decision.at < at(end));
+            last.into_iter().map(|last| (last.vm.name, last.at)).collect::<Vec<_>>()
+        };
+        assert_eq!(before(4, 4), [("a".to_owned(), at(3)), ("b".to_owned(), at(2))]);
+        assert_eq!(before(3_603, 9), [("a".to_owned(), at(4))]);
     }
 
     #[test]

@@ -218,6 +218,11 @@ impl<A: Attach> Agent<A> {
         Ok(explained)
     }
 
+    /// The last decision about each VM in the last hour for which this holds, by name.
+    pub fn last_decisions(&self, holds: impl Fn(&Decision) -> bool) -> Vec<Decision> {
+        lock(&self.shared.history).last(self.shared.clock.now(), holds)
+    }
+
     /// Takes back decisions that were written down before a restart.
     pub fn recall(&self, decisions: Vec<Decision>) {
         let now = self.shared.clock.now();

@@ -6,6 +6,7 @@
 //! | `GET /v1/host` | | [`HostFacts`] |
 //! | `GET /v1/problems` | | a list of [`Report`] |
 //! | `GET /v1/vms` | | a list of [`VmEntry`] |
+//! | `GET /v1/changes` | | a list of [`Changed`] |
 //! | `GET /v1/explain/{vm}` | | [`Explained`](crate::explain::Explained) |
 //! | `POST /v1/freeze`, `/v1/thaw` | none | [`Done`] |
 //! | `POST /v1/vm/{vm}/release` | [`Release`] | [`Done`] |
@@ -17,6 +18,8 @@
 //! | `GET /v1/log-level` | | [`LogFilter`] |
 //! | `PUT /v1/log-level` | [`LogFilter`] | [`Done`] |
 //!
+//! Members of the group [`GROUP`] may open the socket, and order. Members of [`VIEW_GROUP`] may open
+//! the one at [`view_socket`], which answers what is read (`GET`) and refuses the rest with 403.
 //! Who sends an order is known to the host from the kernel, and said by nobody.
 //! An order may carry the header `windlass-not-after` (milliseconds since 1970, by this machine's wall
 //! clock): from that moment on it is refused with 503 and not done.
@@ -27,13 +30,24 @@
 use crate::problem::{Problem, Report};
 use axum::http::HeaderName;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use windlass_drivers_qemu::check::Finding;
 use windlass_protocol::status::{Ordered, VmStatus};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 
 /// The header of an order with the last moment at which it may take effect.
 pub const NOT_AFTER: HeaderName = HeaderName::from_static("windlass-not-after");
+
+/// The group whose members may order.
+pub const GROUP: &str = "windlass";
+
+/// The group whose members may look.
+pub const VIEW_GROUP: &str = "windlass-view";
+
+/// Where the host whose orders go to `socket` is looked at: `host.view.sock` beside `host.sock`.
+pub fn view_socket(socket: &Path) -> PathBuf {
+    socket.with_extension("view.sock")
+}
 
 /// What a host is, for as long as its process lives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -193,6 +207,19 @@ pub struct VmFindings {
     pub informant: Option<Finding>,
     /// The VM at this moment; absent while it is not there, or not managed.
     pub status: Option<VmStatus>,
+}
+
+/// The last change of a VM's size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Which VM.
+    pub vm: VmName,
+    /// When the change was complete, or was superseded.
+    pub at: Moment,
+    /// What the VM had before.
+    pub from: Resources,
+    /// What it had then.
+    pub to: Resources,
 }
 
 /// What an order led to.

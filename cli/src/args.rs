@@ -33,7 +33,9 @@ pub enum Command {
     Thaw(command::freeze::Args),
     /// Show or change what a running host logs.
     LogLevel(command::log_level::Args),
-    /// Check a host.toml or a VM file without using it: names field, value and limit.
+    /// Say what is right and wrong, from the machine to each guest, and what to do about it.
+    Doctor(command::doctor::Args),
+    /// Check host.toml and VM files, or a folder of them, without using them.
     Check(command::check::Args),
     /// Try whether an informant, a plugin or an agent keeps to its protocol.
     Conformance(command::conformance::Args),
@@ -46,6 +48,7 @@ Examples:
   windlass host --config /etc/windlass/host.toml run it here
   windlass vm add db1 --file db1.toml            let a VM follow its load
   windlass top                                   look at all VMs
+  windlass doctor                                what is wrong, and what to do?
   windlass explain db1                           why has db1 this size, and what does it wait for?
   windlass freeze                                stop everything where it is
 

@@ -1,15 +1,16 @@
 //! The command line as a client of the host's socket.
 //!
 //! What can be told apart is told apart: no socket, a socket that nobody serves, a socket
-//! that this user may not open, a host that refuses. Every request has a deadline.
+//! that this user may not open, a host that refuses. Every request has a deadline. A user who may
+//! not open the socket for orders looks through the one that only shows.
 
-use crate::api::{NOT_AFTER, Refusal};
+use crate::api::{NOT_AFTER, Refusal, view_socket};
 use crate::failure::Failure;
 use axum::http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::future::Future;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -34,13 +35,15 @@ pub struct Client {
 // === impl Client ===
 
 impl Client {
-    /// A client of the host at this socket, which was just seen to answer.
+    /// A client of the host at this socket, which was just seen to answer; of its socket that only
+    /// shows, where this user may open only that.
     ///
     /// # Errors
     /// Nobody serves the socket, or this user may not open it.
     pub fn to(socket: &Path) -> Result<Self, Failure> {
-        UnixStream::connect(socket).map_err(|error| unreachable(socket, &error))?;
-        Ok(Self { socket: socket.to_path_buf() })
+        open(socket, |socket| UnixStream::connect(socket).map(drop))
+            .map(|socket| Self { socket })
+            .map_err(|error| unreachable(socket, &error))
     }
 
     /// Reads something.
@@ -108,6 +111,16 @@ impl Client {
     }
 }
 
+/// The socket that this user may open: that for orders, else the one that only shows.
+fn open(socket: &Path, connect: impl Fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+    let Err(error) = connect(socket) else { return Ok(socket.to_path_buf()) };
+    let shows = view_socket(socket);
+    if error.kind() == ErrorKind::PermissionDenied && connect(&shows).is_ok() {
+        return Ok(shows);
+    }
+    Err(error)
+}
+
 /// Runs one command's requests to their end.
 ///
 /// # Errors
@@ -135,11 +148,11 @@ pub fn vm_path(prefix: &str, vm: &str, suffix: &str) -> Result<String, Failure> 
     Ok(format!("{prefix}/{name}{suffix}"))
 }
 
-fn unreachable(socket: &Path, error: &std::io::Error) -> Failure {
+fn unreachable(socket: &Path, error: &io::Error) -> Failure {
     let kind = error.kind();
     if kind == ErrorKind::PermissionDenied {
         return Failure::Forbidden(format!(
-            "{}: permission denied; be root, or a member of group windlass",
+            "{}: permission denied; be root, or a member of group windlass (to look: windlass-view)",
             socket.display()
         ));
     }
@@ -159,6 +172,7 @@ fn refused(status: u16, body: &[u8]) -> Failure {
         |refusal| refusal.message,
     );
     match status {
+        403 => Failure::Forbidden(message),
         404 => Failure::Missing(message),
         422 => Failure::Invalid(message),
         _ => Failure::Refused(message),
@@ -204,14 +218,31 @@ mod tests {
     }
 
     #[test]
+    fn who_may_not_order_looks_and_nothing_else_leads_to_the_other_socket() {
+        let tried = |order: Option<ErrorKind>, show: Option<ErrorKind>| {
+            let connect = |socket: &Path| {
+                let fails = if socket == Path::new("/host.sock") { order } else { show };
+                fails.map_or(Ok(()), |kind| Err(kind.into()))
+            };
+            open(Path::new("/host.sock"), connect).map_err(|error| error.kind())
+        };
+        let (denied, absent) = (ErrorKind::PermissionDenied, ErrorKind::NotFound);
+        assert_eq!(tried(None, None).unwrap(), Path::new("/host.sock"));
+        assert_eq!(tried(Some(denied), None).unwrap(), Path::new("/host.view.sock"));
+        assert_eq!(tried(Some(denied), Some(absent)), Err(denied));
+        assert_eq!(tried(Some(absent), None), Err(absent));
+    }
+
+    #[test]
     fn a_refusal_is_told_by_its_status_and_in_the_host_s_words() {
         let words = br#"{"code":"x","message":"because"}"#;
-        let all = [404, 422, 409, 500].map(|status| refused(status, words));
+        let all = [403, 404, 422, 409, 500].map(|status| refused(status, words));
         assert!(all.iter().all(|failure| failure.to_string() == "because"), "{all:?}");
         assert!(
             matches!(
                 all,
                 [
+                    Failure::Forbidden(_),
                     Failure::Missing(_),
                     Failure::Invalid(_),
                     Failure::Refused(_),

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod completions;
 pub mod conformance;
+pub mod doctor;
 pub mod explain;
 pub mod freeze;
 pub mod log_level;

@@ -41,7 +41,7 @@ pub use sentence::sentence;
 pub use summary::summary;
 pub use waiting::{state, waiting};
 pub use windlass_plugin_core::Note;
-pub use words::{amount, fit, instant, short, wrap};
+pub use words::{ago, amount, fit, instant, short, wrap};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 //! survives a restart.
 
 pub mod amount;
+mod changes;
 mod checked;
 pub mod config;
 mod desk;
@@ -27,10 +28,13 @@ mod serve;
 pub mod socket;
 pub mod state;
 mod steward;
+pub mod together;
+mod view;
 
 pub use windlass_agent::{folder, vm_text};
 
 use crate::failure::Failure;
+use crate::options::DEFAULT_CONFIG;
 use crate::problem::Report;
 use config::HostConfig;
 use std::path::PathBuf;
@@ -59,7 +63,7 @@ pub struct Args {
         long,
         value_name = "FILE",
         env = "WINDLASS_CONFIG",
-        default_value = "/etc/windlass/host.toml"
+        default_value = DEFAULT_CONFIG
     )]
     config: PathBuf,
     /// What is logged: a level, or `target=level` parts.

@@ -11,6 +11,7 @@ pub mod command;
 pub mod explain;
 pub mod failure;
 pub mod host;
+pub mod names;
 pub mod options;
 pub mod out;
 pub mod run;

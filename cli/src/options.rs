@@ -7,6 +7,9 @@ use std::path::PathBuf;
 /// Where a host serves its socket unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/windlass/host.sock";
 
+/// Which host.toml a host reads unless told otherwise.
+pub const DEFAULT_CONFIG: &str = "/etc/windlass/host.toml";
+
 /// How a running host is reached.
 #[derive(Debug, Args)]
 pub struct Connection {

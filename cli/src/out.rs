@@ -5,7 +5,7 @@
 
 use crate::failure::Failure;
 use serde::Serialize;
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -29,6 +29,12 @@ pub fn text(text: &str) -> Result<(), Failure> {
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Whether standard output shows colours: a terminal does, unless `NO_COLOR` says otherwise.
+pub fn is_coloured() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    stdout().is_terminal() && !refused
 }
 
 /// Writes a line to standard error: a warning, or why a command failed. Where its reader has left,

@@ -9,6 +9,11 @@ use std::process::ExitCode;
 
 /// Parses the command line, runs the command, says what went wrong, and gives the exit code.
 pub fn main() -> ExitCode {
+    match command::completions::answer(Cli::command, std::env::current_dir().ok().as_deref()) {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => return usage(&error),
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -34,9 +39,10 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Freeze(args) => command::freeze::freeze(&args),
         Command::Thaw(args) => command::freeze::thaw(&args),
         Command::LogLevel(args) => command::log_level::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
         Command::Check(args) => command::check::run(&args),
         Command::Conformance(args) => command::conformance::run(&args),
-        Command::Completions(args) => command::completions::run(&args, Cli::command()),
+        Command::Completions(args) => command::completions::run(&args),
     }
 }
 

@@ -7,6 +7,10 @@ mod support;
 
 #[path = "host/check.rs"]
 mod check;
+#[path = "host/completions.rs"]
+mod completions;
+#[path = "host/doctor.rs"]
+mod doctor;
 #[path = "host/files.rs"]
 mod files;
 #[path = "host/hangs.rs"]
@@ -21,3 +25,5 @@ mod restart;
 mod terminal;
 #[path = "host/told.rs"]
 mod told;
+#[path = "host/view.rs"]
+mod view;

@@ -1,16 +1,16 @@
-//! `windlass check`: what is wrong with a file, before it is used.
+//! `windlass check`: what is wrong with a file, or a folder of them, before it is used.
+
+mod folder;
+mod verdict;
 
 use crate::failure::Failure;
-use crate::host::config::HostConfig;
 use crate::host::keys::HOST;
-use crate::host::room::Machine;
-use crate::host::vm_text;
 use crate::options::Format;
 use crate::out::{self, Output};
-use crate::problem::{Problem, Report};
+use crate::problem::Report;
 use serde::Serialize;
-use std::path::{Path, PathBuf};
-use windlass_kit::config::{Unread, read_text};
+use std::path::PathBuf;
+use verdict::{Kind, Verdict, verdict};
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM;
 
@@ -23,16 +23,19 @@ what stands there, and what may stand there; a file that is not there hides none
 The exit code is 65 if any file is invalid, else 66 if any is not there. A [node] that has more
 than this machine has is allowed, and a warning.
 
-Nothing is asked of a running host: whether two VM files fit together, and fit the node, is
-checked by `windlass vm add` and shown by `windlass vm list`.
+Of a folder, its host.toml and its VM files are checked, also against each other: a monitor or an
+informant that two VMs name, minima that are more than the node has, an informant that cannot call
+back. VM files are those beside host.toml, and those in `vms.d`; where there are none, those in the
+vms_dir of host.toml. Nothing is asked of a running host: `windlass doctor` does that.
 
 Examples:
+  windlass check /etc/windlass
   windlass check /etc/windlass/host.toml
   windlass check /etc/windlass/vms.d/*.toml
   windlass check db1.toml --kind vm
   windlass check --keys")]
 pub struct Args {
-    /// host.toml or VM files.
+    /// host.toml, VM files, or a folder of them.
     #[arg(value_name = "FILE", required_unless_present = "keys")]
     pub files: Vec<PathBuf>,
     /// Read every file as this kind.
@@ -43,28 +46,6 @@ pub struct Args {
     pub keys: bool,
     #[command(flatten)]
     format: Format,
-}
-
-/// What a file is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// A host.
-    Host,
-    /// A VM of a host.
-    Vm,
-}
-
-/// The verdict on one file.
-#[derive(Debug, Serialize)]
-struct Verdict {
-    file: PathBuf,
-    kind: Kind,
-    /// The file is not there, which is its only problem.
-    missing: bool,
-    problems: Vec<Problem>,
-    /// What is allowed and probably not meant.
-    warnings: Vec<Problem>,
 }
 
 /// The tables of keys.
@@ -82,7 +63,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.keys {
         return keys(args.format.output);
     }
-    let verdicts: Vec<Verdict> = args.files.iter().map(|file| verdict(file, args.kind)).collect();
+    let each = |file: &PathBuf| {
+        if file.is_dir() { folder::verdicts(file) } else { vec![verdict(file, args.kind)] }
+    };
+    let verdicts: Vec<Verdict> = args.files.iter().flat_map(each).collect();
     if args.format.output == Output::Json {
         out::json(&verdicts)?;
     }
@@ -93,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             out::aside(&format!("windlass: warning: {subject}: {warning}"));
         }
         if verdict.problems.is_empty() {
-            if args.format.output == Output::Text {
+            if args.format.output == Output::Text && !verdict.passed_over {
                 out::text(&format!("{subject}: valid\n"))?;
             }
         } else {
@@ -106,48 +90,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         _ if broken.is_empty() => Ok(()),
         text if verdicts.iter().any(invalid) => Err(Failure::Invalid(text)),
         text => Err(Failure::Missing(text)),
-    }
-}
-
-fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
-    let text = match read_text(file) {
-        Ok(text) => text,
-        Err(unread) => {
-            let missing = matches!(unread, Unread::Missing);
-            let kind = kind.unwrap_or_else(|| guess(file, ""));
-            let problems = vec![unread.into()];
-            let (file, warnings) = (file.to_path_buf(), Vec::new());
-            return Verdict { file, kind, missing, problems, warnings };
-        }
-    };
-    let kind = kind.unwrap_or_else(|| guess(file, &text));
-    let judged = match kind {
-        Kind::Host => {
-            HostConfig::from_text(&text).map(|config| Machine::here().overcommitted(config.node))
-        }
-        Kind::Vm => {
-            let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            vm_text::parse(&stem.unwrap_or_default(), &text).map(|_| Vec::new())
-        }
-    };
-    let (problems, warnings) = match judged {
-        Ok(warnings) => (Vec::new(), warnings),
-        Err(problems) => (problems, Vec::new()),
-    };
-    Verdict { file: file.to_path_buf(), kind, missing: false, problems, warnings }
-}
-
-/// By its folder, or by a key that only a VM file has, also where its syntax is broken.
-fn guess(file: &Path, text: &str) -> Kind {
-    let folder = file.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
-    let of_a_vm = |line: &str| {
-        let key = line.split('=').next().unwrap_or_default().trim();
-        matches!(key, "qmp" | "informant")
-    };
-    if folder.is_some_and(|name| name.ends_with("vms.d")) || text.lines().any(of_a_vm) {
-        Kind::Vm
-    } else {
-        Kind::Host
     }
 }
 
@@ -166,25 +108,6 @@ fn keys(output: Output) -> Result<(), Failure> {
                 }
             }
             out::text(&text)
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_vm_file_is_known_by_its_folder_or_by_a_key() {
-        for (file, text, kind) in [
-            ("/etc/windlass/vms.d/db1.toml", "", Kind::Vm),
-            ("/srv/old.vms.d/db1.toml", "socket = \"/s\"", Kind::Vm),
-            ("/srv/db1.toml", "# no key\n qmp=\"/q\"\n[broken", Kind::Vm),
-            ("db1.toml", "informant = 1", Kind::Vm),
-            ("/etc/windlass/host.toml", "socket = \"/s\"\n# qmp", Kind::Host),
-            ("host.toml", "", Kind::Host),
-        ] {
-            assert_eq!(guess(Path::new(file), text), kind, "{file}: {text}");
         }
     }
 }

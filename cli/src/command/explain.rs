@@ -3,6 +3,7 @@
 use crate::client::{self, Client};
 use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
+use crate::names::of_vms;
 use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::io::IsTerminal;
@@ -23,6 +24,7 @@ Examples:
   windlass explain db1 --output json | jq '.decisions[-1].reason'")]
 pub struct Args {
     /// Which VM.
+    #[arg(add = of_vms())]
     pub vm: String,
     /// How far to look back; a host keeps an hour.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=60))]

@@ -4,6 +4,7 @@ use super::freeze::say;
 use crate::api::Pause;
 use crate::client::{self, Client};
 use crate::failure::Failure;
+use crate::names::of_vms;
 use crate::options::{Connection, Format};
 use jiff::{SignedDuration, Timestamp};
 
@@ -21,6 +22,7 @@ Examples:
   windlass pause db1 --until 2026-12-24T18:00:00+01:00")]
 pub struct PauseArgs {
     /// Which VM.
+    #[arg(add = of_vms())]
     pub vm: String,
     /// Until this moment (RFC 3339, with an offset).
     #[arg(long, value_name = "TIME", group = "end", value_parser = moment)]
@@ -39,6 +41,7 @@ pub struct PauseArgs {
 #[command(after_help = "Example:\n  windlass resume db1")]
 pub struct ResumeArgs {
     /// Which VM.
+    #[arg(add = of_vms())]
     pub vm: String,
     #[command(flatten)]
     connection: Connection,

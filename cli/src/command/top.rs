@@ -1,40 +1,48 @@
 //! `windlass top`: every VM of a host, live.
 //!
-//! On a terminal the table is drawn again each second; elsewhere it is printed once.
+//! On a terminal the table is drawn again each second, and keys select, sort, explain and pause;
+//! elsewhere it is printed once.
 
+mod app;
 mod columns;
+mod help;
 mod live;
+mod order;
+mod screen;
 mod sight;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tone;
 
 use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::options::{Connection, Format};
 use crate::out::{self, Output};
+use order::{Column, Sorting};
 use sight::look;
 use std::io::IsTerminal;
 use windlass_protocol::status::HostStatus;
 
 /// Options of `windlass top`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Columns:
-  CPU       what the VM has; `2 of 4` where 4 are plugged and the guest uses 2
-  MEMORY    what the VM has, and how much of it is in use
-  LOAD      load average over the VM's window
-  GOAL      what the load calls for        GRANTED  what the books allow it
-  STATE     at goal, or what keeps it from its goal; `windlass explain VM` says what to do
+#[command(after_help = format!("\
+On a terminal: arrows or j and k select a VM, Enter explains it, p pauses or resumes it, left and right
+sort, ? explains the rest, q ends. NO_COLOR turns colours off.
 
+{}
 Examples:
-  windlass top                 live on a terminal (q ends it), once elsewhere
+  windlass top                 live on a terminal, once elsewhere
+  windlass top --sort load     the highest load first
   windlass top --once          once
-  windlass top --output json | jq '.vms[] | {name: .name.name, upper}'")]
+  windlass top --output json | jq '.vms[] | {{name: .name.name, upper}}'", help::COLUMNS))]
 pub struct Args {
     /// Print the table once, also on a terminal.
     #[arg(long)]
     pub once: bool,
+    /// Sort by this column at first.
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
+    pub sort: Column,
     #[command(flatten)]
     connection: Connection,
     #[command(flatten)]
@@ -47,12 +55,13 @@ pub struct Args {
 /// The host does not answer.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let client = Client::to(&args.connection.socket)?;
+    let sorting = Sorting { by: args.sort, reversed: false };
     match args.format.output {
         Output::Json => out::json(&client::run(client.get::<HostStatus>("/v1/state"))?),
         Output::Text if args.once || !std::io::stdout().is_terminal() => {
             let sight = client::run(look(&client))?;
-            out::text(&table::plain(&sight))
+            out::text(&table::plain(&sight, sorting))
         }
-        Output::Text => live::run(&client),
+        Output::Text => live::run(&client, sorting),
     }
 }

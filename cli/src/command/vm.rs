@@ -9,6 +9,7 @@ mod list;
 mod release;
 
 use crate::failure::Failure;
+use crate::names::of_vms;
 use crate::options::{Connection, Format};
 
 /// Options of `windlass vm`.
@@ -45,6 +46,7 @@ enum Command {
 #[command(after_help = "Example:\n  windlass vm remove db1")]
 struct RemoveArgs {
     /// Which VM.
+    #[arg(add = of_vms())]
     vm: String,
     #[command(flatten)]
     connection: Connection,

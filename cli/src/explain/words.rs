@@ -46,6 +46,16 @@ pub(super) fn lasting(span: Duration) -> String {
     }
 }
 
+/// How long ago something was, in the largest unit: `45s ago`, `3m ago`, `1h ago`.
+pub fn ago(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match (seconds / 3600, seconds / 60) {
+        (0, 0) => format!("{seconds}s ago"),
+        (0, minutes) => format!("{minutes}m ago"),
+        (hours, _) => format!("{hours}h ago"),
+    }
+}
+
 /// When something is tried again: `retry in 4s`.
 pub(super) fn retry(until: Moment, now: Moment) -> String {
     format!("retry in {}", left(until, now))
@@ -164,6 +174,8 @@ mod tests {
     fn a_span_is_said_in_its_two_largest_units() {
         let said = |seconds| lasting(Duration::from_secs(seconds));
         assert_eq!([said(4), said(125), said(3_800)], ["4s", "2m 5s", "1h 3m"]);
+        let past = |seconds| ago(Duration::from_secs(seconds));
+        assert_eq!([past(59), past(60), past(7_199)], ["59s ago", "1m ago", "1h ago"]);
         let at = Moment::from_millis;
         assert_eq!(
             [retry(at(4_500), at(1_000)), retry(at(1), at(9))],

@@ -9,7 +9,7 @@ use super::folder::Look;
 use super::ledger::HostLedger;
 use super::permits::InMemory;
 use super::reach::{Findings, Reach};
-use crate::api::{Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
+use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
 use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;
 use axum::extract::{Path, State};
@@ -118,6 +118,7 @@ pub(super) fn router(door: Door) -> Router {
         .route("/v1/host", get(host))
         .route("/v1/problems", get(problems))
         .route("/v1/vms", get(vms))
+        .route("/v1/changes", get(changes))
         .route("/v1/explain/{vm}", get(explain))
         .route("/v1/freeze", post(freeze))
         .route("/v1/thaw", post(thaw))
@@ -154,6 +155,10 @@ async fn problems(State(door): State<Door>) -> Answer<impl Serialize> {
 
 async fn vms(State(door): State<Door>) -> Answer<impl Serialize> {
     answer(door.desk.ask(Order::List).await)
+}
+
+async fn changes(State(door): State<Door>) -> Json<Vec<Changed>> {
+    Json(super::changes::changes(&door.agent))
 }
 
 async fn explain(State(door): State<Door>, Path(vm): Path<String>, uri: Uri) -> Answer<Explained> {
@@ -360,6 +365,10 @@ fn unasked(door: &Door, vm: &VmName) -> Refused {
 impl Refused {
     pub(super) fn bad(message: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
+    }
+
+    pub(super) fn forbidden(message: String) -> Self {
+        Self { status: StatusCode::FORBIDDEN, code: "forbidden", message }
     }
 
     fn failed(error: &TelemetryError) -> Self {

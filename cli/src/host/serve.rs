@@ -8,6 +8,7 @@ use super::reach::Reach;
 use super::room::Machine;
 use super::socket;
 use super::steward::Ways;
+use super::view;
 use crate::api::HostFacts;
 use crate::failure::Failure;
 use crate::out;
@@ -46,6 +47,8 @@ const OPENED_WITHIN: Duration = Duration::from_secs(30);
 /// Where a host is reached.
 struct Doors {
     socket: UnixListener,
+    /// For those who may only look, where it could be had.
+    view: Option<UnixListener>,
     admin: TcpListener,
 }
 
@@ -100,8 +103,9 @@ pub(super) async fn serve(
         watchdog,
         log_level,
     };
-    let (doors, readiness) =
-        (Doors { socket: listener, admin: admin_listener }, Readiness::default());
+    let view = view::listen(&path).await;
+    let doors = Doors { socket: listener, view, admin: admin_listener };
+    let readiness = Readiness::default();
     readiness.wait_for("vm files");
     let systemd = Notify::from_env();
     tasks.vital("watchdog", given.watchdog.clone().run(systemd.clone(), tasks.stopping()));
@@ -136,6 +140,10 @@ fn start(
     let limits = Limits::small(counts.clone());
     tasks.vital("admin", serve_http(doors.admin, admin::router(admin), limits, stop.clone()));
     let (router, limits) = (http::router(parts.door), socket::limits(counts));
+    if let Some(view) = doors.view {
+        let shown = view::router(router.clone());
+        tasks.vital("view socket", serve_http(view, shown, limits.clone(), stop.clone()));
+    }
     tasks.vital("socket", serve_http(doors.socket, router, limits, stop.clone()));
     tasks.vital("hang-ups", pass_on(hangups, parts.inbox.reloads.clone(), stop));
     let (begin, begun) = oneshot::channel();
@@ -155,10 +163,11 @@ async fn pass_on(
     Ok(())
 }
 
-/// Takes leave of everything, and removes the socket.
+/// Takes leave of everything, and removes the sockets.
 async fn end(tasks: &Tasks, socket: &Path) -> Result<(), Failure> {
     let drained = program::drain(tasks, GRACE).await;
     let _ = std::fs::remove_file(socket);
+    view::remove(socket);
     Ok(drained?)
 }
 

@@ -1,9 +1,10 @@
-//! The host's socket: who may open it, and what it puts up with.
+//! The host's sockets: who may open them, and what they put up with.
 //!
-//! Access is a matter of file permissions: mode 0660 and group windlass where there is such a
+//! Access is a matter of file permissions: mode 0660 and the socket's group where there is such a
 //! group, 0600 otherwise. A socket that a dead process left is replaced; one that answers is
 //! not ours to take.
 
+use crate::api::GROUP;
 use crate::failure::Failure;
 use std::fs::{self, Permissions};
 use std::io;
@@ -13,18 +14,23 @@ use std::time::Duration;
 use tokio::net::UnixListener;
 use windlass_kit::server::{Counts, Limits, bind_unix};
 
-/// Whose members may reach the host.
-const GROUP: &str = "windlass";
-
 /// What a request may take, with its answer.
 pub(super) const REQUEST_TIME: Duration = Duration::from_secs(15);
 
-/// Listens at `path`.
+/// Listens at `path` for those who may order.
+///
+/// # Errors
+/// As [`listen_as`].
+pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
+    listen_as(path, GROUP).await
+}
+
+/// Listens at `path` for members of this group.
 ///
 /// # Errors
 /// Another process listens there, something that is no socket is in the way, or the folder
 /// cannot be made or written to.
-pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
+pub(super) async fn listen_as(path: &Path, group: &str) -> Result<UnixListener, Failure> {
     let failed = |error: io::Error| {
         Failure::CannotCreate(format!("cannot serve the socket {}: {error}", path.display()))
     };
@@ -32,7 +38,7 @@ pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let listener = bind_unix(path, 0o600).await.map_err(failed)?;
-    if let Some(group) = group_id(&fs::read_to_string("/etc/group").unwrap_or_default(), GROUP) {
+    if let Some(group) = group_id(&fs::read_to_string("/etc/group").unwrap_or_default(), group) {
         chown(path, None, Some(group)).map_err(failed)?;
         fs::set_permissions(path, Permissions::from_mode(0o660)).map_err(failed)?;
     }

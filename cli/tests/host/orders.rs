@@ -131,7 +131,8 @@ fn help_and_completions_need_no_host() {
         assert!(help.contains("Example"), "vm {command} has no example:\n{help}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        assert!(windlass(&["completions", shell]).contains("explain"), "{shell}");
+        let script = windlass(&["completions", shell]);
+        assert!(script.contains("WINDLASS_COMPLETE") && script.contains("windlass"), "{shell}");
     }
     let keys: serde_json::Value =
         serde_json::from_str(&windlass(&["check", "--keys", "--output", "json"])).unwrap();

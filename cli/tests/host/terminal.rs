@@ -1,5 +1,6 @@
 //! What a person sees on a terminal, which `script` lends.
 
+use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
@@ -21,6 +22,32 @@ fn the_table_is_drawn_again_until_a_key_ends_it() {
         until("it ends", || terminal.code().is_some());
         assert_eq!(terminal.code(), Some(0), "{key:?}");
     }
+}
+
+#[test]
+fn keys_select_explain_and_pause_a_vm() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("it is there", || host.say(&["top"]).contains("\n a "));
+    let mut terminal = Terminal::start(&host, 100, "top");
+    // Only what changes is drawn, so words without colour are looked for one by one.
+    terminal.shows("explain");
+    terminal.types("\r");
+    terminal.shows("Esc");
+    terminal.types("p");
+    terminal.shows("Pause a?");
+    terminal.types("2");
+    terminal.shows("a keeps its size until");
+    assert!(host.say(&["vm", "list", "--output", "json"]).contains("\"what\": \"pause\""));
+    terminal.shows("resume");
+    terminal.types("p");
+    terminal.shows("Resume a?");
+    terminal.types("n");
+    terminal.types("\u{3}");
+    until("it ends", || terminal.code().is_some());
+    assert_eq!(terminal.code(), Some(0));
+    assert!(!host.say(&["vm", "list"]).contains("resumed"));
 }
 
 #[test]

@@ -27,6 +27,25 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_page_that_the_doctor_names_is_there() {
+    let files: Vec<String> = files_ending(".rs")
+        .into_iter()
+        .filter(|f| f.starts_with("cli/src/command/doctor"))
+        .collect();
+    let texts: Vec<String> = files.iter().map(|file| read(file)).collect();
+    let words = texts.iter().flat_map(|text| text.split('"'));
+    let links: BTreeSet<&str> = words.filter(|word| word.starts_with("docs/")).collect();
+    assert!(links.len() > 10, "the links were not found");
+    let leads = |link: &&str| {
+        let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+        root().join(path).exists() && anchors(path).iter().any(|known| known == anchor)
+    };
+    let broken: Vec<String> =
+        links.into_iter().filter(|link| !leads(link)).map(str::to_owned).collect();
+    assert_none("links of `windlass doctor` that lead nowhere:", &broken);
+}
+
+#[test]
 fn the_map_names_every_package() {
     let map = read("ARCHITECTURE.md");
     let missing: Vec<String> = windlass_repo::cargo::packages()

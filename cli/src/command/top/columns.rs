@@ -3,13 +3,13 @@
 //! No value is cut without a sign: a column for which there is no room is left out with its
 //! title, the least important first, and what is still too long ends with `…`.
 
-use super::table::TITLES;
+use super::table::{COLUMNS, Cells};
 use crate::explain::fit;
 
 /// Columns between two values.
 const SPACING: usize = 2;
-/// Columns that can be left out, by number: bounds, granted, used.
-const SPARE: [usize; 3] = [7, 6, 3];
+/// Columns that can be left out, by number: bounds, granted, used, changed, goal.
+const SPARE: [usize; 5] = [7, 6, 3, 8, 5];
 /// The last column has room for a state of this length before others are left out for it.
 const STATE: usize = 32;
 
@@ -20,14 +20,18 @@ pub(super) struct Columns(Vec<(usize, usize)>);
 // === impl Columns ===
 
 impl Columns {
-    /// For these rows on a terminal of this width.
-    pub(super) fn of(rows: &[[String; 9]], width: usize) -> Self {
-        let last = TITLES.len() - 1;
+    /// For these titles and rows on a terminal of this width.
+    pub(super) fn of<'a>(
+        titles: &Cells,
+        rows: impl Iterator<Item = &'a Cells> + Clone,
+        width: usize,
+    ) -> Self {
+        let last = COLUMNS - 1;
         let longest = |column: usize| {
-            let cells = rows.iter().map(|row| row[column].chars().count());
-            cells.fold(TITLES[column].chars().count(), usize::max)
+            let cells = rows.clone().map(|row| row[column].chars().count());
+            cells.fold(titles[column].chars().count(), usize::max)
         };
-        let mut shown: Vec<(usize, usize)> = (0..TITLES.len()).map(|c| (c, longest(c))).collect();
+        let mut shown: Vec<(usize, usize)> = (0..COLUMNS).map(|c| (c, longest(c))).collect();
         for spare in SPARE {
             let wanted = |(column, wide): &(usize, usize)| {
                 if *column == last { STATE.min(*wide) } else { *wide }
@@ -41,10 +45,10 @@ impl Columns {
         columns
     }
 
-    /// The titles of those that are left out.
-    pub(super) fn left_out(&self) -> Vec<&'static str> {
+    /// Those that are left out, by number.
+    pub(super) fn left_out(&self) -> Vec<usize> {
         let is_shown = |column: usize| self.0.iter().any(|(shown, _)| *shown == column);
-        (0..TITLES.len()).filter(|column| !is_shown(*column)).map(|column| TITLES[column]).collect()
+        (0..COLUMNS).filter(|column| !is_shown(*column)).collect()
     }
 
     /// The widths, from left to right.
@@ -53,11 +57,8 @@ impl Columns {
     }
 
     /// The values that are shown of a row, each as long as its column.
-    pub(super) fn cells<'a, T: AsRef<str>>(
-        &'a self,
-        row: &'a [T; 9],
-    ) -> impl Iterator<Item = String> {
-        self.0.iter().map(|(column, wide)| fit(row[*column].as_ref(), *wide))
+    pub(super) fn cells<'a>(&'a self, row: &'a Cells) -> impl Iterator<Item = String> {
+        self.0.iter().map(|(column, wide)| fit(&row[*column], *wide))
     }
 
     fn wide(&self) -> usize {
@@ -77,19 +78,20 @@ fn between(shown: &[(usize, usize)]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::table::titles;
     use super::*;
 
     #[test]
     fn a_wide_terminal_shows_all_of_it() {
-        let columns = Columns::of(&[row()], 200);
-        assert_eq!(columns.left_out(), Vec::<&str>::new());
+        let columns = of(200);
+        assert_eq!(left_out(200), Vec::<String>::new());
         assert_eq!(columns.cells(&row()).collect::<Vec<_>>(), row());
     }
 
     #[test]
     fn what_has_no_room_is_left_out_whole_or_ends_with_a_sign() {
-        for width in [110, 80, 60, 40, 26] {
-            let columns = Columns::of(&[row()], width);
+        for width in [120, 90, 80, 60, 40, 26] {
+            let columns = of(width);
             let shown: Vec<String> = columns.cells(&row()).collect();
             let line = shown.join(&" ".repeat(SPACING));
             // As much of it as there is room for.
@@ -99,23 +101,33 @@ mod tests {
                 "{width}: {line}"
             );
         }
-        let all = Columns::of(&[row()], 200).wide();
+        let all = of(200).wide();
         // The last column is taken for 32 characters long, and has more.
-        let needed = all - row()[8].chars().count() + STATE;
-        assert_eq!(Columns::of(&[row()], needed).left_out(), Vec::<&str>::new());
-        assert_eq!(Columns::of(&[row()], needed - 1).left_out(), ["BOUNDS"]);
-        assert_eq!(Columns::of(&[row()], 100).left_out(), ["BOUNDS"]);
-        assert_eq!(Columns::of(&[row()], 80).left_out(), ["USED", "GRANTED", "BOUNDS"]);
+        let needed = all - row()[9].chars().count() + STATE;
+        assert_eq!(left_out(needed), Vec::<String>::new());
+        assert_eq!(left_out(needed - 1), ["BOUNDS"]);
+        assert_eq!(left_out(100), ["GRANTED", "BOUNDS"]);
+        assert_eq!(left_out(80), ["USED", "GRANTED", "BOUNDS", "CHANGED"]);
+        assert_eq!(left_out(60), ["USED", "GOAL", "GRANTED", "BOUNDS", "CHANGED"]);
     }
 
     #[test]
     fn a_terminal_without_room_for_anything_has_a_sign_in_each_column() {
-        let columns = Columns::of(&[row()], 3);
-        assert_eq!(columns.widths().collect::<Vec<_>>(), [1; 6]);
-        assert_eq!(columns.cells(&row()).collect::<Vec<_>>(), ["…"; 6]);
+        let columns = of(3);
+        assert_eq!(columns.widths().collect::<Vec<_>>(), [1; 5]);
+        assert_eq!(columns.cells(&row()).collect::<Vec<_>>(), ["…"; 5]);
     }
 
-    fn row() -> [String; 9] {
+    fn of(width: usize) -> Columns {
+        Columns::of(&titles(None), [row()].iter(), width)
+    }
+
+    fn left_out(width: usize) -> Vec<String> {
+        let titles = titles(None);
+        of(width).left_out().into_iter().map(|column| titles[column].clone()).collect()
+    }
+
+    fn row() -> Cells {
         [
             "db1 (p5)",
             "2 of 4",
@@ -125,6 +137,7 @@ mod tests {
             "3/1.5GiB",
             "2/1.5GiB",
             "1/512MiB – 4/4GiB",
+            "↑ 2m ago",
             "waiting for room, 1 vCPU more; no metrics from the guest for 20s",
         ]
         .map(str::to_owned)

@@ -1,134 +1,155 @@
-//! The table on a terminal, drawn again each second, until `q`.
+//! The screen of a terminal, until a person has seen enough.
+//!
+//! The host is asked apart, so that a key is obeyed at once also while the host is silent.
 
-use super::columns::Columns;
+use super::app::{App, Order, Wish};
+use super::order::Sorting;
+use super::screen::{Paint, draw};
 use super::sight::{Sight, look};
-use super::table::{TITLES, head, held, row};
-use crate::client::{self, Client};
-use crate::explain::{fit, wrap};
+use crate::api::{Done, Pause};
+use crate::client::{self, Client, vm_path};
+use crate::explain::Explained;
 use crate::failure::Failure;
-use crossterm::event::{self, Event, KeyCode, KeyModifiers};
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::widgets::{Paragraph, Row, Table};
+use crate::out::is_coloured;
+use crossterm::event::{self, Event, KeyEventKind};
+use jiff::{SignedDuration, Timestamp};
 use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// How often the host is asked.
 const EACH: Duration = Duration::from_secs(1);
+/// How long a key or an answer waits at most to be seen.
+const TURN: Duration = Duration::from_millis(100);
+/// After this, a host that does not answer is said to be silent.
+const SILENT: Duration = Duration::from_secs(3);
+/// What may wait to be asked: looks wait for one another, so more is orders typed in a hurry.
+const QUEUE: usize = 4;
 
-/// Shows the table until a person has seen enough.
-pub(super) fn run(client: &Client) -> Result<(), Failure> {
+/// What the host is asked.
+enum Ask {
+    /// For everything, and why this VM has its size.
+    Look(Option<String>),
+    Order(Order),
+}
+
+/// What it answered.
+enum Answer {
+    Seen(Result<Sight, String>),
+    Told(String, Result<Box<Explained>, String>),
+    Done(Result<String, String>),
+}
+
+/// Shows the VMs until a person has seen enough.
+pub(super) fn run(client: &Client, sorting: Sorting) -> Result<(), Failure> {
     // Before the screen is taken over: a host that does not answer is said in plain text.
     let first = client::run(look(client))?;
     let mut terminal = ratatui::try_init()
         .map_err(|error| Failure::CannotCreate(format!("cannot use the terminal: {error}")))?;
-    let result = watch(client, &mut terminal, first);
+    let result = watch(client, &mut terminal, App::new(first, sorting));
     ratatui::restore();
     result.map_err(|error| Failure::CannotCreate(format!("cannot draw on the terminal: {error}")))
 }
 
-fn watch(client: &Client, terminal: &mut ratatui::DefaultTerminal, first: Sight) -> io::Result<()> {
-    let mut sight = Ok(first);
-    let mut last = None;
+fn watch(client: &Client, terminal: &mut ratatui::DefaultTerminal, mut app: App) -> io::Result<()> {
+    let paint = Paint { colour: is_coloured() };
+    let (asks, answers) = asker(client.clone());
+    // When the host is asked next, or since when it is.
+    let (mut next, mut asked) = (Instant::now() + EACH, None);
+    let mut is_news = true;
     loop {
-        if let Ok(sight) = &sight {
-            last = Some(table_of(sight));
+        while let Ok(answer) = answers.try_recv() {
+            is_news = true;
+            if matches!(answer, Answer::Seen(_)) {
+                (next, asked) = (Instant::now() + EACH, None);
+            }
+            take(&mut app, answer);
         }
-        let trouble = sight.as_ref().err().map(|error: &Failure| error.to_string());
-        terminal.draw(|frame| draw(frame, last.as_ref(), trouble.as_deref()))?;
-        if quit_within(EACH)? {
-            return Ok(());
+        if asked.is_none() && Instant::now() >= next {
+            let look = Ask::Look(app.story().map(str::to_owned));
+            asked = asks.try_send(look).is_ok().then(Instant::now);
         }
-        sight = client::run(look(client));
+        if let Some(silent) = asked.map(|since| since.elapsed()).filter(|span| *span > SILENT) {
+            app.see(Err(format!("the host has not answered for {} s", silent.as_secs())));
+            is_news = true;
+        }
+        if is_news {
+            terminal.draw(|frame| draw(frame, &mut app, paint))?;
+        }
+        is_news = event::poll(TURN)?;
+        if !is_news {
+            continue;
+        }
+        let Event::Key(key) = event::read()? else { continue };
+        match Some(key).filter(|key| key.kind != KeyEventKind::Release).and_then(|k| app.press(k)) {
+            Some(Wish::Quit) => return Ok(()),
+            Some(Wish::Look) => next = Instant::now(),
+            Some(Wish::Order(order)) => {
+                if asks.try_send(Ask::Order(order)).is_err() {
+                    app.said = Some(Err("not ordered: the host does not answer".to_owned()));
+                }
+                next = Instant::now();
+            }
+            None => {}
+        }
     }
 }
 
-/// What is drawn of one look.
-pub(super) struct Drawn {
-    head: Vec<String>,
-    rows: Vec<[String; 9]>,
-    /// Which of the rows are of a VM that something keeps from its goal.
-    held: Vec<bool>,
-    notes: Vec<String>,
-}
-
-pub(super) fn table_of(sight: &Sight) -> Drawn {
-    Drawn {
-        head: head(sight),
-        rows: sight.state.vms.iter().map(|vm| row(vm, sight.state.at)).collect(),
-        held: sight.state.vms.iter().map(held).collect(),
-        notes: sight.reports.iter().map(|report| format!("! {report}")).collect(),
+fn take(app: &mut App, answer: Answer) {
+    match answer {
+        Answer::Seen(sight) => app.see(sight),
+        Answer::Told(vm, told) => app.tell(&vm, told),
+        Answer::Done(said) => app.said = Some(said),
     }
 }
 
-pub(super) fn draw(frame: &mut Frame<'_>, drawn: Option<&Drawn>, trouble: Option<&str>) {
-    let Some(drawn) = drawn else { return };
-    let width = usize::from(frame.area().width);
-    let mut notes = drawn.notes.clone();
-    notes.extend(trouble.map(|trouble| format!("! {trouble}; what is shown is old")));
-    let (head, notes) = (wrap(&drawn.head.join("\n"), width), wrap(&notes.join("\n"), width));
-    let columns = Columns::of(&drawn.rows, width);
-    let [top, middle, bottom, keys] = Layout::vertical([
-        Constraint::Length(lines(&head) + 1),
-        Constraint::Min(3),
-        Constraint::Length(lines(&notes)),
-        Constraint::Length(1),
-    ])
-    .areas(frame.area());
-    frame.render_widget(Paragraph::new(head).style(bold()), top);
-    let rows = drawn.rows.iter().zip(&drawn.held).map(|(row, held)| {
-        let style = if *held { Style::default().fg(Color::Yellow) } else { Style::default() };
-        Row::new(columns.cells(row)).style(style)
-    });
-    let widths = columns.widths().map(|wide| Constraint::Length(short(wide)));
-    let titles = Row::new(columns.cells(&TITLES)).style(bold());
-    let table = Table::new(rows, widths).header(titles);
-    frame.render_widget(table.column_spacing(2), middle);
-    let red = Style::default().fg(Color::Red);
-    frame.render_widget(Paragraph::new(notes).style(red), bottom);
-    frame.render_widget(Paragraph::new(fit(&footer(&columns), width)), keys);
-}
-
-fn footer(columns: &Columns) -> String {
-    let left_out = columns.left_out();
-    let wider = if left_out.is_empty() {
-        String::new()
-    } else {
-        format!("; a wider terminal shows {}", left_out.join(", "))
-    };
-    format!("q quits; `windlass explain VM` says why{wider}")
-}
-
-fn lines(text: &str) -> u16 {
-    short(text.lines().count())
-}
-
-fn short(count: usize) -> u16 {
-    u16::try_from(count).unwrap_or(u16::MAX)
-}
-
-fn bold() -> Style {
-    Style::default().add_modifier(Modifier::BOLD)
-}
-
-/// Waits this long, unless a person asks for the end before.
-fn quit_within(wait: Duration) -> io::Result<bool> {
-    let end = Instant::now() + wait;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if !event::poll(left)? {
-            return Ok(false);
-        }
-        if let Event::Key(key) = event::read()? {
-            let interrupt =
-                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
-            if interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) {
-                return Ok(true);
+/// What asks the host, one question after the other. It ends with its sender.
+fn asker(client: Client) -> (SyncSender<Ask>, Receiver<Answer>) {
+    let (asks, asked) = sync_channel(QUEUE);
+    let (answers, answered) = sync_channel(QUEUE);
+    std::thread::spawn(move || {
+        while let Ok(ask) = asked.recv() {
+            for answer in ask_host(&client, ask) {
+                if answers.send(answer).is_err() {
+                    return;
+                }
             }
         }
-        if left.is_zero() {
-            return Ok(false);
+    });
+    (asks, answered)
+}
+
+fn ask_host(client: &Client, ask: Ask) -> Vec<Answer> {
+    let said = |failure: Failure| failure.to_string();
+    match ask {
+        Ask::Look(story) => {
+            let told = story.map(|vm| {
+                let told = client::run(explain(client, &vm)).map(Box::new).map_err(said);
+                Answer::Told(vm, told)
+            });
+            let seen = Answer::Seen(client::run(look(client)).map_err(said));
+            told.into_iter().chain([seen]).collect()
         }
+        Ask::Order(wanted) => {
+            let done = client::run(order(client, &wanted)).map(|done| done.message).map_err(said);
+            vec![Answer::Done(done)]
+        }
+    }
+}
+
+async fn explain(client: &Client, vm: &str) -> Result<Explained, Failure> {
+    client.get(&vm_path("/v1/explain", vm, "?minutes=60")?).await
+}
+
+async fn order(client: &Client, order: &Order) -> Result<Done, Failure> {
+    match order {
+        Order::Pause(vm, minutes) => {
+            let span = SignedDuration::from_mins(i64::from(*minutes));
+            let end = Timestamp::now().checked_add(span);
+            let end = end.map_err(|error| Failure::Failed(error.to_string()))?;
+            let body = Pause { until: end.to_string() };
+            client.post(&vm_path("/v1/vm", vm, "/pause")?, &body).await
+        }
+        Order::Resume(vm) => client.post(&vm_path("/v1/vm", vm, "/resume")?, &()).await,
     }
 }

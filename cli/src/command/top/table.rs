@@ -1,25 +1,58 @@
 //! What `top` shows, as text in rows: the same on a terminal and in a pipe.
 
+use super::order::{Column, Sorting, sign};
 use super::sight::Sight;
-use crate::api::VmEntry;
-use crate::explain::{absent, frozen, short, state};
+use super::tone::{Tone, tone};
+use crate::api::{Changed, VmEntry};
+use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use windlass_protocol::status::{NodeStatus, VmStatus};
-use windlass_protocol::{Mode, Moment, Resources, Waiting};
+use windlass_protocol::{Mode, Moment, Resources};
 
-/// Titles of the columns.
-pub(super) const TITLES: [&str; 9] =
-    ["VM", "CPU", "MEMORY", "USED", "LOAD", "GOAL", "GRANTED", "BOUNDS", "STATE"];
+/// How many columns there are.
+pub(super) const COLUMNS: usize = 10;
+
+/// A value of each column.
+pub(super) type Cells = [String; COLUMNS];
+
+/// One VM.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// Its name.
+    pub(super) vm: String,
+    pub(super) cells: Cells,
+    pub(super) tone: Tone,
+}
+
+/// Titles of the columns; that by which the VMs are sorted is marked where `sorting` says one.
+pub(super) fn titles(sorting: Option<Sorting>) -> Cells {
+    let title = |column: Column| match sorting {
+        Some(sorting) if sorting.by == column => format!("{}{}", column.title(), sign(sorting)),
+        Some(_) | None => column.title().to_owned(),
+    };
+    [
+        title(Column::Vm),
+        title(Column::Cpu),
+        title(Column::Memory),
+        title(Column::Used),
+        title(Column::Load),
+        title(Column::Goal),
+        title(Column::Granted),
+        "BOUNDS".to_owned(),
+        title(Column::Changed),
+        title(Column::State),
+    ]
+}
 
 /// The table for a pipe.
-pub(super) fn plain(sight: &Sight) -> String {
+pub(super) fn plain(sight: &Sight, sorting: Sorting) -> String {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(TITLES);
-    for vm in &sight.state.vms {
-        table.add_row(row(vm, sight.state.at));
+    table.load_style(NOTHING).set_header(titles(None));
+    for line in lines(sight, sorting) {
+        table.add_row(line.cells);
     }
-    let mut text = head(sight).join("\n");
+    let mut text = head(sight).into_iter().chain(rowless(sight)).collect::<Vec<_>>().join("\n");
     text.push_str("\n\n");
     if sight.state.vms.is_empty() {
         text.push_str("No VM is managed; `windlass vm add` adds one.\n");
@@ -33,7 +66,7 @@ pub(super) fn plain(sight: &Sight) -> String {
     text
 }
 
-/// The node, the host, and VMs that have no row, a line each.
+/// The node and the host.
 pub(super) fn head(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
     let node = &state.node;
@@ -46,9 +79,14 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
         state.host_available.map_or(String::new(), |mem| format!("; host memory available {mem}"));
     let mut lines = vec![format!("node {}; reserved {}{over}{host}", node.room, node.reserved)];
     lines.extend(frozen(state));
-    let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
-    lines.extend(rowless.map(|entry| rowless_line(entry, node)));
     lines
+}
+
+/// VMs that have no row, a line each.
+pub(super) fn rowless(sight: &Sight) -> Vec<String> {
+    let state = &sight.state;
+    let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
+    rowless.map(|entry| rowless_line(entry, &state.node)).collect()
 }
 
 fn rowless_line(entry: &VmEntry, node: &NodeStatus) -> String {
@@ -56,8 +94,17 @@ fn rowless_line(entry: &VmEntry, node: &NodeStatus) -> String {
     format!("{}: {stands}", short(&entry.name))
 }
 
-/// One VM.
-pub(super) fn row(vm: &VmStatus, now: Moment) -> [String; 9] {
+/// The VMs in this order.
+pub(super) fn lines(sight: &Sight, sorting: Sorting) -> Vec<Line> {
+    let line = |vm: &VmStatus| Line {
+        vm: vm.name.name.clone(),
+        cells: cells(vm, sight.change(&vm.name), sight.state.at),
+        tone: tone(vm),
+    };
+    sorting.sorted(sight).into_iter().map(line).collect()
+}
+
+fn cells(vm: &VmStatus, change: Option<&Changed>, now: Moment) -> Cells {
     [
         name(vm),
         cpu(vm),
@@ -67,13 +114,19 @@ pub(super) fn row(vm: &VmStatus, now: Moment) -> [String; 9] {
         size(vm.goal),
         size(vm.permit),
         format!("{} – {}", tight(vm.bounds.min), tight(vm.bounds.max)),
+        change.map_or(unknown(), |change| changed(change, now)),
         state(vm, now),
     ]
 }
 
-/// Whether anything keeps this VM from its goal.
-pub(super) fn held(vm: &VmStatus) -> bool {
-    vm.waiting.iter().any(|waiting| *waiting != Waiting::AtGoal)
+/// `↑ 2m ago`: which way the VM went last, and when.
+fn changed(change: &Changed, now: Moment) -> String {
+    let way = match (change.to.covers(change.from), change.from.covers(change.to)) {
+        (true, _) => "↑",
+        (false, true) => "↓",
+        (false, false) => "↕",
+    };
+    format!("{way} {}", ago(now.since(change.at)))
 }
 
 fn name(vm: &VmStatus) -> String {

@@ -1,9 +1,13 @@
-//! What `top` shows of VMs in several states, in a pipe and on terminals.
+//! What `top` shows of VMs in several states, in a pipe and on terminals, and what keys do.
 
-use super::live::{draw, table_of};
+mod keys;
+
+use super::app::App;
+use super::order::Sorting;
+use super::screen::{Paint, draw};
 use super::sight::Sight;
 use super::table::plain;
-use crate::api::{VmEntry, VmState};
+use crate::api::{Changed, VmEntry, VmState};
 use expect_test::expect;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -23,13 +27,13 @@ fn a_pipe_gets_every_value_whole() {
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
-         VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
-         batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
-         db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
-         mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
-         stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
-         web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  now controlled by another agent
-    "#]].assert_eq(&plain(&sight()));
+         VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             CHANGED    STATE
+         batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  ↓ 2m ago   at goal
+         db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  ↑ 20s ago  waiting for room, 1 vCPU more
+         mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          no metrics from the guest for 20s
+         stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          QEMU not answering for 12s
+         web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          now controlled by another agent
+    "#]].assert_eq(&plain(&sight(), Sorting::default()));
 }
 
 #[test]
@@ -39,18 +43,18 @@ fn a_wide_terminal_shows_every_column() {
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
-        VM        CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             STATE
-        batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  at goal
-        db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  waiting for room, 1 vCPU more
-        mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  no metrics from the guest for 20s
-        stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  QEMU not answering for 12s
-        web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  now controlled by another agent
+        VM▲       CPU     MEMORY  USED    LOAD  GOAL      GRANTED   BOUNDS             CHANGED    STATE
+        batch     2       768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  ↓ 2m ago   at goal
+        db1       1 of 2  768MiB  110MiB  2.70  3/768MiB  2/768MiB  1/512MiB – 4/4GiB  ↑ 20s ago  waiting for room, 1 vCPU more
+        mail      1 of 2  768MiB  –       –     1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          no metrics from the guest for 20s
+        stuck     1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          QEMU not answering for 12s
+        web (p5)  1 of 2  768MiB  110MiB  0.03  1/768MiB  2/768MiB  1/512MiB – 4/4GiB  –          now controlled by another agent
 
 
 
 
 
-        q quits; `windlass explain VM` says why
+        q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort  r reverse  1/5
     "#]].assert_eq(&shown(150));
 }
 
@@ -62,7 +66,7 @@ fn a_narrow_terminal_leaves_columns_out_and_says_so() {
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
-        VM        CPU     MEMORY  LOAD  GOAL      STATE
+        VM▲       CPU     MEMORY  LOAD  GOAL      STATE
         batch     2       768MiB  0.03  1/768MiB  at goal
         db1       1 of 2  768MiB  2.70  3/768MiB  waiting for room, 1 vCPU more
         mail      1 of 2  768MiB  –     1/768MiB  no metrics from the guest for 20s
@@ -71,37 +75,96 @@ fn a_narrow_terminal_leaves_columns_out_and_says_so() {
 
 
 
-
-        q quits; `windlass explain VM` says why; a wider terminal shows USED, GRANTED, …
+        a wider terminal shows USED, GRANTED, BOUNDS, CHANGED
+        q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort  r reverse  1/5
     "#]]
     .assert_eq(&shown(80));
 }
 
 #[test]
-fn titles_are_bold_and_what_waits_is_yellow() {
-    let terminal = drawn(150);
-    let looks = |line: &str| {
+fn a_terminal_of_sixty_columns_keeps_what_matters() {
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more
+          than there is: no VM grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone: not there: no QEMU serves /run/vms/gone/qmp.sock
+
+        VM▲       CPU     MEMORY  LOAD  STATE
+        batch     2       768MiB  0.03  at goal
+        db1       1 of 2  768MiB  2.70  waiting for room, 1 vCPU mo…
+        mail      1 of 2  768MiB  –     no metrics from the guest f…
+        stuck     1 of 2  768MiB  0.03  QEMU not answering for 12s
+        web (p5)  1 of 2  768MiB  0.03  now controlled by another a…
+
+
+
+        a wider terminal shows USED, GOAL, GRANTED, BOUNDS, CHANGED
+        q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort
+    "#]]
+    .assert_eq(&shown(60));
+}
+
+#[test]
+fn many_vms_that_are_not_there_leave_room_for_the_table() {
+    let mut sight = sight();
+    let gone = |nth: usize| entry(&format!("gone{nth}"), None);
+    sight.entries = (0..40).map(gone).collect();
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM
+          grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone0: not there: no QEMU serves /run/vms/gone0/qmp.sock
+        gone1: not there: no QEMU serves /run/vms/gone1/qmp.sock
+        gone2: not there: no QEMU serves /run/vms/gone2/qmp.sock
+        … and 37 more; `windlass vm list` has all
+
+        VM▲       CPU     MEMORY  LOAD  GOAL      STATE
+        batch     2       768MiB  0.03  1/768MiB  at goal
+        db1       1 of 2  768MiB  2.70  3/768MiB  waiting for room, 1 vCPU more
+        mail      1 of 2  768MiB  –     1/768MiB  no metrics from the guest for 20s
+        stuck     1 of 2  768MiB  0.03  1/768MiB  QEMU not answering for 12s
+        web (p5)  1 of 2  768MiB  0.03  1/768MiB  now controlled by another agent
+        a wider terminal shows USED, GRANTED, BOUNDS, CHANGED
+        q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort  r reverse  1/5
+    "#]]
+    .assert_eq(&text(&mut App::new(sight, Sorting::default()), 80));
+}
+
+#[test]
+fn titles_are_bold_and_colours_say_how_urgent_it_is() {
+    let looks = |colour: bool, line: &str| {
+        let terminal = drawn(&mut app(), 150, Paint { colour });
         let screen = terminal.backend().to_string();
         let row = screen.lines().position(|shown| shown.contains(line)).unwrap();
         let cell = &terminal.backend().buffer()[(0, u16::try_from(row).unwrap())];
-        (cell.modifier.contains(Modifier::BOLD), cell.fg)
+        (cell.modifier, cell.fg)
     };
-    assert_eq!(looks("node 4 vCPU"), (true, Color::Reset));
-    assert_eq!(looks("VM        CPU"), (true, Color::Reset));
-    assert_eq!(looks("batch"), (false, Color::Reset));
-    assert_eq!(looks("db1"), (false, Color::Yellow));
+    assert_eq!(looks(true, "node 4 vCPU"), (Modifier::BOLD, Color::Reset));
+    assert_eq!(looks(true, "VM▲"), (Modifier::BOLD, Color::Reset));
+    assert_eq!(looks(true, "batch"), (Modifier::REVERSED, Color::Reset));
+    assert_eq!(looks(true, "db1"), (Modifier::empty(), Color::Yellow));
+    assert_eq!(looks(true, "mail"), (Modifier::empty(), Color::Red));
+    assert_eq!(looks(false, "mail"), (Modifier::empty(), Color::Reset));
 }
 
-fn drawn(columns: u16) -> Terminal<TestBackend> {
+fn app() -> App {
+    App::new(sight(), Sorting::default())
+}
+
+fn drawn(app: &mut App, columns: u16, paint: Paint) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(columns, 16)).unwrap();
-    terminal.draw(|frame| draw(frame, Some(&table_of(&sight())), None)).unwrap();
+    terminal.draw(|frame| draw(frame, app, paint)).unwrap();
     terminal
 }
 
-fn shown(columns: u16) -> String {
-    let screen = drawn(columns).backend().to_string();
+fn text(app: &mut App, columns: u16) -> String {
+    let screen = drawn(app, columns, Paint { colour: true }).backend().to_string();
     let line = |line: &str| format!("{}\n", line.trim_matches('"').trim_end());
     screen.lines().map(line).collect::<String>().trim_end().to_owned() + "\n"
+}
+
+fn shown(columns: u16) -> String {
+    text(&mut app(), columns)
 }
 
 fn sight() -> Sight {
@@ -124,16 +187,11 @@ fn sight() -> Sight {
             ..vm("web", vec![Waiting::AtGoal])
         },
     ];
-    let entry = VmEntry {
-        name: VmName::on_host("gone"),
-        state: VmState::Managed,
-        file: None,
-        monitor: Some("/run/vms/gone/qmp.sock".into()),
-        size: None,
-        paused_until: None,
-        ordered: None,
-        problems: Vec::new(),
-    };
+    let changed = |vm: &str, at, from, to| Changed { vm: VmName::on_host(vm), at, from, to };
+    let changes = vec![
+        changed("batch", ago(130), size(4, 768), size(2, 768)),
+        changed("db1", ago(20), size(1, 512), size(2, 768)),
+    ];
     Sight {
         state: HostStatus {
             at: NOW,
@@ -143,8 +201,22 @@ fn sight() -> Sight {
             node: NodeStatus { room: size(4, 4096), reserved: size(5, 4096), vms: Vec::new() },
             vms,
         },
-        entries: vec![entry],
+        entries: vec![entry("gone", None), entry("web", Some(ago(0)))],
+        changes,
         reports: Vec::new(),
+    }
+}
+
+fn entry(name: &str, paused_until: Option<Moment>) -> VmEntry {
+    VmEntry {
+        name: VmName::on_host(name),
+        state: VmState::Managed,
+        file: None,
+        monitor: Some(format!("/run/vms/{name}/qmp.sock").into()),
+        size: None,
+        paused_until,
+        ordered: None,
+        problems: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::api::VmFindings;
 use crate::client::{self, Client};
 use crate::explain::{instant, short};
 use crate::failure::Failure;
+use crate::names::of_vms;
 use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ Examples:
   windlass vm check db1 --output json | jq '.findings[] | select(.verdict != \"good\")'")]
 pub(super) struct Args {
     /// Which VM of the host.
-    #[arg(required_unless_present = "qmp")]
+    #[arg(required_unless_present = "qmp", add = of_vms())]
     vm: Option<String>,
     /// Ask this monitor, of a VM that nobody manages.
     #[arg(long, value_name = "PATH", conflicts_with = "vm")]

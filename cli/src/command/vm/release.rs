@@ -5,6 +5,7 @@ use crate::client::{self, Client};
 use crate::command::freeze::say;
 use crate::explain::{short, state};
 use crate::failure::Failure;
+use crate::names::of_vms;
 use crate::options::{Connection, Format};
 use crate::out::{self, Output};
 use std::time::Duration;
@@ -27,6 +28,7 @@ Examples:
   windlass vm release db1 --cpu 2 --memory 1GiB")]
 pub(super) struct Args {
     /// Which VM.
+    #[arg(add = of_vms())]
     vm: String,
     /// vCPUs to let it go with.
     #[arg(long, value_name = "N", value_parser = crate::host::amount::cpu)]

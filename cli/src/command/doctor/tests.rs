@@ -1,0 +1,173 @@
+//! How a report reads, and what is found on machines and in files made for it.
+
+use super::cgroup::{Limits, limits};
+use super::files;
+use super::report::{Check, Report};
+use super::vms::fits;
+use crate::host::scratch::Scratch;
+use expect_test::expect;
+use std::fs;
+use std::path::Path;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
+
+#[test]
+fn a_report_says_what_is_wrong_what_to_do_and_where_to_read_on() {
+    let report = report();
+    expect![[r#"
+        machine
+          ✓ the machine has 8 vCPU / 32GiB; VMs may have 8 vCPU / 31GiB
+          ‼ there is no /dev/kvm: guests are emulated, which is slow
+              Is virtualization on in the firmware?
+              see docs/host.md#what-a-vm-needs
+
+        VM db1
+          ✗ the control group of QEMU (pid 4242) ends at 2GiB, and the VM may grow to 4GiB: the kernel would
+            kill QEMU
+              Raise the limit.
+              see docs/host.md#the-service
+
+        1 ✓  1 ‼  1 ✗  something does not work
+    "#]].assert_eq(&report.text(false, 100));
+    expect![[r#"
+        {
+          "sections": [
+            {
+              "name": "machine",
+              "checks": [
+                {
+                  "verdict": "good",
+                  "found": "the machine has 8 vCPU / 32GiB; VMs may have 8 vCPU / 31GiB"
+                },
+                {
+                  "verdict": "limited",
+                  "found": "there is no /dev/kvm: guests are emulated, which is slow",
+                  "advice": "Is virtualization on in the firmware?",
+                  "see": "docs/host.md#what-a-vm-needs"
+                }
+              ]
+            },
+            {
+              "name": "VM db1",
+              "checks": [
+                {
+                  "verdict": "failed",
+                  "found": "the control group of QEMU (pid 4242) ends at 2GiB, and the VM may grow to 4GiB: the kernel would kill QEMU",
+                  "advice": "Raise the limit.",
+                  "see": "docs/host.md#the-service"
+                }
+              ]
+            }
+          ]
+        }"#]].assert_eq(&serde_json::to_string_pretty(&report).unwrap());
+    assert!(report.has_failed());
+    let coloured = report.text(true, 100);
+    assert!(
+        coloured.contains('\u{1b}') && !report.text(false, 100).contains('\u{1b}'),
+        "{coloured:?}"
+    );
+}
+
+#[test]
+fn files_are_judged_one_by_one_and_together() {
+    let dir = Scratch::new();
+    let place = dir.path().display().to_string();
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    fs::create_dir(dir.path().join("vms.d")).unwrap();
+    write(
+        "host.toml",
+        &format!("vms_dir = \"{place}/vms.d\"\n[node]\ncpu = 2\nmemory = \"2GiB\"\n"),
+    );
+    let vm = |at: &str| {
+        format!(
+            "qmp = \"/run/a.sock\"\ninformant = \"{at}\"\n[min]\ncpu = 1\nmemory = \"1GiB\"\n\
+             [max]\ncpu = 4\nmemory = \"1GiB\"\n"
+        )
+    };
+    write("vms.d/a.toml", &vm("192.168.122.31:10301"));
+    write("vms.d/b.toml", &vm("192.168.122.32:10301"));
+    let said = |path: &Path| {
+        let mut report = Report::default();
+        report.add("files", files::checks(path, &files::read(path)));
+        report.text(false, 1_000).replace(&place, "DIR")
+    };
+    expect![[r#"
+        files
+          ✓ DIR/host.toml is valid
+          ✗ DIR/vms.d/b.toml: qmp = /run/a.sock: a has this monitor, which serves one client at a time (this VM is not managed)
+              Correct the file; `windlass check FILE` says whether it is right.
+              see docs/configuration.md#vm-file
+          ✓ 1 VM file is valid
+          ‼ host.toml: callback_listen = 127.0.0.1: the guest of a at 192.168.122.31:10301 cannot call back there; set the host's address on that network
+              see docs/configuration.md#hosttoml
+          ‼ a.toml: max = 4 vCPU / 1GiB: the node has 2 vCPU / 2GiB, so the VM never has its maximum
+              see docs/configuration.md#vm-file
+
+        2 ✓  2 ‼  1 ✗  something does not work
+    "#]].assert_eq(&said(&dir.path().join("host.toml")));
+    expect![[r#"
+        files
+          ✗ DIR/gone.toml: there is no such file
+              An empty one will do; `windlass check --keys` lists the keys.
+              see docs/configuration.md#hosttoml
+
+        0 ✓  0 ‼  1 ✗  something does not work
+    "#]]
+    .assert_eq(&said(&dir.path().join("gone.toml")));
+}
+
+#[test]
+fn qemu_is_found_by_its_monitor_and_limited_by_every_group_above_it() {
+    let dir = Scratch::new();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("proc/17/cmdline", "windlass\0vm\0check\0--qmp\0/run/a.sock\0");
+    write("proc/18/cmdline", "qemu\0-qmp\0unix:/run/a.sock.old,server=on\0");
+    write("proc/19/cmdline", "qemu\0-chardev\0socket,id=w,path=/run/a.sock,server=on\0");
+    write("proc/19/cgroup", "0::/machine.slice/a.scope\n");
+    write("sys/fs/cgroup/machine.slice/memory.max", "2147483648\n");
+    write("sys/fs/cgroup/machine.slice/a.scope/memory.max", "max\n");
+    write("sys/fs/cgroup/machine.slice/a.scope/cpu.max", "150000 100000\n");
+    let found = limits(dir.path(), Path::new("/run/a.sock")).unwrap();
+    let (memory, cpu) = (Some(Bytes::from_gib(2)), Some(MilliCpu::from_milli(1_500)));
+    assert_eq!(found, Limits { pid: 19, memory, cpu });
+    assert_eq!(limits(dir.path(), Path::new("/run/b.sock")), None);
+    let mut report = Report::default();
+    let most = |cpus, gib| Resources::new(MilliCpu::from_cores(cpus), Bytes::from_gib(gib));
+    let said = [most(1, 1), most(2, 1), most(1, 2)].map(|most| fits(&found, most));
+    report.add("VM a", said.to_vec());
+    expect![[r#"
+        VM a
+          ✓ no control group keeps QEMU (pid 19) from the VM's maximum, 1 vCPU / 1GiB
+          ‼ the control group of QEMU (pid 19) gives it 1.5 CPU, and the VM may grow to 2 vCPU
+              Raise the limit of its slice or scope above `max`, or lower `max`.
+              see docs/host.md#what-a-vm-needs
+          ✗ the control group of QEMU (pid 19) ends at 2GiB, and the VM may grow to 2GiB: the kernel would
+            kill QEMU
+              Raise the limit of its slice or scope above `max`, or lower `max`.
+              see docs/host.md#what-a-vm-needs
+
+        1 ✓  1 ‼  1 ✗  something does not work
+    "#]].assert_eq(&report.text(false, 100));
+}
+
+fn report() -> Report {
+    let mut report = Report::default();
+    report.add("nothing", Vec::new());
+    report.add(
+        "machine",
+        vec![
+            Check::good("the machine has 8 vCPU / 32GiB; VMs may have 8 vCPU / 31GiB"),
+            Check::limited(
+                "there is no /dev/kvm: guests are emulated, which is slow",
+                "Is virtualization on in the firmware?",
+                "docs/host.md#what-a-vm-needs",
+            ),
+        ],
+    );
+    let long = "the control group of QEMU (pid 4242) ends at 2GiB, and the VM may grow to 4GiB: the kernel would kill QEMU";
+    report.add("VM db1", vec![Check::failed(long, "Raise the limit.", "docs/host.md#the-service")]);
+    report
+}

@@ -1,0 +1,122 @@
+//! In which order the VMs stand.
+
+use super::sight::Sight;
+use super::tone::tone;
+use std::cmp::Reverse;
+use windlass_protocol::Resources;
+use windlass_protocol::status::VmStatus;
+
+/// What the VMs are sorted by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Column {
+    /// By name.
+    #[default]
+    Vm,
+    /// Most vCPUs first.
+    Cpu,
+    /// Most memory first.
+    Memory,
+    /// Most memory in use first.
+    Used,
+    /// Highest load first.
+    Load,
+    /// Largest goal first: vCPUs, then memory.
+    Goal,
+    /// Most granted first: vCPUs, then memory.
+    Granted,
+    /// Last change first.
+    Changed,
+    /// Most urgent first.
+    State,
+}
+
+/// How the VMs are sorted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sorting {
+    pub(super) by: Column,
+    pub(super) reversed: bool,
+}
+
+/// What a VM has in a column; VMs that have nothing there stand last.
+type Key = Option<(u64, u64)>;
+
+// === impl Column ===
+
+impl Column {
+    const ALL: [Self; 9] = [
+        Self::Vm,
+        Self::Cpu,
+        Self::Memory,
+        Self::Used,
+        Self::Load,
+        Self::Goal,
+        Self::Granted,
+        Self::Changed,
+        Self::State,
+    ];
+
+    /// The title of the column.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Vm => "VM",
+            Self::Cpu => "CPU",
+            Self::Memory => "MEMORY",
+            Self::Used => "USED",
+            Self::Load => "LOAD",
+            Self::Goal => "GOAL",
+            Self::Granted => "GRANTED",
+            Self::Changed => "CHANGED",
+            Self::State => "STATE",
+        }
+    }
+}
+
+// === impl Sorting ===
+
+impl Sorting {
+    /// By the column that stands so many places further to the right, in its own direction.
+    pub(super) fn moved(self, by: isize) -> Self {
+        let at = Column::ALL.iter().position(|column| *column == self.by).unwrap_or_default();
+        let next = at.saturating_add_signed(by).min(Column::ALL.len() - 1);
+        let by = Column::ALL.get(next).copied().unwrap_or_default();
+        Self { reversed: self.reversed && by == self.by, by }
+    }
+
+    /// The other way round.
+    pub(super) const fn turned(self) -> Self {
+        Self { reversed: !self.reversed, ..self }
+    }
+
+    /// The VMs of a look in this order; those that are alike, by name.
+    pub(super) fn sorted(self, sight: &Sight) -> Vec<&VmStatus> {
+        let mut vms: Vec<&VmStatus> = sight.state.vms.iter().collect();
+        // Each VM's key once: what changed last is looked up.
+        vms.sort_by_cached_key(|vm| (Reverse(self.key(vm, sight)), vm.name.clone()));
+        if self.reversed {
+            vms.reverse();
+        }
+        vms
+    }
+
+    fn key(self, vm: &VmStatus, sight: &Sight) -> Key {
+        let size = |size: Resources| (size.cpu.milli(), size.mem.bytes());
+        match self.by {
+            Column::Vm => None,
+            Column::Cpu => vm.seen.map(|seen| (vm.online.unwrap_or(seen.plugged).milli(), 0)),
+            Column::Memory => vm.upper.map(|upper| (upper.mem.bytes(), 0)),
+            Column::Used => vm.signals.used.map(|used| (used.bytes(), 0)),
+            // The bits of numbers that are not negative stand in the order of the numbers.
+            Column::Load => vm.signals.load.map(|load| (load.max(0.0).to_bits(), 0)),
+            Column::Goal => vm.goal.map(size),
+            Column::Granted => vm.permit.map(size),
+            Column::Changed => sight.change(&vm.name).map(|changed| (changed.at.millis(), 0)),
+            Column::State => Some((tone(vm) as u64, 0)),
+        }
+    }
+}
+
+/// `▲` where the column rises from top to bottom, `▼` where it falls.
+pub(super) const fn sign(sorting: Sorting) -> char {
+    let rises = matches!(sorting.by, Column::Vm) != sorting.reversed;
+    if rises { '▲' } else { '▼' }
+}

@@ -1,0 +1,224 @@
+//! What `top` draws: the table, a story or the help, and below them what can be done.
+//!
+//! What has no room is cut with `…`, left out with a word about it, or scrolled to.
+
+use super::app::{App, Page, Question, SPANS, Story};
+use super::columns::Columns;
+use super::help;
+use super::table::{Cells, head, rowless, titles};
+use super::tone::Tone;
+use crate::explain::{fit, page, summary, wrap};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::widgets::{Paragraph, Row, Table};
+
+/// VMs without a row that are named at most, and problems that are: the table comes first.
+const NAMED: usize = 3;
+
+/// Which colours there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Paint {
+    /// Without it, what colours say stands in words alone.
+    pub(super) colour: bool,
+}
+
+// === impl Paint ===
+
+impl Paint {
+    fn of(self, colour: Color) -> Style {
+        if self.colour { Style::default().fg(colour) } else { Style::default() }
+    }
+
+    fn tone(self, tone: Tone) -> Style {
+        match tone {
+            Tone::Calm => Style::default(),
+            Tone::Held => self.of(Color::Cyan),
+            Tone::Waits => self.of(Color::Yellow),
+            Tone::Fails => self.of(Color::Red),
+        }
+    }
+}
+
+/// Draws what is open.
+pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, paint: Paint) {
+    let width = usize::from(frame.area().width);
+    let (below, style) = below(app, width, paint);
+    let [main, bottom, keys] = Layout::vertical([
+        Constraint::Min(3),
+        Constraint::Length(rows(&below)),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    match &mut app.page {
+        Page::List => draw_list(frame, main, app, paint),
+        Page::Story(story) => draw_story(frame, main, story),
+        Page::Help(scroll) => {
+            draw_text(frame, main, "windlass top", &help::text(&app.sight), scroll);
+        }
+    }
+    frame.render_widget(Paragraph::new(below).style(style), bottom);
+    let (line, style) = last_line(app, width);
+    frame.render_widget(Paragraph::new(line).style(style), keys);
+}
+
+fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &mut App, paint: Paint) {
+    let width = usize::from(area.width);
+    let mut above = head(&app.sight);
+    above.extend(few(rowless(&app.sight), "`windlass vm list` has all"));
+    let above = wrap(&above.join("\n"), width);
+    let [top, middle] =
+        Layout::vertical([Constraint::Length(rows(&above) + 1), Constraint::Min(3)]).areas(area);
+    frame.render_widget(Paragraph::new(above).style(bold()), top);
+    if app.lines.is_empty() {
+        let none = wrap("No VM is managed; `windlass vm add` adds one.", width);
+        return frame.render_widget(Paragraph::new(none), middle);
+    }
+    let titles = titles(Some(app.sorting));
+    let columns = Columns::of(&titles, app.lines.iter().map(|line| &line.cells), width);
+    let left_out: Vec<&str> =
+        columns.left_out().into_iter().map(|column| titles[column].as_str()).collect();
+    let wider = format!("a wider terminal shows {}", left_out.join(", "));
+    let note = Constraint::Length(u16::from(!left_out.is_empty()));
+    let [middle, bottom] = Layout::vertical([Constraint::Min(2), note]).areas(middle);
+    frame.render_widget(Paragraph::new(fit(&wider, width)).style(dim()), bottom);
+    let cells = |cells: &Cells| Row::new(columns.cells(cells).collect::<Vec<_>>());
+    let rows = app.lines.iter().map(|line| cells(&line.cells).style(paint.tone(line.tone)));
+    let widths = columns.widths().map(|wide| Constraint::Length(short(wide)));
+    let table = Table::new(rows, widths)
+        .header(cells(&titles).style(bold()))
+        .column_spacing(2)
+        .row_highlight_style(Style::default().add_modifier(Modifier::REVERSED));
+    frame.render_stateful_widget(table, middle, &mut app.table);
+}
+
+fn draw_story(frame: &mut Frame<'_>, area: Rect, story: &mut Story) {
+    let text = match &story.told {
+        None => "The host is asked …".to_owned(),
+        Some(Err(why)) => why.clone(),
+        Some(Ok(told)) if story.verbose => page(told),
+        Some(Ok(told)) => summary(told),
+    };
+    draw_text(frame, area, &story.vm, &text, &mut story.scroll);
+}
+
+/// A title and text that can be scrolled, as far as there is more.
+fn draw_text(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll: &mut usize) {
+    let width = usize::from(area.width);
+    let [top, middle] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    // What fits stays as it is aligned.
+    let fitted = |line: &str| {
+        if line.chars().count() > width { wrap(line, width) } else { format!("{line}\n") }
+    };
+    let text: String = text.lines().map(fitted).collect();
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let height = usize::from(middle.height);
+    *scroll = (*scroll).min(lines.len().saturating_sub(height));
+    let last = (*scroll + height).min(lines.len());
+    let place = if lines.len() > height {
+        format!("  lines {} to {last} of {}", *scroll + 1, lines.len())
+    } else {
+        String::new()
+    };
+    let title = fit(&format!("{title}{place}"), width);
+    frame.render_widget(Paragraph::new(title).style(bold()), top);
+    // A word that is longer than the screen is cut with a sign.
+    let shown = lines.iter().skip(*scroll).take(height);
+    let shown: Vec<String> = shown.map(|line| fit(line, width)).collect();
+    frame.render_widget(Paragraph::new(shown.join("\n")), middle);
+}
+
+/// What stands above the keys: what an order led to, else what is wrong.
+fn below(app: &App, width: usize, paint: Paint) -> (String, Style) {
+    match &app.said {
+        Some(Ok(said)) => return (wrap(said, width), bold()),
+        Some(Err(why)) => return (wrap(&format!("! {why}"), width), paint.of(Color::Red)),
+        None => {}
+    }
+    let reports = app.sight.reports.iter().map(|report| format!("! {report}")).collect();
+    let mut notes = few(reports, "`windlass doctor` has all");
+    notes.extend(app.trouble.iter().map(|why| format!("! {why}; what is shown is old")));
+    (wrap(&notes.join("\n"), width), paint.of(Color::Red))
+}
+
+/// The question that is asked, or what the keys do.
+fn last_line(app: &App, width: usize) -> (String, Style) {
+    let asked = Style::default().add_modifier(Modifier::BOLD | Modifier::REVERSED);
+    match (&app.question, &app.page) {
+        (Some(Question::Pause(vm)), _) => {
+            let spans = SPANS.map(|(key, _, span)| format!("{key}: {span}")).join("  ");
+            (asking(&format!("Pause {vm}?"), &format!("  {spans}  Esc: no"), width), asked)
+        }
+        (Some(Question::Resume(vm)), _) => {
+            (asking(&format!("Resume {vm}?"), "  y: yes  Esc: no", width), asked)
+        }
+        (None, Page::List) => (keys_of_list(app, width), Style::default()),
+        (None, Page::Story(story)) => {
+            let verbose = if story.verbose { "v shorter" } else { "v every decision" };
+            let pause = if app.sight.is_paused(&story.vm) { "p resume" } else { "p pause" };
+            (keys(&["Esc back", "↑↓ scroll", verbose, pause], width), Style::default())
+        }
+        (None, Page::Help(_)) => (keys(&["Esc back", "↑↓ scroll"], width), Style::default()),
+    }
+}
+
+/// A question and its answers: the answers are never cut.
+fn asking(question: &str, answers: &str, width: usize) -> String {
+    let room = width.saturating_sub(answers.chars().count());
+    fit(&format!("{}{answers}", fit(question, room)), width)
+}
+
+fn keys_of_list(app: &App, width: usize) -> String {
+    let selected = app.table.selected().and_then(|at| app.lines.get(at));
+    let pause = match selected {
+        Some(line) if app.sight.is_paused(&line.vm) => "p resume",
+        Some(_) | None => "p pause",
+    };
+    let place = match app.table.selected() {
+        Some(at) => format!("{}/{}", at + 1, app.lines.len()),
+        None => String::new(),
+    };
+    let all =
+        ["q quit", "? help", "Enter explain", pause, "↑↓ select", "←→ sort", "r reverse", &place];
+    keys(&all, width)
+}
+
+/// As many of these as there is room for, the most important first.
+fn keys(all: &[&str], width: usize) -> String {
+    let mut line = String::new();
+    for key in all.iter().filter(|key| !key.is_empty()) {
+        let more = if line.is_empty() { (*key).to_owned() } else { format!("{line}  {key}") };
+        if more.chars().count() > width {
+            break;
+        }
+        line = more;
+    }
+    line
+}
+
+/// The first of some lines, and how many more there are.
+fn few(mut lines: Vec<String>, whole: &str) -> Vec<String> {
+    let more = lines.len().saturating_sub(NAMED);
+    // One more takes no more room than a word about it.
+    if more > 1 {
+        lines.truncate(NAMED);
+        lines.push(format!("… and {more} more; {whole}"));
+    }
+    lines
+}
+
+fn rows(text: &str) -> u16 {
+    short(text.lines().count())
+}
+
+fn short(count: usize) -> u16 {
+    u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+fn dim() -> Style {
+    Style::default().add_modifier(Modifier::DIM)
+}
+
+fn bold() -> Style {
+    Style::default().add_modifier(Modifier::BOLD)
+}

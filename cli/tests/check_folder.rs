@@ -1,0 +1,107 @@
+//! `windlass check DIR`: a folder of configuration, file by file and all of it together.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use expect_test::{Expect, expect};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+#[test]
+fn a_folder_is_checked_file_by_file_and_as_a_whole() {
+    let folder = Folder::new("whole");
+    folder.write("host.toml", "[node]\ncpu = 1\nmemory = \"1GiB\"\n");
+    folder.write("agent.toml", "node = \"n\"\n");
+    folder.write("vms.d/db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 4));
+    folder.write("vms.d/db2.toml", &vm("/run/db1.sock", "192.168.122.31:10301", 1));
+    folder.write("vms.d/web.toml", &vm("/run/web.sock", "192.168.122.32:10301", 1));
+    folder.write("vms.d/bad.toml", "qmp = 7\n");
+    folder.write("vms.d/.db1.toml.swp", "nothing");
+    folder.check(
+        65,
+        expect![[r#"
+            DIR/host.toml: valid
+            DIR/vms.d/db1.toml: valid
+            DIR/vms.d/web.toml: valid
+            --
+            windlass: warning: DIR/host.toml: callback_listen = 127.0.0.1: the guest of web at 192.168.122.32:10301 cannot call back there; set the host's address on that network
+            windlass: warning: DIR/agent.toml: is neither host.toml nor a VM file, and was not checked
+            windlass: warning: DIR/vms.d/db1.toml: max = 4 vCPU / 1GiB: the node has 1 vCPU / 1GiB, so the VM never has its maximum
+            windlass: DIR/vms.d/bad.toml: qmp = 7: must be an absolute path of at most 107 bytes
+            DIR/vms.d/bad.toml: informant: is missing: an IP address and a port above 0, as "127.0.0.2:10301"; names are not looked up
+            DIR/vms.d/bad.toml: min.cpu: is missing: 0.05 to 512
+            DIR/vms.d/bad.toml: min.memory: is missing: 1 to 65535 whole memory slots
+            DIR/vms.d/bad.toml: max.cpu: is missing: 0.05 to 512, no less than min.cpu
+            DIR/vms.d/bad.toml: max.memory: is missing: 1 to 65535 whole memory slots, no less than min.memory
+            DIR/vms.d/db2.toml: qmp = /run/db1.sock: db1 has this monitor, which serves one client at a time
+        "#]],
+    );
+}
+
+#[test]
+fn vm_files_beside_host_toml_and_those_of_its_vms_dir_are_found() {
+    let folder = Folder::new("beside");
+    folder.write("host.toml", "");
+    folder.write("db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 1));
+    folder.check(0, expect!["DIR/host.toml: valid\nDIR/db1.toml: valid\n--\n"]);
+    fs::remove_file(folder.0.join("db1.toml")).unwrap();
+    let place = folder.0.display();
+    folder.write("host.toml", &format!("vms_dir = \"{place}/machines\"\n"));
+    folder.write("machines/db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 1));
+    folder.write("machines/host.toml", &vm("/run/host.sock", "127.0.0.3:10301", 1));
+    folder.check(
+        0,
+        expect![[r#"
+            DIR/host.toml: valid
+            --
+        "#]],
+    );
+}
+
+#[test]
+fn a_folder_without_configuration_is_said_to_be_one() {
+    let folder = Folder::new("empty");
+    folder.write("readme", "");
+    folder.check(66, expect!["--\nwindlass: DIR: holds neither host.toml nor a VM file\n"]);
+}
+
+/// A folder. It goes with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("windlass-check-{name}-{}", std::process::id()));
+        fs::create_dir_all(path.join("vms.d")).unwrap();
+        Self(path)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// What is said of it, standard output before standard error.
+    fn check(&self, code: i32, said: Expect) {
+        let program = env!("CARGO_BIN_EXE_windlass");
+        let output = Command::new(program).arg("check").arg(&self.0).output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+        let text = format!("{out}--\n{err}").replace(&self.0.display().to_string(), "DIR");
+        said.assert_eq(&text);
+        assert_eq!(output.status.code(), Some(code), "{text}");
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn vm(qmp: &str, informant: &str, most: u32) -> String {
+    format!(
+        "qmp = \"{qmp}\"\ninformant = \"{informant}\"\n[min]\ncpu = 0.25\nmemory = \"256MiB\"\n[max]\n\
+         cpu = {most}\nmemory = \"1GiB\"\n"
+    )
+}

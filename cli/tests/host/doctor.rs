@@ -1,0 +1,48 @@
+//! What `windlass doctor` says of a host that runs, and of one that does not.
+
+use crate::support::machine::Machine;
+use crate::support::{Host, informant, until, vm_file};
+use serde_json::Value;
+
+#[test]
+fn a_host_is_examined_with_each_of_its_vms() {
+    let mut host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let at = informant("windlass_cpus_online 2\n");
+    host.put("a", &format!("mode = \"observe\"\n{}", vm_file(machine.path(), &at)));
+    host.put("b", &vm_file(&host.path("b.sock"), "127.0.0.71:1"));
+    let answers = format!("✓ informant: It answers at {at}.");
+    let examined = |host: &Host| {
+        let output = host.windlass(&["doctor"]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    until("the informant answers", || examined(&host).1.contains(&answers));
+    let (_, said) = examined(&host);
+    for part in ["machine\n", "host\n", "files\n", "ports\n", "VM a\n", "VM b\n"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(
+        said.contains("every part is alive") && said.contains("2 VM files are valid"),
+        "{said}"
+    );
+    assert!(
+        said.contains("b.sock is not there") && said.contains("see docs/host.md#what"),
+        "{said}"
+    );
+    assert!(!said.contains('\u{1b}'), "a pipe gets no colour: {said}");
+    let json = host.windlass(&["doctor", "--output", "json"]).stdout;
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json["sections"][0]["name"], "machine");
+
+    host.stop();
+    let config = host.path("host.toml").display().to_string();
+    let (code, said) = {
+        let output = host.windlass(&["doctor", "--config", &config]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("✗ no host answers at") && said.contains("2 VM files are valid"),
+        "{said}"
+    );
+}
