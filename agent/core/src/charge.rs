@@ -5,13 +5,13 @@ use windlass_protocol::MilliCpu;
 /// What an agent bills of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charge {
-    /// Nothing as long as it is not known what the VM has, or whether another agent acts.
+    /// Nothing yet: what the VM has is not known, or whether another agent acts.
     #[default]
     Open,
     /// Nothing: there is no VM, it is only observed, or another agent was preferred.
     Nothing,
-    /// These vCPUs, as far as can be known: no informant ever took this agent on, or nobody has
-    /// answered in its place for 35 s since one did, and it was not told to wait.
+    /// These vCPUs, as far as can be known: no informant ever opened a session, or the informant has
+    /// not answered for 35 s, and its last word was not to wait.
     Presumed(MilliCpu),
     /// These vCPUs: this agent acts.
     Certain(MilliCpu),

@@ -200,7 +200,7 @@ pub enum NotNow {
 // === impl Action ===
 
 impl Action {
-    /// Who carries it out.
+    /// The peer that carries it out.
     pub const fn peer(self) -> Peer {
         match self {
             Self::Look | Self::Resize(_) => Peer::Hypervisor,
@@ -218,7 +218,7 @@ impl Action {
 // === impl Event ===
 
 impl Event {
-    /// Whose answer this is; `None` for what nobody was asked for.
+    /// The peer that answers with this; `None` for what is no answer.
     pub const fn peer(&self) -> Option<Peer> {
         match self {
             Self::Seen(_) | Self::Resized => Some(Peer::Hypervisor),

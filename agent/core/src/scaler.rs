@@ -21,78 +21,88 @@
 //!   goes on.
 //! - **A kind world gets its goal.** Growth goes there at once, shrinking one compute unit at a
 //!   time.
+//!
+//! A scaler is made of parts. Each owns its fields, and adds what it asks for to the plan:
+//!
+//! | part | knows | asks |
+//! |---|---|---|
+//! | `orders` | how the VM is described, and what a person ordered | |
+//! | `signals` | the guest's figures, and whether they count | the guest's figures |
+//! | `rest` | what the figures called for before ([`windlass_scaling::rest`]) | |
+//! | `hypervisor` | what it can do, whether its figures are fresh, what became of resizes | looks, resizes |
+//! | `permit` | what the books hold at least | the plugin |
+//! | `informant` | the session, and whether this agent is to run in it | the informant |
+//! | `guest` | what the guest was told, agreed to, refused and called for | |
+//! | `size` | what the VM has or may have, by what was seen, sent and reported | |
+//!
+//! [`changes`] says which parts hear of what happened. `vm` reads all parts at one moment, and
+//! [`sizing`] leads from the size to the goal. These words say what the agent may do:
+//!
+//! | word | means exactly | decides |
+//! |---|---|---|
+//! | *observes* | the VM's description says to watch it only | nothing is asked for, nothing is billed |
+//! | *active* | the informant's last word in this session was to run | the guest may be spoken to about sizes |
+//! | *leased* | active, and the lease of [`session`](crate::session) lasts | the VM is billed |
+//! | *acts* | leased, and the hypervisor was seen within 3 s; or *alone*: there never was a session, no informant has spoken for 35 s, and the figures come from elsewhere | permits, resizes and sizes are asked for |
+//! | *held* | a person, a move to another node or a VM that does not run keeps the size | the goal is what the VM has |
+//! | *quiet* | no request and no resize of this agent can still take effect | `/suspend` is answered, a session is closed |
+//! | *released* | a person let the VM go: it has its size, and no session | the shell lets the VM go |
 
-mod anew;
-mod books;
+mod changes;
 mod charge;
-mod counts;
-mod goal;
-mod grow;
+#[cfg(test)]
+mod examples;
 mod guest;
+mod hypervisor;
+mod informant;
+mod orders;
 mod permit;
 mod plan;
-mod reading;
-mod running;
-mod runs;
-mod shrink;
-mod sight;
+mod signals;
+mod sizing;
 mod status;
+mod target;
+mod vm;
 
-use crate::event::{Action, Call, CallAnswer, Event, Failure, Order};
-use crate::holding::Holding;
+use crate::backoff::Jitter;
+use crate::charge::Charge;
+use crate::event::{Action, Call, CallAnswer, Event};
 use crate::journal::Journal;
-use crate::line::Lines;
-use crate::rest::Jitter;
-use crate::session::Session;
+use crate::plan::Plan;
+use crate::resize_outcomes::Tally;
 use crate::settings::Settings;
-use crate::spoken::Spoken;
-use crate::trials::{Aim, Tally, Trials};
+use crate::size_range::SizeRange;
 use guest::Guest;
+use hypervisor::Hypervisor;
+use informant::Informant;
+use orders::Orders;
 use permit::Permit;
-use reading::Reading;
-use runs::Runs;
-use sight::Sight;
-use windlass_protocol::status::SessionState;
+use signals::Signals;
+use target::Target;
+use vm::Vm;
+use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{
-    AgentId, Bytes, Capabilities, Decision, Mode, Moment, Peer, Resize, Resources, Sequence,
-    VmInfo, VmName,
+    AgentId, Capabilities, ComputeUnit, Decision, InformantVersion, Moment, Resources, RunState,
+    Sequence, VmInfo, VmName, Waiting,
 };
-use windlass_scaling::{Rest, Sample};
-
-/// The status of a size whose agent does not count.
-const NOT_ACTIVE: u16 = 400;
+use windlass_scaling::Rest;
 
 /// One VM.
 #[derive(Clone, Debug)]
 pub struct Scaler {
     settings: Settings,
-    info: VmInfo,
-    order: Order,
-    can: Option<Capabilities>,
-    sample: Option<Sample>,
-    reading: Reading,
+    orders: Orders,
+    signals: Signals,
     rest: Rest,
-    runs: Runs,
-    /// When a sample was last complete.
-    complete_at: Option<Moment>,
-    host_available: Option<Bytes>,
-    holding: Holding,
+    size: SizeRange,
+    hypervisor: Hypervisor,
     permit: Permit,
-    spoken: Spoken,
-    session: Session,
+    informant: Informant,
     guest: Guest,
-    lines: Lines,
-    trials: Trials,
-    tally: Tally,
-    sight: Sight,
-    /// Since when the hypervisor is seen again, where it was not for so long that calls of this session
-    /// may have waited.
-    sees_again_since: Option<Moment>,
-    measure_at: Moment,
-    /// Whether the guest's figures are read elsewhere than where its informant says.
-    figures_elsewhere: bool,
-    jitter: Jitter,
+    /// What the parts come to, computed with each change.
+    target: Target,
     journal: Journal,
+    jitter: Jitter,
 }
 
 // === impl Scaler ===
@@ -104,107 +114,83 @@ impl Scaler {
         let measure_at = now.after(jitter.within(settings.periods.metrics));
         let mut rest = Rest::default();
         rest.keep(now);
-        Self {
-            session: Session::new(settings.seed, settings.periods, now),
+        let mut scaler = Self {
             journal: Journal::new(info.name.clone()),
-            settings,
-            info,
-            order: Order::Follow,
-            can: None,
-            sample: None,
-            reading: Reading::default(),
+            orders: Orders::new(info),
+            signals: Signals::new(measure_at),
             rest,
-            runs: Runs::default(),
-            complete_at: None,
-            host_available: None,
-            holding: Holding::default(),
-            permit: Permit::default(),
-            spoken: Spoken::new(settings.plugin_versions),
+            size: SizeRange::default(),
+            hypervisor: Hypervisor::new(),
+            permit: Permit::new(settings.plugin_versions),
+            informant: Informant::new(&settings, now),
             guest: Guest::default(),
-            lines: Lines::new(settings.periods.register_retry),
-            trials: Trials::new(),
-            tally: Tally::default(),
-            sight: Sight::Due,
-            measure_at,
-            sees_again_since: None,
-            figures_elsewhere: false,
+            target: Target { rested: None, goal: None, from: now, until: None },
+            settings,
             jitter,
-        }
+        };
+        scaler.target = scaler.vm(now).target();
+        scaler
     }
 
     /// Takes note of what happened.
     pub fn observe(&mut self, now: Moment, event: Event) {
-        match event {
-            Event::Told(info) => {
-                self.info = info;
-                if self.info.mode == Mode::Observe {
-                    self.rest_from_asking();
-                }
-            }
-            Event::FiguresMoved { elsewhere } => self.figures_moved(now, elsewhere),
-            Event::InformantMoved => self.informant_moved(),
-            Event::Ordered(order) => self.order = order,
-            Event::Attached(can) => {
-                self.can = Some(can);
-                self.trials = Trials::new();
-                self.must_look();
-            }
-            Event::Sent(action) => self.sent(now, action),
-            Event::Failed(peer, failure) => self.failed(now, peer, failure),
-            Event::Reset => self.reset(now),
-            Event::Changed => self.must_look(),
-            Event::HostMemory(available) => self.host_available = available,
-            Event::Seen(_)
-            | Event::Resized
-            | Event::Measured(_)
-            | Event::Permitted(_)
-            | Event::MustStay(_)
-            | Event::Registered { .. }
-            | Event::Healthy
-            | Event::Agreed { .. }
-            | Event::Declined { .. }
-            | Event::Upscaled
-            | Event::Unregistered => self.answered(now, event),
+        let keeps_target = leaves_target_alone(&event) && self.target.holds_at(now);
+        self.heard(now, event);
+        if !keeps_target {
+            self.decide(now);
         }
-        self.keep_journal(now);
     }
 
     /// Answers a call of the informant.
     pub fn call(&mut self, now: Moment, call: Call) -> CallAnswer {
-        let counted = self.session.is_active();
-        let answer = self.session.call(now, call, self.may_have_waited(now));
-        match (counted, self.session.is_active()) {
-            (true, false) => self.stop_counting(),
-            (false, true) => self.count_again(),
-            (true, true) | (false, false) => {}
-        }
-        if let (Call::MoreResources { cpu, memory, .. }, CallAnswer::Ours(..)) = (call, answer) {
-            let base = self.guest.told().or(self.holding.seen().map(|seen| seen.upper()));
-            // Before anything was said of vCPUs, it counts with those that it uses.
-            let base = base.map(|base| match base.cpu.is_zero() {
-                true => Resources { cpu: self.holding.usable().unwrap_or(base.cpu), ..base },
-                false => base,
-            });
-            // A guest that takes its word back, or is asked back what it has not given yet.
-            let asked_back = self.guest.consent(now).map(|size| size.mem);
-            let gives = self.using().zip(asked_back).is_some_and(|(has, left)| left < has.mem);
-            if memory && (gives || self.holding.unplugging().is_some()) {
-                self.guest.takes_word_back(now, &mut self.jitter);
-            }
-            self.guest.called_for_more(now, base, cpu, memory);
-        }
-        self.keep_journal(now);
+        let answer = self.called(now, call);
+        self.decide(now);
         answer
+    }
+
+    /// What to do now. Pure: said twice it is the same.
+    pub fn plan(&self, now: Moment) -> Plan {
+        self.vm(now).plan(&self.target_at(now))
+    }
+
+    /// The state of the VM at this moment.
+    pub fn status(&self, now: Moment) -> VmStatus {
+        self.vm(now).status(&self.target_at(now))
+    }
+
+    /// What the VM waits for, or why it does not move; never empty.
+    pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
+        self.vm(now).waiting(&self.target_at(now))
+    }
+
+    /// What this agent bills of the VM.
+    pub fn charge(&self, now: Moment) -> Charge {
+        self.vm(now).charge()
     }
 
     /// Which VM this is.
     pub fn name(&self) -> &VmName {
-        &self.info.name
+        &self.orders.info().name
+    }
+
+    /// What the hypervisor can do with the VM; `None` before it was attached to.
+    pub fn capabilities(&self) -> Option<Capabilities> {
+        self.hypervisor.can().copied()
+    }
+
+    /// What the hypervisor last said of the VM; before it was seen, that it runs.
+    pub fn run_state(&self) -> RunState {
+        self.size.run_state()
+    }
+
+    /// The step that this VM moves in.
+    pub fn unit(&self) -> ComputeUnit {
+        self.vm(Moment::default()).unit()
     }
 
     /// The most that the VM may have: what the books must cover. `None` before it was seen.
     pub fn upper(&self) -> Option<Resources> {
-        self.holding.upper(self.trusts_parking())
+        self.vm(Moment::default()).upper()
     }
 
     /// Whether a vCPU that the guest has parked counts as given back.
@@ -212,7 +198,61 @@ impl Scaler {
     /// A size without a number may come late, and un-park what was parked since: where sizes
     /// have none (below v2.0), every plugged vCPU counts.
     pub fn trusts_parking(&self) -> bool {
-        self.settings.trust_guest_parking && self.session.numbers_sizes()
+        self.vm(Moment::default()).trusts_parking()
+    }
+
+    /// Whether this agent may use more than what [the VM may have](Self::upper) by a permit that it has or
+    /// asks for, or has yet to see what there is. If not, the books need hold no more than that.
+    pub fn relies_on_a_permit(&self) -> bool {
+        self.permit.is_relied_on()
+    }
+
+    /// Whether the plugin refused every version that is ours, and has taken none since.
+    pub fn plugin_takes_no_version(&self) -> bool {
+        self.permit.is_refused_in_every_version()
+    }
+
+    /// Whether the agent may ask for permits and sizes: no other agent does.
+    pub fn acts(&self, now: Moment) -> bool {
+        self.vm(now).acts()
+    }
+
+    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect: what the
+    /// answer to `/suspend`, and that there is no such session, wait for.
+    pub fn is_quiet(&self) -> bool {
+        self.vm(Moment::default()).is_quiet()
+    }
+
+    /// Whether the hypervisor was looked at since it was last asked for a size.
+    pub fn is_settled(&self) -> bool {
+        !self.size.is_open()
+    }
+
+    /// Whether a person let the VM go, and the shell may do so now.
+    pub fn is_released(&self, now: Moment) -> bool {
+        self.vm(now).is_released()
+    }
+
+    /// Whether the VM grew and shrank again and again in the last hour.
+    pub fn is_flapping(&self, now: Moment) -> bool {
+        self.vm(now).flapping().is_some()
+    }
+
+    /// How the session with the informant stands.
+    pub fn session(&self) -> SessionState {
+        self.informant.session().status()
+    }
+
+    /// The session's id, and the last number that was said in it; from the first request on, also
+    /// before that is answered.
+    pub fn numbered(&self) -> Option<(AgentId, Sequence)> {
+        let session = self.informant.session();
+        session.id().map(|id| (id, session.last_sequence()))
+    }
+
+    /// The version of the informant's protocol, in this session or the last.
+    pub fn version(&self) -> InformantVersion {
+        self.informant.session().version()
     }
 
     /// The port at which the guest's metrics are read, once its informant has said so.
@@ -220,29 +260,14 @@ impl Scaler {
         self.guest.metrics_port()
     }
 
-    /// Whether a size was ordered to be let go with, and the VM may be let go now.
-    pub fn let_go(&self, now: Moment) -> bool {
-        matches!(self.order, Order::Release(_))
-            && self.calling_off(now).is_none()
-            && self.session.is_absent()
-            && !self.holding.is_open()
-            && self.is_where_released()
+    /// When the informant last said anything; at first, when the agent began.
+    pub fn heard_at(&self) -> Moment {
+        self.informant.session().heard_at()
     }
 
-    /// How the session with the informant stands.
-    pub fn session(&self) -> SessionState {
-        self.session.status()
-    }
-
-    /// The session's id, and the last number that was said in it; from the first request on, also
-    /// before that is answered.
-    pub fn numbered(&self) -> Option<(AgentId, Sequence)> {
-        self.session.id().map(|id| (id, self.session.last_sequence()))
-    }
-
-    /// Whether the hypervisor was looked at since it was last asked for a size.
-    pub fn is_settled(&self) -> bool {
-        !self.holding.is_open()
+    /// Since when the informant is silent, not counting the time in which its guest stood still.
+    pub fn silent_since(&self) -> Moment {
+        self.heard_at().max(self.signals.ran_since().unwrap_or_default())
     }
 
     /// The decisions closed since the last call.
@@ -252,7 +277,7 @@ impl Scaler {
 
     /// What became of the resizes that were judged since the last call.
     pub fn drain_tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
+        self.hypervisor.drain_tally()
     }
 
     /// The decision under way.
@@ -260,182 +285,48 @@ impl Scaler {
         self.journal.open()
     }
 
-    fn sent(&mut self, now: Moment, action: Action) {
-        let online = self.holding.online();
-        self.note_move(now, action);
-        let calls_off = self.calling_off(now).map(Action::Resize) == Some(action);
-        self.journal.sent(action, online, calls_off);
-        self.lines.to_mut(action.peer()).sent(action);
-        match action {
-            Action::Look => self.sight = self.sight.looking(),
-            Action::Resize(resize) => {
-                self.trials.sent(self.aim(resize, calls_off), resize);
-                self.holding.sent(resize);
-                self.guest.resize_sent(resize);
-                self.must_look();
-            }
-            Action::Measure => {
-                self.reading.asked(now, self.holding.is_giving());
-                let wait = self.jitter.around(self.settings.periods.metrics);
-                self.measure_at = now.after(wait);
-            }
-            Action::AskPlugin(asking) => {
-                self.spoken.sent(now, asking.version);
-                self.permit.asked(asking.resources);
-            }
-            Action::Register(_) => self.session.opening(),
-            Action::CheckHealth(_) => self.session.checking(now),
-            Action::Unregister(_) => self.session.leaving(),
-            Action::Downscale(..) => {
-                self.session.sized();
-                self.guest.downscale_sent(now, self.holding.plugging());
-            }
-            Action::Upscale(_, _, size) => {
-                self.session.sized();
-                self.holding.allow(size.cpu);
-                self.guest.upscale_sent();
-            }
+    /// The parts, as they are at this moment.
+    fn vm(&self, now: Moment) -> Vm<'_> {
+        Vm {
+            now,
+            settings: &self.settings,
+            orders: &self.orders,
+            signals: &self.signals,
+            rest: &self.rest,
+            size: &self.size,
+            hypervisor: &self.hypervisor,
+            permit: &self.permit,
+            informant: &self.informant,
+            session: self.informant.session(),
+            guest: &self.guest,
         }
     }
 
-    fn aim(&self, resize: Resize, calls_off: bool) -> Aim {
-        let shrinks = match resize {
-            Resize::Cpu(count) => self.holding.plugged_high().is_some_and(|has| count < has),
-            Resize::Memory(total) => self.holding.requested().is_some_and(|has| total < has),
-        };
-        match (calls_off, shrinks) {
-            (true, _) => Aim::CallOff,
-            (false, true) => Aim::Shrink,
-            (false, false) => Aim::Grow,
-        }
+    /// The target of the last change, unless time alone has made it another.
+    fn target_at(&self, now: Moment) -> Target {
+        if self.target.holds_at(now) { self.target } else { self.vm(now).target() }
     }
 
-    fn answered(&mut self, now: Moment, event: Event) {
-        let Some(peer) = event.peer() else { return };
-        // A VM that is to be moved is moved whoever asks: this is so in an old answer, too.
-        if matches!(event, Event::MustStay(_)) {
-            self.permit.stays(now);
+    /// Something happened: remembers what the signals call for, computes the target, and writes it down.
+    fn decide(&mut self, now: Moment) {
+        let mut rest = std::mem::take(&mut self.rest);
+        if let Some(inputs) = self.vm(now).inputs() {
+            rest.note(now, &inputs);
         }
-        let Some(action) = self.lines.to_mut(peer).answered() else { return };
-        if peer == Peer::Informant {
-            self.session.answered(now);
-        }
-        if matches!(action, Action::Downscale(..) | Action::Upscale(..)) {
-            self.session.forget_refusals();
-        }
-        match (event, action) {
-            (Event::Seen(seen), Action::Look) => {
-                self.sees_after(now);
-                self.sight = self.sight.seen();
-                if self.sight == Sight::Fresh {
-                    self.permit.sees();
-                }
-                self.holding.see(now, seen);
-                let leaves = self.memory_leaves(now);
-                self.rest.memory_leaves(now, leaves);
-                self.sees_state(now);
-                if self.trials.see(now, seen, &mut self.jitter, &mut self.tally) {
-                    self.guest.gave_memory();
-                }
-                if !self.session.is_absent() && self.sight == Sight::Fresh {
-                    self.guest.finds(seen);
-                }
-            }
-            (Event::Measured(sample), Action::Measure) => self.measured(sample),
-            (Event::Permitted(permit) | Event::MustStay(permit), Action::AskPlugin(asked)) => {
-                self.plugin_permits(now, asked, permit);
-            }
-            (Event::Registered { version, metrics_port }, Action::Register(_)) => {
-                self.sees_again_since = None;
-                self.session.registered(now, version, &mut self.jitter);
-                self.rest.keep(now);
-                self.guest.registered(metrics_port);
-                // It may have been told to run already.
-                self.count_again();
-            }
-            (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
-                let has = self.using().unwrap_or(target);
-                self.note_parking(now, target, has);
-                let cpu = self.guest.agreed(now, target, has, &mut self.jitter);
-                if self.holding.agreed(cpu) {
-                    self.lines.metrics.disregard();
-                    self.measure_at = now;
-                }
-                self.journal.consented(target, true, &status, self.holding.online());
-            }
-            (Event::Declined { status }, Action::Downscale(_, _, target)) => {
-                let has = self.using().unwrap_or(target);
-                self.guest.declined(now, target, has, &mut self.jitter);
-                self.journal.consented(target, false, &status, None);
-            }
-            (Event::Upscaled, Action::Upscale(_, _, size)) => self.guest.upscaled(now, size),
-            (Event::Healthy, Action::CheckHealth(_)) => {
-                self.session.healthy();
-                self.session.check_later(now, &mut self.jitter);
-            }
-            (Event::Unregistered, Action::Unregister(_)) => self.has_left(),
-            // That a resize was taken up is not that it had an effect; anything else answers
-            // nothing.
-            (_, _) => {}
+        self.rest = rest;
+        self.target = self.vm(now).target();
+        if let (Some(goal), Some(has)) = (self.target.goal, self.vm(now).using()) {
+            self.journal.keep(now, self.orders.info(), goal, has);
         }
     }
+}
 
-    fn failed(&mut self, now: Moment, peer: Peer, failure: Failure) {
-        if self.tries_another_version(peer, failure) {
-            return;
-        }
-        if failure == Failure::Moving {
-            self.permit.stays(now);
-        }
-        let action = self.lines.to_mut(peer).failed(now, &mut self.jitter);
-        let Some(action) = action else { return };
-        if let (Action::Downscale(..), Failure::NoAnswer) = (action, failure) {
-            self.guest.downscale_unanswered();
-        }
-        match (action, failure) {
-            (Action::Unregister(_), _) => self.has_left(),
-            (Action::Downscale(..) | Action::Upscale(..), Failure::Refused(NOT_ACTIVE)) => {
-                self.stop_counting();
-                self.session.unheeded(now);
-            }
-            (Action::Register(_), Failure::Refused(_)) => {
-                self.session.answered(now);
-                self.end_session();
-            }
-            (_, Failure::Refused(status)) if peer == Peer::Informant => {
-                self.end_session();
-                self.session.refused(now, status, &mut self.jitter);
-            }
-            (_, Failure::NoAnswer) if peer == Peer::Informant && self.session.silent() => {
-                self.end_session();
-            }
-            (_, Failure::NoAnswer | Failure::Refused(_) | Failure::Version | Failure::Moving) => {}
-        }
-    }
-
-    /// What was seen before this is old: a look that is under way says nothing of it.
-    fn must_look(&mut self) {
-        self.sight = Sight::Due;
-    }
-
-    /// What the VM uses now: vCPUs without the parked ones, and the memory it may have.
-    fn using(&self) -> Option<Resources> {
-        let upper = self.upper()?;
-        Some(Resources { cpu: self.holding.usable()?, mem: upper.mem })
-    }
-
-    /// Whether nothing is to move, by a person's word, for a move to another node, or because the
-    /// hypervisor does not run the VM.
-    fn is_held(&self, now: Moment) -> bool {
-        !self.run_state().may_resize()
-            || self.order == Order::Freeze
-            || self.info.paused_until.is_some_and(|until| now < until)
-            || self.permit.stays_until(now).is_some()
-    }
-
-    fn keep_journal(&mut self, now: Moment) {
-        self.note_goal(now);
-        let (Some(goal), Some(has)) = (self.goal(now), self.using()) else { return };
-        self.journal.keep(now, &self.info, goal, has);
-    }
+/// Whether an event changes nothing that a target is computed from.
+fn leaves_target_alone(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::HostMemory(_)
+            | Event::Sent(Action::Look | Action::Measure | Action::CheckHealth(_))
+            | Event::Healthy
+    )
 }

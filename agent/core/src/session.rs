@@ -1,4 +1,4 @@
-//! One agent with one informant: which id counts, and whether it does.
+//! One agent with one informant: which id counts, and whether the informant lets the agent run.
 //!
 //! ```text
 //!            Register sent        200 answered           /resume
@@ -9,11 +9,11 @@
 //!                                                                 └────────┘
 //! ```
 //!
-//! Active is not yet to act. From v1.2 on an agent acts by lease: for eight seconds after it sent a
-//! health check that was answered, and that it sent after it was told to run. So two never act:
-//! an informant that cannot tell the one to wait lets the lease of it run out before it tells
-//! the next to run. Before v1.2 it acts for 13 seconds after it was last called. A guest that
-//! restarts forgets all leases: who may have missed that acts no more, whatever its own says.
+//! An active session is not yet a leased one. From v1.2 on the lease lasts for eight seconds after the
+//! agent sent a health check that was answered, and that it sent after it was told to run. So two agents
+//! never act: an informant that cannot tell one to wait lets its lease run out before it tells the next
+//! to run. Before v1.2 the lease lasts for 13 seconds after the informant's last call. A guest that
+//! restarts forgets all leases: an agent that may have missed that acts no more, whatever its lease says.
 //!
 //! Law 6, the newest session counts: each attempt to register has an id of its own, so a lost
 //! answer cannot be taken for a later one, and an informant that kept the old id drops it when
@@ -23,8 +23,8 @@
 //! Where the agent cannot ask whether it stands (below v1.2) it listens: the informant's own
 //! checks keep it, and silence ends it.
 
+use crate::backoff::{Backoff, Jitter};
 use crate::event::{Call, CallAnswer, NotNow};
-use crate::rest::{Jitter, Rest};
 use crate::settings::Periods;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
@@ -61,7 +61,7 @@ pub(crate) struct Session {
     health_at: Moment,
     silences: u32,
     /// After a session that an informant opened and then refused to serve.
-    rest: Rest,
+    rest: Backoff,
     /// When the last session was opened.
     began_at: Option<Moment>,
     /// Whether there ever was one.
@@ -107,7 +107,7 @@ impl Session {
             sequence: Sequence::ZERO,
             health_at: Moment::default(),
             silences: 0,
-            rest: Rest::new(session_retry, LONGEST_REST.max(session_retry)),
+            rest: Backoff::new(session_retry, LONGEST_REST.max(session_retry)),
             began_at: None,
             has_been: false,
             unanswered: 0,
@@ -146,8 +146,8 @@ impl Session {
         matches!(self.state, State::Suspended { .. })
     }
 
-    /// Until when it may act, as far as is known now.
-    pub(crate) fn acts_until(&self) -> Option<Moment> {
+    /// Until when the lease lasts, as far as is known now.
+    pub(crate) fn leased_until(&self) -> Option<Moment> {
         match self.state {
             State::Active if self.version.checks_health() => {
                 self.leased_at.map(|at| at.after(LEASE_USED))
@@ -161,9 +161,9 @@ impl Session {
         }
     }
 
-    /// Whether it may act: no other agent does.
-    pub(crate) fn acts(&self, now: Moment) -> bool {
-        self.acts_until().is_some_and(|until| now < until)
+    /// Whether the informant lets this agent act, and no other.
+    pub(crate) fn is_leased(&self, now: Moment) -> bool {
+        self.leased_until().is_some_and(|until| now < until)
     }
 
     /// When the informant last said anything; at first, when the agent began.
@@ -254,8 +254,8 @@ impl Session {
         }
     }
 
-    /// The informant does not heed it, though it may be registered: another one takes over, or
-    /// its word to run is on its way.
+    /// The informant does not heed this agent, which may be registered: another agent takes over, or
+    /// the word to run is on its way.
     pub(crate) fn unheeded(&mut self, now: Moment) {
         self.answered(now);
         self.state = State::Registered { since: now };
@@ -306,7 +306,7 @@ impl Session {
         self.heard_at = now;
     }
 
-    /// Whether nobody answered when it was last asked for a session.
+    /// Whether the informant did not answer when it was last asked for a session.
     pub(crate) fn is_unanswered(&self) -> bool {
         self.unanswered > 0
     }
@@ -351,8 +351,8 @@ impl Session {
         self.began_at = None;
     }
 
-    /// Answers the informant. Saying the same twice gets the same answer, with a new number. A
-    /// call that may have waited for long keeps nothing alive: whoever sent it may have given up.
+    /// Answers the informant. Saying the same twice gets the same answer, with a new number. A call
+    /// that may have waited for long keeps nothing alive: the informant may have hung up on it.
     pub(crate) fn call(&mut self, now: Moment, call: Call, may_be_old: bool) -> CallAnswer {
         let Some(id) = self.id() else { return CallAnswer::Unknown };
         let expected = match call {

@@ -64,7 +64,7 @@ fn who_may_not_act_asks_for_nothing_and_goes_on_once_a_check_is_answered() {
 
 #[test]
 fn who_does_not_act_counts_on_no_permit() {
-    let counts = |agent: &Agent| agent.scaler.counts_on_a_permit();
+    let counts = |agent: &Agent| agent.scaler.relies_on_a_permit();
     let mut agent = Agent::acting();
     assert!(!counts(&agent), "it has not asked");
     let ask = agent.asks_for_a_permit();
@@ -144,10 +144,10 @@ fn what_was_permitted_before_an_agent_went_blind_counts_no_more() {
     agent.answered(agent.asks_for_a_permit(), Event::Permitted(cu(4)));
     agent.passes(9_999);
     agent.looks();
-    assert!(agent.scaler.counts_on_a_permit());
+    assert!(agent.scaler.relies_on_a_permit());
     agent.passes(10_000);
     agent.looks();
-    assert!(!agent.scaler.counts_on_a_permit(), "the books may have forgotten it");
+    assert!(!agent.scaler.relies_on_a_permit(), "the books may have forgotten it");
 }
 
 #[test]

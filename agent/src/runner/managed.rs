@@ -169,7 +169,7 @@ impl Managed {
             plan = self.scaler.plan(now);
         }
         self.answer_held();
-        if self.scaler.let_go(now) || self.leave_by.is_some_and(|by| now >= by) {
+        if self.scaler.is_released(now) || self.leave_by.is_some_and(|by| now >= by) {
             return Progress::Left;
         }
         let wake = [plan.wake_at, self.leave_by].into_iter().flatten().min();
@@ -316,7 +316,7 @@ impl Managed {
     }
 
     pub(super) fn counts_on_a_permit(&self) -> bool {
-        self.scaler.counts_on_a_permit()
+        self.scaler.relies_on_a_permit()
     }
 
     fn start<A: Attach>(&mut self, action: Action, monitor: &mut Monitor<A>) {

@@ -97,7 +97,7 @@ impl World {
         }
         vm.account = Some(upper);
         let node = &mut self.nodes[vm.node];
-        if agent.scaler.counts_on_a_permit() {
+        if agent.scaler.relies_on_a_permit() {
             node.witness(&mut self.met, &vm.info, upper);
         } else {
             node.count(&mut self.met, &vm.info, upper);

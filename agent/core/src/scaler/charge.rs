@@ -1,39 +1,41 @@
 //! Whether what a VM has is this agent's to bill.
 //!
-//! Of several agents of one VM the one that acts bills it. One that may not act cannot tell whether
-//! another does: it bills nothing, unless there is nobody who could let another one act.
+//! Of several agents of one VM the one that acts bills it. An agent that may not act cannot tell
+//! whether another does: it bills nothing, unless no informant is left that could let another act.
 
-use super::Scaler;
+use super::vm::Vm;
 use crate::charge::Charge;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::timing::INFORMANT_GONE;
-use windlass_protocol::{Mode, Moment};
 
-// === impl Scaler ===
+// === impl Vm ===
 
-impl Scaler {
+impl Vm<'_> {
     /// What this agent bills of the VM: the vCPUs that the books must cover, so a guest that says
     /// that it uses fewer is believed as far as the books believe it. Old figures are not billed.
-    pub fn charge(&self, now: Moment) -> Charge {
-        if self.info.mode == Mode::Observe {
+    pub(super) fn charge(&self) -> Charge {
+        if self.orders.observes() {
             return Charge::Nothing;
         }
         let cpu = match self.upper() {
-            Some(upper) if !self.hypervisor_is_lost() => upper.cpu,
+            Some(upper) if !self.hypervisor.is_lost() => upper.cpu,
             Some(_) | None => return Charge::Open,
         };
         // No other agent can be told to act in a guest that stands still.
-        if self.session.acts(now) || self.acted_last() {
+        if self.session.is_leased(self.now) || self.acted_last() {
             return Charge::Certain(cpu);
         }
-        let unheard = now.since(self.session.heard_at()) >= INFORMANT_GONE;
-        // Where nobody was asked, that nobody answered says nothing.
-        let gone = !self.session.has_been() || (unheard && self.session.is_unanswered());
+        // Silence proves nothing unless the agent sent a request.
+        let gone = !self.session.has_been() || (self.is_unheard() && self.session.is_unanswered());
         match self.session.status() {
             SessionState::Suspended => Charge::Nothing,
             SessionState::Absent if self.session.waits() => Charge::Nothing,
             SessionState::Absent if gone => Charge::Presumed(cpu),
             SessionState::Absent | SessionState::Registered | SessionState::Active => Charge::Open,
         }
+    }
+
+    /// Whether this agent acted when its guest was found to stand still: it is the only one then.
+    fn acted_last(&self) -> bool {
+        self.signals.stopped_while_acting() && self.session.is_active()
     }
 }

@@ -1,9 +1,9 @@
-//! The guest's side: what it believes it has, what it agreed to, refused and called for.
+//! What was said between agent and guest: what the guest was told, agreed to, refused and called for.
 //!
 //! A consent holds for its session and its amount, [`CONSENT_LASTS`] at most from the moment
 //! it was asked for, and ends with an `/upscale`, a call for more, or a reboot.
 
-use crate::rest::{Jitter, Rest};
+use crate::backoff::{Backoff, Jitter};
 use std::time::Duration;
 use windlass_protocol::timing::CONSENT_LASTS;
 use windlass_protocol::{MilliCpu, Moment, Resize, Resources, Seen};
@@ -17,7 +17,7 @@ const LONGEST_COOL_DOWN: Duration = Duration::from_secs(60);
 
 /// What is between the agent and the guest.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Guest {
+pub(super) struct Guest {
     metrics_port: Option<u16>,
     /// What the guest was last told it has, or last agreed to.
     told: Option<Resources>,
@@ -53,8 +53,8 @@ struct Consent {
 /// After a refusal the guest is not asked again for a while, for what it refused.
 #[derive(Clone, Debug, PartialEq)]
 struct Refusals {
-    cpu: Rest,
-    memory: Rest,
+    cpu: Backoff,
+    memory: Backoff,
 }
 
 // === impl Guest ===
@@ -112,12 +112,15 @@ impl Guest {
         self.urgency.filter(|(_, until)| now < *until).map(|(urgency, _)| urgency)
     }
 
-    /// When something here ends by itself.
+    /// Until when what the guest called for is fresh.
+    pub(super) fn urgency_ends(&self) -> Option<Moment> {
+        self.urgency.map(|(_, until)| until)
+    }
+
+    /// When a consent or a refusal ends by itself.
     pub(super) fn deadlines(&self) -> impl Iterator<Item = Moment> {
         let Refusals { cpu, memory } = &self.refusals;
-        [self.consent_ends(), cpu.ends(), memory.ends(), self.urgency.map(|(_, until)| until)]
-            .into_iter()
-            .flatten()
+        [self.consent_ends(), cpu.ends(), memory.ends()].into_iter().flatten()
     }
 
     pub(super) fn registered(&mut self, metrics_port: u16) {
@@ -137,7 +140,7 @@ impl Guest {
         self.asking = Some(Asking { at: now, cpu_floor: plugging, taken_back: false });
     }
 
-    /// Nobody knows whether it agreed.
+    /// The question got no answer: the guest may have agreed.
     pub(super) fn downscale_unanswered(&mut self) {
         self.counts_on_all = false;
     }
@@ -182,7 +185,7 @@ impl Guest {
         refused.failed(now, jitter);
     }
 
-    /// Memory that it agreed to be without is gone: to agree is not yet to give.
+    /// Memory that the guest agreed to be without is gone: to agree is not yet to give.
     pub(super) fn gave_memory(&mut self) {
         self.refusals.memory.succeeded();
     }
@@ -249,7 +252,7 @@ impl Guest {
 
 impl Default for Refusals {
     fn default() -> Self {
-        let rest = Rest::new(FIRST_COOL_DOWN, LONGEST_COOL_DOWN);
+        let rest = Backoff::new(FIRST_COOL_DOWN, LONGEST_COOL_DOWN);
         Self { cpu: rest.clone(), memory: rest }
     }
 }

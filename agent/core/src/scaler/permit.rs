@@ -1,13 +1,17 @@
-//! The plugin's side: what the books hold for this VM, as far as we know.
+//! The plugin's side: what the books hold for this VM, as far as the agent knows, and what is asked.
 //!
 //! A request below what is held is the news that it was given back, and the books may act on
-//! it whether or not the answer reaches us. So from the moment a request is sent, the permit we
-//! rely on is no more than what it names.
+//! it whether or not the answer reaches the agent. So from the moment a request is sent, the agent
+//! relies on no more than what it names.
 
-use crate::rest::Jitter;
+use crate::backoff::Jitter;
+use crate::event::{Action, Asking, Failure};
+use crate::in_flight::InFlight;
+use crate::plan::Plan;
+use crate::version_fallback::VersionFallback;
 use std::time::Duration;
 use windlass_protocol::timing::ASK_EVERY;
-use windlass_protocol::{Moment, Resources};
+use windlass_protocol::{ComputeUnit, Moment, PluginVersion, Resources, Versions};
 
 /// After less than was asked for, it is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
@@ -18,8 +22,8 @@ const STAYS_FOR: Duration = Duration::from_secs(30);
 const GAP: Duration = Duration::from_millis(250);
 
 /// What the plugin allows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Permit {
+#[derive(Clone, Debug)]
+pub(super) struct Permit {
     /// The books hold at least this for the VM.
     known: Option<Resources>,
     /// What was last asked for, if it was answered.
@@ -28,24 +32,88 @@ pub(crate) struct Permit {
     next_at: Moment,
     /// The VM is about to be moved, and keeps its size until then.
     stays_until: Option<Moment>,
-    /// Somebody else may have asked for more, and the VM was not seen since.
-    pub(super) is_blind: bool,
+    /// Another agent may have asked for more, and the VM was not seen since.
+    is_blind: bool,
+    versions: VersionFallback,
+    in_flight: InFlight,
 }
 
 // === impl Permit ===
 
 impl Permit {
-    pub(crate) fn known(&self) -> Option<Resources> {
+    pub(super) fn new(versions: Versions<PluginVersion>) -> Self {
+        Self {
+            known: None,
+            settled: None,
+            answered_at: None,
+            next_at: Moment::default(),
+            stays_until: None,
+            is_blind: false,
+            versions: VersionFallback::new(versions),
+            in_flight: InFlight::new(Duration::from_secs(1), Duration::from_secs(5)),
+        }
+    }
+
+    /// Asks for this ceiling when that is due. The books are told nothing before the VM was seen.
+    pub(super) fn plan(
+        &self,
+        plan: &mut Plan,
+        now: Moment,
+        ceiling: Option<Resources>,
+        unit: ComputeUnit,
+    ) {
+        let ask = |ceiling| {
+            let asking = Asking {
+                version: self.versions.stated(now),
+                resources: ceiling,
+                last_permit: self.known,
+                unit,
+            };
+            (self.due(ceiling), Action::AskPlugin(asking))
+        };
+        plan.offer(now, &self.in_flight, ceiling.filter(|_| !self.is_blind).map(ask));
+    }
+
+    /// What the books hold at least.
+    pub(super) fn known(&self) -> Option<Resources> {
         self.known
     }
 
-    /// Nobody asks any more, so the books may hold less by the time somebody does. A VM that is to be
-    /// moved is moved whoever asks.
-    pub(super) fn forget(&mut self) {
-        (self.known, self.settled) = (None, None);
+    /// Until when the VM keeps its size because it is about to be moved, if it does.
+    pub(super) fn stays_until(&self, now: Moment) -> Option<Moment> {
+        self.stays_until.filter(|until| now < *until)
     }
 
-    /// Somebody else has asked: nothing is said to the books before the VM was seen.
+    /// Whether the agent may use more than the VM may have by a permit that it has or asks for, or
+    /// has yet to see what there is.
+    pub(super) fn is_relied_on(&self) -> bool {
+        let permitted = self.known.is_some() || self.in_flight.is_heard();
+        permitted || self.is_blind
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.in_flight.busy().is_some()
+    }
+
+    /// Whether the last request failed.
+    pub(super) const fn is_failing(&self) -> bool {
+        self.in_flight.is_failing()
+    }
+
+    /// Whether the plugin refused every version that is ours, and has taken none since.
+    pub(super) fn is_refused_in_every_version(&self) -> bool {
+        self.versions.takes_none()
+    }
+
+    /// The agent stops asking, so the books may hold less by the time it asks again. A VM that is to be
+    /// moved is moved whichever agent asks.
+    pub(super) fn forget(&mut self) {
+        (self.known, self.settled) = (None, None);
+        self.in_flight.disregard();
+    }
+
+    /// Another agent may have asked: the books are told nothing before the VM was seen.
     pub(super) fn waits_for_a_look(&mut self) {
         self.is_blind = true;
     }
@@ -55,28 +123,56 @@ impl Permit {
         self.is_blind = false;
     }
 
-    /// The plugin has said that the VM is about to be moved.
+    pub(super) fn sent(&mut self, now: Moment, asking: Asking) {
+        self.in_flight.sent(Action::AskPlugin(asking));
+        self.versions.sent(now, asking.version);
+        self.asked(asking.resources);
+    }
+
+    /// An answer came. Returns what was asked, if that still counts.
+    pub(super) fn permitted(
+        &mut self,
+        now: Moment,
+        permit: Resources,
+        jitter: &mut Jitter,
+    ) -> Option<Resources> {
+        let Some(Action::AskPlugin(asked)) = self.in_flight.answered() else { return None };
+        self.versions.took(asked.version);
+        self.answered(now, asked.resources, permit, jitter);
+        Some(asked.resources)
+    }
+
+    /// The plugin has said that the VM is about to be moved. This is so in an old answer, too.
     pub(super) fn stays(&mut self, now: Moment) {
         self.stays_until = Some(now.after(STAYS_FOR));
     }
 
-    /// Until when the VM keeps its size, if it does.
-    pub(super) fn stays_until(&self, now: Moment) -> Option<Moment> {
-        self.stays_until.filter(|until| now < *until)
+    /// A request failed. Another version is tried at once.
+    pub(super) fn failed(&mut self, now: Moment, failure: Failure, jitter: &mut Jitter) {
+        if let Some(Action::AskPlugin(asked)) = self.in_flight.busy() {
+            match failure {
+                Failure::Version => {
+                    if self.versions.refused(asked.version) {
+                        self.in_flight.answered();
+                        return;
+                    }
+                }
+                Failure::NoAnswer => self.versions.silent(),
+                Failure::Refused(_) | Failure::Moving => self.versions.took(asked.version),
+            }
+        }
+        if failure == Failure::Moving {
+            self.stays(now);
+        }
+        self.in_flight.failed(now, jitter);
     }
 
-    pub(super) fn asked(&mut self, ceiling: Resources) {
+    fn asked(&mut self, ceiling: Resources) {
         self.known = self.known.map(|known| known.min(ceiling));
         self.settled = None;
     }
 
-    pub(super) fn answered(
-        &mut self,
-        now: Moment,
-        asked: Resources,
-        permit: Resources,
-        jitter: &mut Jitter,
-    ) {
+    fn answered(&mut self, now: Moment, asked: Resources, permit: Resources, jitter: &mut Jitter) {
         // More than was asked for was not asked for: it is not used.
         let permit = permit.min(asked);
         self.known = Some(permit);
@@ -87,10 +183,53 @@ impl Permit {
     }
 
     /// When this ceiling is to be asked for.
-    pub(super) fn due(&self, ceiling: Resources) -> Moment {
+    fn due(&self, ceiling: Resources) -> Moment {
         if self.settled == Some(ceiling) {
             return self.next_at;
         }
         self.answered_at.map_or(Moment::default(), |at| at.after(GAP))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{START, size};
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_not_relied_on_from_the_request_on() {
+        let (mut permit, mut jitter) = (Permit::new(PluginVersion::SPOKEN), Jitter::new(7));
+        let ask = |permit: &mut Permit, units| {
+            let asked = asks(permit, units).unwrap();
+            permit.sent(START, asked);
+        };
+        ask(&mut permit, 3);
+        assert_eq!((permit.known(), permit.is_relied_on()), (None, true), "one may be on its way");
+        assert_eq!(permit.permitted(START, size(4), &mut jitter), Some(size(3)));
+        assert_eq!(permit.known(), Some(size(3)), "no more than was asked for");
+        ask(&mut permit, 1);
+        assert_eq!(permit.known(), Some(size(1)));
+        permit.failed(START, Failure::NoAnswer, &mut jitter);
+        assert_eq!(permit.known(), Some(size(1)), "it may have been heard");
+    }
+
+    #[test]
+    fn the_books_are_told_nothing_before_a_look() {
+        let mut permit = Permit::new(PluginVersion::SPOKEN);
+        permit.waits_for_a_look();
+        assert!(asks(&permit, 1).is_none() && permit.is_relied_on());
+        permit.sees();
+        assert!(asks(&permit, 1).is_some() && !permit.is_relied_on());
+    }
+
+    fn asks(permit: &Permit, units: u64) -> Option<Asking> {
+        let later = START.after(GAP);
+        let unit = ComputeUnit::new(size(1).cpu, size(1).mem).unwrap();
+        let mut plan = Plan::default();
+        permit.plan(&mut plan, later, Some(size(units)), unit);
+        plan.actions.into_iter().find_map(|action| {
+            let Action::AskPlugin(asking) = action else { return None };
+            Some(asking)
+        })
     }
 }

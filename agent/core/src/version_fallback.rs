@@ -1,9 +1,9 @@
-//! Which version of its protocol the plugin is spoken to in.
+//! Which version of its protocol the agent uses with the plugin.
 //!
-//! A request states one version. Refused by version, the next lower one is tried at once; what
-//! the plugin took is remembered. Now and then, and soon after it was silent (it may have been
-//! replaced), one request states the highest again: if that is refused, the one that it took
-//! goes on, so a trial costs one request and no permit.
+//! A request states one version. When the plugin refuses it by version, the agent tries the next lower
+//! one at once, and remembers the one that the plugin took. Now and then, and soon after a silence (the
+//! plugin may have been replaced), one request states the highest again. If the plugin refuses that,
+//! the version that it took goes on: a trial costs one request and no permit.
 
 use std::time::Duration;
 use windlass_protocol::{Moment, PluginVersion, Versions};
@@ -15,7 +15,7 @@ const TRY_AFTER_SILENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the plugin's versions.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Spoken {
+pub(crate) struct VersionFallback {
     ours: Versions<PluginVersion>,
     next: PluginVersion,
     /// The one that it took last.
@@ -28,9 +28,9 @@ pub(crate) struct Spoken {
     takes_none: bool,
 }
 
-// === impl Spoken ===
+// === impl VersionFallback ===
 
-impl Spoken {
+impl VersionFallback {
     pub(crate) fn new(ours: Versions<PluginVersion>) -> Self {
         let (tried_at, was_silent) = (Moment::default(), false);
         Self {
@@ -93,17 +93,21 @@ mod tests {
     use super::*;
 
     /// What is stated until the plugin of this range takes it.
-    fn walk(spoken: &mut Spoken, now: Moment, theirs: Versions<PluginVersion>) -> Vec<String> {
+    fn walk(
+        fallback: &mut VersionFallback,
+        now: Moment,
+        theirs: Versions<PluginVersion>,
+    ) -> Vec<String> {
         let mut stated = Vec::new();
         loop {
-            let version = spoken.stated(now);
+            let version = fallback.stated(now);
             stated.push(version.to_string());
-            spoken.sent(now, version);
+            fallback.sent(now, version);
             if theirs.contains(version) {
-                spoken.took(version);
+                fallback.took(version);
                 return stated;
             }
-            if !spoken.refused(version) {
+            if !fallback.refused(version) {
                 stated.push("none".to_owned());
                 return stated;
             }
@@ -116,40 +120,40 @@ mod tests {
 
     #[test]
     fn the_next_lower_one_is_tried_and_what_was_taken_is_remembered() {
-        let mut spoken = Spoken::new(PluginVersion::SPOKEN);
+        let mut fallback = VersionFallback::new(PluginVersion::SPOKEN);
         let start = Moment::from_millis(1_000_000);
         let old = range(PluginVersion::V1_0, PluginVersion::V2_1);
-        assert_eq!(walk(&mut spoken, start, old), ["v5.0", "v4.0", "v3.0", "v2.1"]);
-        assert_eq!(walk(&mut spoken, start, old), ["v2.1"]);
+        assert_eq!(walk(&mut fallback, start, old), ["v5.0", "v4.0", "v3.0", "v2.1"]);
+        assert_eq!(walk(&mut fallback, start, old), ["v2.1"]);
         // Now and then the highest: refused, the one that was taken goes on.
         let later = start.after(Duration::from_secs(60));
-        assert_eq!(walk(&mut spoken, later, old), ["v5.0", "v2.1"]);
-        assert_eq!(walk(&mut spoken, later, old), ["v2.1"]);
+        assert_eq!(walk(&mut fallback, later, old), ["v5.0", "v2.1"]);
+        assert_eq!(walk(&mut fallback, later, old), ["v2.1"]);
         // It was replaced by a newer one.
-        spoken.silent();
+        fallback.silent();
         let soon = later.after(Duration::from_secs(10));
-        assert_eq!(walk(&mut spoken, soon, PluginVersion::SPOKEN), ["v5.0"]);
+        assert_eq!(walk(&mut fallback, soon, PluginVersion::SPOKEN), ["v5.0"]);
         // By one that is older than what it had taken, and by one that is newer and narrow.
-        assert_eq!(walk(&mut spoken, soon, old), ["v5.0", "v4.0", "v3.0", "v2.1"]);
+        assert_eq!(walk(&mut fallback, soon, old), ["v5.0", "v4.0", "v3.0", "v2.1"]);
         let narrow = range(PluginVersion::V4_0, PluginVersion::V4_0);
         let down = ["v2.1", "v2.0", "v1.1", "v1.0", "none"];
-        assert_eq!(walk(&mut spoken, soon, narrow), down);
-        assert!(!spoken.takes_none(), "not all were tried");
-        assert_eq!(walk(&mut spoken, soon, narrow), ["v5.0", "v4.0"]);
+        assert_eq!(walk(&mut fallback, soon, narrow), down);
+        assert!(!fallback.takes_none(), "not all were tried");
+        assert_eq!(walk(&mut fallback, soon, narrow), ["v5.0", "v4.0"]);
     }
 
     #[test]
     fn only_what_is_ours_is_stated() {
-        let mut spoken = Spoken::new(range(PluginVersion::V2_0, PluginVersion::V2_1));
+        let mut fallback = VersionFallback::new(range(PluginVersion::V2_0, PluginVersion::V2_1));
         let start = Moment::from_millis(1_000_000);
         let v1_1 = range(PluginVersion::V1_0, PluginVersion::V1_1);
-        assert!(!spoken.takes_none());
-        assert_eq!(walk(&mut spoken, start, v1_1), ["v2.1", "v2.0", "none"]);
-        assert!(spoken.takes_none());
-        spoken.silent();
-        assert_eq!(walk(&mut spoken, start, v1_1), ["v2.1", "v2.0", "none"]);
-        assert!(spoken.takes_none());
-        assert_eq!(walk(&mut spoken, start, PluginVersion::SPOKEN), ["v2.1"]);
-        assert!(!spoken.takes_none());
+        assert!(!fallback.takes_none());
+        assert_eq!(walk(&mut fallback, start, v1_1), ["v2.1", "v2.0", "none"]);
+        assert!(fallback.takes_none());
+        fallback.silent();
+        assert_eq!(walk(&mut fallback, start, v1_1), ["v2.1", "v2.0", "none"]);
+        assert!(fallback.takes_none());
+        assert_eq!(walk(&mut fallback, start, PluginVersion::SPOKEN), ["v2.1"]);
+        assert!(!fallback.takes_none());
     }
 }

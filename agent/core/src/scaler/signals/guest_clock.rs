@@ -1,4 +1,6 @@
 //! Since when the guest's time goes on.
+//!
+//! A guest that its hypervisor does not run does not notice that: its clock stands still with it.
 
 use std::time::Duration;
 use windlass_protocol::Moment;
@@ -6,27 +8,27 @@ use windlass_scaling::Loads;
 
 /// Since when the guest's time goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Runs {
+pub(super) enum GuestClock {
     /// It was never seen to stand still.
     #[default]
     Always,
     /// It was seen to stand still, and to run from then on.
     Since(Moment),
     /// It stands still; whether this agent acted when that was seen.
-    Not {
+    Stopped {
         /// Whether it did.
         acted: bool,
     },
 }
 
-// === impl Runs ===
+// === impl GuestClock ===
 
-impl Runs {
+impl GuestClock {
     /// When it was seen to run again, if it ever stood still.
     pub(super) fn since(self) -> Option<Moment> {
         match self {
             Self::Since(since) => Some(since),
-            Self::Always | Self::Not { .. } => None,
+            Self::Always | Self::Stopped { .. } => None,
         }
     }
 
@@ -35,7 +37,7 @@ impl Runs {
         match self {
             Self::Always => loads,
             Self::Since(since) => loads.within(at.since(since)),
-            Self::Not { .. } => loads.within(Duration::ZERO),
+            Self::Stopped { .. } => loads.within(Duration::ZERO),
         }
     }
 }

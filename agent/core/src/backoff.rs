@@ -1,17 +1,17 @@
-//! How long to leave somebody alone: a rest that grows with each failure in a row.
+//! How long to leave a peer alone: a wait that grows with each failure in a row.
 //!
-//! The one place that computes a deadline after a failure. Rests are `failed_at + rest`, never
-//! "now minus something", and are jittered from a seed, so that many VMs do not ask in step.
+//! The one place that computes a deadline after a failure. It is `failed_at + wait`, never "now minus
+//! something", and is jittered from a seed, so that many VMs do not ask in step.
 
 use std::time::Duration;
 use windlass_protocol::Moment;
 
-/// A failure that came no sooner than this after the one before begins a new row of them.
+/// A failure that comes later than this after the one before begins a new row.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// A rest after a failure or a refusal.
+/// A wait after a failure or a refusal.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rest {
+pub(crate) struct Backoff {
     /// Failures since the last success, or the last long silence.
     failures: u32,
     failed_at: Option<Moment>,
@@ -26,10 +26,10 @@ pub(crate) struct Jitter {
     state: u64,
 }
 
-// === impl Rest ===
+// === impl Backoff ===
 
-impl Rest {
-    /// The first rest, and what doubling it leads to.
+impl Backoff {
+    /// The first wait, and the longest that doubling it leads to.
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
         Self { failures: 0, failed_at: None, until: None, first, longest }
     }
@@ -38,12 +38,12 @@ impl Rest {
         self.lasts(now).is_none()
     }
 
-    /// When it ends, while it lasts.
+    /// When the wait ends, while it lasts.
     pub(crate) fn lasts(&self, now: Moment) -> Option<Moment> {
         self.until.filter(|until| now < *until)
     }
 
-    /// When it ends or ended.
+    /// When the wait ends or ended.
     pub(crate) const fn ends(&self) -> Option<Moment> {
         self.until
     }
@@ -59,9 +59,9 @@ impl Rest {
             self.failures = 0;
         }
         self.failed_at = Some(now);
-        let rest = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
+        let wait = self.first.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
-        self.until = Some(now.after(jitter.around(rest)));
+        self.until = Some(now.after(jitter.around(wait)));
     }
 
     pub(crate) fn succeeded(&mut self) {
@@ -70,7 +70,7 @@ impl Rest {
         self.until = None;
     }
 
-    /// Ends the rest, and remembers the failures.
+    /// Ends the wait, and remembers the failures.
     pub(crate) fn lift(&mut self) {
         self.until = None;
     }
@@ -115,23 +115,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rests_grow_to_a_limit_and_end_with_a_success() {
-        let mut rest = Rest::new(Duration::from_secs(1), Duration::from_secs(4));
+    fn waits_grow_to_a_limit_and_end_with_a_success() {
+        let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(4));
         let mut jitter = Jitter::new(7);
         let start = Moment::from_millis(1_000);
         for most in [1_100, 2_200, 4_400, 4_400] {
-            rest.failed(start, &mut jitter);
-            let wait = rest.lasts(start).unwrap().since(start).as_millis();
+            backoff.failed(start, &mut jitter);
+            let wait = backoff.lasts(start).unwrap().since(start).as_millis();
             assert!((most * 9 / 11..=most).contains(&wait), "{wait} of {most}");
         }
-        assert_eq!(rest.failures(), 4);
+        assert_eq!(backoff.failures(), 4);
         let much_later = start.after(Duration::from_secs(61));
-        let mut later = rest.clone();
+        let mut later = backoff.clone();
         later.failed(much_later, &mut jitter);
         assert_eq!(later.failures(), 1);
-        rest.lift();
-        assert!(rest.is_over(start) && rest.failures() == 4);
-        rest.succeeded();
-        assert_eq!(rest, Rest::new(Duration::from_secs(1), Duration::from_secs(4)));
+        backoff.lift();
+        assert!(backoff.is_over(start) && backoff.failures() == 4);
+        backoff.succeeded();
+        assert_eq!(backoff, Backoff::new(Duration::from_secs(1), Duration::from_secs(4)));
     }
 }

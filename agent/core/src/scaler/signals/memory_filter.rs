@@ -11,7 +11,7 @@ use windlass_scaling::Sample;
 
 /// Which memory figures count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct MemoryFilter {
     /// When figures were read that were believed.
     believed_at: Option<Moment>,
     /// When the present reading was asked for.
@@ -20,9 +20,9 @@ pub(super) struct Reading {
     giving: bool,
 }
 
-// === impl Reading ===
+// === impl MemoryFilter ===
 
-impl Reading {
+impl MemoryFilter {
     /// A reading is asked for.
     pub(super) fn asked(&mut self, now: Moment, giving: bool) {
         (self.asked_at, self.giving) = (now, giving);

@@ -10,11 +10,12 @@
 //! plugged vCPU counts; after a reboot too, until the informant has registered and reported.
 //! What the guest agreed to park counts until a report, asked for after that, says it is parked.
 
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, Seen};
+use windlass_protocol::timing::BLIND_AFTER;
+use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, RunState, Seen};
 
-/// The holding of one VM.
+/// The least and the most that one VM may have.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Holding {
+pub(crate) struct SizeRange {
     seen: Option<(Seen, Moment)>,
     /// The largest sizes that were sent since the hypervisor was last looked at.
     plugging: Option<MilliCpu>,
@@ -44,9 +45,9 @@ enum Allowed {
     Parking { from: MilliCpu, to: MilliCpu },
 }
 
-// === impl Holding ===
+// === impl SizeRange ===
 
-impl Holding {
+impl SizeRange {
     /// The most that the VM may have: what the books must cover.
     pub(crate) fn upper(&self, trust_guest_parking: bool) -> Option<Resources> {
         let cpu = if trust_guest_parking { self.usable()? } else { self.plugged_high()? };
@@ -62,12 +63,24 @@ impl Holding {
         Some(online.max(allowed).min(plugged))
     }
 
+    /// What the hypervisor last said.
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.seen.map(|(seen, _)| seen)
     }
 
+    /// When the hypervisor was last looked at.
     pub(crate) fn seen_at(&self) -> Option<Moment> {
         self.seen.map(|(_, at)| at)
+    }
+
+    /// Until when the agent cannot have missed a restart of the guest, as far as is known now.
+    pub(crate) fn sees_until(&self) -> Option<Moment> {
+        Some(self.seen_at()?.after(BLIND_AFTER))
+    }
+
+    /// What the hypervisor last said of the VM; before it was seen, that it runs.
+    pub(crate) fn run_state(&self) -> RunState {
+        self.seen().map_or(RunState::Running, |seen| seen.state)
     }
 
     /// vCPUs that the guest reports online, never above plugged.
@@ -82,7 +95,7 @@ impl Holding {
         Some(self.memory.map_or(requested, |sent| requested.max(sent)))
     }
 
-    /// Whether a resize was sent and the hypervisor not looked at since.
+    /// Whether the outcome of a resize is unknown: the hypervisor was not looked at since it was sent.
     pub(crate) fn is_open(&self) -> bool {
         self.plugging.is_some() || self.memory.is_some()
     }
@@ -124,8 +137,8 @@ impl Holding {
         match resize {
             Resize::Cpu(count) => {
                 self.plugging = self.plugging.max(Some(count));
-                // A guest that nobody has counted in brings a new vCPU online by itself. Where vCPUs
-                // go late, a resize that was to take some out may have to put some in.
+                // A guest that has not reported its vCPUs brings a new one online by itself. Where
+                // vCPUs go late, a resize that was to take some out may have to put some in.
                 self.allow(count);
             }
             Resize::Memory(total) => self.memory = self.memory.max(Some(total)),
@@ -232,7 +245,7 @@ impl Allowed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::{MemorySeen, RunState};
+    use windlass_protocol::MemorySeen;
 
     #[test]
     fn vcpus_that_are_to_stay_count() {
@@ -243,20 +256,20 @@ mod tests {
             memory: MemorySeen::default(),
             state: RunState::Running,
         };
-        let upper = |holding: &Holding| holding.upper(true).map(|size| size.cpu);
-        let mut holding = Holding::default();
-        holding.see(now, seen(4));
-        holding.registered();
-        holding.report(Some(vcpus(1)));
-        assert_eq!(upper(&holding), Some(vcpus(1)));
+        let upper = |range: &SizeRange| range.upper(true).map(|size| size.cpu);
+        let mut range = SizeRange::default();
+        range.see(now, seen(4));
+        range.registered();
+        range.report(Some(vcpus(1)));
+        assert_eq!(upper(&range), Some(vcpus(1)));
         // An earlier removal may come late, and then this one puts two in.
-        holding.sent(Resize::Cpu(vcpus(3)));
-        assert_eq!(upper(&holding), Some(vcpus(3)));
-        holding.see(now, seen(3));
-        assert_eq!(upper(&holding), Some(vcpus(3)), "and nobody has said that they are parked");
-        assert!(holding.agreed(vcpus(1)));
-        assert_eq!(upper(&holding), Some(vcpus(3)), "to agree is not yet to park");
-        holding.report(Some(vcpus(1)));
-        assert_eq!(upper(&holding), Some(vcpus(1)));
+        range.sent(Resize::Cpu(vcpus(3)));
+        assert_eq!(upper(&range), Some(vcpus(3)));
+        range.see(now, seen(3));
+        assert_eq!(upper(&range), Some(vcpus(3)), "and nobody has said that they are parked");
+        assert!(range.agreed(vcpus(1)));
+        assert_eq!(upper(&range), Some(vcpus(3)), "to agree is not yet to park");
+        range.report(Some(vcpus(1)));
+        assert_eq!(upper(&range), Some(vcpus(1)));
     }
 }

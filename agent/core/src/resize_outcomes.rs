@@ -1,11 +1,11 @@
 //! What became of the last resize of each axis, and when one like it may be tried again.
 //!
 //! An answer is not an effect: a hypervisor may accept a resize and not carry it out, or the
-//! guest may take back what it gave. So a resize is judged by what is seen after it, answered or
-//! not, and one without effect is rested from, longer each time. Each aim has a rest of its own: a
-//! DIMM that does not come out keeps nobody from plugging one in.
+//! guest may take back what it gave. So the agent judges a resize by what it sees afterwards, answered
+//! or not, and backs off from one without effect, longer each time. Each aim has a back-off of its
+//! own: a DIMM that does not come out does not keep another from being plugged in.
 
-use crate::rest::{Jitter, Rest};
+use crate::backoff::{Backoff, Jitter};
 use std::time::Duration;
 use windlass_protocol::{Moment, Resize, Seen};
 
@@ -14,7 +14,7 @@ use windlass_protocol::{Moment, Resize, Seen};
 pub(crate) enum Aim {
     Grow,
     Shrink,
-    /// Keep what is there: nobody agrees any more to a shrink under way.
+    /// Keep what is there: the guest no longer agrees to a shrink under way.
     CallOff,
 }
 
@@ -25,7 +25,7 @@ pub struct Tally {
     pub grow: Judged,
     /// Those that took something.
     pub shrink: Judged,
-    /// Those that ended a shrink to which nobody agreed any more.
+    /// Those that ended a shrink to which the guest no longer agreed.
     pub call_off: Judged,
 }
 
@@ -41,18 +41,18 @@ pub struct Judged {
 
 /// The last resizes of both axes.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Trials {
-    cpu: Trial,
-    memory: Trial,
+pub(crate) struct ResizeOutcomes {
+    cpu: AxisOutcomes,
+    memory: AxisOutcomes,
 }
 
 /// One axis.
 #[derive(Clone, Debug, PartialEq)]
-struct Trial {
+struct AxisOutcomes {
     last: Option<Attempt>,
-    grow: Rest,
-    shrink: Rest,
-    call_off: Rest,
+    grow: Backoff,
+    shrink: Backoff,
+    call_off: Backoff,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,18 +72,18 @@ enum Verdict {
     NoEffect,
 }
 
-// === impl Trials ===
+// === impl ResizeOutcomes ===
 
-impl Trials {
+impl ResizeOutcomes {
     pub(crate) const fn new() -> Self {
         const FIRST: Duration = Duration::from_secs(1);
         // A guest short of memory waits for growth, and law 3 for a call-off.
         const SOON: Duration = Duration::from_secs(5);
-        const RESTED: Trial = Trial {
+        const RESTED: AxisOutcomes = AxisOutcomes {
             last: None,
-            grow: Rest::new(FIRST, SOON),
-            shrink: Rest::new(FIRST, Duration::from_secs(60)),
-            call_off: Rest::new(FIRST, SOON),
+            grow: Backoff::new(FIRST, SOON),
+            shrink: Backoff::new(FIRST, Duration::from_secs(60)),
+            call_off: Backoff::new(FIRST, SOON),
         };
         Self { cpu: RESTED, memory: RESTED }
     }
@@ -105,8 +105,8 @@ impl Trials {
         self.memory.see(now, seen, jitter, tally) == Some(Aim::Shrink)
     }
 
-    /// The rest before another resize like this.
-    pub(crate) const fn rest(&self, aim: Aim, resize: Resize) -> &Rest {
+    /// The back-off from another resize like this.
+    pub(crate) const fn backoff(&self, aim: Aim, resize: Resize) -> &Backoff {
         let axis = match resize {
             Resize::Cpu(_) => &self.cpu,
             Resize::Memory(_) => &self.memory,
@@ -132,15 +132,15 @@ impl Trials {
         })
     }
 
-    /// When a rest ends by itself.
+    /// When a back-off ends by itself.
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = Moment> {
         [&self.cpu, &self.memory]
             .into_iter()
             .flat_map(|axis| [&axis.grow, &axis.shrink])
-            .filter_map(Rest::ends)
+            .filter_map(Backoff::ends)
     }
 
-    const fn axis_mut(&mut self, resize: Resize) -> &mut Trial {
+    const fn axis_mut(&mut self, resize: Resize) -> &mut AxisOutcomes {
         match resize {
             Resize::Cpu(_) => &mut self.cpu,
             Resize::Memory(_) => &mut self.memory,
@@ -148,9 +148,9 @@ impl Trials {
     }
 }
 
-// === impl Trial ===
+// === impl AxisOutcomes ===
 
-impl Trial {
+impl AxisOutcomes {
     /// What worked, if something did.
     fn see(
         &mut self,
@@ -160,20 +160,20 @@ impl Trial {
         tally: &mut Tally,
     ) -> Option<Aim> {
         let attempt = self.last?;
-        let (rest, judged) = match attempt.aim {
+        let (backoff, judged) = match attempt.aim {
             Aim::Grow => (&mut self.grow, &mut tally.grow),
             Aim::Shrink => (&mut self.shrink, &mut tally.shrink),
             Aim::CallOff => (&mut self.call_off, &mut tally.call_off),
         };
         match attempt.verdict(seen) {
             Verdict::Worked => {
-                rest.succeeded();
+                backoff.succeeded();
                 judged.seen = judged.seen.saturating_add(1);
                 self.last = None;
                 return Some(attempt.aim);
             }
             Verdict::NoEffect if !attempt.failed => {
-                rest.failed(now, jitter);
+                backoff.failed(now, jitter);
                 judged.none = judged.none.saturating_add(1);
                 self.last = Some(Attempt { failed: true, ..attempt });
             }
@@ -213,36 +213,36 @@ mod tests {
 
     #[test]
     fn memory_that_a_guest_takes_back_is_left_with_it_for_a_while() {
-        let (mut trials, mut jitter, mut tally) = rested();
+        let (mut outcomes, mut jitter, mut tally) = rested();
         let shrinks = |seen, none| Tally { shrink: Judged { seen, none }, ..Tally::default() };
-        trials.sent(Aim::Shrink, TAKING);
-        trials.see(START, has(1, 2), &mut jitter, &mut tally);
-        assert_eq!(trials.memory_stays(START), None, "the guest is at it");
-        assert!(trials.is_taking_memory());
-        trials.see(START, has(2, 2), &mut jitter, &mut tally);
-        assert!(trials.memory_stays(START).is_some(), "it took it back");
-        assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "it may still grow");
-        let until = trials.memory_stays(START);
-        trials.see(START, has(2, 2), &mut jitter, &mut tally);
-        assert_eq!(trials.memory_stays(START), until, "seen again, it is the same failure");
+        outcomes.sent(Aim::Shrink, TAKING);
+        outcomes.see(START, has(1, 2), &mut jitter, &mut tally);
+        assert_eq!(outcomes.memory_stays(START), None, "the guest is at it");
+        assert!(outcomes.is_taking_memory());
+        outcomes.see(START, has(2, 2), &mut jitter, &mut tally);
+        assert!(outcomes.memory_stays(START).is_some(), "it took it back");
+        assert!(outcomes.backoff(Aim::Grow, TAKING).is_over(START), "it may still grow");
+        let until = outcomes.memory_stays(START);
+        outcomes.see(START, has(2, 2), &mut jitter, &mut tally);
+        assert_eq!(outcomes.memory_stays(START), until, "seen again, it is the same failure");
         assert_eq!(tally, shrinks(0, 1));
-        trials.see(START, has(1, 1), &mut jitter, &mut tally);
-        assert_eq!(trials.memory_stays(START), None, "late, but there");
+        outcomes.see(START, has(1, 1), &mut jitter, &mut tally);
+        assert_eq!(outcomes.memory_stays(START), None, "late, but there");
         assert_eq!(tally, shrinks(1, 1));
     }
 
     #[test]
     fn a_resize_without_effect_is_a_failure() {
-        let (mut trials, mut jitter, mut tally) = rested();
+        let (mut outcomes, mut jitter, mut tally) = rested();
         let plug = Resize::Cpu(MilliCpu::from_cores(2));
-        trials.sent(Aim::Grow, plug);
-        trials.see(START, has(1, 1), &mut jitter, &mut tally);
-        assert!(!trials.rest(Aim::Grow, plug).is_over(START));
-        assert!(trials.rest(Aim::Grow, TAKING).is_over(START), "the other axis goes on");
+        outcomes.sent(Aim::Grow, plug);
+        outcomes.see(START, has(1, 1), &mut jitter, &mut tally);
+        assert!(!outcomes.backoff(Aim::Grow, plug).is_over(START));
+        assert!(outcomes.backoff(Aim::Grow, TAKING).is_over(START), "the other axis goes on");
     }
 
-    fn rested() -> (Trials, Jitter, Tally) {
-        (Trials::new(), Jitter::new(7), Tally::default())
+    fn rested() -> (ResizeOutcomes, Jitter, Tally) {
+        (ResizeOutcomes::new(), Jitter::new(7), Tally::default())
     }
 
     /// One vCPU and this many GiB requested and present.

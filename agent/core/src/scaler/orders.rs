@@ -1,0 +1,116 @@
+//! What people want of the VM: how it is described, and what was ordered.
+//!
+//! An order outranks load. It passes by every wait, and never by a permit or a consent.
+
+use crate::event::Order;
+use windlass_protocol::{Capabilities, Mode, Moment, Resources, VmInfo};
+use windlass_scaling::goal;
+
+/// What people want of one VM.
+#[derive(Clone, Debug)]
+pub(super) struct Orders {
+    info: VmInfo,
+    order: Order,
+}
+
+// === impl Orders ===
+
+impl Orders {
+    pub(super) const fn new(info: VmInfo) -> Self {
+        Self { info, order: Order::Follow }
+    }
+
+    /// How the VM is described.
+    pub(super) const fn info(&self) -> &VmInfo {
+        &self.info
+    }
+
+    /// The description changed.
+    pub(super) fn told(&mut self, info: VmInfo) {
+        self.info = info;
+    }
+
+    /// A person gave an order.
+    pub(super) fn ordered(&mut self, order: Order) {
+        self.order = order;
+    }
+
+    /// Whether the agent only watches the VM.
+    pub(super) fn observes(&self) -> bool {
+        self.info.mode == Mode::Observe
+    }
+
+    /// Whether the size follows the load.
+    pub(super) fn follows_load(&self) -> bool {
+        self.order == Order::Follow
+    }
+
+    /// Whether the host is frozen.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.order == Order::Freeze
+    }
+
+    /// Until when the VM is paused, if it is.
+    pub(super) fn paused_until(&self, now: Moment) -> Option<Moment> {
+        self.info.paused_until.filter(|until| now < *until)
+    }
+
+    /// Whether the VM is to be released, at this or another size.
+    pub(super) fn releases(&self) -> bool {
+        matches!(self.order, Order::Release(_))
+    }
+
+    /// Whether nothing may be taken from the VM: it is released as it is.
+    pub(super) fn releases_as_it_is(&self) -> bool {
+        self.order == Order::Release(None)
+    }
+
+    /// The size that was ordered for a VM that has this.
+    pub(super) fn size(&self, has: Resources, can: &Capabilities) -> Option<Resources> {
+        match self.order {
+            Order::Release(Some(size)) => Some(self.release_size(size, can)),
+            Order::Release(None) | Order::Freeze => Some(has),
+            Order::Follow => None,
+        }
+    }
+
+    /// Whether the VM has the size with which it is to be released.
+    pub(super) fn is_reached(&self, has: Option<Resources>, can: Option<&Capabilities>) -> bool {
+        match (self.order, can, has) {
+            (Order::Release(None), ..) => true,
+            // An agent that only watches does not move it.
+            (Order::Release(Some(_)), ..) if self.observes() => true,
+            (Order::Release(Some(size)), Some(can), Some(has)) => {
+                self.release_size(size, can) == has
+            }
+            (Order::Release(Some(_)) | Order::Follow | Order::Freeze, ..) => false,
+        }
+    }
+
+    fn release_size(&self, size: Resources, can: &Capabilities) -> Resources {
+        let size = size.max(can.min).min(can.max);
+        goal::in_grain(size, can, self.info.memory_slot, can.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::examples::{capabilities, info, size};
+    use super::*;
+
+    #[test]
+    fn a_release_is_reached_at_its_size_within_what_the_driver_can_do() {
+        let mut orders = Orders::new(info(Mode::Act));
+        let can = capabilities();
+        assert_eq!(orders.size(size(2), &can), None, "the load is followed");
+        orders.ordered(Order::Release(Some(size(9))));
+        assert_eq!(orders.size(size(2), &can), Some(can.max));
+        assert!(!orders.is_reached(Some(size(2)), Some(&can)));
+        assert!(orders.is_reached(Some(can.max), Some(&can)));
+        orders.told(info(Mode::Observe));
+        assert!(orders.is_reached(Some(size(2)), Some(&can)), "it is not moved there");
+        orders.told(info(Mode::Act));
+        orders.ordered(Order::Release(None));
+        assert!(orders.releases_as_it_is() && orders.is_reached(None, None));
+    }
+}

@@ -1,0 +1,201 @@
+//! One VM at one moment: what its parts say together. Nothing here changes anything.
+
+use super::guest::Guest;
+use super::hypervisor::Hypervisor;
+use super::informant::Informant;
+use super::orders::Orders;
+use super::permit::Permit;
+use super::signals::Signals;
+use super::target::Target;
+use crate::resize_outcomes::Aim;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::size_range::SizeRange;
+use std::time::Duration;
+use windlass_protocol::timing::INFORMANT_GONE;
+use windlass_protocol::{ComputeUnit, Moment, Reason, Resize, Resources, Signal};
+use windlass_scaling::rest::Flapping;
+use windlass_scaling::{Inputs, Rest};
+
+/// Memory that has not moved for this long, though the guest agreed to give it back, is stuck.
+pub(super) const STUCK_AFTER: Duration = Duration::from_secs(15);
+
+/// The parts of one VM, as they are at one moment.
+#[derive(Clone, Copy)]
+pub(super) struct Vm<'a> {
+    pub(super) now: Moment,
+    pub(super) settings: &'a Settings,
+    pub(super) orders: &'a Orders,
+    pub(super) signals: &'a Signals,
+    pub(super) rest: &'a Rest,
+    pub(super) size: &'a SizeRange,
+    pub(super) hypervisor: &'a Hypervisor,
+    pub(super) permit: &'a Permit,
+    pub(super) informant: &'a Informant,
+    pub(super) session: &'a Session,
+    pub(super) guest: &'a Guest,
+}
+
+// === impl Vm ===
+
+impl<'a> Vm<'a> {
+    /// Whether the agent may ask for permits and sizes: no other agent does.
+    pub(super) fn acts(&self) -> bool {
+        let sees = self.size.sees_until().is_some_and(|until| self.now < until);
+        sees && self.session.is_leased(self.now) || self.acts_alone()
+    }
+
+    /// Whether the agent acts without a session: it never had one, no informant has answered at the
+    /// address for so long that there is none, and the guest's figures come from elsewhere. An agent
+    /// that had a session cannot tell a dead informant from a partition, in which the informant lets
+    /// another agent act.
+    fn acts_alone(&self) -> bool {
+        !self.session.has_been() && self.is_unheard() && self.signals.are_elsewhere()
+    }
+
+    /// Whether the informant has said nothing for so long that there may be none.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.now.since(self.session.heard_at()) >= INFORMANT_GONE
+    }
+
+    /// Whether the VM keeps its size, by a person's order, for a move to another node, or because the
+    /// hypervisor does not run it.
+    pub(super) fn is_held(&self) -> bool {
+        !self.size.run_state().may_resize()
+            || self.orders.is_frozen()
+            || self.orders.paused_until(self.now).is_some()
+            || self.permit.stays_until(self.now).is_some()
+    }
+
+    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect.
+    pub(super) fn is_quiet(&self) -> bool {
+        !self.permit.is_busy()
+            && !self.hypervisor.is_busy()
+            && !self.informant.is_told_a_size()
+            && !self.size.is_open()
+    }
+
+    /// Whether a vCPU that the guest has parked counts as given back.
+    pub(super) fn trusts_parking(&self) -> bool {
+        self.settings.trust_guest_parking && self.session.numbers_sizes()
+    }
+
+    /// The most that the VM may have: what the books must cover. `None` before it was seen.
+    pub(super) fn upper(&self) -> Option<Resources> {
+        self.size.upper(self.trusts_parking())
+    }
+
+    /// What the VM uses now: vCPUs without the parked ones, and the memory it may have.
+    pub(super) fn using(&self) -> Option<Resources> {
+        let upper = self.upper()?;
+        Some(Resources { cpu: self.size.usable()?, mem: upper.mem })
+    }
+
+    /// The step that this VM moves in.
+    pub(super) fn unit(&self) -> ComputeUnit {
+        self.settings.unit.of(self.orders.info(), self.hypervisor.can())
+    }
+
+    /// Whether the guest works to return memory. Memory that is stuck makes no work.
+    pub(super) fn memory_leaves(&self) -> bool {
+        let stuck = |since: Moment| self.now.since(since) >= STUCK_AFTER;
+        let moves = self.size.unplugging().is_none_or(|(_, since)| !stuck(since));
+        self.size.is_giving() && (self.size.is_open() || moves)
+    }
+
+    /// What a goal is computed from.
+    pub(super) fn inputs(&self) -> Option<Inputs<'a>> {
+        Some(Inputs {
+            info: self.orders.info(),
+            unit: self.unit(),
+            can: self.hypervisor.can()?,
+            sample: self.signals.fresh(self.now),
+            has: self.using()?,
+            urgency: self.guest.urgency(self.now),
+        })
+    }
+
+    /// What the VM should have: what the signals call for after a rest, or what a person ordered.
+    pub(super) fn target(&self) -> Target {
+        let now = self.now;
+        let inputs = self.inputs();
+        let rested = inputs.map(|inputs| self.rest.rested(now, &inputs, self.permit.known()));
+        let mut goal = rested.map(|rested| rested.goal);
+        if let (Some(goal), Some(size)) = (&mut goal, inputs.and_then(|i| self.ordered_size(&i))) {
+            goal.size = size;
+            let runs = self.size.run_state().may_resize();
+            let signal = if runs { Signal::Order } else { Signal::Stopped };
+            goal.reason = Reason { signal, cpu: None, mem: None };
+        }
+        let ends = [
+            self.signals.stale_at(),
+            self.orders.paused_until(now),
+            self.permit.stays_until(now),
+            self.guest.urgency_ends(),
+        ];
+        let deadlines = self.rest.deadlines(now, self.orders.info());
+        let until = deadlines.chain(ends.into_iter().flatten()).filter(|at| *at > now).min();
+        Target { rested, goal, from: now, until }
+    }
+
+    /// The axis that grows and shrinks again and again, if there is one.
+    pub(super) fn flapping(&self) -> Option<Flapping> {
+        self.rest.flapping(self.now, self.orders.info().scale_down)
+    }
+
+    fn ordered_size(&self, inputs: &Inputs<'_>) -> Option<Resources> {
+        if self.is_held() { Some(inputs.has) } else { self.orders.size(inputs.has, inputs.can) }
+    }
+
+    /// What the books should cover: what the VM may have, and what it should get. The first word
+    /// to books that permitted nothing yet is what there is: they may not know of this VM, or have
+    /// restarted, and take what is said without a last permit for what was promised.
+    pub(super) fn ceiling(&self, target: &Target) -> Option<Resources> {
+        if let Some(permit) = self.permit.stays_until(self.now).and(self.permit.known()) {
+            // Anything else is refused.
+            return Some(permit);
+        }
+        let mut ceiling = self.upper()?;
+        if let Some(goal) = self.permit.known().and(target.goal) {
+            ceiling = ceiling.max(goal.size);
+        }
+        ceiling.mem = ceiling.mem.round_up(self.orders.info().memory_slot);
+        Some(ceiling)
+    }
+
+    /// Calls off a shrink of memory to which the guest no longer agrees.
+    pub(super) fn calling_off(&self) -> Option<Resize> {
+        let present = self.size.seen()?.memory.present();
+        // What was asked for since then counts, whether or not it has been seen.
+        let requested = self.size.requested()?;
+        let consent = self.guest.consent(self.now).filter(|_| !self.orders.observes());
+        let agreed = consent.is_some_and(|size| size.mem <= requested);
+        (requested < present && !agreed).then_some(Resize::Memory(present))
+    }
+
+    /// What a resize is for.
+    pub(super) fn aim(&self, resize: Resize) -> Aim {
+        if self.calling_off() == Some(resize) {
+            return Aim::CallOff;
+        }
+        let shrinks = match resize {
+            Resize::Cpu(count) => self.size.plugged_high().is_some_and(|has| count < has),
+            Resize::Memory(total) => self.size.requested().is_some_and(|has| total < has),
+        };
+        if shrinks { Aim::Shrink } else { Aim::Grow }
+    }
+
+    /// Whether the VM has the size with which it is to be released.
+    pub(super) fn is_where_released(&self) -> bool {
+        self.orders.is_reached(self.using(), self.hypervisor.can())
+    }
+
+    /// Whether the agent is done with the VM: it may go.
+    pub(super) fn is_released(&self) -> bool {
+        self.orders.releases()
+            && self.calling_off().is_none()
+            && self.session.is_absent()
+            && !self.size.is_open()
+            && self.is_where_released()
+    }
+}
