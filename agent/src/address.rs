@@ -2,32 +2,32 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use windlass_agent_core::Guest;
 use windlass_protocol::informant;
-use windlass_protocol::vm_file::VmFile;
 
 /// How a guest on QEMU's user network reaches the host.
 const USER_NETWORK_HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 2, 2));
 
-/// The address at which the guest of `file` reaches this host's `port`: what the file says;
+/// The address at which `guest` reaches this host's `port`: what is declared;
 /// else, for a guest behind a forwarded loopback port, the host of QEMU's user network; else
 /// the local address from which the guest is reached.
-pub(crate) fn callback(file: &VmFile, port: u16) -> io::Result<SocketAddr> {
-    let ip = match file.advertise {
+pub(crate) fn callback(guest: &Guest, port: u16) -> io::Result<SocketAddr> {
+    let ip = match guest.advertise {
         Some(ip) => ip,
-        None if file.informant.ip().is_loopback() => USER_NETWORK_HOST,
-        None => local_address_towards(file.informant)?,
+        None if guest.informant.ip().is_loopback() => USER_NETWORK_HOST,
+        None => local_address_towards(guest.informant)?,
     };
     Ok(SocketAddr::new(ip, port))
 }
 
-/// Where the guest's metrics are read: where the file says; else at the informant's address,
+/// Where the guest's metrics are read: where it is declared; else at the informant's address,
 /// if it is ours (by the port that it announces) or has announced nothing yet; else at the
 /// announced port.
-pub(crate) fn metrics(file: &VmFile, announced: Option<u16>) -> SocketAddr {
-    match (file.metrics, announced) {
+pub(crate) fn metrics(guest: &Guest, announced: Option<u16>) -> SocketAddr {
+    match (guest.metrics, announced) {
         (Some(address), _) => address,
-        (None, None | Some(informant::PORT)) => file.informant,
-        (None, Some(port)) => SocketAddr::new(file.informant.ip(), port),
+        (None, None | Some(informant::PORT)) => guest.informant,
+        (None, Some(port)) => SocketAddr::new(guest.informant.ip(), port),
     }
 }
 
@@ -45,31 +45,27 @@ fn local_address_towards(there: SocketAddr) -> io::Result<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::{
-        Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDown, Target, VmInfo,
-        VmName,
-    };
 
     #[test]
     fn a_forwarded_guest_calls_back_through_the_user_network() {
-        let file = vm_file("a", "127.0.0.2:10301");
-        assert_eq!(callback(&file, 10310).unwrap().to_string(), "10.0.2.2:10310");
-        let file = VmFile { advertise: Some("192.0.2.7".parse().unwrap()), ..file };
-        assert_eq!(callback(&file, 10310).unwrap().to_string(), "192.0.2.7:10310");
+        let guest = guest("127.0.0.2:10301");
+        assert_eq!(callback(&guest, 10310).unwrap().to_string(), "10.0.2.2:10310");
+        let guest = Guest { advertise: Some("192.0.2.7".parse().unwrap()), ..guest };
+        assert_eq!(callback(&guest, 10310).unwrap().to_string(), "192.0.2.7:10310");
     }
 
     #[test]
     fn our_own_informant_is_read_where_it_is_reached_and_others_where_they_say() {
-        let file = vm_file("a", "127.0.0.2:20301");
+        let guest = guest("127.0.0.2:20301");
         for (announced, address) in [
             (None, "127.0.0.2:20301"),
             (Some(10301), "127.0.0.2:20301"),
             (Some(9100), "127.0.0.2:9100"),
         ] {
-            assert_eq!(metrics(&file, announced).to_string(), address);
+            assert_eq!(metrics(&guest, announced).to_string(), address);
         }
-        let file = VmFile { metrics: Some("127.0.0.2:29100".parse().unwrap()), ..file };
-        assert_eq!(metrics(&file, Some(9100)).to_string(), "127.0.0.2:29100");
+        let guest = Guest { metrics: Some("127.0.0.2:29100".parse().unwrap()), ..guest };
+        assert_eq!(metrics(&guest, Some(9100)).to_string(), "127.0.0.2:29100");
     }
 
     #[test]
@@ -80,26 +76,7 @@ mod tests {
         );
     }
 
-    fn vm_file(name: &str, informant: &str) -> VmFile {
-        let one = Resources { cpu: MilliCpu::from_cores(1), mem: Bytes::from_gib(1) };
-        VmFile {
-            info: VmInfo {
-                name: VmName::on_host(name),
-                bounds: Bounds { min: one, max: one },
-                target: Target::default(),
-                policy: Policy::LoadAverage,
-                load_window: LoadWindow::FifteenSeconds,
-                priority: 0,
-                mode: Mode::Act,
-                memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-                paused_until: None,
-                scale_down: ScaleDown::AT_ONCE,
-            },
-            qmp: "/nonexistent".into(),
-            informant: informant.parse().unwrap(),
-            advertise: None,
-            metrics: None,
-            vcpu_removal: false,
-        }
+    fn guest(informant: &str) -> Guest {
+        Guest { informant: informant.parse().unwrap(), advertise: None, metrics: None }
     }
 }

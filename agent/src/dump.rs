@@ -2,13 +2,12 @@
 //!
 //! It is read from what runners publish, so a VM that hangs does not keep it waiting.
 
-use crate::told::Standing;
 use crate::view::{Heard, View};
 use serde_json::{Value, json};
 use std::net::IpAddr;
+use windlass_agent_core::{Standing, Vm};
 use windlass_protocol::informant::{AgentDesc, InformantDesc};
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Bytes, InformantVersion, MilliCpu, Moment, Resources, Sequence, UnitChoice, VmInfo, VmName,
     Waiting,
@@ -20,21 +19,21 @@ pub(crate) fn agent(frozen: bool, vms: Vec<Value>) -> Value {
     json!({ "frozen": frozen, "vms": vms })
 }
 
-/// One VM.
+/// One VM, with what is declared of it and the place at which its hypervisor is.
 pub(crate) fn vm(
     name: &VmName,
     standing: Standing,
     port: Option<u16>,
-    file: Option<&VmFile>,
+    declared: Option<(&Vm, &str)>,
     view: &View,
 ) -> Value {
     json!({
         "name": name,
         "standing": standing,
         "callback_port": port,
-        "monitor": file.map(|file| &file.qmp),
-        "informant": file.map(|file| file.informant),
-        "told": file.map(|file| &file.info),
+        "monitor": declared.map(|(_, place)| place),
+        "informant": declared.map(|(vm, _)| vm.guest.informant),
+        "told": declared.map(|(vm, _)| &vm.info),
         "upper": view.upper,
         "status": view.status,
         "open": view.open,
@@ -59,7 +58,8 @@ pub(crate) struct Pod {
     pub(crate) since: Moment,
     pub(crate) standing: Standing,
     pub(crate) port: Option<u16>,
-    pub(crate) file: Option<VmFile>,
+    pub(crate) vm: Option<Vm>,
+    pub(crate) place: String,
     pub(crate) view: View,
 }
 
@@ -69,8 +69,9 @@ impl Pod {
     /// As the reference's agent dumps a pod. What Windlass does not keep is `null`; `windlass` has
     /// what the reference has no place for.
     pub(crate) fn reference(&self, unit: UnitChoice, plugin: IpAddr) -> Value {
-        let info = self.file.as_ref().map(|file| vm_info(&file.info, self.view.upper));
-        let runner = self.file.as_ref().zip(self.view.status.as_ref());
+        let info = self.vm.as_ref().map(|vm| vm_info(&vm.info, self.view.upper));
+        let declared = self.vm.as_ref().map(|vm| (vm, self.place.as_str()));
+        let runner = self.vm.as_ref().zip(self.view.status.as_ref());
         json!({
             "podName": names(&self.name),
             "status": {
@@ -81,23 +82,23 @@ impl Pod {
                 "vmInfo": info,
                 "endpointID": self.name.name,
             },
-            "runner": runner.map(|(file, status)| runner_of(file, status, &self.view, unit, plugin)),
-            "windlass": vm(&self.name, self.standing, self.port, self.file.as_ref(), &self.view),
+            "runner": runner.map(|(vm, status)| runner_of(vm, status, &self.view, unit, plugin)),
+            "windlass": vm(&self.name, self.standing, self.port, declared, &self.view),
         })
     }
 }
 
 fn runner_of(
-    file: &VmFile,
+    declared: &Vm,
     status: &VmStatus,
     view: &View,
     unit: UnitChoice,
     plugin: IpAddr,
 ) -> Value {
-    let slot = file.info.memory_slot;
+    let slot = declared.info.memory_slot;
     json!({
-        "podIP": file.informant.ip().to_string(),
-        "vm": vm_info(&file.info, status.upper),
+        "podIP": declared.guest.informant.ip().to_string(),
+        "vm": vm_info(&declared.info, status.upper),
         "lastMetrics": view.guest.sample.as_ref().map(loads),
         "scheduler": {
             "info": { "PodName": null, "UID": null, "IP": plugin },
@@ -106,7 +107,7 @@ fn runner_of(
         },
         "server": server(status.session, &view.guest),
         "informant": informant(&view.guest),
-        "computeUnit": resources(unit.of(&file.info, None).into(), slot),
+        "computeUnit": resources(unit.of(&declared.info, None).into(), slot),
         "lastApproved": status.permit.map(|permit| resources(permit, slot)),
         "lastSchedulerError": view.errors.plugin,
         "lastInformantError": view.errors.informant,

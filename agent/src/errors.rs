@@ -49,9 +49,9 @@ impl Errors {
 fn say_of_hypervisor(word: Option<Word>) {
     match word {
         Some(Word::Silent(since)) => {
-            warn!(for_s = since.as_secs(), "QEMU not answering; it is asked again");
+            warn!(for_s = since.as_secs(), "hypervisor not answering; it is asked again");
         }
-        Some(Word::Back) => info!("QEMU answers again"),
+        Some(Word::Back) => info!("hypervisor answers again"),
         None => {}
     }
 }

@@ -19,7 +19,7 @@ use windlass_protocol::{InformantVersion, Peer};
 #[derive(Clone, Debug)]
 pub(crate) struct Informant {
     /// Where it listens.
-    pub(crate) guest: Arc<Kept>,
+    pub(crate) at: Arc<Kept>,
     /// Where it calls back.
     pub(crate) callback: Option<SocketAddr>,
     /// How long it may take.
@@ -65,7 +65,7 @@ impl Informant {
         // The methods of the protocol are constants, and valid.
         let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or(Method::POST);
         let request = Ask::new(method, endpoint.path, body).within(deadline).at_most(ANSWER_SIZE);
-        let answered = self.guest.ask(request).await;
+        let answered = self.at.ask(request).await;
         counts.asked_informant(endpoint.path, answered.as_ref().ok().map(|answer| answer.status));
         let answer = answered.map_err(|error| {
             debug!(path = endpoint.path, %error, "informant not reached");

@@ -4,9 +4,9 @@
 //! ```text
 //!                    ┌────────────────── one per VM ──────────────────┐
 //!   host ─ manage ─► │ runner ── owns ──► agent_core::Scaler          │
-//!   (VM files,       │   │  plan ▼ ▲ events                           │
-//!    orders)         │   ├─► monitor    (drivers::Attach)  hypervisor │
-//!        ▲           │   ├─► plugin     (Permits)          books      │
+//!   (VMs, orders)    │   │  plan ▼ ▲ events                           │
+//!        ▲           │   ├─► hypervisor (drivers::Attach)  hypervisor │
+//!        │           │   ├─► plugin     (Permits)          books      │
 //!        │           │   ├─► informant, scrape             guest      │
 //!     status,        │   └─◄ callback   (its own port)     guest      │
 //!     decisions,     └────────────────────────────────────────────────┘
@@ -24,7 +24,6 @@ pub mod config;
 mod counted;
 mod dump;
 mod errors;
-pub mod folder;
 mod history;
 mod host_memory;
 mod informant;
@@ -40,7 +39,6 @@ mod scrape;
 mod shared;
 mod told;
 mod view;
-pub mod vm_text;
 
 pub use charged::Charged;
 pub use config::{Config, Silence, Times};
@@ -50,5 +48,4 @@ pub use metrics::Metrics;
 pub use node::{Agent, Known, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
-pub use told::Standing;
-pub use windlass_agent_core::{Charge, Periods};
+pub use windlass_agent_core::{Charge, Guest, Periods, Standing, Vm};

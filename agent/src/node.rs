@@ -17,29 +17,30 @@ use crate::metrics::Metrics;
 use crate::plugin::Permits;
 use crate::runner::{Booked, Start};
 use crate::shared::{Shared, lock};
-use crate::told::{Standing, Told};
+use crate::told::Told;
 use crate::view::View;
 use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use tokio::sync::watch;
 use tracing::info;
-use windlass_agent_core::Order;
+use windlass_agent_core::roster::Step;
+use windlass_agent_core::{Roster, Standing, Vm};
 use windlass_drivers::Attach;
+use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Bytes, Capabilities, Decision, Moment, Resources, VmName};
 
-/// An agent. Cheap to clone; all clones are one. `A` is the kind of hypervisor.
-pub struct Agent<A: Attach> {
+/// An agent. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Agent {
     shared: Arc<Shared>,
-    vms: Vms<A>,
+    vms: Arc<Mutex<Vms>>,
     tasks: Tasks,
 }
 
@@ -63,7 +64,7 @@ pub struct UnknownVm(pub VmName);
 
 // === impl Agent ===
 
-impl<A: Attach> Agent<A> {
+impl Agent {
     /// An agent without VMs. Its tasks are part of `tasks`.
     pub fn new(
         config: Config,
@@ -73,38 +74,43 @@ impl<A: Attach> Agent<A> {
         clock: Clock,
     ) -> Self {
         let shared = Shared::new(config, permits, ledger, clock);
-        Self { shared: Arc::new(shared), vms: Vms::default(), tasks: tasks.clone() }
+        Self { shared: Arc::new(shared), vms: Arc::default(), tasks: tasks.clone() }
     }
 
-    /// Manages a VM from here on, or takes note that its file changed; ends a release. How it
-    /// is reached is made anew if `qmp` or `vcpu_removal` are others.
+    /// Manages a VM as this says, unless a person has let go of it. Returns whether it does so.
     ///
     /// Must be called within the runtime.
-    pub fn manage(&self, file: VmFile, attach: A) {
-        let vm = file.info.name.clone();
+    pub fn declare(&self, vm: Vm, attach: AnyAttach) -> bool {
+        let name = vm.info.name.clone();
         let mut vms = lock(&self.vms);
-        match vms.get_mut(&vm) {
-            Some(entry) => {
-                let same =
-                    |old: &VmFile| old.qmp == file.qmp && old.vcpu_removal == file.vcpu_removal;
-                let attach = (!entry.file.as_ref().is_some_and(same)).then(|| Arc::new(attach));
-                (entry.file, entry.standing) = (Some(file), Standing::Managed);
-                self.tell(entry, attach);
-            }
-            None => {
-                let entry = self.start(&vm, Some(file), attach, Standing::Managed, None);
-                vms.insert(vm, entry);
-            }
+        let heeds = vms.roster.declare(vm);
+        if heeds {
+            self.follow(&mut vms, &name, Some(attach), None);
         }
+        heeds
+    }
+
+    /// Manages a VM from here on, or takes note that what is declared changed; ends a release.
+    /// It is attached to anew if `attach` is another way than before.
+    ///
+    /// Must be called within the runtime.
+    pub fn manage(&self, vm: Vm, attach: AnyAttach) {
+        let name = vm.info.name.clone();
+        let mut vms = lock(&self.vms);
+        vms.roster.take_back(vm);
+        self.follow(&mut vms, &name, Some(attach), None);
     }
 
     /// Looks at a VM and counts it, without acting on it: one that was released or removed
-    /// before a restart. `last` is what it had when it was last seen.
+    /// before a restart. `last` is what it had when it was last seen. Nothing if it is known.
     ///
     /// Must be called within the runtime.
-    pub fn count(&self, vm: VmName, attach: A, last: Resources, standing: Standing) {
-        let start = |vm: &VmName| self.start(vm, None, attach, standing, Some(last));
-        lock(&self.vms).entry(vm).or_insert_with_key(start);
+    pub fn count(&self, vm: VmName, attach: AnyAttach, last: Resources, standing: Standing) {
+        let mut vms = lock(&self.vms);
+        if vms.roster.standing(&vm).is_none() {
+            vms.roster.recall(vm.clone(), standing);
+            self.follow(&mut vms, &vm, Some(attach), Some(last));
+        }
     }
 
     /// Stops managing: the VM keeps its size, and is counted until its hypervisor is gone.
@@ -112,7 +118,7 @@ impl<A: Attach> Agent<A> {
     /// # Errors
     /// If there is no such VM.
     pub fn forget(&self, vm: &VmName) -> Result<(), UnknownVm> {
-        self.change(vm, |entry| entry.standing = Standing::Removed)
+        self.change(vm, |roster| roster.withdraw(vm))
     }
 
     /// Brings a VM to a size, or keeps the present one, and lets go of it: from then on it is
@@ -121,11 +127,11 @@ impl<A: Attach> Agent<A> {
     /// # Errors
     /// If there is no such VM.
     pub fn release(&self, vm: &VmName, size: Option<Resources>) -> Result<(), UnknownVm> {
-        self.change(vm, |entry| {
-            (entry.standing, entry.release) = (Standing::Released, size);
+        if let Some(entry) = lock(&self.vms).entries.get(vm) {
             // It may be from an earlier release; the runner says anew when it has let go.
             lock(&entry.view).counted = false;
-        })
+        }
+        self.change(vm, |roster| roster.release(vm, size))
     }
 
     /// Nothing of a VM moves until this moment; `None` ends that.
@@ -133,25 +139,44 @@ impl<A: Attach> Agent<A> {
     /// # Errors
     /// If there is no such VM.
     pub fn pause(&self, vm: &VmName, until: Option<Moment>) -> Result<(), UnknownVm> {
-        self.change(vm, |entry| entry.paused_until = until)
+        self.change(vm, |roster| roster.pause(vm, until))
     }
 
     /// Nothing of any VM moves until this is taken back.
     pub fn freeze(&self, frozen: bool) {
-        self.shared.frozen.store(frozen, Ordering::Relaxed);
-        for entry in lock(&self.vms).values_mut() {
-            self.tell(entry, None);
+        let mut vms = lock(&self.vms);
+        vms.roster.freeze(frozen);
+        let names: Vec<VmName> = vms.entries.keys().cloned().collect();
+        for vm in names {
+            self.follow(&mut vms, &vm, None, None);
         }
     }
 
     /// Whether nothing is to move.
     pub fn is_frozen(&self) -> bool {
-        self.shared.frozen.load(Ordering::Relaxed)
+        lock(&self.vms).roster.is_frozen()
+    }
+
+    /// How a VM stands, if it is known.
+    pub fn standing(&self, vm: &VmName) -> Option<Standing> {
+        lock(&self.vms).roster.standing(vm)
+    }
+
+    /// Whether a VM follows what is declared of it: it does not while a person has let go of it.
+    pub fn heeds(&self, vm: &VmName) -> bool {
+        lock(&self.vms).roster.heeds(vm)
+    }
+
+    /// The VMs that are to be forgotten, because a source of declarations was read as a whole and
+    /// does not have them.
+    pub fn undeclared(&self, has: impl Fn(&VmName) -> bool) -> Vec<VmName> {
+        lock(&self.vms).roster.undeclared(has)
     }
 
     /// The managed VMs that are there, by name. Never waits for one of them.
     pub fn status(&self) -> Vec<VmStatus> {
-        let views: Vec<_> = lock(&self.vms).values().map(|entry| entry.view.clone()).collect();
+        let views: Vec<_> =
+            lock(&self.vms).entries.values().map(|entry| entry.view.clone()).collect();
         views.iter().filter_map(|view| lock(view).status.clone()).collect()
     }
 
@@ -159,13 +184,15 @@ impl<A: Attach> Agent<A> {
     /// seen, if it is there. What a host writes down for after a restart.
     pub fn standings(&self) -> Vec<(VmName, Standing, Option<Resources>)> {
         let vms = lock(&self.vms);
-        vms.iter().map(|(vm, e)| (vm.clone(), e.standing, lock(&e.view).upper)).collect()
+        let upper = |vm: &VmName| vms.entries.get(vm).and_then(|entry| lock(&entry.view).upper);
+        let standings = vms.roster.standings();
+        standings.map(|(vm, standing)| (vm.clone(), standing, upper(vm))).collect()
     }
 
     /// Whether a VM was looked for and is not there, or is not known. What a VM was counted with
     /// before it was looked for is free from then on.
     pub fn is_absent(&self, vm: &VmName) -> bool {
-        lock(&self.vms).get(vm).is_none_or(|entry| lock(&entry.view).absent)
+        lock(&self.vms).entries.get(vm).is_none_or(|entry| lock(&entry.view).absent)
     }
 
     /// What is known of a VM, managed or not. Never waits for it.
@@ -173,22 +200,22 @@ impl<A: Attach> Agent<A> {
     /// # Errors
     /// If there is no such VM.
     pub fn known(&self, vm: &VmName) -> Result<Known, UnknownVm> {
-        let view = lock(&self.vms).get(vm).map(|entry| (entry.standing, entry.view.clone()));
-        let (standing, view) = view.ok_or_else(|| UnknownVm(vm.clone()))?;
-        let View { can, present, upper, counted, .. } = lock(&view).clone();
-        let let_go = counted && standing != Standing::Managed;
+        let vms = lock(&self.vms);
+        let entry = vms.entries.get(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
+        let View { can, present, upper, counted, .. } = *lock(&entry.view);
+        let let_go = counted && vms.roster.standing(vm) != Some(Standing::Managed);
         Ok(Known { can, present, upper, let_go })
     }
 
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
     pub fn charges(&self) -> Vec<Charged> {
         let vms = lock(&self.vms);
-        let charged = |(vm, entry): (&VmName, &Entry<A>)| {
+        let charged = |(vm, entry): (&VmName, &Entry)| {
             let view = lock(&entry.view);
             let mode = view.status.as_ref().map(|status| status.mode);
             Charged { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
         };
-        vms.iter().map(charged).collect()
+        vms.entries.iter().map(charged).collect()
     }
 
     /// Which VM has which call-back port. Given back as [`Config::kept_ports`], it has the same
@@ -202,7 +229,7 @@ impl<A: Attach> Agent<A> {
     /// # Errors
     /// If there is no such VM, and has not been one lately.
     pub fn decisions(&self, vm: &VmName) -> Result<Explained, UnknownVm> {
-        let view = lock(&self.vms).get(vm).map(|entry| entry.view.clone());
+        let view = lock(&self.vms).entries.get(vm).map(|entry| entry.view.clone());
         let now = self.shared.clock.now();
         let closed = lock(&self.shared.history).of(now, vm);
         if view.is_none() && closed.is_none() {
@@ -245,71 +272,80 @@ impl<A: Attach> Agent<A> {
     /// The state of every VM, for a person who looks for a fault.
     pub fn dump(&self) -> serde_json::Value {
         let vms = lock(&self.vms);
-        let dumps = vms.iter().map(|(vm, entry)| {
-            dump::vm(
-                vm,
-                entry.standing,
-                *entry.port.borrow(),
-                entry.file.as_ref(),
-                &lock(&entry.view),
-            )
+        let dumps = vms.entries.iter().map(|(vm, entry)| {
+            let (told, port) = (entry.told.borrow(), *entry.port.borrow());
+            let place = told.attach.place();
+            let declared = told.desired.vm.as_ref().map(|vm| (vm, place.as_str()));
+            dump::vm(vm, told.desired.standing, port, declared, &lock(&entry.view))
         });
-        dump::agent(self.is_frozen(), dumps.collect())
+        dump::agent(vms.roster.is_frozen(), dumps.collect())
     }
 
     /// The state in the shape of the reference's agent; `plugin` is where permits are asked for.
     pub fn reference_dump(&self, stopped: bool, plugin: IpAddr) -> serde_json::Value {
-        let pod = |(vm, entry): (&VmName, &Entry<A>)| Pod {
-            name: vm.clone(),
-            since: entry.since,
-            standing: entry.standing,
-            port: *entry.port.borrow(),
-            file: entry.file.clone(),
-            view: lock(&entry.view).clone(),
+        let pod = |(vm, entry): (&VmName, &Entry)| {
+            let told = entry.told.borrow();
+            Pod {
+                name: vm.clone(),
+                since: entry.since,
+                standing: told.desired.standing,
+                port: *entry.port.borrow(),
+                vm: told.desired.vm.clone(),
+                place: told.attach.place(),
+                view: lock(&entry.view).clone(),
+            }
         };
-        let pods: Vec<Pod> = lock(&self.vms).iter().map(pod).collect();
+        let pods: Vec<Pod> = lock(&self.vms).entries.iter().map(pod).collect();
         let unit = self.shared.config.unit;
         let pods = pods.iter().map(|pod| pod.reference(unit, plugin)).collect();
         dump::reference(stopped, pods)
     }
 
-    fn change(&self, vm: &VmName, change: impl FnOnce(&mut Entry<A>)) -> Result<(), UnknownVm> {
-        let mut vms = lock(&self.vms);
-        let entry = vms.get_mut(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
-        change(entry);
-        self.tell(entry, None);
-        Ok(())
-    }
-
-    /// Says how things should be, after something changed.
-    fn tell(&self, entry: &mut Entry<A>, attach: Option<Arc<A>>) {
-        let frozen = self.is_frozen();
-        let (file, order, standing) = (entry.told_file(), entry.order(frozen), entry.standing);
-        entry.told.send_modify(|told| {
-            if let Some(attach) = attach {
-                (told.attach, told.reach) = (attach, told.reach + 1);
-            }
-            (told.file, told.order, told.standing) = (file, order, standing);
-        });
-    }
-
-    fn start(
+    fn change(
         &self,
         vm: &VmName,
-        file: Option<VmFile>,
-        attach: A,
-        standing: Standing,
+        change: impl FnOnce(&mut Roster) -> bool,
+    ) -> Result<(), UnknownVm> {
+        let mut vms = lock(&self.vms);
+        let is_known = change(&mut vms.roster);
+        self.follow(&mut vms, vm, None, None);
+        is_known.then_some(()).ok_or_else(|| UnknownVm(vm.clone()))
+    }
+
+    /// Does what the roster says of a VM. `attach`: how it is reached from here on. `last`: what a
+    /// VM that was not known had when it was last seen.
+    fn follow(
+        &self,
+        vms: &mut Vms,
+        vm: &VmName,
+        attach: Option<AnyAttach>,
         last: Option<Resources>,
-    ) -> Entry<A> {
+    ) {
+        let Vms { roster, entries } = vms;
+        let Some(entry) = entries.get(vm) else {
+            if let (Some(Step::Start(desired)), Some(attach)) = (roster.plan(vm, None), attach) {
+                let told = Told { desired, attach, reach: 0 };
+                entries.insert(vm.clone(), self.start(vm, told, last));
+            }
+            return;
+        };
+        let told = entry.told.borrow().desired.clone();
+        match roster.plan(vm, Some(&told)) {
+            Some(Step::Start(desired) | Step::Tell(desired)) => entry.tell(Some(desired), attach),
+            Some(Step::Stop) => entry.tasks.stop(),
+            None => entry.tell(None, attach),
+        }
+    }
+
+    fn start(&self, name: &VmName, told: Told, last: Option<Resources>) -> Entry {
         let tasks = self.tasks.child();
         let calls = Calls::default();
-        let order = if self.is_frozen() { Order::Freeze } else { Order::Follow };
-        let told = Told { file: file.clone(), attach: Arc::new(attach), reach: 0, order, standing };
+        let (declared, standing) = (told.desired.vm.is_some(), told.desired.standing);
         let (told, receiver) = watch::channel(told);
         let (port, heard) = watch::channel(None);
         let ear = Ear {
             shared: self.shared.clone(),
-            vm: vm.clone(),
+            vm: name.clone(),
             calls: calls.clone(),
             port,
             stop: tasks.stopping(),
@@ -317,7 +353,7 @@ impl<A: Attach> Agent<A> {
         let view = Arc::new(Mutex::new(View::default()));
         let start = Start {
             shared: self.shared.clone(),
-            vm: vm.clone(),
+            vm: name.clone(),
             told: receiver,
             calls,
             port: heard.clone(),
@@ -326,7 +362,7 @@ impl<A: Attach> Agent<A> {
             booked: Arc::new(Mutex::new(Booked::nothing(last))),
         };
         // At once, so that the first session need not wait; else as soon as it can.
-        let mut listener = start.told.borrow().file.is_some().then(|| ear.listen().ok()).flatten();
+        let mut listener = declared.then(|| ear.listen().ok()).flatten();
         let told_ear = start.told.clone();
         tasks
             .kept("call-back server", move || ear.clone().serve(told_ear.clone(), listener.take()));
@@ -335,16 +371,8 @@ impl<A: Attach> Agent<A> {
             metrics.reference.started(std::mem::replace(&mut again, true));
             keep_running(start.clone(), vms.clone())
         });
-        info!(%vm, %standing, "vm known");
+        info!(vm = %name, %standing, "vm known");
         let (since, port) = (self.shared.clock.now(), heard);
-        let (paused_until, release) = (None, None);
-        Entry { told, since, view, port, file, paused_until, release, standing, tasks }
-    }
-}
-
-impl<A: Attach> Clone for Agent<A> {
-    fn clone(&self) -> Self {
-        let (shared, vms, tasks) = (self.shared.clone(), self.vms.clone(), self.tasks.clone());
-        Self { shared, vms, tasks }
+        Entry { told, since, view, port, tasks }
     }
 }

@@ -1,7 +1,7 @@
 //! The loop of one VM: plan, report `Sent`, start the I/O, wait for what happens first.
 //!
 //! ```text
-//!             attached, managed                    let go, or its file is gone
+//!             attached, managed                    let go, or declared no more
 //!   Absent ───────────────────► Managed ───────────────────────────► Counted
 //!     ▲  │ attached, let go        │ the VM is gone                   │  ▲
 //!     │  └─────────────────────────┼──────────────────────────────────┼──┘
@@ -10,13 +10,13 @@
 //!
 //! One task owns one `Scaler`; nothing is locked while anything is waited for. What is under
 //! way when a phase ends is hung up by dropping it. A VM that is gone stays watched for, as
-//! long as its file is there.
+//! long as it is declared.
 
 mod account;
-mod guest;
+mod connections;
+mod hypervisor;
 mod lines;
 mod managed;
-mod monitor;
 mod start;
 mod unseen;
 
@@ -25,11 +25,11 @@ pub(crate) use start::{End, Start};
 
 use crate::callback::Waiting as Call;
 use crate::shared::{Shared, lock};
-use crate::told::{Standing, Told};
+use crate::told::Told;
 use crate::view::View;
 use account::Account;
+use hypervisor::{Happening, Hypervisor, Wanted};
 use managed::{Managed, Progress};
-use monitor::{Happening, Monitor, Wanted};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
@@ -37,10 +37,11 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_agent_core::{CallAnswer, Charge, Event};
+use windlass_agent_core::{CallAnswer, Charge, Event, Standing};
+use windlass_drivers::any::AnyAttach;
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Capabilities, Moment, Peer, Resources};
+use windlass_protocol::{Capabilities, Moment, Peer};
 
 /// How often a VM that is only counted is looked at, beside its notices.
 const COUNT_EVERY: Duration = Duration::from_secs(3);
@@ -57,17 +58,17 @@ enum Phase {
     },
 }
 
-struct Runner<A: Attach> {
+struct Runner {
     shared: Arc<Shared>,
-    told: watch::Receiver<Told<A>>,
+    told: watch::Receiver<Told>,
     calls: mpsc::Receiver<Call>,
     port: watch::Receiver<Option<u16>>,
     view: Arc<Mutex<View>>,
     stop: CancellationToken,
     account: Account,
-    monitor: Monitor<A>,
-    /// Where the file says that the monitor is, if that is elsewhere and no VM was found there yet.
-    other: Option<Monitor<A>>,
+    hypervisor: Hypervisor,
+    /// Where the hypervisor is declared to be, if that is elsewhere and no VM was found there yet.
+    other: Option<Hypervisor>,
     /// Which `Told::reach` was followed.
     reach: u64,
     phase: Phase,
@@ -78,18 +79,18 @@ struct Runner<A: Attach> {
     stopping: bool,
 }
 
-/// Runs until the process stops, or the VM and its file are gone.
-pub(crate) async fn run<A: Attach>(start: Start<A>) -> End {
+/// Runs until the process stops, or the VM is gone and declared no more.
+pub(crate) async fn run(start: Start) -> End {
     Runner::new(start).run().await
 }
 
 // === impl Runner ===
 
-impl<A: Attach> Runner<A> {
-    fn new(start: Start<A>) -> Self {
+impl Runner {
+    fn new(start: Start) -> Self {
         let (attach, reach, managed) = {
             let told = start.told.borrow();
-            (told.attach.clone(), told.reach, told.standing == Standing::Managed)
+            (told.attach.clone(), told.reach, told.desired.standing == Standing::Managed)
         };
         let mut account = Account::open(start.shared.clone(), start.vm.clone(), start.booked);
         // What it had may be given to no other, also before it answers.
@@ -98,7 +99,7 @@ impl<A: Attach> Runner<A> {
         }
         Self {
             account,
-            monitor: Monitor::new(attach, start.shared.seed()),
+            hypervisor: Hypervisor::new(attach, start.shared.seed()),
             other: None,
             calls: start.calls.open(),
             shared: start.shared,
@@ -135,8 +136,8 @@ impl<A: Attach> Runner<A> {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
-                happening = self.monitor.next() => self.happened(happening),
-                happening = monitor::next(&mut self.other) => self.found(happening),
+                happening = self.hypervisor.next() => self.happened(happening),
+                happening = hypervisor::next(&mut self.other) => self.found(happening),
                 event = next(&mut self.phase) => self.heard(event),
                 Some(call) = self.calls.recv() => self.called(call),
                 // The sender lives as long as the agent; if it goes, the process stops.
@@ -149,7 +150,7 @@ impl<A: Attach> Runner<A> {
     /// Does what is due now, and says when to look again.
     fn turn(&mut self, now: Moment) -> Result<Moment, End> {
         self.follow(now);
-        let standing = self.told.borrow().standing;
+        let standing = self.told.borrow().desired.standing;
         match &mut self.phase {
             Phase::Absent if self.stopping => Err(End::Stopped),
             // Whether there is a VM at all has to be known before it is forgotten.
@@ -163,12 +164,12 @@ impl<A: Attach> Runner<A> {
             Phase::Counted { look_at } => {
                 if *look_at <= now {
                     *look_at = now.after(COUNT_EVERY);
-                    self.monitor.start(Wanted::Look);
+                    self.hypervisor.start(Wanted::Look);
                 }
                 Ok(*look_at)
             }
             Phase::Managed(managed) => {
-                let progress = managed.turn(now, &mut self.monitor);
+                let progress = managed.turn(now, &mut self.hypervisor);
                 match progress {
                     Progress::Waits(wake) => Ok(wake.unwrap_or(now.after(TURN))),
                     Progress::Left if self.stopping => Err(End::Stopped),
@@ -187,7 +188,7 @@ impl<A: Attach> Runner<A> {
     fn follow(&mut self, now: Moment) {
         let (reach, standing) = {
             let told = self.told.borrow_and_update();
-            (told.reach, told.standing)
+            (told.reach, told.desired.standing)
         };
         if reach != self.reach {
             self.reach = reach;
@@ -198,7 +199,7 @@ impl<A: Attach> Runner<A> {
                 self.let_go = false;
                 if matches!(self.phase, Phase::Counted { .. }) {
                     // To be managed, what can be done with it has to be asked again.
-                    let attach = self.monitor.way();
+                    let attach = self.hypervisor.way().clone();
                     self.reach_anew(now, attach);
                 }
             }
@@ -206,21 +207,21 @@ impl<A: Attach> Runner<A> {
         }
         let told = self.told.borrow();
         if let Phase::Managed(managed) = &mut self.phase {
-            managed.told(now, &told, self.stopping);
+            managed.told(now, &told.desired, self.stopping);
         }
-        if let Some(file) = &told.file {
-            self.account.updated(&file.info);
+        if let Some(vm) = &told.desired.vm {
+            self.account.updated(&vm.info);
         }
     }
 
-    /// The monitor is said to be elsewhere, or to be used in another way. A VM that is there
+    /// The hypervisor is declared to be elsewhere, or to be used in another way. A VM that is there
     /// is not taken for gone because no VM is found at the new place.
     fn seek(&mut self, now: Moment) {
         let attach = self.told.borrow().attach.clone();
-        let elsewhere = attach.monitor() != self.monitor.way().monitor();
+        let elsewhere = attach.place() != self.hypervisor.way().place();
         self.other = None;
         if elsewhere && self.account.is_present() {
-            self.other = Some(Monitor::new(attach, self.shared.seed()));
+            self.other = Some(Hypervisor::new(attach, self.shared.seed()));
         } else {
             self.reach_anew(now, attach);
         }
@@ -228,9 +229,9 @@ impl<A: Attach> Runner<A> {
 
     /// Gives up the connection, and makes the next one in this way. What is known of the VM is
     /// found out again.
-    fn reach_anew(&mut self, now: Moment, attach: Arc<A>) {
+    fn reach_anew(&mut self, now: Moment, attach: AnyAttach) {
         self.leave_phase(now);
-        self.monitor = Monitor::new(attach, self.shared.seed());
+        self.hypervisor = Hypervisor::new(attach, self.shared.seed());
         self.account.anew();
     }
 
@@ -242,7 +243,7 @@ impl<A: Attach> Runner<A> {
         self.phase = Phase::Absent;
     }
 
-    /// What came of looking for the monitor where the file says that it is.
+    /// What came of looking for the hypervisor where it is declared to be.
     fn found(&mut self, happening: Happening) {
         match happening {
             Happening::Attached(capabilities) => {
@@ -250,13 +251,13 @@ impl<A: Attach> Runner<A> {
                 if let Some(other) = self.other.take() {
                     let now = self.shared.clock.now();
                     self.leave_phase(now);
-                    self.monitor = other;
+                    self.hypervisor = other;
                     self.account.anew();
                     self.attached(now, capabilities);
                 }
             }
             Happening::Gone(error) | Happening::Unreachable(error) => {
-                debug!(%error, "no vm at the monitor's new place; the old one is used");
+                debug!(%error, "no vm at the hypervisor's new place; the old one is used");
             }
             Happening::Answered(_) | Happening::Noticed(_) => {}
         }
@@ -276,19 +277,19 @@ impl<A: Attach> Runner<A> {
 
     fn attached(&mut self, now: Moment, capabilities: Capabilities) {
         let told = self.told.borrow();
-        let file = match (&told.file, told.standing) {
-            (Some(file), Standing::Managed) => Some(file.clone()),
-            (Some(file), Standing::Released) if !self.let_go => Some(file.clone()),
+        let vm = match (&told.desired.vm, told.desired.standing) {
+            (Some(vm), Standing::Managed) => Some(vm.clone()),
+            (Some(vm), Standing::Released) if !self.let_go => Some(vm.clone()),
             (_, Standing::Managed | Standing::Released | Standing::Removed) => None,
         };
         drop(told);
-        match (&mut self.phase, file) {
+        match (&mut self.phase, vm) {
             (Phase::Managed(managed), _) => managed.attached_again(now, capabilities),
-            (Phase::Absent | Phase::Counted { .. }, Some(file)) => {
-                info!("attached to QEMU");
+            (Phase::Absent | Phase::Counted { .. }, Some(vm)) => {
+                info!(place = self.hypervisor.way().place(), "attached");
                 let (shared, port) = (self.shared.clone(), self.port.clone());
                 let seed = shared.seed();
-                let mut managed = Managed::new(shared, file, port, seed, now);
+                let mut managed = Managed::new(shared, vm, port, seed, now);
                 managed.hear(now, Event::Attached(capabilities));
                 self.phase = Phase::Managed(Box::new(managed));
             }
@@ -320,9 +321,8 @@ impl<A: Attach> Runner<A> {
     /// Tells the ledger what a VM that is managed may have, after a look or where that changed.
     fn keep_account(&mut self, looked: bool) {
         let Phase::Managed(managed) = &self.phase else { return };
-        let changed = |upper: &Resources| looked || self.account.upper() != Some(*upper);
-        if let Some(upper) = managed.upper().filter(changed) {
-            self.account.seen(managed.info(), upper, managed.counts_on_a_permit());
+        if let Some(due) = managed.account(looked, self.account.upper()) {
+            self.account.seen(managed.info(), due);
         }
     }
 
@@ -338,10 +338,10 @@ impl<A: Attach> Runner<A> {
     fn unreachable(&mut self, error: &DriverError) {
         self.shared.metrics.lost();
         if self.account.is_present() {
-            debug!(%error, "QEMU cannot be reached");
-        } else if let Some(file) = &self.told.borrow().file.clone() {
-            warn!(%error, "QEMU cannot be reached; the vm counts with the most it may have");
-            self.account.unseen(&file.info);
+            debug!(%error, "the hypervisor cannot be reached");
+        } else if let Some(vm) = &self.told.borrow().desired.vm.clone() {
+            warn!(%error, "the hypervisor cannot be reached; the vm counts with the most it may have");
+            self.account.unseen(&vm.info);
         }
     }
 
@@ -351,7 +351,7 @@ impl<A: Attach> Runner<A> {
             info!(why = %error, "vm is gone");
         }
         if let Some(other) = self.other.take() {
-            self.monitor = other;
+            self.hypervisor = other;
         }
     }
 
@@ -368,7 +368,7 @@ impl<A: Attach> Runner<A> {
         let mut upper = self.account.upper();
         if let Phase::Managed(managed) = &self.phase {
             upper = managed.upper().or(upper);
-            self.monitor.disregard();
+            self.hypervisor.disregard();
         }
         self.phase = Phase::Counted { look_at: now };
         match upper {
@@ -379,9 +379,9 @@ impl<A: Attach> Runner<A> {
 
     /// A VM that is there counts, also before it says what it has.
     fn count_unseen(&mut self) {
-        let file = self.told.borrow().file.clone();
-        if let Some(file) = file {
-            self.account.unseen(&file.info);
+        let vm = self.told.borrow().desired.vm.clone();
+        if let Some(vm) = vm {
+            self.account.unseen(&vm.info);
         }
     }
 
@@ -420,9 +420,10 @@ impl<A: Attach> Runner<A> {
     /// What is known of a VM that is there, is to be managed, and cannot be reached.
     fn unseen_status(&self) -> Option<VmStatus> {
         let told = self.told.borrow();
-        let file = told.file.as_ref().filter(|_| told.standing == Standing::Managed)?;
+        let managed = told.desired.standing == Standing::Managed;
+        let vm = told.desired.vm.as_ref().filter(|_| managed)?;
         let unreached = matches!(self.phase, Phase::Absent) && self.account.is_present();
-        unreached.then(|| unseen::status(&file.info))
+        unreached.then(|| unseen::status(&vm.info))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::plugin::{Permits, Refusals};
 use crate::ports::Ports;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windlass_kit::clock::Clock;
 
@@ -25,7 +25,6 @@ pub(crate) struct Shared {
     /// Seeds that were drawn.
     seeds: AtomicU64,
     pub(crate) ports: Mutex<Ports>,
-    pub(crate) frozen: AtomicBool,
 }
 
 // === impl Shared ===
@@ -50,7 +49,6 @@ impl Shared {
             metrics,
             history: Mutex::default(),
             seeds: AtomicU64::new(0),
-            frozen: AtomicBool::new(false),
         }
     }
 

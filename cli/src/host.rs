@@ -3,7 +3,7 @@
 //! [`run`] composes them: permits go through the plugin's router, called in memory; what the
 //! agent sees goes into the books; the steward owns VM files, state and history; the socket
 //! lets the command line look and order. The modules below it are parts of that, most of them
-//! plain values: [`config`] and the agent's [`folder`] judge files, [`state`] and [`history`] keep what
+//! plain values: [`config`] and `windlass_vm_files` judge files, [`state`] and [`history`] keep what
 //! survives a restart.
 
 pub mod amount;
@@ -30,8 +30,6 @@ pub mod state;
 mod steward;
 pub mod together;
 mod view;
-
-pub use windlass_agent::{folder, vm_text};
 
 use crate::failure::Failure;
 use crate::options::DEFAULT_CONFIG;

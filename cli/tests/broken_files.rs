@@ -2,7 +2,7 @@
 
 use windlass_cli::host::config::HostConfig;
 use windlass_cli::host::keys::HOST;
-use windlass_cli::host::vm_text;
+use windlass_vm_files::text;
 
 /// A host.toml, and what must be said about it.
 const HOSTS: &[(&str, &[&str])] = &[
@@ -154,7 +154,7 @@ fn a_broken_vm_file_is_refused_by_field_value_and_limit() {
     for (before, text, after, expected) in VMS {
         let parts = [if *before { VM } else { "" }, text, if *after { SIZES } else { "" }];
         let text = parts.concat();
-        let problems = vm_text::parse("db1", &text).expect_err(&text);
+        let problems = text::parse("db1", &text).expect_err(&text);
         let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
         for words in *expected {
             assert!(said.iter().any(|line| line.contains(words)), "{text}\nsaid {said:#?}");
@@ -166,9 +166,9 @@ fn a_broken_vm_file_is_refused_by_field_value_and_limit() {
 fn a_name_that_is_no_name_is_refused() {
     for stem in ["", ".", "-a", "a b", "a/b", "ä", &"x".repeat(64)] {
         let text = format!("{VM}{SIZES}");
-        assert!(vm_text::parse(stem, &text).is_err(), "{stem}");
+        assert!(text::parse(stem, &text).is_err(), "{stem}");
     }
-    assert!(vm_text::parse("db1", &format!("{VM}{SIZES}")).is_ok());
+    assert!(text::parse("db1", &format!("{VM}{SIZES}")).is_ok());
 }
 
 #[test]

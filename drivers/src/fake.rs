@@ -1,13 +1,12 @@
 //! A driver in memory, for tests.
 //!
 //! A [`FakeVm`] is both the VM and the way to reach it: a test keeps a clone and turns its
-//! knobs while the code under test drives it through [`Attach`] and [`Driver`]. As QEMU's, its
-//! monitor serves one client at a time: a second is turned away, and counted, until the first
+//! knobs while the code under test drives it through [`Attach`] and [`Driver`]. As with QEMU, it
+//! serves one client at a time: a second is turned away, and counted, until the first
 //! driver is dropped or its connection ends. It has no clock: what a real guest does in its own time (give memory back, boot after a reset) it does
 //! when it is looked at, or when the test says so.
 
 use crate::{Attach, Driver, DriverError, Notice};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -19,7 +18,9 @@ const NOTICES: usize = 16;
 /// A VM in memory. Clones are the same VM.
 #[derive(Clone, Debug)]
 pub struct FakeVm {
-    monitor: PathBuf,
+    place: String,
+    /// Beside the place, what tells one way to the VM from another.
+    way: u32,
     state: Arc<Mutex<State>>,
     held: Arc<watch::Sender<Held>>,
 }
@@ -106,14 +107,20 @@ impl FakeVm {
             asked: Vec::new(),
             looks: 0,
         };
-        let (monitor, held) = (PathBuf::from("fake"), Arc::new(watch::Sender::new(Held::Nothing)));
-        Self { monitor, state: Arc::new(Mutex::new(state)), held }
+        let (place, held) = ("fake".to_owned(), Arc::new(watch::Sender::new(Held::Nothing)));
+        Self { place, way: 0, state: Arc::new(Mutex::new(state)), held }
     }
 
-    /// Its monitor is there.
+    /// It is reached there.
     #[must_use]
-    pub fn at(self, monitor: impl Into<PathBuf>) -> Self {
-        Self { monitor: monitor.into(), ..self }
+    pub fn at(self, place: impl Into<String>) -> Self {
+        Self { place: place.into(), ..self }
+    }
+
+    /// It is reached in this way, which is another than those of other numbers.
+    #[must_use]
+    pub fn by_way(self, way: u32) -> Self {
+        Self { way, ..self }
     }
 
     /// How the guest gives memory back from here on.
@@ -233,7 +240,7 @@ impl FakeVm {
     }
 
     fn gone(&self) -> DriverError {
-        DriverError::Gone { path: self.monitor.clone(), why: "the fake has ended".to_owned() }
+        DriverError::Gone { place: self.place.clone(), why: "the fake has ended".to_owned() }
     }
 
     /// Waits until answers of this kind are not held back.
@@ -247,15 +254,19 @@ impl FakeVm {
 impl Attach for FakeVm {
     type Driver = FakeDriver;
 
-    fn monitor(&self) -> &Path {
-        &self.monitor
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn is_same_way(&self, other: &Self) -> bool {
+        (&self.place, self.way) == (&other.place, other.way)
     }
 
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
         self.lock().tried += 1;
         self.answer(Held::Everything).await;
         let mut state = self.lock();
-        let taken = || DriverError::Taken { path: self.monitor.clone() };
+        let taken = || DriverError::Taken { place: self.place.clone() };
         match state.reach {
             Reach::Gone => return Err(self.gone()),
             Reach::Taken => return Err(taken()),
@@ -327,7 +338,7 @@ impl Driver for FakeDriver {
     }
 }
 
-/// The monitor is free for the next client.
+/// The VM is free for the next client.
 impl Drop for FakeDriver {
     fn drop(&mut self) {
         let mut state = self.vm.lock();

@@ -1,14 +1,14 @@
 //! How a VM is resized: the trait that every driver implements, and a driver in memory.
 //!
 //! A driver says what it can do ([`Capabilities`]), what a VM has ([`Seen`]) and carries out
-//! one [`Resize`] at a time. It decides nothing: it holds no goal, retries nothing, and keeps
+//! one [`Resize`] at a time. Behind [`any::AnyAttach`] drivers of every kind look the same. It decides nothing: it holds no goal, retries nothing, and keeps
 //! nothing from one call to the next but the connection and what came over it. What it learns unasked (a reset, the
 //! end of the VM) comes as a [`Notice`].
 
+pub mod any;
 pub mod fake;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -40,15 +40,21 @@ pub trait Attach: Send + Sync + 'static {
     /// The driver that a connection gives.
     type Driver: Driver;
 
-    /// Where the monitor is. Two ways to one place lead to one monitor, which serves one client
-    /// at a time: beside a connection over one way, the other can only wait for its end.
-    fn monitor(&self) -> &Path;
+    /// Where the hypervisor is, in the words of its driver: the path of a socket, the name of an
+    /// object. A place serves one client at a time: beside a connection over one way to it, another
+    /// way can only wait for its end.
+    fn place(&self) -> String;
+
+    /// Whether a connection over `other` is as good as one over this.
+    fn is_same_way(&self, other: &Self) -> bool {
+        self.place() == other.place()
+    }
 
     /// Connects. Notices come on the receiver until the connection ends, which closes it.
     ///
     /// # Errors
-    /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its monitor serves
-    /// somebody else; [`DriverError::Stopped`] if its process is stopped; [`DriverError::Silent`] if
+    /// [`DriverError::Gone`] if there is no VM; [`DriverError::Taken`] if its hypervisor serves
+    /// another client; [`DriverError::Stopped`] if its process is stopped; [`DriverError::Silent`] if
     /// that cannot be told; otherwise it may work later.
     fn attach(
         &self,
@@ -67,35 +73,31 @@ pub enum Notice {
 /// Why a hypervisor could not be asked, or did not do it.
 #[derive(Debug, Error)]
 pub enum DriverError {
-    /// The socket is gone or the process is dead. Not said for a time-out.
-    #[error("the vm is gone: {path}: {why}")]
+    /// The hypervisor has ended. Not said for a time-out.
+    #[error("the vm is gone: {place}: {why}")]
     Gone {
-        /// The monitor's path.
-        path: PathBuf,
+        /// Where it was looked for.
+        place: String,
         /// What was found.
         why: String,
     },
-    /// The monitor does not greet, and its process runs: it serves another client, or hangs.
-    #[error(
-        "monitor {path} does not greet: it serves one client at a time, and another seems to have it"
-    )]
+    /// The hypervisor does not greet, and its process runs: it serves another client, or hangs.
+    #[error("{place} does not greet: it serves one client at a time, and another seems to have it")]
     Taken {
-        /// The monitor's path.
-        path: PathBuf,
+        /// Where it was looked for.
+        place: String,
     },
-    /// The monitor does not greet, and its process cannot be seen.
-    #[error(
-        "monitor {path} does not greet: another client has it, or its process is stopped or hangs"
-    )]
+    /// The hypervisor does not greet, and its process cannot be seen.
+    #[error("{place} does not greet: another client has it, or its process is stopped or hangs")]
     Silent {
-        /// The monitor's path.
-        path: PathBuf,
+        /// Where it was looked for.
+        place: String,
     },
-    /// The monitor does not greet, and its process is stopped: by a signal, or by a debugger.
-    #[error("monitor {path} does not greet: its process {pid} is stopped")]
+    /// The hypervisor does not greet, and its process is stopped: by a signal, or by a debugger.
+    #[error("{place} does not greet: its process {pid} is stopped")]
     Stopped {
-        /// The monitor's path.
-        path: PathBuf,
+        /// Where it was looked for.
+        place: String,
         /// The process.
         pid: i32,
     },
@@ -124,7 +126,7 @@ pub enum DriverError {
         reason: String,
     },
     /// The connection broke or carried something that is not the protocol.
-    #[error("monitor connection broken: {0}")]
+    #[error("connection broken: {0}")]
     Broken(String),
 }
 

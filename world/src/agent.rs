@@ -3,7 +3,7 @@
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass_agent_core::{Action, CallAnswer, Scaler};
+use windlass_agent_core::{Action, HeldAnswers, Scaler};
 use windlass_protocol::{AgentId, Peer, Resources};
 use windlass_scaling::Sample;
 
@@ -26,8 +26,8 @@ pub(crate) struct Agent {
     pub(crate) knows_stopped: bool,
     /// When it is next woken.
     pub(crate) alarm: Alarm,
-    /// Answers to `/suspend` that wait until nothing is under way.
-    pub(crate) held: Vec<Held>,
+    /// Answers that wait until nothing is under way.
+    pub(crate) held: HeldAnswers<Called>,
 }
 
 /// A call under way: its number, what it is for, and when it is hung up.
@@ -38,13 +38,12 @@ struct UnderWay {
     hangs_up: Place,
 }
 
-/// An answer to a call of the informant that waits: to which run, call and session.
+/// A call of the informant: of which run, call and session.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Called {
     pub(crate) epoch: u64,
     pub(crate) call: u64,
     pub(crate) id: AgentId,
-    pub(crate) answer: CallAnswer,
 }
 
 // === impl Agent ===
@@ -61,7 +60,7 @@ impl Agent {
             found: Resources::ZERO,
             knows_stopped: false,
             alarm: Alarm::default(),
-            held: Vec::new(),
+            held: HeldAnswers::default(),
         }
     }
 

@@ -79,7 +79,7 @@ pub enum Event {
 pub enum Failure {
     /// No answer, or a broken one: it may or may not have happened.
     NoAnswer,
-    /// A refusal by status (HTTP) or error (QMP): it did not happen.
+    /// A refusal by a status or, from a hypervisor, by an error: it did not happen.
     Refused(u16),
     /// The same, by a plugin that does not speak the version that was stated.
     Version,

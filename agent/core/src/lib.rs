@@ -6,26 +6,35 @@
 //! [`backoff`] how long to leave either alone; [`settings`] says how often what is asked;
 //! `version_fallback` knows which version to use with the plugin; [`journal`] keeps the decisions for
 //! people. [`metrics_text`] reads what the guest serves, and [`wire`] turns what is said and heard into
-//! bytes and back.
+//! bytes and back. A [`Vm`] is what is declared of one, and the [`roster`] says which VMs of a node are
+//! managed, let go, counted or forgotten.
 
 pub mod backoff;
+mod books_update;
 mod charge;
 pub mod event;
+mod held;
 pub mod in_flight;
 pub mod journal;
 pub mod metrics_text;
 mod plan;
 pub mod resize_outcomes;
+pub mod roster;
 pub mod scaler;
 pub mod session;
 pub mod settings;
 pub mod size_range;
 mod version_fallback;
+mod vm;
 pub mod wire;
 
+pub use books_update::BooksUpdate;
 pub use charge::Charge;
 pub use event::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
+pub use held::HeldAnswers;
 pub use plan::Plan;
 pub use resize_outcomes::{Judged, Tally};
+pub use roster::{Desired, Roster, Standing};
 pub use scaler::Scaler;
 pub use settings::{Periods, Settings};
+pub use vm::{Guest, Vm};

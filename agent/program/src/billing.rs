@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_agent::{Agent, Charged};
 use windlass_agent_billing::{Allocation, Billing, Endpoint, Found, Metrics, Sizes};
-use windlass_drivers_qemu::Qemu;
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
 use windlass_protocol::Mode;
@@ -37,7 +36,7 @@ pub(crate) fn open(
 /// What VMs have, as their agent says it. Before it is `listed` which VMs there should be, nothing is
 /// known of any.
 pub(crate) fn sizes(
-    agent: Agent<Qemu>,
+    agent: Agent,
     listed: Arc<AtomicBool>,
     clock: Clock,
     figures: Metrics,

@@ -16,22 +16,22 @@ use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use windlass_agent::Agent;
-use windlass_agent::folder::{self, Folder, Look, Step};
-use windlass_drivers_qemu::Qemu;
+use windlass_drivers::any::AnyAttach;
 use windlass_kit::errand::{Errand, LATE, apart};
 use windlass_kit::problem::Problem;
 use windlass_kit::program::Failure;
 use windlass_kit::signal::Hangups;
 use windlass_kit::watchdog::Pulse;
 use windlass_protocol::VmName;
-use windlass_protocol::vm_file::VmFile;
+use windlass_vm_files::folder::{self, Folder, Look, Step};
+use windlass_vm_files::{qemu, vm};
 
 /// A changed file is in force after two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What the keeper works with.
 pub(crate) struct Keeper {
-    pub(crate) agent: Agent<Qemu>,
+    pub(crate) agent: Agent,
     pub(crate) args: Arc<Args>,
     pub(crate) config: AgentConfig,
     pub(crate) folder: Folder,
@@ -125,9 +125,7 @@ impl Keeper {
         match step {
             Step::Manage(file) => {
                 info!(vm = file.info.name.name, "vm file in force");
-                let VmFile { qmp, vcpu_removal, .. } = file.as_ref();
-                let qemu = Qemu { qmp: qmp.clone(), vcpu_removal: *vcpu_removal };
-                self.agent.manage(*file, qemu);
+                self.agent.declare(vm(&file), AnyAttach::new(qemu(&file)));
             }
             Step::Forget(name) => {
                 info!(vm = name, "vm file is gone; the vm keeps its size");

@@ -14,7 +14,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_agent::folder::Folder;
 use windlass_agent::{Agent, Config, Remote, Unheard};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::clock::Clock;
@@ -27,6 +26,7 @@ use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::Watchdog;
+use windlass_vm_files::folder::Folder;
 
 /// What everything together may take to end; the agent takes leave of its guests meanwhile.
 const GRACE: Duration = Duration::from_secs(8);

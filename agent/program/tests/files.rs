@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 use windlass_agent::Periods;
-use windlass_agent::folder::Folder;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_agent_program::keys::{AGENT, JSON as JSON_KEYS};
 use windlass_kit::problem::Problem;
 use windlass_protocol::{Bytes, MilliCpu, Target};
+use windlass_vm_files::folder::Folder;
 
 const PLUGIN: &str = "plugin = \"http://10.0.0.5:10299\"\n";
 

@@ -1,12 +1,12 @@
 //! Where a VM's informant is heard: its call-back server.
 //!
-//! It listens once the VM has a file, and tries again until it can. A VM without one has no
+//! It listens once the VM is declared, and tries again until it can. A VM that is not has no
 //! session, so no memory is taken from it; it still grows.
 
 use crate::callback::{self, Calls};
 use crate::ports::NoPort;
 use crate::shared::{Shared, lock};
-use crate::told::{Standing, Told};
+use crate::told::Told;
 use std::io;
 use std::net;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use windlass_agent_core::Standing;
 use windlass_kit::backoff;
 use windlass_kit::server::serve;
 use windlass_protocol::VmName;
@@ -37,10 +38,10 @@ impl Ear {
         lock(&self.shared.ports).listen(self.shared.config.callback_listen, &self.vm)
     }
 
-    /// Serves once the VM has a file, by `listener` or one of its own, until it is to stop.
-    pub(super) async fn serve<A>(
+    /// Serves once the VM is declared, by `listener` or one of its own, until it is to stop.
+    pub(super) async fn serve(
         self,
-        told: watch::Receiver<Told<A>>,
+        told: watch::Receiver<Told>,
         listener: Option<net::TcpListener>,
     ) -> Result<(), io::Error> {
         let opened = match listener {
@@ -63,14 +64,14 @@ impl Ear {
     }
 
     /// Tries until it can; `None` if the VM is forgotten.
-    async fn listen_when_managed<A>(
+    async fn listen_when_managed(
         &self,
-        mut told: watch::Receiver<Told<A>>,
+        mut told: watch::Receiver<Told>,
     ) -> Option<net::TcpListener> {
         let mut failures = 0;
         loop {
             // One that is no longer managed needs no port that another could have.
-            told.wait_for(|told| told.standing == Standing::Managed).await.ok()?;
+            told.wait_for(|told| told.desired.standing == Standing::Managed).await.ok()?;
             match self.listen() {
                 Ok(listener) => {
                     info!(vm = %self.vm, "its informant can call back");

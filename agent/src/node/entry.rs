@@ -1,66 +1,59 @@
-//! One VM, as the agent has it: its file, its orders, and the runner that follows them.
+//! The VMs of an agent: how they should be, and the runners that follow that.
 
 use crate::runner::{self, End, Start};
 use crate::shared::lock;
-use crate::told::{Standing, Told};
+use crate::told::Told;
 use crate::view::View;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
-use windlass_agent_core::Order;
-use windlass_drivers::Attach;
+use windlass_agent_core::{Desired, Roster};
+use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
-use windlass_protocol::vm_file::VmFile;
-use windlass_protocol::{Moment, Resources, VmName};
+use windlass_protocol::{Moment, VmName};
 
-/// All VMs, by name.
-pub(super) type Vms<A> = Arc<Mutex<BTreeMap<VmName, Entry<A>>>>;
+/// The VMs of an agent. Each of the roster has an entry.
+#[derive(Default)]
+pub(super) struct Vms {
+    pub(super) roster: Roster,
+    pub(super) entries: BTreeMap<VmName, Entry>,
+}
 
 /// One VM, as the agent has it.
-pub(super) struct Entry<A> {
-    pub(super) told: watch::Sender<Told<A>>,
+pub(super) struct Entry {
+    pub(super) told: watch::Sender<Told>,
     /// When it became known.
     pub(super) since: Moment,
     pub(super) view: Arc<Mutex<View>>,
     pub(super) port: watch::Receiver<Option<u16>>,
-    /// What the file says, without the pause that a person asked for.
-    pub(super) file: Option<VmFile>,
-    pub(super) paused_until: Option<Moment>,
-    /// The size that it is let go with.
-    pub(super) release: Option<Resources>,
-    pub(super) standing: Standing,
     pub(super) tasks: Tasks,
 }
 
 // === impl Entry ===
 
-impl<A> Entry<A> {
-    pub(super) fn order(&self, frozen: bool) -> Order {
-        match self.standing {
-            // Moving to the size that it is let go with waits for the thaw.
-            Standing::Released if frozen && self.release.is_some() => Order::Freeze,
-            Standing::Released => Order::Release(self.release),
-            Standing::Removed => Order::Release(None),
-            Standing::Managed if frozen => Order::Freeze,
-            Standing::Managed => Order::Follow,
-        }
-    }
-
-    /// The file, with the later of its own pause and the one that a person asked for.
-    pub(super) fn told_file(&self) -> Option<VmFile> {
-        let mut file = self.file.clone()?;
-        file.info.paused_until = file.info.paused_until.max(self.paused_until);
-        Some(file)
+impl Entry {
+    /// Tells the runner how things should be, and how the VM is reached, as far as that changed.
+    pub(super) fn tell(&self, desired: Option<Desired>, attach: Option<AnyAttach>) {
+        self.told.send_if_modified(|told| {
+            // A VM that was only counted is attached to anew: what can be done with it is not known.
+            let same = |attach: &AnyAttach| told.desired.vm.is_some() && told.attach == *attach;
+            let attach = attach.filter(|attach| !same(attach));
+            let changes = desired.is_some() || attach.is_some();
+            if let Some(attach) = attach {
+                (told.attach, told.reach) = (attach, told.reach + 1);
+            }
+            if let Some(desired) = desired {
+                told.desired = desired;
+            }
+            changes
+        });
     }
 }
 
 /// Runs one VM until it is not needed any more; another start is this VM's only.
-pub(super) async fn keep_running<A: Attach>(
-    start: Start<A>,
-    vms: Vms<A>,
-) -> Result<(), Infallible> {
+pub(super) async fn keep_running(start: Start, vms: Arc<Mutex<Vms>>) -> Result<(), Infallible> {
     let span = info_span!("vm", name = %start.vm);
     loop {
         let (vm, shared) = (start.vm.clone(), start.shared.clone());
@@ -68,9 +61,9 @@ pub(super) async fn keep_running<A: Attach>(
             End::Stopped => return Ok(()),
             End::Removed => {
                 let mut vms = lock(&vms);
-                // Its file may have come back in this very moment.
-                if vms.get(&vm).is_some_and(|entry| entry.standing == Standing::Removed)
-                    && let Some(entry) = vms.remove(&vm)
+                // It may be declared again in this very moment.
+                if vms.roster.gone(&vm)
+                    && let Some(entry) = vms.entries.remove(&vm)
                 {
                     entry.tasks.stop();
                     lock(&shared.ports).release(&vm);

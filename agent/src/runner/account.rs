@@ -8,6 +8,7 @@ use crate::ledger::NodeEvent;
 use crate::metrics::Presence;
 use crate::shared::Shared;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windlass_agent_core::BooksUpdate;
 use windlass_protocol::{Resources, VmInfo, VmName};
 
 /// What the ledger has of one VM, whichever runner told it.
@@ -74,13 +75,14 @@ impl Account {
     }
 
     /// A VM that is managed was seen. What was permitted goes once its agent counts on no permit.
-    pub(super) fn seen(&mut self, info: &VmInfo, upper: Resources, counts_on_a_permit: bool) {
-        self.enter(info, Some(upper));
-        if counts_on_a_permit {
-            self.booked().upper = Some(upper);
-            self.tell(NodeEvent::Witnessed { vm: self.vm.clone(), upper });
-        } else {
-            self.counted(upper);
+    pub(super) fn seen(&mut self, info: &VmInfo, due: BooksUpdate) {
+        self.enter(info, Some(due.upper()));
+        match due {
+            BooksUpdate::Witnessed(upper) => {
+                self.booked().upper = Some(upper);
+                self.tell(NodeEvent::Witnessed { vm: self.vm.clone(), upper });
+            }
+            BooksUpdate::Counted(upper) => self.counted(upper),
         }
     }
 

@@ -32,7 +32,7 @@ impl Lines {
             Peer::Plugin => self.plugin = request,
             Peer::Informant => self.informant = request,
             Peer::Metrics => self.metrics = request,
-            // The monitor has a line of its own, because it outlives the plan.
+            // The hypervisor has a line of its own, because it outlives the plan.
             Peer::Hypervisor => {}
         }
     }

@@ -1,8 +1,8 @@
 //! A VM that is attached to and acted on: its scaler, and the requests that it asked for.
 
-use super::guest::Guest;
+use super::connections::Connections;
+use super::hypervisor::{Hypervisor, Wanted};
 use super::lines::Lines;
-use super::monitor::{Monitor, Wanted};
 use crate::address;
 use crate::callback::Waiting as Calling;
 use crate::config::{LEAVE_TIME, Silence};
@@ -10,7 +10,6 @@ use crate::errors::Errors;
 use crate::informant::Informant;
 use crate::metrics::Presence;
 use crate::shared::Shared;
-use crate::told::{Standing, Told};
 use crate::view::{Heard, Session};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
@@ -18,12 +17,12 @@ use std::sync::{Arc, PoisonError};
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
 use windlass_agent_core::{
-    Action, Call, CallAnswer, Charge, Event, Failure, Order, Scaler, Settings,
+    Action, BooksUpdate, Call, CallAnswer, Charge, Desired, Event, Failure, HeldAnswers, Order,
+    Scaler, Settings, Standing, Vm,
 };
-use windlass_drivers::{Attach, Notice};
+use windlass_drivers::Notice;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::timing::FIGURES_LAST;
-use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
 };
@@ -32,12 +31,12 @@ use windlass_scaling::Sample;
 /// A VM that is attached to and acted on.
 pub(super) struct Managed {
     shared: Arc<Shared>,
-    file: VmFile,
+    vm: Vm,
     port: watch::Receiver<Option<u16>>,
     scaler: Scaler,
     order: Order,
     pub(super) lines: Lines,
-    guest: Guest,
+    connections: Connections,
     /// For the plugin's wire, which carries the two kernel averages.
     sample: Option<Sample>,
     errors: Errors,
@@ -47,8 +46,8 @@ pub(super) struct Managed {
     agreed: Option<Resources>,
     /// The size that it is asked for or told of.
     saying: Option<Resources>,
-    /// Answers to `/suspend` that wait until nothing is under way.
-    held: Vec<(oneshot::Sender<CallAnswer>, CallAnswer)>,
+    /// Answers that wait until nothing is under way.
+    held: HeldAnswers<oneshot::Sender<CallAnswer>>,
     /// Where its informant was last told to call back.
     announced: Option<SocketAddr>,
     /// No local address leads to its informant, and that was said.
@@ -76,7 +75,7 @@ pub(super) enum Progress {
 impl Managed {
     pub(super) fn new(
         shared: Arc<Shared>,
-        file: VmFile,
+        vm: Vm,
         port: watch::Receiver<Option<u16>>,
         seed: u64,
         now: Moment,
@@ -90,22 +89,22 @@ impl Managed {
             seed,
             periods: config.periods,
         };
-        let mut scaler = Scaler::new(file.info.clone(), settings, now);
-        scaler.observe(now, Event::FiguresMoved { elsewhere: file.metrics.is_some() });
+        let mut scaler = Scaler::new(vm.info.clone(), settings, now);
+        scaler.observe(now, Event::FiguresMoved { elsewhere: vm.guest.metrics.is_some() });
         Self {
             scaler,
             shared,
-            file,
+            vm,
             port,
             order: Order::Follow,
             lines: Lines::default(),
-            guest: Guest::default(),
+            connections: Connections::default(),
             sample: None,
             errors: Errors::default(),
             asked: None,
             agreed: None,
             saying: None,
-            held: Vec::new(),
+            held: HeldAnswers::default(),
             announced: None,
             unreachable: false,
             since: now,
@@ -115,10 +114,10 @@ impl Managed {
         }
     }
 
-    /// Takes over what was told.
-    pub(super) fn told<A>(&mut self, now: Moment, told: &Told<A>, stopping: bool) {
-        let leaving = stopping || told.standing == Standing::Removed;
-        let order = if leaving { Order::Release(None) } else { told.order };
+    /// Takes over how things should be.
+    pub(super) fn told(&mut self, now: Moment, desired: &Desired, stopping: bool) {
+        let leaving = stopping || desired.standing == Standing::Removed;
+        let order = if leaving { Order::Release(None) } else { desired.order };
         if leaving {
             self.leave_by.get_or_insert(now.after(LEAVE_TIME));
         } else {
@@ -131,20 +130,21 @@ impl Managed {
             self.order = order;
             self.scaler.observe(now, Event::Ordered(order));
         }
-        let Some(file) = told.file.as_ref().filter(|file| **file != self.file).cloned() else {
+        let Some(vm) = desired.vm.as_ref().filter(|vm| **vm != self.vm).cloned() else {
             return;
         };
-        let old = std::mem::replace(&mut self.file, file);
-        if old.info != self.file.info {
+        let old = std::mem::replace(&mut self.vm, vm);
+        let (before, guest) = (old.guest, self.vm.guest);
+        if old.info != self.vm.info {
             info!("told what the vm should be");
-            self.scaler.observe(now, Event::Told(self.file.info.clone()));
+            self.scaler.observe(now, Event::Told(self.vm.info.clone()));
         }
-        if (old.informant, old.advertise) != (self.file.informant, self.file.advertise) {
-            info!(informant = %self.file.informant, "told where the informant is");
+        if (before.informant, before.advertise) != (guest.informant, guest.advertise) {
+            info!(informant = %guest.informant, "told where the informant is");
             self.scaler.observe(now, Event::InformantMoved);
         }
-        if old.metrics != self.file.metrics {
-            let elsewhere = self.file.metrics.is_some();
+        if before.metrics != guest.metrics {
+            let elsewhere = guest.metrics.is_some();
             info!(elsewhere, "told where metrics are read");
             self.sample = None;
             self.scaler.observe(now, Event::FiguresMoved { elsewhere });
@@ -152,7 +152,7 @@ impl Managed {
     }
 
     /// Plans, and starts what is planned.
-    pub(super) fn turn<A: Attach>(&mut self, now: Moment, monitor: &mut Monitor<A>) -> Progress {
+    pub(super) fn turn(&mut self, now: Moment, hypervisor: &mut Hypervisor) -> Progress {
         let available = self.shared.host_memory.available(now);
         self.scaler.observe(now, Event::HostMemory(available));
         let mut plan = self.scaler.plan(now);
@@ -164,7 +164,7 @@ impl Managed {
             for action in plan.actions {
                 debug!(?action, "acting");
                 self.scaler.observe(now, Event::Sent(action));
-                self.start(action, monitor);
+                self.start(action, hypervisor);
             }
             plan = self.scaler.plan(now);
         }
@@ -191,7 +191,7 @@ impl Managed {
         debug!(?event, "heard");
         let takes = takes_version(&event);
         if event == Event::Reset {
-            self.guest.restarted();
+            self.connections.guest_restarted();
         }
         let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
         if silent || takes.is_some() {
@@ -214,7 +214,7 @@ impl Managed {
         let state = self.scaler.run_state();
         match (before == state, state.may_resize()) {
             (true, _) => {}
-            (false, true) => info!("qemu runs the vm as usual again"),
+            (false, true) => info!("the hypervisor runs the vm as usual again"),
             (false, false) => info!(why = state.describe(), "nothing is resized for now"),
         }
     }
@@ -222,7 +222,7 @@ impl Managed {
     /// The connection was lost and made again. Nobody can say whether the guest restarted
     /// meanwhile, so it is taken to have.
     pub(super) fn attached_again(&mut self, now: Moment, capabilities: Capabilities) {
-        info!("attached to QEMU again");
+        info!("attached again");
         self.hear(now, Event::Attached(capabilities));
         self.hear(now, Event::Reset);
     }
@@ -239,8 +239,7 @@ impl Managed {
         }
     }
 
-    /// Answers the informant at once, but for `/suspend`, and that a session is not there: after
-    /// these, no request that was sent before may still take effect.
+    /// Answers the informant, at once or as soon as it can.
     pub(super) fn called(&mut self, now: Moment, calling: Calling) {
         let answer = self.scaler.call(now, calling.call);
         debug!(call = ?calling.call, ?answer, "called");
@@ -248,15 +247,9 @@ impl Managed {
             // Another agent may have said what it may use meanwhile.
             self.agreed = self.scaler.upper();
         }
-        match (calling.call, answer) {
-            (Call::Suspend(_), CallAnswer::Ours(..))
-            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => {
-                self.held.push((calling.answer, answer));
-            }
-            (Call::Suspend(_) | Call::Id | Call::Resume(_) | Call::MoreResources { .. }, _) => {
-                // Whoever asked may have hung up.
-                let _ = calling.answer.send(answer);
-            }
+        if let Some((to, answer)) = self.held.take(calling.call, calling.answer, answer) {
+            // The informant may have hung up.
+            let _ = to.send(answer);
         }
     }
 
@@ -312,16 +305,17 @@ impl Managed {
     }
 
     pub(super) fn info(&self) -> &VmInfo {
-        &self.file.info
+        &self.vm.info
     }
 
-    pub(super) fn counts_on_a_permit(&self) -> bool {
-        self.scaler.relies_on_a_permit()
+    /// What the ledger is to hear, of which it heard `last`.
+    pub(super) fn account(&self, looked: bool, last: Option<Resources>) -> Option<BooksUpdate> {
+        BooksUpdate::due(&self.scaler, looked, last)
     }
 
-    fn start<A: Attach>(&mut self, action: Action, monitor: &mut Monitor<A>) {
+    fn start(&mut self, action: Action, hypervisor: &mut Hypervisor) {
         if let Some(wanted) = Wanted::of(action) {
-            monitor.start(wanted);
+            hypervisor.start(wanted);
             return;
         }
         let callback = match action {
@@ -345,16 +339,16 @@ impl Managed {
         match action {
             Action::Look | Action::Resize(_) => {}
             Action::Measure => {
-                let from = address::metrics(&self.file, self.scaler.metrics_port());
-                let (guest, clock) = (self.guest.at(from), self.shared.clock);
-                lines.start(peer, scrape::read(guest, clock, times.metrics));
+                let from = address::metrics(&self.vm.guest, self.scaler.metrics_port());
+                let (from, clock) = (self.connections.to(from), self.shared.clock);
+                lines.start(peer, scrape::read(from, clock, times.metrics));
             }
             Action::AskPlugin(asking) => {
                 self.asked = self.scaler.upper();
                 if let Some(had) = self.asked {
                     self.shared.metrics.reference.asked(had, asking.resources);
                 }
-                let (shared, info) = (self.shared.clone(), self.file.info.clone());
+                let (shared, info) = (self.shared.clone(), self.vm.info.clone());
                 // The guest's load of long ago is not its load.
                 let sample =
                     self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
@@ -370,8 +364,8 @@ impl Managed {
             | Action::Upscale(..)
             | Action::Unregister(_) => {
                 let counts = self.shared.metrics.reference.clone();
-                let guest = self.guest.at(self.file.informant);
-                let informant = Informant { guest, callback, times };
+                let at = self.connections.to(self.vm.guest.informant);
+                let informant = Informant { at, callback, times };
                 lines.start(peer, async move { informant.ask(action, &counts).await });
             }
         }
@@ -403,7 +397,7 @@ impl Managed {
     /// Where the informant calls back, if it can.
     fn callback(&mut self) -> Option<SocketAddr> {
         let port = (*self.port.borrow())?;
-        let found = address::callback(&self.file, port);
+        let found = address::callback(&self.vm.guest, port);
         let lost = found.is_err();
         if let Err(error) = &found
             && !self.unreachable
@@ -418,7 +412,7 @@ impl Managed {
     fn count_silence(&mut self, now: Moment) {
         let Silence { after, grace } = self.shared.config.silence;
         // A guest that stands still says nothing, and that is no fault of its informant.
-        let silent = self.file.info.mode == Mode::Act
+        let silent = self.vm.info.mode == Mode::Act
             && self.scaler.run_state().executes()
             && now.since(self.since) >= grace
             && now.since(self.scaler.silent_since()) >= after;
@@ -427,7 +421,7 @@ impl Managed {
                 info!("informant is heard again");
             }
         } else if self.silent.is_none() {
-            warn!(informant = %self.file.informant, "informant is silent; no memory is taken back");
+            warn!(informant = %self.vm.guest.informant, "informant is silent; no memory is taken back");
             self.silent = Some(self.shared.metrics.reference.silent());
         }
     }
@@ -444,11 +438,9 @@ impl Managed {
     }
 
     fn answer_held(&mut self) {
-        self.held.retain(|(answer, _)| !answer.is_closed());
-        if self.scaler.is_quiet() {
-            for (answer, said) in self.held.drain(..) {
-                let _ = answer.send(said);
-            }
+        self.held.retain(|to| !to.is_closed());
+        for (to, answer) in self.held.due(&self.scaler) {
+            let _ = to.send(answer);
         }
     }
 

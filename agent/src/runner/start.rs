@@ -11,10 +11,11 @@ use tokio_util::sync::CancellationToken;
 use windlass_protocol::VmName;
 
 /// What a runner starts with.
-pub(crate) struct Start<A> {
+#[derive(Clone)]
+pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
     pub(crate) vm: VmName,
-    pub(crate) told: watch::Receiver<Told<A>>,
+    pub(crate) told: watch::Receiver<Told>,
     pub(crate) calls: Calls,
     /// The port at which its informant calls back; `None` while none is to be had.
     pub(crate) port: watch::Receiver<Option<u16>>,
@@ -28,23 +29,6 @@ pub(crate) struct Start<A> {
 pub(crate) enum End {
     /// The process stops.
     Stopped,
-    /// The VM is gone and its file too.
+    /// The VM is gone, and declared no more.
     Removed,
-}
-
-// === impl Start ===
-
-impl<A> Clone for Start<A> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            vm: self.vm.clone(),
-            told: self.told.clone(),
-            calls: self.calls.clone(),
-            port: self.port.clone(),
-            view: self.view.clone(),
-            stop: self.stop.clone(),
-            booked: self.booked.clone(),
-        }
-    }
 }

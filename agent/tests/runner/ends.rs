@@ -96,7 +96,7 @@ async fn a_vm_that_ends_while_its_file_names_another_monitor_leaves_the_books() 
     let other = Vm::new("b").await;
     other.fake.end();
     vm.file.qmp = other.file.qmp.clone();
-    node.agent.manage(vm.file.clone(), other.fake.clone());
+    node.manage_at(&vm.file, &other.fake);
     node.pass(30).await;
     vm.fake.end();
     leaves(&node, &vm).await;

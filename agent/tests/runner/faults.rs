@@ -96,7 +96,7 @@ async fn a_vm_that_qemu_has_paused_is_left_as_it_is_until_it_runs_again() {
     vm.fake.set_run_state(RunState::Running);
     node.until_has(&vm, size(4, 1024)).await;
     assert_eq!(log.count("INFO nothing is resized for now"), 1);
-    assert_eq!(log.count("INFO qemu runs the vm as usual again"), 1);
+    assert_eq!(log.count("INFO the hypervisor runs the vm as usual again"), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,15 +170,19 @@ async fn a_resize_that_is_refused_is_asked_for_again_and_harms_nobody() {
     node.pass(60).await;
     let asked = a.fake.asked().len() - asked;
     assert!(asked < 200, "with rests in between: {asked} in a minute");
-    assert_eq!(log.count("WARN QEMU refused"), 1, "it refuses for the reason that was said");
+    assert_eq!(
+        log.count("WARN the hypervisor refused"),
+        1,
+        "it refuses for the reason that was said"
+    );
     a.fake.set_refusal(Some("nor tomorrow"));
     node.pass(60).await;
-    assert_eq!(log.count("WARN QEMU refused"), 2);
+    assert_eq!(log.count("WARN the hypervisor refused"), 2);
     a.fake.set_refusal(None);
     node.until_has(&a, size(4, 1024)).await;
     a.guest.state().load = 0.1;
     a.fake.set_refusal(Some("nor tomorrow"));
-    node.until("that is a new one", || log.count("WARN QEMU refused") == 3).await;
+    node.until("that is a new one", || log.count("WARN the hypervisor refused") == 3).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,7 +343,7 @@ async fn a_vm_is_not_taken_for_gone_because_its_file_names_a_monitor_that_is_not
     let nobody = Vm::new("elsewhere").await;
     nobody.fake.end();
     vm.file.qmp = "mistyped".into();
-    node.agent.manage(vm.file.clone(), nobody.fake.clone());
+    node.manage_at(&vm.file, &nobody.fake);
     node.grow(&vm).await;
     assert!(!node.plugin.told(&vm.name).iter().any(|e| matches!(e, NodeEvent::Left { .. })));
     // Once somebody is found there, he is the VM.

@@ -5,9 +5,26 @@ use super::node::{Node, Vm, size};
 use super::plugin::Record;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use windlass_agent::NodeEvent;
-use windlass_protocol::{LoadWindow, Mode, Outcome, Target, Waiting};
+use windlass_drivers::any::AnyAttach;
+use windlass_drivers::fake::{FakeDriver, FakeVm};
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_protocol::{Capabilities, LoadWindow, Mode, Outcome, Resize, Seen, Target, Waiting};
+
+/// A hypervisor of another kind, which may be at the same place.
+struct SecondKind {
+    vm: FakeVm,
+    looks: Arc<AtomicUsize>,
+}
+
+struct SecondDriver {
+    driver: FakeDriver,
+    looks: Arc<AtomicUsize>,
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_vm_grows_with_its_load_and_shrinks_after_it() {
@@ -49,6 +66,28 @@ async fn two_vms_are_reached_at_their_own_ports_and_do_not_mix() {
     let ports = node.agent.ports();
     assert_ne!(ports[&a.name], ports[&b.name]);
     assert_ne!(a.guest.session(), b.guest.session());
+}
+
+#[tokio::test(start_paused = true)]
+async fn vms_of_different_drivers_are_side_by_side() {
+    let node = Node::start();
+    let (a, b) = (node.add("a").await, Vm::new("b").await);
+    let looks = Arc::<AtomicUsize>::default();
+    let second = SecondKind { vm: b.fake.clone(), looks: looks.clone() };
+    node.agent.manage(windlass_vm_files::vm(&b.file), AnyAttach::new(second));
+    for vm in [&a, &b] {
+        node.grow(vm).await;
+        vm.guest.state().load = 0.1;
+        node.until_has(vm, size(1, 256)).await;
+    }
+    let looks_of_the_second = looks.load(Ordering::Relaxed);
+    assert!(looks_of_the_second > 3 && b.fake.tried() == 1, "{looks_of_the_second}");
+    // What is at the same place is reached anew where its kind is another.
+    node.manage(&b);
+    node.until("it is reached by the first kind", || b.fake.tried() == 2).await;
+    let before = looks.load(Ordering::Relaxed);
+    node.grow(&b).await;
+    assert_eq!((looks.load(Ordering::Relaxed), b.fake.turned_away()), (before, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,4 +199,36 @@ async fn parked_vcpus_count_again_from_the_restart_of_their_guest_on() {
     let counted = NodeEvent::Counted { vm: vm.name.clone(), upper: size(4, 256) };
     assert_eq!(last(), Some(counted), "and no permit counts any more");
     vm.fake.let_go();
+}
+
+// === impl SecondKind ===
+
+impl Attach for SecondKind {
+    type Driver = SecondDriver;
+
+    fn place(&self) -> String {
+        self.vm.place()
+    }
+
+    async fn attach(&self) -> Result<(SecondDriver, mpsc::Receiver<Notice>), DriverError> {
+        let (driver, notices) = self.vm.attach().await?;
+        Ok((SecondDriver { driver, looks: self.looks.clone() }, notices))
+    }
+}
+
+// === impl SecondDriver ===
+
+impl Driver for SecondDriver {
+    fn capabilities(&self) -> Capabilities {
+        self.driver.capabilities()
+    }
+
+    async fn see(&mut self) -> Result<Seen, DriverError> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.driver.see().await
+    }
+
+    async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        self.driver.resize(resize).await
+    }
 }

@@ -274,8 +274,7 @@ impl Bench {
                 state.agent = None;
             }
         }
-        let attach = self.at(&file).clone();
-        self.node.agent.manage(file, attach);
+        self.node.manage_at(&file, self.at(&file));
     }
 
     /// The machine that the file names.

@@ -2,12 +2,18 @@
 
 use super::node::{Node, Vm, size};
 use windlass_agent::{NodeEvent, Standing};
+use windlass_drivers::any::AnyAttach;
 
 #[tokio::test(start_paused = true)]
 async fn a_vm_that_is_taken_back_after_a_restart_is_connected_to_once() {
     let node = Node::start();
     let vm = Vm::new("old").await;
-    node.agent.count(vm.name.clone(), vm.fake.clone(), size(1, 256), Standing::Released);
+    node.agent.count(
+        vm.name.clone(),
+        AnyAttach::new(vm.fake.clone()),
+        size(1, 256),
+        Standing::Released,
+    );
     node.until("it is looked at", || vm.fake.looks() > 2).await;
     node.manage(&vm);
     node.grow(&vm).await;
@@ -37,7 +43,7 @@ async fn a_mistyped_monitor_that_is_set_right_is_tried_no_more() {
     mistyped.fake.end();
     for _ in 0..2 {
         let right = std::mem::replace(&mut vm.file.qmp, mistyped.file.qmp.clone());
-        node.agent.manage(vm.file.clone(), mistyped.fake.clone());
+        node.manage_at(&vm.file, &mistyped.fake);
         node.pass(30).await;
         assert!(mistyped.fake.tried() > 2, "it is looked for where the file says");
         vm.file.qmp = right;
@@ -61,7 +67,7 @@ async fn a_released_vm_whose_file_names_another_monitor_is_taken_back_where_it_i
     let mistyped = Vm::new("b").await;
     mistyped.fake.end();
     vm.file.qmp = mistyped.file.qmp.clone();
-    node.agent.manage(vm.file.clone(), mistyped.fake.clone());
+    node.manage_at(&vm.file, &mistyped.fake);
     node.grow(&vm).await;
     assert!(!node.plugin.told(&vm.name).iter().any(|e| matches!(e, NodeEvent::Left { .. })));
     // A VM that is found there is the VM, and each of the two has had one client at a time.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass_agent::{Agent, Config};
 use windlass_drivers::Attach;
+use windlass_drivers::any::AnyAttach;
 use windlass_drivers::fake::FakeVm;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -23,7 +24,7 @@ use windlass_protocol::{
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) struct Node {
-    pub(crate) agent: Agent<FakeVm>,
+    pub(crate) agent: Agent,
     pub(crate) plugin: Plugin,
     pub(crate) tasks: Tasks,
     pub(crate) clock: Clock,
@@ -79,7 +80,13 @@ impl Node {
 
     /// Manages this VM as its file says.
     pub(crate) fn manage(&self, vm: &Vm) {
-        self.agent.manage(vm.file.clone(), vm.fake.clone());
+        self.manage_at(&vm.file, &vm.fake);
+    }
+
+    /// Manages the VM of this file, which names this hypervisor.
+    pub(crate) fn manage_at(&self, file: &VmFile, fake: &FakeVm) {
+        let way = fake.clone().by_way(file.vcpu_removal.into());
+        self.agent.manage(windlass_vm_files::vm(file), AnyAttach::new(way));
     }
 
     /// The state of a VM, while it is there.
@@ -139,7 +146,7 @@ impl Vm {
                 paused_until: None,
                 scale_down: ScaleDown::AT_ONCE,
             },
-            qmp: fake.monitor().to_owned(),
+            qmp: fake.place().into(),
             informant: guest.address,
             advertise: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             metrics: None,

@@ -17,7 +17,7 @@ const SILENCES: [Silence; 2] = [
             vm.fake.set_taken(true);
             vm.fake.hang_up();
         },
-        ["WARN QEMU not answering; it is asked again", "INFO QEMU answers again"],
+        ["WARN hypervisor not answering; it is asked again", "INFO hypervisor answers again"],
         |vm| vm.fake.set_taken(false),
     ),
     (

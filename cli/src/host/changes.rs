@@ -2,11 +2,10 @@
 
 use crate::api::Changed;
 use windlass_agent::Agent;
-use windlass_drivers::Attach;
 use windlass_protocol::{Decision, Moment, Outcome, Resources};
 
 /// The last change of each VM that changed in the last hour, by name.
-pub(super) fn changes<A: Attach>(agent: &Agent<A>) -> Vec<Changed> {
+pub(super) fn changes(agent: &Agent) -> Vec<Changed> {
     let last = agent.last_decisions(|decision| change(decision).is_some());
     let changed = |decision: Decision| {
         let (at, to) = change(&decision)?;

@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(as_of_now(found(), Some(&status(vec![Waiting::AtGoal]))), found());
         assert_eq!(as_of_now(found(), None), found());
         // Why it cannot be attached to is the better word.
-        let taken = vec![Finding::unreached(&DriverError::Taken { path: "/q".into() })];
+        let taken = vec![Finding::unreached(&DriverError::Taken { place: "/q".into() })];
         assert_eq!(as_of_now(taken.clone(), Some(&lost)), taken);
     }
 

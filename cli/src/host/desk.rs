@@ -7,7 +7,6 @@
 //! its sender, who has waited long enough or hung up. So an order that was answered "not done"
 //! is never done later.
 
-use super::folder::Look;
 use super::socket::REQUEST_TIME;
 use crate::api::{Check, Checked, Done, Release, Releasing, VmEntry};
 use crate::explain::Note;
@@ -21,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 use windlass_protocol::status::{Caller, Ordered};
+use windlass_vm_files::folder::Look;
 
 /// Orders that wait at most.
 const QUEUE: usize = 32;

@@ -3,7 +3,6 @@
 //! The steward knows a [`Disk`] by what comes of each call, however late, and so a test can be one:
 //! a disk that is slow, full or silent.
 
-use super::folder::{self, Look};
 use super::history::{Batch, Files, History, Unwritten};
 use super::state::{State, StateFile};
 use crate::problem::Problem;
@@ -13,6 +12,7 @@ use std::sync::Arc;
 use windlass_kit::config::{Unread, read_text};
 use windlass_kit::errand::{Work, apart};
 use windlass_protocol::{Decision, Moment};
+use windlass_vm_files::folder::{self, Look};
 
 /// What the steward reads and writes. No call waits: what it returns does.
 pub(super) trait Disk: Send + Sync {

@@ -5,10 +5,9 @@
 
 use super::checked;
 use super::desk::{Declined, Desk, Order, Sender};
-use super::folder::Look;
 use super::ledger::HostLedger;
 use super::permits::InMemory;
-use super::reach::{Findings, Reach};
+use super::reach::Findings;
 use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
 use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;
@@ -39,6 +38,7 @@ use windlass_plugin_core::Books;
 use windlass_protocol::status::{HostStatus, Ordered};
 use windlass_protocol::words::defused;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName};
+use windlass_vm_files::folder::Look;
 
 /// How far back `explain` looks unless told otherwise, in minutes.
 const HOUR: u64 = 60;
@@ -52,7 +52,7 @@ const LONGEST: usize = 500;
 /// Whom the handlers ask.
 #[derive(Clone)]
 pub(super) struct Door {
-    pub(super) agent: Agent<Reach>,
+    pub(super) agent: Agent,
     pub(super) books: Shared,
     pub(super) desk: Desk,
     pub(super) clock: Clock,

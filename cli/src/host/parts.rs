@@ -6,12 +6,11 @@
 use super::config::HostConfig;
 use super::desk::Desk;
 use super::disk::{Disk, Recalled};
-use super::folder::Folder;
 use super::http::Door;
 use super::ledger::HostLedger;
 use super::metrics::Metrics;
 use super::permits::InMemory;
-use super::reach::{Findings, Reach};
+use super::reach::Findings;
 use super::room::Machine;
 use super::state::State;
 use super::steward::{Inbox, Steward, Ways};
@@ -30,6 +29,7 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Shared;
 use windlass_plugin_core::Books;
 use windlass_protocol::{Resources, VmName};
+use windlass_vm_files::folder::Folder;
 
 /// What a host stands on.
 pub(super) struct Given {
@@ -49,7 +49,7 @@ pub(super) struct Given {
 
 /// The parts of a host.
 pub(super) struct Parts {
-    pub(super) agent: Agent<Reach>,
+    pub(super) agent: Agent,
     pub(super) books: Shared,
     pub(super) metrics: Metrics,
     /// For the socket.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use windlass_agent::Standing;
 use windlass_kit::keep::{Had, have_folder, is_full, replace};
 use windlass_plugin_core::VmRecord;
 use windlass_protocol::status::Ordered;
@@ -48,7 +49,8 @@ pub struct Kept {
 #[serde(deny_unknown_fields)]
 pub struct Known {
     /// How it stands.
-    pub hold: Hold,
+    #[serde(rename = "hold")]
+    pub standing: Standing,
     /// Its monitor.
     pub monitor: PathBuf,
     /// Whether its vCPUs can be removed.
@@ -59,18 +61,6 @@ pub struct Known {
     pub max: Resources,
     /// What else the books know of it.
     pub record: VmRecord,
-}
-
-/// Why a VM is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Hold {
-    /// It has a file.
-    Managed,
-    /// A person let go of it.
-    Released,
-    /// Its file is gone.
-    Removed,
 }
 
 /// What is kept, and how much of it stands in the file.
@@ -342,7 +332,7 @@ mod tests {
 
     fn known() -> Known {
         Known {
-            hold: Hold::Managed,
+            standing: Standing::Managed,
             monitor: "/run/vms/db1/qmp.sock".into(),
             vcpu_removal: false,
             size: Some(Resources::ZERO),

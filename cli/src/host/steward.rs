@@ -18,13 +18,12 @@ mod tests;
 use super::config::HostConfig;
 use super::desk::{ANSWERED_WITHIN, Asked, Declined, Reply};
 use super::disk::Disk;
-use super::folder::{Folder, Look, Step};
 use super::history::{History, Unwritten};
 use super::ledger::HostLedger;
 use super::metrics::Metrics;
 use super::reach::{Findings, Reach};
 use super::room::Machine;
-use super::state::{Hold, Known, State};
+use super::state::{Known, State};
 use crate::api::Done;
 use crate::problem::{Problem, Report};
 use release::Release;
@@ -38,6 +37,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent::{Agent, Standing};
+use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::config::Unread;
 use windlass_kit::errand::Errand;
@@ -47,6 +47,7 @@ use windlass_plugin_core::VmRecord;
 use windlass_protocol::status::Ordered;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName};
+use windlass_vm_files::folder::{Folder, Look, Step};
 
 /// A changed file is in force after two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -57,7 +58,7 @@ pub(super) type Ways = Box<dyn Fn(&str, &Known, &Findings) -> Reach + Send>;
 /// What the steward works with.
 pub(super) struct Steward {
     pub(super) clock: Clock,
-    pub(super) agent: Agent<Reach>,
+    pub(super) agent: Agent,
     pub(super) books: Shared,
     pub(super) ledger: Arc<HostLedger>,
     pub(super) findings: Findings,
@@ -171,10 +172,10 @@ impl Steward {
         match step {
             Step::Manage(file) => {
                 let name = &file.info.name.name;
-                let released = self.hold(name) == Some(Hold::Released);
-                info!(vm = name, released, "vm file in force");
-                // A person let go of it, and takes it back with `resume`.
-                if !released {
+                let heeds = self.agent.heeds(&file.info.name);
+                info!(vm = name, released = !heeds, "vm file in force");
+                // A person who let go of it takes it back with `resume`.
+                if heeds {
                     self.manage(*file);
                 }
             }
@@ -182,7 +183,7 @@ impl Steward {
                 info!(vm = name, "vm file is gone");
                 // Without a runner it was never there.
                 if self.agent.forget(&VmName::on_host(name.as_str())).is_ok() {
-                    self.set_hold(&name, Hold::Removed);
+                    self.keep_standing(&name);
                 }
                 self.state.change(|kept| kept.pause(&name, None));
             }
@@ -194,7 +195,7 @@ impl Steward {
         let name = file.info.name.name.clone();
         let paused = self.state.kept().pauses.get(&name).copied();
         let known = Known {
-            hold: Hold::Managed,
+            standing: Standing::Managed,
             monitor: file.qmp.clone(),
             vcpu_removal: file.vcpu_removal,
             size: self.known(&name).and_then(|known| known.size),
@@ -218,20 +219,16 @@ impl Steward {
         let reach = (self.ways)(&name, &known, &self.findings);
         self.state.change(|kept| drop(kept.vms.insert(name, known)));
         file.info.paused_until = file.info.paused_until.max(paused);
-        self.agent.manage(file, reach);
+        self.agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(reach));
     }
 
     /// Has the agent count a VM that nobody manages.
     fn count(&mut self, name: &str, known: &Known) {
-        let standing = match known.hold {
-            Hold::Released => Standing::Released,
-            Hold::Managed | Hold::Removed => Standing::Removed,
-        };
         let last = known.size.unwrap_or(known.max);
         self.presume(name, known, last);
         let reach = (self.ways)(name, known, &self.findings);
         self.state.change(|kept| drop(kept.vms.insert(name.to_owned(), known.clone())));
-        self.agent.count(VmName::on_host(name), reach, last, standing);
+        self.agent.count(VmName::on_host(name), AnyAttach::new(reach), last, known.standing);
     }
 
     /// Counts a VM with the most that it may have until its hypervisor was looked for: it may have
@@ -244,14 +241,16 @@ impl Steward {
         self.state.kept().vms.get(name)
     }
 
-    fn hold(&self, name: &str) -> Option<Hold> {
-        self.known(name).map(|known| known.hold)
+    fn standing(&self, name: &str) -> Option<Standing> {
+        self.agent.standing(&VmName::on_host(name))
     }
 
-    fn set_hold(&mut self, name: &str, hold: Hold) {
+    /// Has it written down how a VM stands.
+    fn keep_standing(&mut self, name: &str) {
+        let Some(standing) = self.standing(name) else { return };
         self.state.change(|kept| {
             if let Some(known) = kept.vms.get_mut(name) {
-                known.hold = hold;
+                known.standing = standing;
             }
         });
     }

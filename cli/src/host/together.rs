@@ -87,9 +87,9 @@ fn of_vm(config: &HostConfig, room: Option<Resources>, file: &VmFile) -> Vec<Pro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::vm_text;
     use expect_test::expect;
     use windlass_protocol::{Bytes, MilliCpu};
+    use windlass_vm_files::text;
 
     #[test]
     fn each_misfit_is_named_with_what_to_do() {
@@ -134,6 +134,6 @@ mod tests {
             "qmp = \"/run/{name}.sock\"\ninformant = \"{informant}\"\n{more}[min]\ncpu = 1\n\
              memory = \"1GiB\"\n[max]\ncpu = {max}\nmemory = \"4GiB\"\n"
         );
-        vm_text::parse(name, &text).unwrap()
+        text::parse(name, &text).unwrap()
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use windlass_agent::{Agent, Asked, Config, Permits, Unheard};
 use windlass_conformance::agent::{Ready, Start, Stop};
+use windlass_drivers::any::AnyAttach;
 use windlass_drivers_qemu::Qemu;
 use windlass_kit::client::{Address, Ask, ask};
 use windlass_kit::clock::Clock;
@@ -35,7 +36,7 @@ impl Start for Library {
         config.trust_guest_parking = true;
         config.meminfo = meminfo;
         let text = std::fs::read_to_string(ready.folder.join("vms.d/a.toml")).unwrap();
-        let file = windlass_cli::host::vm_text::parse("a", &text).unwrap();
+        let file = windlass_vm_files::text::parse("a", &text).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -46,7 +47,7 @@ impl Start for Library {
         let inside = runtime.enter();
         let agent = Agent::new(config, permits, Arc::new(Unheard), &tasks, clock);
         let qemu = Qemu { qmp: ready.qmp.clone(), vcpu_removal: false };
-        agent.manage(file, qemu);
+        agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(qemu));
         drop(inside);
         Ok(Box::new(Running { runtime, tasks }))
     }

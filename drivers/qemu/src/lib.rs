@@ -26,7 +26,7 @@ use peer::Peer;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Debug;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
@@ -89,8 +89,12 @@ impl Qemu {
 impl Attach for Qemu {
     type Driver = QemuDriver;
 
-    fn monitor(&self) -> &Path {
-        &self.qmp
+    fn place(&self) -> String {
+        self.qmp.display().to_string()
+    }
+
+    fn is_same_way(&self, other: &Self) -> bool {
+        self == other
     }
 
     async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {

@@ -317,7 +317,7 @@ fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the list of kinds of io errors is open")]
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-            DriverError::Gone { path: path.to_owned(), why: error.to_string() }
+            DriverError::Gone { place: place(path), why: error.to_string() }
         }
         // The queue of those who wait for the monitor is full.
         ErrorKind::WouldBlock => silence(path, &Peer::last_of(path)),
@@ -327,21 +327,25 @@ fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
 
 /// What it means that a monitor does not greet.
 fn silence(path: &Path, peer: &Peer) -> DriverError {
-    let path = path.to_owned();
+    let place = place(path);
     match peer.stopped() {
-        Some(pid) => DriverError::Stopped { path, pid },
-        None if peer.is_seen() => DriverError::Taken { path },
-        None => DriverError::Silent { path },
+        Some(pid) => DriverError::Stopped { place, pid },
+        None if peer.is_seen() => DriverError::Taken { place },
+        None => DriverError::Silent { place },
     }
 }
 
 /// What the end of a connection means.
 async fn ended(path: &Path, peer: &Peer, why: &str) -> DriverError {
     if peer.is_dead().await {
-        return DriverError::Gone { path: path.to_owned(), why: "its process ended".to_owned() };
+        return DriverError::Gone { place: place(path), why: "its process ended".to_owned() };
     }
     if !path.exists() {
-        return DriverError::Gone { path: path.to_owned(), why: "its socket is gone".to_owned() };
+        return DriverError::Gone { place: place(path), why: "its socket is gone".to_owned() };
     }
     DriverError::Broken(why.to_owned())
+}
+
+fn place(monitor: &Path) -> String {
+    monitor.display().to_string()
 }

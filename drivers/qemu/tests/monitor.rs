@@ -18,7 +18,7 @@ use windlass_protocol::{
 async fn a_vm_is_seen_as_the_hypervisor_has_it() {
     let monitor = FakeMonitor::new(|_, _| Reply::Usual);
     let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
-    assert_eq!(qemu.monitor(), monitor.path());
+    assert_eq!(qemu.place(), monitor.path().display().to_string());
     let (mut driver, _notices) = qemu.attach().await.unwrap();
     let seen = driver.see().await.unwrap();
     assert_eq!(seen.plugged, MilliCpu::from_cores(2));

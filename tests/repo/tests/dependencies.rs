@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 28] = [
+const MAY_LINK: [(&str, &[&str]); 29] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -57,10 +57,11 @@ const MAY_LINK: [(&str, &[&str]); 28] = [
     ("drivers", &["protocol"]),
     ("drivers-qemu", &["protocol", "drivers"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
+    ("vm-files", &["protocol", "kit", "agent-core", "drivers-qemu"]),
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
-    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "drivers-qemu"]),
+    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "drivers", "vm-files"]),
     ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
@@ -76,6 +77,7 @@ const MAY_LINK: [(&str, &[&str]); 28] = [
             "kit",
             "agent-core",
             "agent",
+            "vm-files",
             "drivers",
             "drivers-qemu",
             "plugin-core",

@@ -58,7 +58,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 17] = [
+const TALKERS: [&str; 18] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -76,6 +76,7 @@ const TALKERS: [&str; 17] = [
     "plugin/core",
     "plugin/program",
     "protocol",
+    "vm-files",
 ];
 
 /// `…` in a documented message stands for a name or a figure.

@@ -97,6 +97,15 @@ fn no_file_is_larger_than_a_megabyte() {
     assert_none("too large for git:", &large);
 }
 
+#[test]
+fn the_agent_knows_vms_and_no_files_of_them() {
+    let agent = rust_files().into_iter();
+    let agent =
+        agent.filter(|file| ["agent/src/", "agent/core/"].iter().any(|of| file.starts_with(of)));
+    let names = ["VmFile", "vm_file", "vm_files", "qmp"].map(str::to_owned);
+    assert_none("a VM may be declared elsewhere:", &lines_with(agent.collect(), &names));
+}
+
 fn lines_with(files: Vec<String>, marks: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for file in files {

@@ -12,7 +12,7 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 16] = [
+const TALKERS: [&str; 17] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -29,6 +29,7 @@ const TALKERS: [&str; 16] = [
     "plugin/core",
     "plugin/program",
     "protocol",
+    "vm-files",
 ];
 
 #[test]

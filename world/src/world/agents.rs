@@ -1,7 +1,7 @@
 //! Agents: what they send, what reaches them, and what their informant asks of them.
 
 use super::{MOST_PLANS, World};
-use crate::agent::{Agent, Held, deadline};
+use crate::agent::{Agent, Called, deadline};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
@@ -12,7 +12,7 @@ use crate::vms::Id;
 use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_agent_core::wire::{UNSAID, call_answer, called};
-use windlass_agent_core::{Action, Call, CallAnswer, Event};
+use windlass_agent_core::{Action, BooksUpdate, Call, CallAnswer, Event};
 use windlass_protocol::informant::Endpoint;
 use windlass_protocol::{AgentId, Mode, Peer, Resources};
 
@@ -91,16 +91,12 @@ impl World {
         if two && !knows {
             return;
         }
-        let Some(upper) = agent.scaler.upper() else { return };
-        if !looked && vm.account == Some(upper) {
-            return;
-        }
-        vm.account = Some(upper);
+        let Some(due) = BooksUpdate::due(&agent.scaler, looked, vm.account) else { return };
+        vm.account = Some(due.upper());
         let node = &mut self.nodes[vm.node];
-        if agent.scaler.relies_on_a_permit() {
-            node.witness(&mut self.met, &vm.info, upper);
-        } else {
-            node.count(&mut self.met, &vm.info, upper);
+        match due {
+            BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info, upper),
+            BooksUpdate::Counted(upper) => node.count(&mut self.met, &vm.info, upper),
         }
     }
 
@@ -266,17 +262,16 @@ impl World {
         };
         self.met.agent_is_called(&agent.scaler, asked);
         let answer = agent.scaler.call(vm.agent_process.clock(now), asked);
-        let held = Held { epoch, call, id, answer };
-        match (asked, answer) {
-            // After its answer nothing that was sent before may take effect.
-            (Call::Suspend(_), CallAnswer::Ours(..))
-            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => agent.held.push(held),
-            (Call::MoreResources { memory: true, .. }, CallAnswer::Ours(..)) => {
-                // Who needs more takes back what he agreed to.
-                vm.end_consents();
-                self.answer_call(who, held);
-            }
-            _ => self.answer_call(who, held),
+        let now_due = agent.held.take(asked, Called { epoch, call, id }, answer);
+        if matches!(
+            (asked, answer),
+            (Call::MoreResources { memory: true, .. }, CallAnswer::Ours(..))
+        ) {
+            // A guest that needs more takes back what it agreed to.
+            vm.end_consents();
+        }
+        if let Some((called, answer)) = now_due {
+            self.answer_call(who, called, answer);
         }
         if self.ends_now(who, |vm| &mut vm.agent_process) {
             return self.crash_agent(who);
@@ -286,15 +281,13 @@ impl World {
 
     fn answer_held(&mut self, who: Id) {
         let Some(agent) = self.vms.get_mut(who).and_then(|vm| vm.agent.as_mut()) else { return };
-        if !agent.held.is_empty() && agent.scaler.is_quiet() {
-            for held in std::mem::take(&mut agent.held) {
-                self.answer_call(who, held);
-            }
+        for (called, answer) in agent.held.due(&agent.scaler) {
+            self.answer_call(who, called, answer);
         }
     }
 
-    fn answer_call(&mut self, who: Id, held: Held) {
-        let Held { epoch, call, id, answer } = held;
+    fn answer_call(&mut self, who: Id, called: Called, answer: CallAnswer) {
+        let Called { epoch, call, id } = called;
         let (status, body) = call_answer(answer);
         let answers = Happening::CallAnswers { epoch, call, id, status, body: Body(body) };
         self.respond(who, answers);

@@ -2,12 +2,12 @@
 
 use super::verdict::{Kind, Verdict, guess, verdict};
 use crate::host::config::HostConfig;
-use crate::host::folder::{Folder, Look, look};
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::read_text;
+use windlass_vm_files::folder::{Folder, Look, look};
 
 /// The verdicts on the files of a folder; one on the folder itself where it has none.
 pub(super) fn verdicts(folder: &Path) -> Vec<Verdict> {

@@ -2,7 +2,7 @@
 
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
-use crate::host::vm_text;
+
 use crate::problem::Problem;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ pub(super) fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
         }
         Kind::Vm => {
             let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-            vm_text::parse(&stem.unwrap_or_default(), &text).map(|_| Vec::new())
+            windlass_vm_files::text::parse(&stem.unwrap_or_default(), &text).map(|_| Vec::new())
         }
     };
     let (problems, warnings) = match judged {

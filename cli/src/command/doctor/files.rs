@@ -2,7 +2,6 @@
 
 use super::report::Check;
 use crate::host::config::HostConfig;
-use crate::host::folder::{Folder, look};
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::Problem;
@@ -10,6 +9,7 @@ use std::path::Path;
 use windlass_kit::config::read_text;
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
+use windlass_vm_files::folder::{Folder, look};
 
 const HOST: &str = "docs/configuration.md#hosttoml";
 const VM: &str = "docs/configuration.md#vm-file";

@@ -1,7 +1,7 @@
 //! What people ask of the steward: which VMs there are, and whether a file would do.
 
 use super::super::desk::{By, Told};
-use super::{Hold, Look, Moment, Resources, Steward, VmName, info};
+use super::{Look, Moment, Resources, Standing, Steward, VmName, info};
 use crate::api::{Check, Checked, VmEntry, VmState};
 use crate::problem::{Problem, Report};
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ impl Steward {
         info!(vm = name, valid = judged.is_ok(), uid, pid, "asked whether a vm file would do");
         let path = self.folder.path_of(name);
         let exists = look.as_ref().is_ok_and(|files| files.contains_key(name));
-        let released = self.hold(name) == Some(Hold::Released);
+        let released = self.standing(name) == Some(Standing::Released);
         match judged {
             Ok(file) => {
                 let before = self.folder.get(name).map_or(Resources::ZERO, |f| f.info.bounds.min);
@@ -52,7 +52,7 @@ impl Steward {
     fn in_the_way(&self, name: &str, file: &VmFile, room: Resources) -> Vec<Problem> {
         let mut problems = Vec::new();
         let removed = self.state.kept().vms.iter().find(|(other, known)| {
-            *other != name && known.hold == Hold::Removed && known.monitor == file.qmp
+            *other != name && known.standing == Standing::Removed && known.monitor == file.qmp
         });
         if let Some((other, _)) = removed {
             let limit = format!(
@@ -82,12 +82,14 @@ impl Steward {
             .entries()
             .map(|(stem, valid, problems)| VmEntry {
                 name: VmName::on_host(stem),
-                state: match (valid, self.hold(stem)) {
-                    (Some(_), Some(Hold::Released)) if self.is_releasing(stem) => {
+                state: match (valid, self.standing(stem)) {
+                    (Some(_), Some(Standing::Released)) if self.is_releasing(stem) => {
                         VmState::Releasing
                     }
-                    (Some(_), Some(Hold::Released)) => VmState::Released,
-                    (Some(_), Some(Hold::Managed | Hold::Removed) | None) => VmState::Managed,
+                    (Some(_), Some(Standing::Released)) => VmState::Released,
+                    (Some(_), Some(Standing::Managed | Standing::Removed) | None) => {
+                        VmState::Managed
+                    }
                     (None, _) => VmState::Invalid,
                 },
                 file: Some(self.folder.path_of(stem)),

@@ -1,7 +1,6 @@
 //! How the steward begins: what was there before the restart counts before anything is granted.
 
-use super::super::folder::Look;
-use super::{Hold, Interval, Known, Pulse, Steward};
+use super::{Interval, Known, Look, Pulse, Standing, Steward};
 use crate::problem::Problem;
 
 impl Steward {
@@ -19,13 +18,11 @@ impl Steward {
         let steps = self.folder.observe(look, true);
         for (name, known) in before {
             let filed = self.folder.get(&name).is_some();
-            let hold = match known.hold {
-                Hold::Released if filed || !is_read => Hold::Released,
-                Hold::Managed | Hold::Released | Hold::Removed => Hold::Removed,
-            };
+            let declared = (filed || is_read).then_some(filed);
+            let standing = known.standing.after_restart(declared);
             // A VM that has a file, also one that came back while no host ran, is taken up below.
-            if !(filed && hold == Hold::Removed) {
-                self.count(&name, &Known { hold, ..known });
+            if standing != Standing::Managed {
+                self.count(&name, &Known { standing, ..known });
             }
         }
         for step in steps {

@@ -4,7 +4,7 @@
 
 use super::super::desk::{By, Declined, Order};
 use super::release::{self, Sight};
-use super::{Hold, Moment, Resources, Steward, VmName, info, warn};
+use super::{Moment, Resources, Standing, Steward, VmName, info, warn};
 use crate::api::{Done, Release, Releasing};
 use crate::explain::{instant, state};
 use crate::problem::Problem;
@@ -82,7 +82,7 @@ impl Steward {
 
     fn resume(&mut self, vm: &str, by: By) -> Result<Done, Declined> {
         let file = self.filed(vm)?;
-        let released = self.hold(vm) == Some(Hold::Released);
+        let released = self.standing(vm) == Some(Standing::Released);
         let paused = self.state.kept().pauses.get(vm).is_some_and(|until| !self.is_past(*until));
         self.state.change(|kept| kept.pause(vm, None));
         self.ordered(Some(vm), OrderKind::Resume, by, "");
@@ -104,7 +104,7 @@ impl Steward {
         let waits = size.map_or(String::new(), |size| self.short_of(&name, size));
         self.agent.release(&name, size).map_err(|_| self.unknown(vm))?;
         self.releases.insert(vm.to_owned(), release::Release::begin(size));
-        self.set_hold(vm, Hold::Released);
+        self.keep_standing(vm);
         self.state.change(|kept| kept.pause(vm, None));
         let with = size.map_or("the size it has".to_owned(), |size| size.to_string());
         self.ordered(Some(vm), OrderKind::Release, by, &format!("with {with}"));
@@ -168,7 +168,7 @@ impl Steward {
 
     /// How far the release of a VM came.
     fn releasing(&mut self, vm: &str) -> Result<Releasing, Declined> {
-        if self.hold(vm) != Some(Hold::Released) {
+        if self.standing(vm) != Some(Standing::Released) {
             self.filed(vm)?;
             return Err(Declined::NotNow(format!("{vm} is not released")));
         }
@@ -194,7 +194,7 @@ impl Steward {
         let names: Vec<String> = self.releases.keys().cloned().collect();
         for vm in names {
             let sight = self.sight(&vm);
-            if self.hold(&vm) != Some(Hold::Released) {
+            if self.standing(&vm) != Some(Standing::Released) {
                 self.releases.remove(&vm);
                 continue;
             }
@@ -253,7 +253,7 @@ impl Steward {
     /// The file of a VM that is managed.
     fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
         let file = self.filed(vm)?;
-        if self.hold(vm) == Some(Hold::Released) {
+        if self.standing(vm) == Some(Standing::Released) {
             let why = match self.is_releasing(vm) {
                 true => format!("{vm} is being released already; `windlass resume {vm}` ends that"),
                 false => format!("{vm} is released already; `windlass resume {vm}` takes it back"),
@@ -270,7 +270,7 @@ impl Steward {
 
     fn unknown(&self, vm: &str) -> Declined {
         let shown: String = vm.chars().take(80).collect();
-        Declined::UnknownVm(if self.hold(vm) == Some(Hold::Removed) {
+        Declined::UnknownVm(if self.standing(vm) == Some(Standing::Removed) {
             format!("{shown} was removed; what it has stays reserved until its QEMU ends")
         } else if self.folder.entries().any(|(stem, ..)| stem == vm) {
             format!("the file of {shown} is not valid; `windlass vm list` says why")

@@ -1,10 +1,9 @@
 //! What the steward does by itself, at each look and now and then.
 
 use super::super::config::HostConfig;
-use super::{Hold, Known, Look, Moment, Step, Steward, Unread, VmName, info, warn};
+use super::{Look, Moment, Step, Steward, Unread, VmName, info, warn};
 use crate::problem::{Problem, Report};
 use std::collections::BTreeSet;
-use windlass_agent::Standing;
 
 /// Looks between two rounds, and between two tidyings: two seconds, a minute.
 const ROUND: u64 = 4;
@@ -43,17 +42,12 @@ impl Steward {
         self.warn_of_files(&before);
     }
 
-    /// Forgets each released VM whose file went while the host could not read the folder: no look
-    /// ever found that file, so none finds that it is gone.
+    /// Forgets each VM whose file went while the host could not read the folder: no look ever found
+    /// that file, so none finds that it is gone.
     fn forget_unfiled(&mut self) {
         let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
-        let unfiled = |(name, known): &(&String, &Known)| {
-            known.hold == Hold::Released && !filed.contains(name.as_str())
-        };
-        let known = self.state.kept().vms.iter();
-        let gone: Vec<String> = known.filter(unfiled).map(|(name, _)| name.clone()).collect();
-        for name in gone {
-            self.follow(Step::Forget(name));
+        for vm in self.agent.undeclared(|vm| filed.contains(vm.name.as_str())) {
+            self.follow(Step::Forget(vm.name));
         }
     }
 
@@ -88,11 +82,7 @@ impl Steward {
             for (vm, standing, upper) in standings {
                 if let Some(known) = kept.vms.get_mut(&vm.name) {
                     known.size = upper;
-                    known.hold = match standing {
-                        Standing::Managed => Hold::Managed,
-                        Standing::Released => Hold::Released,
-                        Standing::Removed => Hold::Removed,
-                    };
+                    known.standing = standing;
                 }
             }
             kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));

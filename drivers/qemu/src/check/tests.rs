@@ -120,14 +120,14 @@ async fn what_a_monitor_does_not_answer_is_told_beside_what_it_does() {
 
 #[test]
 fn a_monitor_that_cannot_be_used_is_told_from_all_else() {
-    let path = || "/run/a.sock".into();
+    let place = || "/run/a.sock".to_owned();
     let reason = || "no".to_owned();
     let limit = std::time::Duration::from_secs(5);
     for (error, advice) in [
-        (DriverError::Gone { path: path(), why: reason() }, "is the VM running"),
-        (DriverError::Taken { path: path() }, "both work at the same time"),
-        (DriverError::Silent { path: path() }, "Look at the state of its QEMU"),
-        (DriverError::Stopped { path: path(), pid: 7 }, "Nothing moves until it goes on"),
+        (DriverError::Gone { place: place(), why: reason() }, "is the VM running"),
+        (DriverError::Taken { place: place() }, "both work at the same time"),
+        (DriverError::Silent { place: place() }, "Look at the state of its QEMU"),
+        (DriverError::Stopped { place: place(), pid: 7 }, "Nothing moves until it goes on"),
         (DriverError::NoAnswer { command: "see", limit }, "stopped or very busy"),
         (DriverError::Broken(reason()), "control mode (-qmp)"),
     ] {

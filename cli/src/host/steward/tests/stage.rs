@@ -4,7 +4,6 @@
 use crate::api::HostFacts;
 use crate::host::config::HostConfig;
 use crate::host::disk::{Disk, Recalled};
-use crate::host::folder::Look;
 use crate::host::history::{Batch, Line, Unwritten};
 use crate::host::http;
 use crate::host::parts::{Given, Parts, assemble};
@@ -18,7 +17,7 @@ use axum::http::Request;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -40,6 +39,7 @@ use windlass_protocol::{
     Bytes, Capabilities, Decision, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen,
     ShrinkCpu,
 };
+use windlass_vm_files::folder::Look;
 
 /// When the clock of a stage begins.
 pub(super) const START: Moment = Moment::from_millis(1_795_255_200_000);
@@ -272,8 +272,8 @@ impl Vm {
 impl Attach for Vm {
     type Driver = FakeDriver;
 
-    fn monitor(&self) -> &Path {
-        self.fake.monitor()
+    fn place(&self) -> String {
+        self.fake.place()
     }
 
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {

@@ -116,7 +116,8 @@ impl Game {
         agent.meminfo = "../agent/tests/meminfo".into();
         let (machines, clock) = (self.machines.clone(), self.clock);
         let ways: Ways = Box::new(move |name, known, findings| {
-            let way = Way { machines: machines.clone(), monitor: known.monitor.clone() };
+            let (machines, monitor) = (machines.clone(), known.monitor.clone());
+            let way = Way { machines, monitor, removal: known.vcpu_removal };
             Reach::by(name, way, findings, clock)
         });
         let mut stage = Stage::told(&self.disk, clock, config, agent, ways);

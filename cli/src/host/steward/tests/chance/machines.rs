@@ -50,6 +50,8 @@ pub(super) struct Place {
 pub(super) struct Way {
     pub(super) machines: Machines,
     pub(super) monitor: PathBuf,
+    /// Whether vCPUs may be taken out: another way to the same machine.
+    pub(super) removal: bool,
 }
 
 /// A connection that may be slow.
@@ -64,7 +66,7 @@ impl Machines {
     /// A machine begins; one that was there ends.
     pub(super) fn begin(&self, monitor: &Path, units: u64) {
         self.end(monitor);
-        let machine = machine(units).at(monitor);
+        let machine = machine(units).at(monitor.display().to_string());
         self.with(monitor, |place| place.machine = Some(machine));
     }
 
@@ -142,22 +144,26 @@ impl Way {
 impl Attach for Way {
     type Driver = SlowDriver;
 
-    fn monitor(&self) -> &Path {
-        &self.monitor
+    fn place(&self) -> String {
+        self.monitor.display().to_string()
+    }
+
+    fn is_same_way(&self, other: &Self) -> bool {
+        (&self.monitor, self.removal) == (&other.monitor, other.removal)
     }
 
     async fn attach(&self) -> Result<(SlowDriver, mpsc::Receiver<Notice>), DriverError> {
         self.machines.happens("attach");
-        let path = self.monitor.clone();
-        let machine = self.machines.with(&path, |place| {
+        let place = self.place();
+        let machine = self.machines.with(&self.monitor, |place| {
             place.tried += 1;
             place.machine.clone()
         });
         let Some(machine) = machine else {
-            return Err(DriverError::Gone { path, why: "there is no machine".to_owned() });
+            return Err(DriverError::Gone { place, why: "there is no machine".to_owned() });
         };
         self.is_slow().await;
-        let taken = Err(DriverError::Taken { path });
+        let taken = Err(DriverError::Taken { place });
         let attached = timeout(GREETED_WITHIN, machine.attach()).await.unwrap_or(taken);
         attached.map(|(driver, notices)| (SlowDriver { way: self.clone(), driver }, notices))
     }

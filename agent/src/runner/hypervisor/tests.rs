@@ -1,7 +1,7 @@
 //! Connections that are made, lost and made again, with time paused.
 
 use super::*;
-use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_drivers::fake::{FakeDriver, FakeVm, Lost};
 use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, ShrinkCpu};
@@ -9,10 +9,10 @@ use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_lasts_is_not_made_in_a_hot_loop() {
     let (flapping, made) = (Flapping::new(), Flapping::made);
-    let mut monitor = Monitor::new(flapping.clone(), 7);
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(Counting(flapping.clone())), 7);
     let minute = tokio::time::timeout(Duration::from_secs(60), async {
         loop {
-            monitor.next().await;
+            hypervisor.next().await;
         }
     });
     assert!(minute.await.is_err());
@@ -22,58 +22,58 @@ async fn a_connection_that_never_lasts_is_not_made_in_a_hot_loop() {
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_lasted_is_made_again_at_once() {
     let vm = vm();
-    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
-    let quiet = tokio::time::timeout(LASTING, monitor.next()).await;
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(vm.clone()), 7);
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
+    let quiet = tokio::time::timeout(LASTING, hypervisor.next()).await;
     assert!(quiet.is_err());
     vm.hang_up();
     let started = Instant::now();
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
     assert!(started.elapsed() < ATTACHING.first);
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_request_has_one_answer_also_when_its_connection_is_lost() {
     let vm = vm();
-    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(vm.clone()), 7);
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
     vm.lose_next_answer(Lost::Undone);
-    monitor.start(Wanted::Look);
-    assert!(no_answer(&monitor.next().await));
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
-    monitor.start(Wanted::Look);
-    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+    hypervisor.start(Wanted::Look);
+    assert!(no_answer(&hypervisor.next().await));
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
+    hypervisor.start(Wanted::Look);
+    assert!(matches!(hypervisor.next().await, Happening::Answered(Event::Seen(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_connection_a_look_waits_for_it_and_a_resize_is_certainly_not_done() {
     let vm = vm();
     vm.set_taken(true);
-    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(vm.clone()), 7);
     let resize = Resize::Cpu(MilliCpu::from_cores(2));
-    monitor.start(Wanted::Resize(resize));
+    hypervisor.start(Wanted::Resize(resize));
     let refused = Event::Failed(Peer::Hypervisor, Failure::Refused(UNCONNECTED));
-    assert!(matches!(monitor.next().await, Happening::Answered(event) if event == refused));
-    monitor.start(Wanted::Look);
-    assert!(matches!(monitor.next().await, Happening::Unreachable(_)));
-    assert!(no_answer(&monitor.next().await));
-    monitor.start(Wanted::Look);
+    assert!(matches!(hypervisor.next().await, Happening::Answered(event) if event == refused));
+    hypervisor.start(Wanted::Look);
+    assert!(matches!(hypervisor.next().await, Happening::Unreachable(_)));
+    assert!(no_answer(&hypervisor.next().await));
+    hypervisor.start(Wanted::Look);
     vm.set_taken(false);
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
-    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
+    assert!(matches!(hypervisor.next().await, Happening::Answered(Event::Seen(_))));
     assert_eq!(vm.asked(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_waits_for_is_not_reported() {
     let vm = vm();
-    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
-    monitor.start(Wanted::Resize(Resize::Cpu(MilliCpu::from_cores(2))));
-    monitor.disregard();
-    monitor.start(Wanted::Look);
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(vm.clone()), 7);
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
+    hypervisor.start(Wanted::Resize(Resize::Cpu(MilliCpu::from_cores(2))));
+    hypervisor.disregard();
+    hypervisor.start(Wanted::Look);
     let mut heard = Vec::new();
-    while let Ok(happening) = tokio::time::timeout(LASTING, monitor.next()).await {
+    while let Ok(happening) = tokio::time::timeout(LASTING, hypervisor.next()).await {
         heard.push(happening);
     }
     let answers: Vec<_> = heard.iter().filter(|h| matches!(h, Happening::Answered(_))).collect();
@@ -83,15 +83,15 @@ async fn an_answer_that_nobody_waits_for_is_not_reported() {
 #[tokio::test(start_paused = true)]
 async fn a_reset_is_heard_while_an_answer_is_held_back() {
     let vm = vm();
-    let mut monitor = Monitor::new(Arc::new(vm.clone()), 7);
-    assert!(matches!(monitor.next().await, Happening::Attached(_)));
+    let mut hypervisor = Hypervisor::new(AnyAttach::new(vm.clone()), 7);
+    assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
     vm.hold();
-    monitor.start(Wanted::Look);
-    assert!(tokio::time::timeout(LASTING, monitor.next()).await.is_err());
+    hypervisor.start(Wanted::Look);
+    assert!(tokio::time::timeout(LASTING, hypervisor.next()).await.is_err());
     vm.reset();
-    assert!(matches!(monitor.next().await, Happening::Noticed(Notice::Reset)));
+    assert!(matches!(hypervisor.next().await, Happening::Noticed(Notice::Reset)));
     vm.let_go();
-    assert!(matches!(monitor.next().await, Happening::Answered(Event::Seen(_))));
+    assert!(matches!(hypervisor.next().await, Happening::Answered(Event::Seen(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,15 +102,15 @@ async fn three_questions_in_a_row_without_an_answer_end_a_connection() {
         ([false, false, false, true, true, true], 2),
     ] {
         let hearing = Arc::new(HardOfHearing { vm: vm(), answers, asked: AtomicUsize::new(0) });
-        let mut monitor = Monitor::new(Arc::new(Shared(hearing)), 7);
-        assert!(matches!(monitor.next().await, Happening::Attached(_)));
+        let mut hypervisor = Hypervisor::new(AnyAttach::new(Shared(hearing)), 7);
+        assert!(matches!(hypervisor.next().await, Happening::Attached(_)));
         let mut attached = 1;
         for answered in answers {
-            monitor.start(Wanted::Look);
-            let mut happening = monitor.next().await;
+            hypervisor.start(Wanted::Look);
+            let mut happening = hypervisor.next().await;
             if matches!(happening, Happening::Attached(_)) {
                 attached += 1;
-                happening = monitor.next().await;
+                happening = hypervisor.next().await;
             }
             assert_eq!(no_answer(&happening), !answered, "{answers:?}: {happening:?}");
         }
@@ -139,17 +139,20 @@ impl Flapping {
     }
 }
 
-impl Attach for Flapping {
+/// The way to it.
+struct Counting(Arc<Flapping>);
+
+impl Attach for Counting {
     type Driver = FakeDriver;
 
-    fn monitor(&self) -> &Path {
-        self.vm.monitor()
+    fn place(&self) -> String {
+        self.0.vm.place()
     }
 
     async fn attach(&self) -> Result<(FakeDriver, mpsc::Receiver<Notice>), DriverError> {
-        self.made.fetch_add(1, Ordering::Relaxed);
-        let attached = self.vm.attach().await;
-        self.vm.hang_up();
+        self.0.made.fetch_add(1, Ordering::Relaxed);
+        let attached = self.0.vm.attach().await;
+        self.0.vm.hang_up();
         attached
     }
 }
@@ -164,8 +167,8 @@ struct HardOfHearing<const N: usize> {
 impl<const N: usize> Attach for Shared<N> {
     type Driver = Connected<N>;
 
-    fn monitor(&self) -> &Path {
-        self.0.vm.monitor()
+    fn place(&self) -> String {
+        self.0.vm.place()
     }
 
     async fn attach(&self) -> Result<(Connected<N>, mpsc::Receiver<Notice>), DriverError> {

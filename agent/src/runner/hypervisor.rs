@@ -13,12 +13,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 use windlass_agent_core::{Action, Event, Failure};
+use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_kit::backoff::Backoff;
 use windlass_protocol::{Capabilities, Peer, Resize};
@@ -33,16 +33,16 @@ const LASTING: Duration = Duration::from_secs(5);
 /// Requests without an answer, in a row, after which the connection is made anew.
 const SILENCES: u32 = 3;
 
-/// What a hypervisor's refusal is reported as: QMP's errors have no numbers.
+/// What a hypervisor's refusal is reported as: its errors have no numbers.
 const REFUSED: u16 = 400;
 /// What a request without a connection is reported as.
 const UNCONNECTED: u16 = 503;
 
 /// The connection to one hypervisor.
-pub(crate) struct Monitor<A: Attach> {
-    attach: Arc<A>,
+pub(crate) struct Hypervisor {
+    attach: AnyAttach,
     seed: u64,
-    state: State<A::Driver>,
+    state: State,
     /// Attempts to attach that failed, or did not last, in a row.
     attempts: u32,
     attached_at: Option<Instant>,
@@ -74,16 +74,16 @@ pub(crate) enum Happening {
 }
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Attempt<D> = Waiting<Result<(D, mpsc::Receiver<Notice>), DriverError>>;
+type Attached = Result<(AnyDriver, mpsc::Receiver<Notice>), DriverError>;
 
-enum State<D> {
-    Attaching(Attempt<D>),
+enum State {
+    Attaching(Waiting<Attached>),
     Idle {
-        driver: D,
+        driver: AnyDriver,
         notices: mpsc::Receiver<Notice>,
     },
     Acting {
-        work: Waiting<(D, Result<Event, DriverError>)>,
+        work: Waiting<(AnyDriver, Result<Event, DriverError>)>,
         notices: Notices,
     },
     /// For the moment in which one state becomes the next.
@@ -96,11 +96,11 @@ struct Notices {
     open: bool,
 }
 
-// === impl Monitor ===
+// === impl Hypervisor ===
 
-impl<A: Attach> Monitor<A> {
-    pub(crate) fn new(attach: Arc<A>, seed: u64) -> Self {
-        let mut monitor = Self {
+impl Hypervisor {
+    pub(crate) fn new(attach: AnyAttach, seed: u64) -> Self {
+        let mut hypervisor = Self {
             attach,
             seed,
             state: State::Between,
@@ -112,13 +112,13 @@ impl<A: Attach> Monitor<A> {
             owed: None,
             refused: None,
         };
-        monitor.attach_after_rest();
-        monitor
+        hypervisor.attach_after_rest();
+        hypervisor
     }
 
     /// How it is reached.
-    pub(crate) fn way(&self) -> Arc<A> {
-        self.attach.clone()
+    pub(crate) fn way(&self) -> &AnyAttach {
+        &self.attach
     }
 
     /// Starts a look or a resize. Exactly one answer follows, unless the VM is gone.
@@ -179,10 +179,7 @@ impl<A: Attach> Monitor<A> {
         }
     }
 
-    fn attached(
-        &mut self,
-        result: Result<(A::Driver, mpsc::Receiver<Notice>), DriverError>,
-    ) -> Happening {
+    fn attached(&mut self, result: Attached) -> Happening {
         match result {
             Ok((driver, notices)) => {
                 (self.attached_at, self.silences) = (Some(Instant::now()), 0);
@@ -197,7 +194,7 @@ impl<A: Attach> Monitor<A> {
 
     fn worked(
         &mut self,
-        driver: A::Driver,
+        driver: AnyDriver,
         result: Result<Event, DriverError>,
     ) -> Option<Happening> {
         let State::Acting { notices, .. } = std::mem::replace(&mut self.state, State::Between)
@@ -219,12 +216,12 @@ impl<A: Attach> Monitor<A> {
                 failed(Failure::Refused(REFUSED))
             }
             Err(error @ DriverError::Partly { .. }) => {
-                debug!(%error, "QEMU did a part of it");
+                debug!(%error, "the hypervisor did a part of it");
                 self.silences = 0;
                 failed(Failure::NoAnswer)
             }
             Err(error @ DriverError::NoAnswer { .. }) => {
-                debug!(%error, "QEMU did not answer");
+                debug!(%error, "the hypervisor did not answer");
                 self.silences += 1;
                 failed(Failure::NoAnswer)
             }
@@ -234,7 +231,7 @@ impl<A: Attach> Monitor<A> {
                 | DriverError::Stopped { .. }
                 | DriverError::Broken(_)),
             ) => {
-                debug!(%error, "connection to QEMU broke");
+                debug!(%error, "the connection to the hypervisor broke");
                 self.silences = SILENCES;
                 failed(Failure::NoAnswer)
             }
@@ -253,9 +250,9 @@ impl<A: Attach> Monitor<A> {
     /// Says each new refusal once: it is asked again and again.
     fn refusal(&mut self, command: &str, reason: String) {
         if self.refused.as_ref() == Some(&reason) {
-            debug!(command, reason, "QEMU refused again");
+            debug!(command, reason, "the hypervisor refused again");
         } else {
-            warn!(command, reason, "QEMU refused");
+            warn!(command, reason, "the hypervisor refused");
             self.refused = Some(reason);
         }
     }
@@ -289,7 +286,7 @@ impl<A: Attach> Monitor<A> {
 
     fn attach_after_rest(&mut self) {
         let (attach, rest) = (self.attach.clone(), ATTACHING.wait(self.attempts, self.seed));
-        // What was connected is dropped first: a monitor serves one client at a time.
+        // What was connected is dropped first: a hypervisor serves one client at a time.
         self.state = State::Between;
         self.state = State::Attaching(Box::pin(async move {
             tokio::time::sleep(rest).await;
@@ -298,10 +295,10 @@ impl<A: Attach> Monitor<A> {
     }
 }
 
-/// What happens at a monitor, if there is one.
-pub(crate) async fn next<A: Attach>(monitor: &mut Option<Monitor<A>>) -> Happening {
-    match monitor {
-        Some(monitor) => monitor.next().await,
+/// What happens at a hypervisor, if there is one.
+pub(crate) async fn next(hypervisor: &mut Option<Hypervisor>) -> Happening {
+    match hypervisor {
+        Some(hypervisor) => hypervisor.next().await,
         None => std::future::pending().await,
     }
 }
@@ -332,7 +329,10 @@ impl Wanted {
     }
 }
 
-async fn carry_out<D: Driver>(mut driver: D, wanted: Wanted) -> (D, Result<Event, DriverError>) {
+async fn carry_out(
+    mut driver: AnyDriver,
+    wanted: Wanted,
+) -> (AnyDriver, Result<Event, DriverError>) {
     let result = match wanted {
         Wanted::Look => driver.see().await.map(Event::Seen),
         Wanted::Resize(resize) => driver.resize(resize).await.map(|()| Event::Resized),

@@ -5,7 +5,7 @@
 //! last valid one in force and is reported; no file ever disturbs another. A folder that
 //! cannot be read keeps everything as it is: absence of evidence removes no VM.
 
-use crate::vm_text;
+use crate::text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
@@ -141,7 +141,7 @@ impl Folder {
     /// # Errors
     /// All of it.
     pub fn check(&self, stem: &str, text: &str) -> Result<VmFile, Vec<Problem>> {
-        let file = vm_text::with_usual(stem, text, &self.usual)?;
+        let file = text::with_usual(stem, text, &self.usual)?;
         let problems = self.clashes(stem, &file);
         if problems.is_empty() { Ok(file) } else { Err(problems) }
     }
@@ -162,7 +162,7 @@ impl Folder {
         let mut problems = Vec::new();
         for (other, text) in texts {
             let text = text.as_ref().ok();
-            let has = text.and_then(|text| vm_text::with_usual(other, text, &self.usual).ok());
+            let has = text.and_then(|text| text::with_usual(other, text, &self.usual).ok());
             problems.extend(has.into_iter().flat_map(|has| clash(other, &has, &file)));
         }
         if problems.is_empty() { Ok(file) } else { Err(problems) }

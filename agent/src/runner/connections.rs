@@ -12,15 +12,15 @@ const CONNECTIONS: usize = 2;
 
 /// Connections that are kept to the addresses that were asked last.
 #[derive(Debug, Default)]
-pub(super) struct Guest {
+pub(super) struct Connections {
     newest_last: Vec<Arc<Kept>>,
 }
 
-// === impl Guest ===
+// === impl Connections ===
 
-impl Guest {
+impl Connections {
     /// Who is asked at this address.
-    pub(super) fn at(&mut self, address: SocketAddr) -> Arc<Kept> {
+    pub(super) fn to(&mut self, address: SocketAddr) -> Arc<Kept> {
         let known = self.newest_last.iter().position(|kept| kept.to() == address);
         let kept = match known {
             Some(index) => self.newest_last.remove(index),
@@ -33,7 +33,7 @@ impl Guest {
     }
 
     /// The guest restarted: whoever answers there now does not know these connections.
-    pub(super) fn restarted(&self) {
+    pub(super) fn guest_restarted(&self) {
         for kept in &self.newest_last {
             kept.forget();
         }
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn addresses_that_are_asked_no_more_are_forgotten() {
         let at = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let mut guest = Guest::default();
-        let (informant, metrics) = (guest.at(at(1)), guest.at(at(2)));
-        assert!(Arc::ptr_eq(&guest.at(at(1)), &informant));
-        guest.at(at(3));
-        assert!(Arc::ptr_eq(&guest.at(at(1)), &informant));
-        assert!(!Arc::ptr_eq(&guest.at(at(2)), &metrics));
+        let mut connections = Connections::default();
+        let (informant, metrics) = (connections.to(at(1)), connections.to(at(2)));
+        assert!(Arc::ptr_eq(&connections.to(at(1)), &informant));
+        connections.to(at(3));
+        assert!(Arc::ptr_eq(&connections.to(at(1)), &informant));
+        assert!(!Arc::ptr_eq(&connections.to(at(2)), &metrics));
     }
 }

@@ -1,0 +1,49 @@
+//! Answers to an informant's calls, and which of them wait.
+//!
+//! Whoever is told that another agent counts, or that there is no such session, goes on at once. So
+//! nothing that this agent asked for may still take effect after it said so: such an answer waits
+//! until nothing is under way ([`Scaler::is_quiet`]).
+
+use crate::event::{Call, CallAnswer};
+use crate::scaler::Scaler;
+
+/// Answers that wait, each with `T`: by what it is given.
+#[derive(Clone, Debug)]
+pub struct HeldAnswers<T>(Vec<(T, CallAnswer)>);
+
+// === impl HeldAnswers ===
+
+impl<T> HeldAnswers<T> {
+    /// Takes an answer to a call. Returns what is to be given at once.
+    pub fn take(&mut self, call: Call, by: T, answer: CallAnswer) -> Option<(T, CallAnswer)> {
+        match (call, answer) {
+            (Call::Suspend(_), CallAnswer::Ours(..))
+            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => {
+                self.0.push((by, answer));
+                None
+            }
+            (Call::Suspend(_) | Call::Id | Call::Resume(_) | Call::MoreResources { .. }, _) => {
+                Some((by, answer))
+            }
+        }
+    }
+
+    /// What is to be given by now.
+    pub fn due(&mut self, scaler: &Scaler) -> Vec<(T, CallAnswer)> {
+        if self.0.is_empty() || !scaler.is_quiet() {
+            return Vec::new();
+        }
+        std::mem::take(&mut self.0)
+    }
+
+    /// Forgets answers for which nobody waits any more.
+    pub fn retain(&mut self, waits: impl Fn(&T) -> bool) {
+        self.0.retain(|(by, _)| waits(by));
+    }
+}
+
+impl<T> Default for HeldAnswers<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}

@@ -1,0 +1,24 @@
+//! VMs that are declared by files of their host.
+//!
+//! [`text`] reads one file, [`folder`] says which files are in force. A file becomes what the
+//! agent knows: [`vm`], and [`qemu`], the way to its hypervisor. The agent itself knows no file: a
+//! VM may be declared elsewhere.
+
+pub mod folder;
+pub mod text;
+
+use windlass_agent_core::{Guest, Vm};
+use windlass_drivers_qemu::Qemu;
+use windlass_protocol::vm_file::VmFile;
+
+/// The VM that a file declares.
+pub fn vm(file: &VmFile) -> Vm {
+    let VmFile { info, informant, advertise, metrics, qmp: _, vcpu_removal: _ } = file;
+    let guest = Guest { informant: *informant, advertise: *advertise, metrics: *metrics };
+    Vm { info: info.clone(), guest }
+}
+
+/// How the hypervisor of that VM is reached.
+pub fn qemu(file: &VmFile) -> Qemu {
+    Qemu { qmp: file.qmp.clone(), vcpu_removal: file.vcpu_removal }
+}
