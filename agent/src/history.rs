@@ -11,8 +11,9 @@ use windlass_protocol::{Decision, Moment, VmName, Waiting};
 const KEPT: Duration = Duration::from_secs(3600);
 /// The most decisions of one VM.
 const MOST: usize = 1000;
-/// The most VMs that have a history; the one that was quiet longest makes room.
-const MOST_VMS: usize = 500;
+/// The most VMs that have a history, more than one host has files of; the one that was quiet
+/// longest makes room.
+const MOST_VMS: usize = 1500;
 
 /// What was decided for one VM, and what it waits for.
 #[derive(Clone, Debug, Default, PartialEq)]

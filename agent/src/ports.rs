@@ -5,7 +5,7 @@
 //! range that follows from its name alone. Two names may want the same place; who comes first
 //! then depends on the order of starts, which is why a host keeps what was assigned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, TcpListener};
 use std::ops::RangeInclusive;
@@ -19,6 +19,8 @@ pub(crate) struct Ports {
     /// Whose each port was last: no more than there are ports.
     kept: BTreeMap<VmName, u16>,
     assigned: BTreeMap<VmName, u16>,
+    /// Those of `assigned`.
+    taken: BTreeSet<u16>,
 }
 
 /// No port could be listened on.
@@ -48,31 +50,39 @@ impl NoPort {
 
 impl Ports {
     pub(crate) fn new(range: RangeInclusive<u16>, kept: BTreeMap<VmName, u16>) -> Self {
-        Self { range, kept, assigned: BTreeMap::new() }
+        Self { range, kept, assigned: BTreeMap::new(), taken: BTreeSet::new() }
     }
 
     /// Listens for the calls of `vm`.
     pub(crate) fn listen(&mut self, ip: IpAddr, vm: &VmName) -> Result<TcpListener, NoPort> {
-        let mut last = None;
+        let (mut last, mut found) = (None, None);
         for port in self.candidates(vm) {
             match TcpListener::bind((ip, port)).and_then(|l| Ok((l.local_addr()?.port(), l))) {
-                Ok((port, listener)) => {
-                    self.assigned.insert(vm.clone(), port);
-                    self.kept.retain(|_, kept| *kept != port);
-                    self.kept.insert(vm.clone(), port);
-                    return Ok(listener);
+                Ok(listening) => {
+                    found = Some(listening);
+                    break;
                 }
                 Err(error) => last = Some(error),
             }
         }
-        let range = self.range.clone();
-        let taken = self.assigned.values().filter(|port| range.contains(port)).count();
-        Err(NoPort { vm: vm.clone(), range, taken, last })
+        let Some((port, listener)) = found else {
+            let range = self.range.clone();
+            let taken = range.clone().filter(|port| self.taken.contains(port)).count();
+            return Err(NoPort { vm: vm.clone(), range, taken, last });
+        };
+        self.release(vm);
+        self.assigned.insert(vm.clone(), port);
+        self.taken.insert(port);
+        self.kept.retain(|_, kept| *kept != port);
+        self.kept.insert(vm.clone(), port);
+        Ok(listener)
     }
 
     /// `vm` is gone; its port may be another's. It is still preferred if `vm` comes back.
     pub(crate) fn release(&mut self, vm: &VmName) {
-        self.assigned.remove(vm);
+        if let Some(port) = self.assigned.remove(vm) {
+            self.taken.remove(&port);
+        }
     }
 
     /// Which VM has which port.
@@ -81,16 +91,18 @@ impl Ports {
     }
 
     /// All ports that `vm` may have, the best first.
-    fn candidates(&self, vm: &VmName) -> Vec<u16> {
-        let free = |port: &u16| !self.assigned.iter().any(|(who, p)| p == port && who != vm);
-        if self.range.contains(&0) {
-            return vec![0];
-        }
-        let all: Vec<u16> = self.range.clone().collect();
-        let place = usize::try_from(hash(vm) % (all.len().max(1) as u64)).unwrap_or(0);
-        let kept = self.kept.get(vm).copied().filter(|port| self.range.contains(port));
-        let by_name = all.iter().cycle().skip(place).take(all.len()).copied();
-        kept.into_iter().chain(by_name).filter(free).collect()
+    fn candidates(&self, vm: &VmName) -> impl Iterator<Item = u16> {
+        let (first, last) = (*self.range.start(), *self.range.end());
+        // Any port that is free.
+        let any = self.range.contains(&0);
+        let ports = if any { 1 } else { usize::from(last).saturating_sub(first.into()) + 1 };
+        let place = usize::try_from(hash(vm) % (ports as u64)).unwrap_or(0);
+        let own = self.assigned.get(vm).copied();
+        let kept = self.kept.get(vm).copied().filter(|port| !any && self.range.contains(port));
+        let by_name = self.range.clone().cycle().skip(place).take(ports);
+        let by_name = by_name.map(move |port| if any { 0 } else { port });
+        let free = move |port: &u16| own == Some(*port) || !self.taken.contains(port);
+        kept.into_iter().chain(by_name).filter(free)
     }
 }
 
@@ -104,7 +116,6 @@ fn hash(vm: &VmName) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
     use std::net::Ipv4Addr;
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -112,19 +123,23 @@ mod tests {
     #[test]
     fn a_vm_prefers_the_same_port_after_a_restart() {
         let vm = VmName::on_host("db1");
-        let first = Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm)[0];
-        assert_eq!(Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm)[0], first);
+        let first = Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm).next().unwrap();
+        assert_eq!(
+            Ports::new(10310..=10399, BTreeMap::new()).candidates(&vm).next().unwrap(),
+            first
+        );
         let kept = BTreeMap::from([(vm.clone(), 10_320)]);
-        assert_eq!(Ports::new(10310..=10399, kept).candidates(&vm)[0], 10_320);
+        assert_eq!(Ports::new(10310..=10399, kept).candidates(&vm).next().unwrap(), 10_320);
         let outside = BTreeMap::from([(vm.clone(), 9)]);
-        assert_eq!(Ports::new(10310..=10399, outside).candidates(&vm)[0], first);
+        assert_eq!(Ports::new(10310..=10399, outside).candidates(&vm).next().unwrap(), first);
     }
 
     #[test]
     fn vms_prefer_ports_of_their_own() {
         let ports = Ports::new(10310..=10399, BTreeMap::new());
         let names = (1..=20).map(|nth| VmName::on_host(format!("db{nth}")));
-        let preferred: BTreeSet<u16> = names.map(|vm| ports.candidates(&vm)[0]).collect();
+        let preferred: BTreeSet<u16> =
+            names.map(|vm| ports.candidates(&vm).next().unwrap()).collect();
         assert!(preferred.len() > 10, "{preferred:?}");
         // Of every release.
         assert_eq!(hash(&VmName::on_host("db1")), 0x2ca1_3507_e51c_65fc);
