@@ -29,9 +29,9 @@ fn a_folder_is_checked_file_by_file_and_as_a_whole() {
             windlass: warning: DIR/vms.d/db1.toml: max = 4 vCPU / 1GiB: the node has 1 vCPU / 1GiB, so the VM never has its maximum
             windlass: DIR/vms.d/bad.toml: qmp = 7: must be an absolute path of at most 107 bytes
             DIR/vms.d/bad.toml: informant: is missing: an IP address and a port above 0, as "127.0.0.2:10301"; names are not looked up
-            DIR/vms.d/bad.toml: min.cpu: is missing: 0.05 to 512
+            DIR/vms.d/bad.toml: min.cpu: is missing: 0.05 to 512 vCPUs
             DIR/vms.d/bad.toml: min.memory: is missing: 1 to 65535 whole memory slots
-            DIR/vms.d/bad.toml: max.cpu: is missing: 0.05 to 512, no less than min.cpu
+            DIR/vms.d/bad.toml: max.cpu: is missing: 0.05 to 512 vCPUs, no less than min.cpu
             DIR/vms.d/bad.toml: max.memory: is missing: 1 to 65535 whole memory slots, no less than min.memory
             DIR/vms.d/db2.toml: qmp = /run/db1.sock: db1 has this monitor, which serves one client at a time
         "#]],

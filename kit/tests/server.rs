@@ -108,10 +108,11 @@ async fn who_is_asked_reads_its_own_address_as_the_host() {
 
 #[tokio::test]
 async fn one_connection_too_many_is_told_so_and_the_next_after_it_is_served() {
-    let server = Server::start(Limits { connections: 1, head_time: PATIENCE, ..quick() }).await;
+    let server = Server::start(Limits { connections: 1, request_time: PATIENCE, ..quick() }).await;
     let mut first = TcpStream::connect(server.address).await.unwrap();
-    first.write_all(b"GET /hello HTTP/1.1\r\nhost: x\r\n").await.unwrap();
-    // It is accepted first, and still asks.
+    first.write_all(b"GET /held HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    // It is being answered.
+    HELD.notified().await;
     let answer = server.send(b"").await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too many connections"));
     assert_eq!(server.counts.of(Refusal::Crowded), 1);
@@ -307,6 +308,19 @@ impl Counting {
     }
 }
 
+#[tokio::test]
+async fn connections_on_which_nothing_was_asked_make_room_too() {
+    let server = Server::start(Limits { connections: 2, head_time: PATIENCE, ..quick() }).await;
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        silent.push(TcpStream::connect(server.address).await.unwrap());
+        silent.last_mut().unwrap().write_all(b"GET /hello HTTP/1.1\r\n").await.unwrap();
+    }
+    // While two leave for the next two, there is no place for one more.
+    eventually(async || server.get("/hello").await.0 == 200).await;
+}
+
+static HELD: tokio::sync::Notify = tokio::sync::Notify::const_new();
 static STARTED: tokio::sync::Notify = tokio::sync::Notify::const_new();
 
 /// As which process the server knows who asks.
@@ -319,6 +333,13 @@ fn router() -> Router {
         .route("/hello", get(|| async { "hello" }))
         .route("/echo", post(|body: Bytes| async { body }))
         .route("/caller", get(caller))
+        .route(
+            "/held",
+            get(|| async {
+                HELD.notify_one();
+                std::future::pending::<&str>().await
+            }),
+        )
         .route("/hang", get(std::future::pending::<&str>))
         .route("/panic", get(broken))
         .route(

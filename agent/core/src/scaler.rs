@@ -35,8 +35,8 @@
 //! | `guest` | what the guest was told, agreed to, refused and called for | |
 //! | `size` | what the VM has or may have, by what was seen, sent and reported | |
 //!
-//! [`changes`] says which parts hear of what happened. `vm` reads all parts at one moment, and
-//! [`sizing`] leads from the size to the goal. These words say what the agent may do:
+//! `changes` says which parts hear of what happened. `vm` reads all parts at one moment, and
+//! `sizing` leads from the size to the goal. These words say what the agent may do:
 //!
 //! | word | means exactly | decides |
 //! |---|---|---|

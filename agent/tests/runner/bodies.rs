@@ -132,7 +132,10 @@ async fn a_crowd_at_one_port_is_told_so_and_the_vm_goes_on_once_it_leaves() {
     let port = at(&node, &a);
     let mut crowd = Vec::new();
     for _ in 0..100 {
-        crowd.push(TcpStream::connect(port).await.unwrap());
+        let mut stream = TcpStream::connect(port).await.unwrap();
+        // A request whose body never comes: a connection that asked nothing would make room.
+        drop(stream.write_all(b"GET /id HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n").await);
+        crowd.push(stream);
     }
     node.grow(&b).await;
     node.until("some are turned away", || node.agent.metrics().refused(Refusal::Crowded) > 90)

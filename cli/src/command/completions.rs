@@ -1,6 +1,6 @@
 //! `windlass completions`: a script that completes commands, options and VM names in a shell.
 //!
-//! The script has the shell call this program with [`ANSWER`] in its environment; so what is offered
+//! The script has the shell call this program with `WINDLASS_COMPLETE` in its environment; so what is offered
 //! is never older than the program, and the VMs are those that the host knows at this moment.
 
 use crate::failure::Failure;

@@ -23,7 +23,7 @@ use windlass_protocol::status::{Caller, Ordered};
 use windlass_vm_files::folder::Look;
 
 /// Orders that wait at most.
-const QUEUE: usize = 32;
+pub(super) const QUEUE: usize = 32;
 
 /// An order that was not taken within this is not done. What is left of the socket's time for a
 /// request is for writing down what was done, and for the answer.

@@ -74,7 +74,7 @@ pub(super) async fn serve(
     let (admin_listener, admin_address) = program::listen("admin", config.admin).await?;
     let opening = open(&config, &config_path, clock);
     let Some(opened) = tasks.stopping().run_until_cancelled(opening).await else {
-        return end(&tasks, &config.socket).await;
+        return end(&tasks, &config.socket, false).await;
     };
     let (disk, recalled) = opened?;
 
@@ -104,6 +104,7 @@ pub(super) async fn serve(
         log_level,
     };
     let view = view::listen(&path).await;
+    let shows = view.is_some();
     let doors = Doors { socket: listener, view, admin: admin_listener };
     let readiness = Readiness::default();
     readiness.wait_for("vm files");
@@ -120,7 +121,7 @@ pub(super) async fn serve(
         out::text(&format!("socket {}\nadmin http://{admin_address}\nready\n", path.display()))?;
     }
     stop.cancelled().await;
-    end(&tasks, &path).await
+    end(&tasks, &path, shows).await
 }
 
 /// Starts the parts of a host. What is returned says when every VM that was there counts.
@@ -142,7 +143,7 @@ fn start(
     let (router, limits) = (http::router(parts.door), socket::limits(counts));
     if let Some(view) = doors.view {
         let shown = view::router(router.clone());
-        tasks.vital("view socket", serve_http(view, shown, limits.clone(), stop.clone()));
+        tasks.vital("view socket", serve_http(view, shown, view::limits(&limits), stop.clone()));
     }
     tasks.vital("socket", serve_http(doors.socket, router, limits, stop.clone()));
     tasks.vital("hang-ups", pass_on(hangups, parts.inbox.reloads.clone(), stop));
@@ -163,11 +164,13 @@ async fn pass_on(
     Ok(())
 }
 
-/// Takes leave of everything, and removes the sockets.
-async fn end(tasks: &Tasks, socket: &Path) -> Result<(), Failure> {
+/// Takes leave of everything, and removes the sockets that this host listens at.
+async fn end(tasks: &Tasks, socket: &Path, shows: bool) -> Result<(), Failure> {
     let drained = program::drain(tasks, GRACE).await;
     let _ = std::fs::remove_file(socket);
-    view::remove(socket);
+    if shows {
+        view::remove(socket);
+    }
     Ok(drained?)
 }
 

@@ -20,7 +20,8 @@ pub(super) const REQUEST_TIME: Duration = Duration::from_secs(15);
 /// Listens at `path` for those who may order.
 ///
 /// # Errors
-/// As [`listen_as`].
+/// Another process listens there, something that is no socket is in the way, or the folder
+/// cannot be made or written to.
 pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
     listen_as(path, GROUP).await
 }

@@ -247,7 +247,8 @@ impl Steward {
 
     /// Has it written down how a VM stands.
     fn keep_standing(&mut self, name: &str) {
-        let Some(standing) = self.standing(name) else { return };
+        // What the agent does not know any more was forgotten.
+        let standing = self.standing(name).unwrap_or(Standing::Removed);
         self.state.change(|kept| {
             if let Some(known) = kept.vms.get_mut(name) {
                 known.standing = standing;

@@ -1,7 +1,7 @@
 //! host.toml and VM files together: what is right by itself and does not fit.
 //!
 //! A pure function of the files: nothing is asked of the machine or of a host. That two VMs name one
-//! monitor or one informant is judged where files are taken into force, in [`super::folder`].
+//! monitor or one informant is judged where files are taken into force, in [`windlass_vm_files::folder::Folder`].
 
 use super::config::HostConfig;
 use crate::problem::Problem;

@@ -4,6 +4,7 @@
 //! from the socket that the user may open. Everything that comes through this one and does not
 //! merely read is refused before a handler sees it. Without the group, the socket is root's.
 
+use super::desk::QUEUE;
 use super::http::Refused;
 use super::socket;
 use crate::api::{GROUP, VIEW_GROUP, view_socket};
@@ -15,6 +16,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use tokio::net::UnixListener;
 use tracing::{info, warn};
+use windlass_kit::server::Limits;
 use windlass_protocol::status::Caller;
 
 /// Listens beside `socket`. A host that cannot goes on without: it sizes its VMs all the same.
@@ -30,6 +32,12 @@ pub(super) fn remove(socket: &Path) {
         // What is left behind is replaced at the next start.
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// What this socket puts up with: a quarter of what waits for the steward at a time, so that those who
+/// only look keep no order out.
+pub(super) fn limits(all: &Limits) -> Limits {
+    Limits { connections: QUEUE / 4, ..all.clone() }
 }
 
 /// The paths of the host's socket, for those who may only look.

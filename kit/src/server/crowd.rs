@@ -1,7 +1,8 @@
 //! Who makes room when all connections of a server are in use: the one that idles longest.
 //!
-//! A peer that keeps a connection between its requests loses nothing but time when it is closed;
-//! one that is being answered, or has not asked yet, is left alone.
+//! A peer that keeps a connection between its requests loses nothing but time when it is closed; one
+//! that is being answered is left alone. One that has not asked yet idles since it came: whoever
+//! connects and says nothing keeps nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +25,8 @@ struct Inner {
     drawn: AtomicU64,
 }
 
-#[derive(Default)]
 struct Connection {
-    /// Drawn with its last answer; zero while it is being answered, or has not asked.
+    /// Drawn with its last answer, or when it came; zero while it is being answered.
     idle_since: AtomicU64,
     leave: CancellationToken,
 }
@@ -43,7 +43,9 @@ pub(super) struct Seat {
 impl Crowd {
     /// One connection more.
     pub(super) fn enter(&self) -> Seat {
-        let (number, connection) = (self.draw(), Arc::<Connection>::default());
+        let number = self.draw();
+        let idle_since = AtomicU64::new(number);
+        let connection = Arc::new(Connection { idle_since, leave: CancellationToken::new() });
         self.with(|all| all.insert(number, connection.clone()));
         Seat { crowd: self.clone(), number, connection }
     }

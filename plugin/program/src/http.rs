@@ -4,9 +4,8 @@ use std::time::Duration;
 use windlass_kit::server::{Counts, Limits};
 use windlass_protocol::timing::CONNECTION_KEPT;
 
-/// Agents that hold a connection at a time. Beyond it the connection that idles longest is closed
-/// for a new one, so more agents than this are answered, too. A process may have 1,024 open files
-/// unless it is told otherwise, and the plugin listens and logs with the rest.
+/// Connections of agents at a time. Beyond it the connection that idles longest is closed for a new
+/// one, so more agents than this are answered, too.
 const CONNECTIONS: usize = 960;
 
 /// What the listener for permits puts up with.

@@ -16,12 +16,12 @@ pub(super) fn verdicts(folder: &Path) -> Vec<Verdict> {
     let host = is_host.then(|| verdict(&file, Some(Kind::Host)));
     let config = read_text(&file).ok().and_then(|text| HostConfig::from_text(&text).ok());
     let (mut all, mut vms) = (Vec::from_iter(host), Vms::default());
-    vms.take(folder, look(folder));
+    vms.take(folder, look(folder), Holds::Any);
     let vms_d = folder.join("vms.d");
     let elsewhere = config.as_ref().map(|config| config.vms_dir.clone());
     match elsewhere.filter(|_| vms.folders.is_empty()) {
-        _ if vms_d.is_dir() => vms.take(&vms_d, look(&vms_d)),
-        Some(vms_dir) if vms_dir.is_dir() => vms.take(&vms_dir, look(&vms_dir)),
+        _ if vms_d.is_dir() => vms.take(&vms_d, look(&vms_d), Holds::Vms),
+        Some(vms_dir) if vms_dir.is_dir() => vms.take(&vms_dir, look(&vms_dir), Holds::Vms),
         Some(_) | None => {}
     }
     all.extend(vms.passed_over);
@@ -43,6 +43,15 @@ pub(super) fn verdicts(folder: &Path) -> Vec<Verdict> {
     all
 }
 
+/// What a folder holds beside host.toml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    /// VM files, as a host reads it.
+    Vms,
+    /// Anything: a VM file is known by its keys, and what cannot be read may be one.
+    Any,
+}
+
 /// The VM files of each folder that has some.
 #[derive(Debug, Default)]
 struct Vms {
@@ -56,7 +65,7 @@ struct Vms {
 // === impl Vms ===
 
 impl Vms {
-    fn take(&mut self, path: &Path, look: Look) {
+    fn take(&mut self, path: &Path, look: Look, holds: Holds) {
         let mut look = match look {
             Ok(look) => look,
             Err(problem) => {
@@ -66,8 +75,9 @@ impl Vms {
         };
         look.retain(|stem, text| {
             let file = path.join(format!("{stem}.toml"));
-            let is_vm = guess(&file, text.as_deref().unwrap_or_default()) == Kind::Vm;
-            if !is_vm && text.is_ok() && stem != "host" {
+            let is_vm = holds == Holds::Vms
+                || text.as_ref().map_or(stem != "host", |text| guess(&file, text) == Kind::Vm);
+            if !is_vm && stem != "host" {
                 let why = "is neither host.toml nor a VM file, and was not checked";
                 let warnings = vec![Problem::without_value("", why)];
                 let verdict = Verdict::of(file, Kind::Vm, Vec::new(), warnings);
