@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use windlass_repo::patches::bugs;
 use windlass_repo::source::{reachable, rust_files, test_names};
-use windlass_repo::{assert_none, cargo, markdown, read, run};
+use windlass_repo::{assert_none, cargo, markdown, read, root, run};
 
 /// A row of the table of laws.
 struct Law {
     number: String,
     name: String,
+    /// The files that decide it.
+    decided_in: Vec<String>,
     test: String,
 }
 
@@ -47,6 +49,21 @@ fn every_law_stands_in_the_documentation_of_a_module() {
         .map(|law| format!("law {}: {}", law.number, law.name))
         .collect();
     assert_none("no module says that it keeps:", &missing);
+}
+
+#[test]
+fn every_law_is_decided_in_files_of_a_core() {
+    let is_of_a_core = |file: &str| file.contains("core/src/") || file.starts_with("scaling/src/");
+    let mut wrong = Vec::new();
+    for law in laws() {
+        if law.decided_in.is_empty() {
+            wrong.push(format!("law {}: no file", law.number));
+        }
+        let stray = |file: &&String| !is_of_a_core(file) || !root().join(file).is_file();
+        let stray = law.decided_in.iter().filter(stray);
+        wrong.extend(stray.map(|file| format!("law {}: {file} is no file of a core", law.number)));
+    }
+    assert_none("ARCHITECTURE.md does not say where these are decided:", &wrong);
 }
 
 #[test]
@@ -105,7 +122,8 @@ fn laws() -> Vec<Law> {
             Law {
                 number: row[0].clone(),
                 name: name.trim_end_matches('.').to_owned(),
-                test: markdown::code(&row[2]).expect("a law names its test").to_owned(),
+                decided_in: row[2].split('`').skip(1).step_by(2).map(str::to_owned).collect(),
+                test: markdown::code(&row[3]).expect("a law names its test").to_owned(),
             }
         })
         .collect();
