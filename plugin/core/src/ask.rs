@@ -1,8 +1,6 @@
 //! What an agent asks the books, whatever the version that it says it in.
 
-use crate::record::VmRecord;
-use crate::shortage::Axis;
-use windlass_protocol::{ComputeUnit, MilliCpu, Resources};
+use windlass_protocol::{Axis, ComputeUnit, MilliCpu, Resources, VmRecord};
 
 /// What an agent that knows no parts of a vCPU can be told.
 const CORE: MilliCpu = MilliCpu::from_cores(1);

@@ -23,15 +23,14 @@
 
 use crate::ask::Ask;
 use crate::entry::{Entry, Moving, Standing};
-use crate::journal::Note;
-use crate::record::VmRecord;
-use crate::shortage::{Axis, Shortage};
 use crate::tally::Tally;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use thiserror::Error;
 use windlass_protocol::status::{Booked, NodeStatus};
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+use windlass_protocol::{
+    Axis, Bytes, MilliCpu, Moment, Note, Resources, Shortage, VmName, VmRecord,
+};
 
 /// The books of one node.
 #[derive(Clone, Debug)]

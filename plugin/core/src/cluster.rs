@@ -11,9 +11,8 @@
 //! with that node's books. Declaring anew keeps what was promised: a reload forgets nothing.
 
 use crate::books::Books;
-use crate::record::VmRecord;
 use std::collections::BTreeMap;
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::{Resources, VmName, VmRecord};
 
 /// What a cluster holds of a node: its books, and whatever else belongs to a node.
 pub trait Node {

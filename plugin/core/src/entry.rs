@@ -2,13 +2,11 @@
 
 use crate::ask::Ask;
 use crate::journal::Journal;
-use crate::record::VmRecord;
-use crate::shortage::Axis;
 use crate::tally::{Part, Want};
 use std::sync::Arc;
 use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
-use windlass_protocol::{Bytes, Moment, Resources, VmName};
+use windlass_protocol::{Axis, Bytes, Moment, Resources, VmName, VmRecord};
 
 /// One VM in the books of its node.
 #[derive(Clone, Debug, PartialEq)]

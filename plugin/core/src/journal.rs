@@ -3,30 +3,11 @@
 //! An agent that is short asks every few seconds; the same question with the same answer is
 //! one note that says how often, so an hour of waiting fits.
 
-use crate::shortage::Shortage;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use windlass_protocol::{Moment, Resources};
+use windlass_protocol::{Moment, Note, Resources, Shortage};
 
 /// The notes kept per VM, at most.
-pub const MOST_NOTES: usize = 32;
-
-/// A VM asked, perhaps several times in a row, and got less.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Note {
-    /// When it first asked.
-    pub first: Moment,
-    /// When it last asked.
-    pub last: Moment,
-    /// How often it asked.
-    pub times: u64,
-    /// What for.
-    pub asked: Resources,
-    /// What it may have.
-    pub permit: Resources,
-    /// Why that is less, as it was the last time.
-    pub short: Vec<Shortage>,
-}
+const MOST_NOTES: usize = 32;
 
 /// The notes of one VM.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,7 +23,7 @@ impl Journal {
         permit: Resources,
         short: &[Shortage],
     ) {
-        if let Some(note) = self.0.back_mut().filter(|note| note.is(asked, permit, short)) {
+        if let Some(note) = self.0.back_mut().filter(|note| is_same(note, asked, permit, short)) {
             note.last = now;
             note.times = note.times.saturating_add(1);
             note.short = short.to_vec();
@@ -60,14 +41,10 @@ impl Journal {
     }
 }
 
-// === impl Note ===
-
-impl Note {
-    fn is(&self, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
-        let same = |(a, b): (&Shortage, &Shortage)| a.axis == b.axis;
-        self.asked == asked
-            && self.permit == permit
-            && self.short.len() == short.len()
-            && self.short.iter().zip(short).all(same)
-    }
+fn is_same(note: &Note, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
+    let same = |(a, b): (&Shortage, &Shortage)| a.axis == b.axis;
+    note.asked == asked
+        && note.permit == permit
+        && note.short.len() == short.len()
+        && note.short.iter().zip(short).all(same)
 }

@@ -9,15 +9,11 @@ pub mod ask;
 pub mod books;
 pub mod cluster;
 mod entry;
-pub mod journal;
-pub mod record;
-pub mod shortage;
+mod journal;
 mod tally;
 pub mod wire;
 
 pub use ask::Ask;
 pub use books::{Books, BooksError, Granted};
 pub use cluster::Cluster;
-pub use journal::Note;
-pub use record::VmRecord;
-pub use shortage::{Axis, Shortage};
+pub use windlass_protocol::{Axis, Note, Shortage, VmRecord};

@@ -4,11 +4,11 @@
 //! or of what is free while they wait, divides the free room anew, and not while there is less of
 //! it than any of them can use.
 
-use crate::shortage::{Axis, MOST_NAMED};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+use windlass_protocol::shortage::MOST_NAMED;
+use windlass_protocol::{Axis, Bytes, MilliCpu, Resources, VmName};
 use windlass_scaling::arbitrate::{Claim, divide};
 
 /// What one VM adds to the figures of its node.

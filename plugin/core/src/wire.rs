@@ -180,9 +180,8 @@ impl From<BooksError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::VmRecord;
-    use windlass_protocol::MilliCpu;
     use windlass_protocol::plugin::Metrics;
+    use windlass_protocol::{MilliCpu, VmRecord};
 
     const NOW: Moment = Moment::from_millis(1_000_000);
     const SLOT: Bytes = Bytes::from_mib(128);

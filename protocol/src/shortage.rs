@@ -1,9 +1,9 @@
 //! Why a VM got less than it asked for, with the figures that a person needs.
 
+use crate::status::Booked;
+use crate::{Bytes, MilliCpu, Moment, Resources};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use windlass_protocol::status::Booked;
-use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// The VMs named in a shortage, at most.
 pub const MOST_NAMED: usize = 8;
@@ -40,11 +40,28 @@ pub struct Shortage {
     pub others: Vec<Booked>,
 }
 
+/// A VM asked, perhaps several times in a row, and got less.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// When it first asked.
+    pub first: Moment,
+    /// When it last asked.
+    pub last: Moment,
+    /// How often it asked.
+    pub times: u64,
+    /// What for.
+    pub asked: Resources,
+    /// What it may have.
+    pub permit: Resources,
+    /// Why that is less, as it was the last time.
+    pub short: Vec<Shortage>,
+}
+
 // === impl Axis ===
 
 impl Axis {
     /// Where it stands in a pair of both.
-    pub(crate) const fn index(self) -> usize {
+    pub const fn index(self) -> usize {
         match self {
             Self::Cpu => 0,
             Self::Memory => 1,
@@ -52,7 +69,7 @@ impl Axis {
     }
 
     /// The amount on this axis.
-    pub(crate) const fn of(self, resources: Resources) -> u64 {
+    pub const fn of(self, resources: Resources) -> u64 {
         match self {
             Self::Cpu => resources.cpu.milli(),
             Self::Memory => resources.mem.bytes(),

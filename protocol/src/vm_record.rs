@@ -1,7 +1,7 @@
 //! What the books know of a VM besides what is promised to it.
 
+use crate::{Bytes, MilliCpu, Resources, VmInfo};
 use serde::{Deserialize, Serialize};
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmInfo};
 
 /// What the books know of a VM besides what is promised to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
