@@ -50,7 +50,7 @@ fn every_script_that_make_calls_is_there() {
 }
 
 #[test]
-fn the_demo_shows_what_is_installed_and_built_only_if_that_fails() {
+fn the_demo_shows_what_is_installed_and_built_only_if_that_fails_or_is_interrupted() {
     let quiet = run("dev/quietly", &["Trying", "sh", "-c", "echo noise; echo more >&2"]);
     let said = String::from_utf8_lossy(&quiet.stderr).into_owned();
     assert!(quiet.status.success() && quiet.stdout.is_empty());
@@ -60,6 +60,12 @@ fn the_demo_shows_what_is_installed_and_built_only_if_that_fails() {
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert_eq!(failed.status.code(), Some(3), "{said}");
     assert!(said.contains("failed") && said.ends_with("noise\nmore\n"), "{said}");
+
+    let script = "echo noise; sleep 60 & kill -TERM $PPID; wait; sleep 60; echo late";
+    let ended = run("dev/quietly", &["Trying", "sh", "-c", script]);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(143), "{said}");
+    assert!(said.contains("interrupted") && said.ends_with("\nnoise\n"), "{said}");
 
     let loud = |file: &str, program: &str| {
         let text = read(file).replace("\\\n", " ");
