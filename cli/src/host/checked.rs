@@ -19,12 +19,16 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// Its figures have a few KiB.
 const LARGEST: usize = 1 << 20;
 
-/// What was found, and before it that QEMU no longer answers, if that is so.
+/// What was found; before it that QEMU no longer answers, and behind it that QEMU was not started for
+/// the maximum of the VM's file, if that is so.
 pub(super) fn as_of_now(found: Vec<Finding>, status: Option<&VmStatus>) -> Vec<Finding> {
     let lost = status.is_some_and(|status| status.waiting.contains(&Waiting::HypervisorLost));
     let said = found.iter().any(Finding::is_unreached);
-    let now = (lost && !said).then(Finding::lost);
-    now.into_iter().chain(found).collect()
+    let mut now = Vec::from_iter((lost && !said).then(Finding::lost));
+    let max = status.map(|status| status.bounds.max);
+    let short: Vec<Finding> = found.iter().filter_map(|finding| finding.short_of(max?)).collect();
+    now.extend(found.into_iter().chain(short));
+    now
 }
 
 /// Whether the informant answers at this moment.
@@ -75,7 +79,7 @@ async fn tried(at: SocketAddr, mode: Mode) -> Finding {
 }
 
 fn finding(verdict: Verdict, text: impl Into<String>) -> Finding {
-    Finding { topic: Topic::Informant, verdict, text: text.into() }
+    Finding::new(Topic::Informant, verdict, text)
 }
 
 #[cfg(test)]

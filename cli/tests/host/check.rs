@@ -72,6 +72,19 @@ fn an_absent_monitor_is_named_until_the_vm_is_there_and_again_when_it_is_gone() 
 }
 
 #[test]
+fn a_maximum_for_which_qemu_was_not_started_is_told() {
+    let host = Host::start();
+    let machine = Machine::start(host.path("a.sock"), 0);
+    let file = vm_file(machine.path(), "127.0.0.71:1").replace("[max]\ncpu = 4", "[max]\ncpu = 6");
+    host.put("a", &file);
+    let told = "limited  cpu          `max` is 6 vCPU, and QEMU was started for 4";
+    until("the maximum is told", || checked(&host).1.contains(told));
+    assert_eq!(checked(&host).0, Some(0), "it works, within limits");
+    host.put("a", &vm_file(machine.path(), "127.0.0.71:1"));
+    until("a smaller one is not", || !checked(&host).1.contains("`max` is"));
+}
+
+#[test]
 fn a_monitor_is_asked_without_a_host() {
     let host = Host::prepare();
     let machine = Machine::start(host.path("a.sock"), 0);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fmt;
 use windlass_drivers::DriverError;
-use windlass_protocol::Bytes;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// The oldest QEMU that is supported.
 const OLDEST: Version = Version { major: 7, minor: 2, micro: 0 };
@@ -27,6 +27,19 @@ pub struct Finding {
     pub verdict: Verdict,
     /// One sentence, and what to do about it where something can be done.
     pub text: String,
+    /// The most that QEMU was started to give, where this says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<Most>,
+}
+
+/// The most that QEMU was started to give on one axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Most {
+    /// vCPUs, of `-smp maxcpus`.
+    Cpu(MilliCpu),
+    /// Memory, of `-m maxmem` and a virtio-mem device or DIMMs.
+    Memory(Bytes),
 }
 
 /// What a finding is about.
@@ -167,8 +180,33 @@ impl Finding {
         self.topic == Topic::Monitor && self.verdict == Verdict::Blocked
     }
 
-    fn new(topic: Topic, verdict: Verdict, text: impl Into<String>) -> Self {
-        Self { topic, verdict, text: text.into() }
+    /// That a VM which may grow to `max` never gets there, where QEMU was started to give less.
+    pub fn short_of(&self, max: Resources) -> Option<Self> {
+        let text = match self.most? {
+            Most::Cpu(most) if max.cpu > most => format!(
+                "`max` is {} vCPU, and QEMU was started for {most}: the VM never has its maximum. Start \
+                 it with -smp maxcpus={}, or lower max.cpu.",
+                max.cpu,
+                max.cpu.round_up(MilliCpu::from_cores(1))
+            ),
+            Most::Memory(most) if max.mem > most => format!(
+                "`max` is {}, and QEMU was started to give {most}: the VM never has its maximum. Start \
+                 it with more maxmem and a larger virtio-mem device (or more slots for DIMMs), or lower \
+                 max.memory.",
+                max.mem
+            ),
+            Most::Cpu(_) | Most::Memory(_) => return None,
+        };
+        Some(Self::new(self.topic, Verdict::Limited, text))
+    }
+
+    /// That this was found.
+    pub fn new(topic: Topic, verdict: Verdict, text: impl Into<String>) -> Self {
+        Self { topic, verdict, text: text.into(), most: None }
+    }
+
+    fn with(self, most: Most) -> Self {
+        Self { most: Some(most), ..self }
     }
 }
 
@@ -190,50 +228,50 @@ fn accelerator(kvm: bool) -> Finding {
 
 fn cpu(vcpus: &Vcpus, kvm: bool, vcpu_removal: bool) -> Finding {
     let (present, most) = (vcpus.plugged(), vcpus.most());
-    if !vcpus.are_in_slots() {
-        let text = format!("{present} vCPUs, and this machine type cannot add any.");
-        return Finding::new(Topic::Cpu, Verdict::Blocked, text);
-    }
+    let has =
+        if present == MilliCpu::from_cores(1) { "1 vCPU" } else { &format!("{present} vCPUs") };
     let back = match (vcpu_removal, kvm) {
         (true, true) => "vCPUs that Windlass added are taken out again",
         (true, false) => "vCPUs are parked inside the guest, since removal needs KVM",
         (false, true | false) => "vCPUs are parked inside the guest when they are given back",
     };
-    if most > present {
-        let text = format!("{present} vCPUs, which can grow to {most}; {back}.");
-        return Finding::new(Topic::Cpu, Verdict::Good, text);
-    }
-    let text = format!(
-        "{present} vCPUs, and no place for more: start the VM with -smp {present},maxcpus=N to \
-         let it grow; {back}."
-    );
-    Finding::new(Topic::Cpu, Verdict::Limited, text)
+    let (verdict, text) = if !vcpus.are_in_slots() {
+        (Verdict::Blocked, format!("{has}, and this machine type cannot add any."))
+    } else if most > present {
+        (Verdict::Good, format!("{has}, which can grow to {most}; {back}."))
+    } else {
+        let text = format!(
+            "{has}, and no place for more: start the VM with -smp {present},maxcpus=N to let it \
+             grow; {back}."
+        );
+        (Verdict::Limited, text)
+    };
+    Finding::new(Topic::Cpu, verdict, text).with(Most::Cpu(most))
 }
 
 fn memory_finding(memory: &Memory, way: Way) -> Finding {
     let (boot, most, step) = (memory.boot(way), memory.most(way), memory.step(way));
-    match way {
+    let (verdict, text) = match way {
         Way::VirtioMem => {
             let text = format!("{boot} to {most} by virtio-mem, in steps of {step}.");
-            Finding::new(Topic::Memory, Verdict::Good, text)
+            (Verdict::Good, text)
         }
         Way::Dimms { .. } => {
             let text = format!(
-                "{boot} to {most} by DIMMs of {}; a virtio-mem device would give finer steps and \
-                 let a shrinkage be taken back.",
-                DIMM_SIZE
+                "{boot} to {most} by DIMMs of {DIMM_SIZE}; a virtio-mem device would give finer \
+                 steps and let a shrinkage be taken back."
             );
-            let grows = if most > boot { Verdict::Limited } else { Verdict::Blocked };
-            Finding::new(Topic::Memory, grows, text)
+            (if most > boot { Verdict::Limited } else { Verdict::Blocked }, text)
         }
         Way::Fixed => {
             let text = format!(
                 "{boot}, which cannot change: start the VM with -m SIZE,maxmem=MOST and a \
                  virtio-mem-pci device."
             );
-            Finding::new(Topic::Memory, Verdict::Blocked, text)
+            (Verdict::Blocked, text)
         }
-    }
+    };
+    Finding::new(Topic::Memory, verdict, text).with(Most::Memory(most))
 }
 
 fn hugepages(huge: &[String], memory: &Memory, way: Way) -> Option<Finding> {

@@ -41,7 +41,7 @@ async fn a_machine_that_is_full_is_told_what_it_lacks_and_what_works_against_it(
         [
             "good version: QEMU 7.2.22.",
             "good accelerator: KVM runs the guest.",
-            "limited cpu: 1 vCPUs, and no place for more: start the VM with -smp 1,maxcpus=N to let \
+            "limited cpu: 1 vCPU, and no place for more: start the VM with -smp 1,maxcpus=N to let \
              it grow; vCPUs that Windlass added are taken out again.",
             "blocked memory: 256MiB to 256MiB by DIMMs of 128MiB; a virtio-mem device would give \
              finer steps and let a shrinkage be taken back.",
@@ -150,6 +150,25 @@ fn a_monitor_that_cannot_be_used_is_told_from_all_else() {
         all.map(|topic| format!("{topic:>10}")),
         ["hugepages", "informant", "vfio"].map(|t| format!("{t:>10}"))
     );
+}
+
+#[test]
+fn a_maximum_beyond_what_qemu_was_started_for_is_told_on_each_axis() {
+    let max = Resources::new(MilliCpu::from_milli(4_500), Bytes::from_gib(2));
+    let short = |most| {
+        let found = Finding::new(Topic::Cpu, Verdict::Good, "").with(most).short_of(max);
+        found.map(|finding| line(&finding))
+    };
+    assert_eq!(
+        short(Most::Cpu(MilliCpu::from_cores(4))).unwrap(),
+        "limited cpu: `max` is 4.5 vCPU, and QEMU was started for 4: the VM never has its maximum. \
+         Start it with -smp maxcpus=5, or lower max.cpu."
+    );
+    let memory = short(Most::Memory(Bytes::from_gib(1))).unwrap();
+    assert!(memory.contains("`max` is 2GiB, and QEMU was started to give 1GiB"), "{memory}");
+    assert_eq!(short(Most::Cpu(MilliCpu::from_cores(5))), None);
+    assert_eq!(short(Most::Memory(Bytes::from_gib(2))), None);
+    assert_eq!(Finding::lost().short_of(max), None, "nothing is known of what it can give");
 }
 
 /// A machine with KVM, huge pages, and devices that are handed through.
