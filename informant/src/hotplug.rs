@@ -103,34 +103,28 @@ fn list(numbers: &BTreeSet<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use windlass_testkit::Folder;
 
     /// A directory that looks like the machine's `sys`, and goes with this value.
-    struct Sys(PathBuf);
+    struct Sys(Folder);
 
     impl Sys {
-        fn of(test: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("hotplug-{test}-{}", std::process::id()));
-            std::fs::create_dir_all(root.join(MEMORY)).unwrap();
+        fn new() -> Self {
+            let root = Folder::create().unwrap();
+            std::fs::create_dir_all(root.at(MEMORY)).unwrap();
             Self(root)
         }
 
         fn tree(&self) -> Tree {
-            Tree::new(Some(&self.0))
-        }
-    }
-
-    impl Drop for Sys {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_dir_all(&self.0);
+            Tree::new(Some(self.0.path()))
         }
     }
 
     #[test]
     fn an_offline_block_is_brought_online_movable() {
-        let sys = Sys::of("offline");
-        std::fs::create_dir_all(sys.0.join(MEMORY).join("memory9")).unwrap();
-        let state = sys.0.join(MEMORY).join("memory9/state");
+        let sys = Sys::new();
+        std::fs::create_dir_all(sys.0.at(MEMORY).join("memory9")).unwrap();
+        let state = sys.0.at(MEMORY).join("memory9/state");
         std::fs::write(&state, "offline\n").unwrap();
         change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
         assert_eq!(std::fs::read_to_string(state).unwrap(), "online_movable");
@@ -138,30 +132,30 @@ mod tests {
 
     #[test]
     fn a_block_that_is_gone_again_needs_nothing() {
-        let sys = Sys::of("gone");
+        let sys = Sys::new();
         change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
     }
 
     #[test]
     fn how_long_an_agent_may_act_survives_the_informant() {
-        let sys = Sys::of("leased");
+        let sys = Sys::new();
         assert_eq!(leased(&sys.tree()), Duration::ZERO, "nobody has registered");
         change(&sys.tree(), &Change::Note(Duration::from_secs(10))).unwrap();
         assert_eq!(leased(&sys.tree()), Duration::from_secs(10));
         for odd in ["", "-1", "soon", "999999999999"] {
-            std::fs::write(sys.0.join(LEASED), odd).unwrap();
+            std::fs::write(sys.0.at(LEASED), odd).unwrap();
             assert_eq!(leased(&sys.tree()), LONGEST, "{odd:?}");
         }
-        std::fs::remove_file(sys.0.join(LEASED)).unwrap();
-        std::fs::create_dir(sys.0.join(LEASED)).unwrap();
+        std::fs::remove_file(sys.0.at(LEASED)).unwrap();
+        std::fs::create_dir(sys.0.at(LEASED)).unwrap();
         assert_eq!(leased(&sys.tree()), LONGEST, "it is there, and cannot be read");
     }
 
     #[test]
     fn a_refusal_of_the_kernel_is_an_error() {
-        let sys = Sys::of("refused");
+        let sys = Sys::new();
         // A directory can be neither written nor read as a file.
-        std::fs::create_dir_all(sys.0.join(MEMORY).join("memory9/state")).unwrap();
+        std::fs::create_dir_all(sys.0.at(MEMORY).join("memory9/state")).unwrap();
         change(&sys.tree(), &Change::OnlineMemory(9)).unwrap_err();
     }
 }

@@ -93,15 +93,14 @@ mod tests {
 
     #[test]
     fn a_file_is_read_whole_or_not_at_all() {
-        let root = std::env::temp_dir().join(format!("windlass-tree-{}", std::process::id()));
-        let tree = Tree::new(Some(&root));
+        let root = windlass_testkit::Folder::create().unwrap();
+        let tree = Tree::new(Some(root.path()));
         for (length, read) in [(0, true), (16_383, true), (16_384, true), (16_385, false)] {
             let text = "x".repeat(length);
             tree.replace("proc/file", &text).unwrap();
             assert_eq!(tree.read("proc/file").ok(), read.then_some(text), "{length}");
         }
         assert!(tree.write("proc/other", "").is_err(), "the kernel's files are there or not");
-        fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -15,7 +15,8 @@ mod variants;
 
 use support::agent::Agent;
 use support::guest::Guest;
-use support::program::{Program, wait_for};
+use support::program::Program;
+use windlass_testkit::wait::until;
 
 #[test]
 fn nothing_is_changed_until_an_agent_registers() {
@@ -24,7 +25,7 @@ fn nothing_is_changed_until_an_agent_registers() {
     guest.block(40, "offline");
     let before = guest.everything();
     let program = Program::start(guest.root(), &["--sample-every", "10"]);
-    wait_for("samples", || program.metric("windlass_informant_samples_total").unwrap() >= 50.0);
+    until("samples", || program.metric("windlass_informant_samples_total").unwrap() >= 50.0);
     assert_eq!(program.ask("GET", "/livez", "").status, 200);
     assert_eq!(program.ask("GET", "/readyz", "").status, 200);
     assert_eq!(guest.everything(), before);
@@ -62,7 +63,7 @@ fn hardware_that_is_added_without_a_notice_is_found() {
     assert_eq!(answer.status, 200);
     guest.cpu(1, false);
     guest.block(50, "offline");
-    wait_for("online", || guest.cpu_online(1) && guest.block_state(50) == "online_movable");
+    until("online", || guest.cpu_online(1) && guest.block_state(50) == "online_movable");
     assert_eq!(program.metric("windlass_cpus_online"), Some(2.0));
 }
 
@@ -86,7 +87,7 @@ fn vcpus_are_parked_and_brought_back_before_the_answer() {
     let answer = agent.resize(&program, "/upscale", "3", "512Mi");
     assert_eq!((answer.status, answer.body.as_str()), (200, "{}"));
     assert_eq!([1, 2, 3].map(|cpu| guest.cpu_online(cpu)), [true, true, false]);
-    wait_for("remembered", || guest.parked() == "3\n");
+    until("remembered", || guest.parked() == "3\n");
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_shrink_below_what_is_in_use_is_refused_and_nothing_is_parked() {
     let program = Program::start(guest.root(), &[]);
     let agent = Agent::start(1);
     agent.take_over(&program);
-    wait_for("samples", || program.metric("windlass_informant_samples_total").unwrap() > 20.0);
+    until("samples", || program.metric("windlass_informant_samples_total").unwrap() > 20.0);
     let answer = agent.resize(&program, "/downscale", "1", "200Mi");
     assert!(answer.body.starts_with(r#"{"Ok":false,"Status":"100MiB in use"#), "{}", answer.body);
     assert!(guest.cpu_online(1));
@@ -130,7 +131,7 @@ fn memory_that_was_added_since_the_last_sample_counts() {
     let program = Program::start(guest.root(), &["--sample-every", "400"]);
     let agent = Agent::start(1);
     agent.take_over(&program);
-    wait_for("samples", || program.metric("windlass_informant_samples_total").unwrap() > 8.0);
+    until("samples", || program.metric("windlass_informant_samples_total").unwrap() > 8.0);
     guest.memory(1024, 24, 24);
     let answer = agent.resize(&program, "/downscale", "1", "600Mi");
     assert!(answer.body.starts_with(r#"{"Ok":false,"Status":"1000MiB in use"#), "{}", answer.body);
@@ -145,9 +146,9 @@ fn the_agent_is_asked_before_memory_runs_out() {
     assert_eq!(agent.called("/try-upscale"), 0);
     assert_eq!(program.metric("windlass_informant_memory_urgent"), Some(0.0));
     guest.memory(462, 60, 60);
-    wait_for("asked twice", || agent.called("/try-upscale") >= 2);
+    until("asked twice", || agent.called("/try-upscale") >= 2);
     guest.memory(718, 316, 316);
-    wait_for("content", || program.metric("windlass_informant_memory_urgent") == Some(0.0));
+    until("content", || program.metric("windlass_informant_memory_urgent") == Some(0.0));
 }
 
 #[test]
@@ -158,7 +159,7 @@ fn load_is_served_under_the_reference_s_names_and_ours() {
     let program = Program::start(guest.root(), &["--sample-every", "10"]);
     let load = |window| program.metric(&format!("windlass_load{{window=\"{window}\"}}"));
     // Three that run besides the reader, and one that waits for I/O.
-    wait_for("five seconds of samples", || load("5s").is_some());
+    until("five seconds of samples", || load("5s").is_some());
     assert!((load("5s").unwrap() - 4.0).abs() < 1e-6, "{:?}", load("5s"));
     assert_eq!(program.metric("host_load1"), Some(1.25));
     assert_eq!(program.metric("host_load5"), Some(0.5));
@@ -187,10 +188,10 @@ fn what_cannot_be_read_has_no_figure_and_stops_nothing_else() {
     assert!(program.metric("windlass_memory_available_bytes").is_some());
     guest.write("proc/meminfo", &"x".repeat(1 << 20));
     assert_eq!(program.metric("windlass_memory_available_bytes"), None);
-    wait_for("no sample is fresh", || {
+    until("no sample is fresh", || {
         let answer = agent.resize(&program, "/downscale", "1", "256Mi");
         answer.body.contains("memory was not read within the last second")
     });
     guest.load("0.50 0.50 0.50 1/1 1");
-    wait_for("ready", || program.ask("GET", "/readyz", "").status == 200);
+    until("ready", || program.ask("GET", "/readyz", "").status == 200);
 }

@@ -266,12 +266,12 @@ mod tests {
     async fn how_the_log_level_is_changed_is_said_by_its_socket_if_there_is_one() {
         assert!(OwnerSocket::listen(None).await.unwrap().is_none());
         assert!(OwnerSocket::change_level(None).contains("only with --admin-socket PATH"));
-        let path = std::env::temp_dir().join(format!("windlass-admin-{}", std::process::id()));
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let path = folder.at("admin.sock");
         let socket = OwnerSocket::listen(Some(&path)).await.unwrap();
         let said = OwnerSocket::change_level(socket.as_ref());
         let begins = format!("the log level takes PUT at the socket {},", path.display());
         assert!(said.starts_with(&begins), "{said}");
-        std::fs::remove_file(path).unwrap();
     }
 
     fn admin() -> Admin {

@@ -216,13 +216,11 @@ mod tests {
 
     #[test]
     fn what_is_not_read_is_said_with_its_size_and_the_limit() {
-        let folder = std::env::temp_dir().join(format!("windlass-kit-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let said = |name: &str| read_text(&folder.join(name)).unwrap_err().to_string();
-        let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
-        write("long", &[b'#'; 300_000]);
-        write("longest", &[b'#'; 256 * 1024]);
-        write("latin", b"# \xe4");
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let said = |name: &str| read_text(&folder.at(name)).unwrap_err().to_string();
+        folder.put("long", [b'#'; 300_000]);
+        folder.put("longest", [b'#'; 256 * 1024]);
+        folder.put("latin", b"# \xe4");
         assert_eq!(said("none"), "there is no such file");
         assert_eq!(said("."), "is no file");
         assert_eq!(said("/dev/zero"), "is no file");
@@ -230,10 +228,6 @@ mod tests {
         assert_eq!(said("long"), limit);
         assert_eq!(said("latin"), "is not UTF-8 text");
         assert!(said("latin/x").starts_with("cannot be read: "));
-        assert_eq!(
-            read_text(&folder.join("longest")).map(|text| text.len()).ok(),
-            Some(256 * 1024)
-        );
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(read_text(&folder.at("longest")).map(|text| text.len()).ok(), Some(256 * 1024));
     }
 }

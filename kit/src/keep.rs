@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_process_and_a_file_its_last_text() {
-        let folder = std::env::temp_dir().join(format!("windlass-keep-{}", std::process::id()));
+        let own = windlass_testkit::Folder::create().unwrap();
+        let folder = own.at("new");
         let had = have_folder(&folder, "another agent").unwrap();
         let busy = have_folder(&folder, "another agent").unwrap_err();
         assert_eq!(busy.to_string(), "another agent has this state_dir");
@@ -86,7 +87,6 @@ mod tests {
         fs::remove_file(folder.join(LOCK)).unwrap();
         fs::create_dir(folder.join(LOCK)).unwrap();
         assert_eq!(have_folder(&folder, "").unwrap_err().kind(), ErrorKind::IsADirectory);
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

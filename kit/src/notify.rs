@@ -78,12 +78,13 @@ mod tests {
 
     #[test]
     fn systemd_is_told_by_path_and_by_abstract_name() {
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let path = folder.at("notify.sock");
         let name = format!("windlass-notify-{}", std::process::id());
-        let path = std::env::temp_dir().join(&name);
         let by_path = UnixDatagram::bind(&path).unwrap();
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let by_name = UnixDatagram::bind_addr(&address).unwrap();
-        for (socket, at) in [(by_path, path.clone().into()), (by_name, format!("@{name}").into())] {
+        for (socket, at) in [(by_path, path.into()), (by_name, format!("@{name}").into())] {
             let notify = Notify::to(at);
             notify.alive();
             notify.ready();
@@ -96,7 +97,6 @@ mod tests {
             });
             assert_eq!(words, ["WATCHDOG=1", "READY=1", "READY=1\nWATCHDOG=1", "STOPPING=1"]);
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

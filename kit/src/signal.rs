@@ -76,10 +76,7 @@ mod tests {
         let mut next = pin!(hangups.next());
         let early = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
         assert!(!early, "there was no signal yet");
-        let own = std::process::id().to_string();
-        assert!(
-            std::process::Command::new("kill").args(["-HUP", &own]).status().unwrap().success()
-        );
+        windlass_testkit::process::signal(std::process::id(), "HUP");
         next.await;
     }
 }

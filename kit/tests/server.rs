@@ -17,9 +17,8 @@ use windlass_kit::client::{Address, Ask, ClientError, Kept, ask};
 use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::Caller;
-
-/// Long enough for any machine; only a test that fails waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+use windlass_testkit::Folder;
+use windlass_testkit::wait::{PATIENCE, until_async};
 
 #[tokio::test]
 async fn a_head_that_comes_too_slowly_is_refused_in_words() {
@@ -117,7 +116,7 @@ async fn one_connection_too_many_is_told_so_and_the_next_after_it_is_served() {
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("too many connections"));
     assert_eq!(server.counts.of(Refusal::Crowded), 1);
     drop(first);
-    eventually(async || server.get("/hello").await.0 == 200).await;
+    until_async("there is room", async || server.get("/hello").await.0 == 200).await;
 }
 
 #[tokio::test]
@@ -172,9 +171,8 @@ async fn stopping_lets_the_request_under_way_finish() {
 
 #[tokio::test]
 async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
-    let folder = std::env::temp_dir().join(format!("windlass-kit-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("socket");
+    let folder = Folder::create().unwrap();
+    let path = folder.at("socket");
     drop(bind_unix(&path, 0o600).await.unwrap());
     let listener = bind_unix(&path, 0o600).await.unwrap();
     assert!(bind_unix(&path, 0o600).await.unwrap_err().to_string().contains("another process"));
@@ -186,7 +184,7 @@ async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
     let answer = ask(&unix, Ask::new(Method::GET, "/caller", "")).await.unwrap();
     let uid = std::fs::metadata("/proc/self").unwrap().uid();
     assert_eq!(answer.text(), format!("uid {uid} (pid {})", std::process::id()));
-    let crowded = folder.join("crowded");
+    let crowded = folder.at("crowded");
     let (listener, limits) =
         (bind_unix(&crowded, 0o600).await.unwrap(), Limits { connections: 0, ..quick() });
     tasks.vital("crowded", serve(listener, router(), limits, tasks.stopping()));
@@ -194,10 +192,8 @@ async fn a_unix_socket_serves_and_replaces_what_a_dead_process_left() {
     let mut stream = UnixStream::connect(&crowded).await.unwrap();
     drop(stream.read_to_string(&mut answer).await);
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-    let file = folder.join("file");
-    std::fs::write(&file, "precious").unwrap();
+    let file = folder.put("file", "precious");
     assert!(bind_unix(&file, 0o600).await.unwrap_err().to_string().contains("no socket"));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[tokio::test]
@@ -256,7 +252,7 @@ async fn no_more_connections_are_kept_than_asked_for() {
     let (one, two, three) = tokio::join!(get(), get(), get());
     assert!([one, two, three].iter().all(Result::is_ok));
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
-    eventually(async || server.open.load(Ordering::SeqCst) == 2).await;
+    until_async("one is closed", async || server.open.load(Ordering::SeqCst) == 2).await;
     let (one, two, three) = tokio::join!(get(), get(), get());
     assert!([one, two, three].iter().all(Result::is_ok));
     assert_eq!(server.connections.load(Ordering::SeqCst), 4);
@@ -317,7 +313,7 @@ async fn connections_on_which_nothing_was_asked_make_room_too() {
         silent.last_mut().unwrap().write_all(b"GET /hello HTTP/1.1\r\n").await.unwrap();
     }
     // While two leave for the next two, there is no place for one more.
-    eventually(async || server.get("/hello").await.0 == 200).await;
+    until_async("there is room", async || server.get("/hello").await.0 == 200).await;
 }
 
 static HELD: tokio::sync::Notify = tokio::sync::Notify::const_new();
@@ -428,13 +424,4 @@ async fn lying_server(says: &'static [u8]) -> Address {
         std::future::pending::<std::io::Result<()>>().await
     });
     address
-}
-
-async fn eventually(mut holds: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !holds().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, wait).await.unwrap();
 }

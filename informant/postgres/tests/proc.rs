@@ -14,7 +14,7 @@ mod support;
 
 use scene::Scene;
 use std::time::Duration;
-use support::program::wait_for;
+use windlass_testkit::wait::until;
 
 #[test]
 fn the_cache_follows_the_memory_that_is_there() {
@@ -97,7 +97,7 @@ fn a_restart_of_the_informant_does_not_grow_the_cache_back() {
     assert!(answer.body.starts_with(r#"{"Ok":true"#), "{}", answer.body);
     // The memory is still there when the next informant starts.
     scene.restart();
-    wait_for("set", || scene.metric("sets_total{result=\"done\"}") == Some(1.0));
+    until("set", || scene.metric("sets_total{result=\"done\"}") == Some(1.0));
     scene.settle();
     assert_eq!(scene.server.setting(), "1234MB");
     let answer = scene.agent.resize(&scene.program, "/upscale", "1", "4Gi");
@@ -143,5 +143,5 @@ fn agents_see_the_content_as_memory_that_can_be_had() {
     scene.wait_for_cache(3034);
     let available = || scene.program.metric("windlass_memory_available_bytes");
     // 4,046 MiB less the 300 MiB beside the cache, whose content is 200 MiB.
-    wait_for("counted", || available() == Some(3746.0 * 1_048_576.0));
+    until("counted", || available() == Some(3746.0 * 1_048_576.0));
 }

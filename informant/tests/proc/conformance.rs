@@ -2,7 +2,7 @@
 //! program with something broken between, which the kit must notice and name.
 
 use crate::support::guest::Guest;
-use crate::support::program::{Program, wait_for};
+use crate::support::program::Program;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use windlass_conformance::case::Choice;
@@ -10,6 +10,7 @@ use windlass_conformance::informant::{Options, run};
 use windlass_conformance::report::Report;
 use windlass_conformance::versions::{INFORMANT, Version};
 use windlass_protocol::version::InformantVersion;
+use windlass_testkit::wait::until;
 
 /// Every case in every version: versions at the same time, each with a program of its own.
 #[test]
@@ -61,7 +62,7 @@ impl Target {
         let program = Program::start(guest.root(), &["--sample-every", "10"]);
         // What it declines it is to decline by what is in use, not for want of samples.
         let samples = || program.metric("windlass_informant_samples_total").unwrap() >= 100.0;
-        wait_for("samples", samples);
+        until("samples", samples);
         Self { guest, program }
     }
 

@@ -1,10 +1,11 @@
 //! The program's endpoints on the loopback: kind agents, hostile bodies, slow senders.
 use crate::support::agent::Agent;
-use crate::support::client::{answer, raw};
 use crate::support::guest::Guest;
-use crate::support::program::{Program, wait_for};
+use crate::support::program::Program;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use windlass_testkit::http::{self, Answer};
+use windlass_testkit::wait::until;
 
 /// A version 4 UUID.
 const ID: &str = "9f0f6c1e-2f0b-4f3b-9c55-0a4f7c2f6a10";
@@ -30,7 +31,7 @@ fn a_newer_agent_takes_over_and_the_older_one_returns() {
     let answer = program.ask("DELETE", "/unregister", &second.desc());
     assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"wasActive":true}"#));
     assert_eq!(program.ask("DELETE", "/unregister", &second.desc()).status, 404);
-    wait_for("the first is resumed", || first.called("/resume") == 2);
+    until("the first is resumed", || first.called("/resume") == 2);
     assert_eq!(first.resize(&program, "/upscale", "1", "512Mi").status, 200);
     let (one, two) = (&first.id, &second.id);
     let expected = [
@@ -42,7 +43,7 @@ fn a_newer_agent_takes_over_and_the_older_one_returns() {
         format!("now controlled by agent {one}"),
     ];
     let mut of_agents = Vec::new();
-    wait_for("the log says so", || {
+    until("the log says so", || {
         of_agents = program.said();
         of_agents.retain(|line| line.contains("agent"));
         of_agents.len() >= expected.len()
@@ -58,7 +59,7 @@ fn an_agent_that_is_gone_makes_room_for_the_next() {
     first.take_over(&program);
     drop(first);
     second.take_over(&program);
-    wait_for("let go of", || program.metric("windlass_informant_agents") == Some(1.0));
+    until("let go of", || program.metric("windlass_informant_agents") == Some(1.0));
     assert_eq!(second.resize(&program, "/upscale", "1", "512Mi").status, 200);
 }
 
@@ -229,12 +230,12 @@ fn bytes_that_are_not_http_close_the_connection_and_nothing_else() {
         chunk,
     ] {
         let shown: String = bytes.chars().take(60).collect();
-        let status = raw(program.addr, bytes.as_bytes()).map(|answer| answer.status);
+        let status = raw(&program, bytes).map(|answer| answer.status);
         assert!(status.is_none_or(|status| (400..500).contains(&status)), "{shown:?}: {status:?}");
     }
     let endless = format!("{:x}\r\n{}\r\n", 8192, "x".repeat(8192)).repeat(100);
     let chunked = "POST /register HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let status = raw(program.addr, (chunked.to_owned() + &endless).as_bytes());
+    let status = raw(&program, &(chunked.to_owned() + &endless));
     assert!(status.is_none_or(|answer| answer.status == 413));
     assert_eq!(program.ask("GET", "/livez", "").status, 200);
 }
@@ -244,7 +245,7 @@ fn slow_senders_are_hung_up_on_and_keep_nobody_out() {
     let guest = Guest::new();
     let program = Program::start(guest.root(), &[]);
     let send = |text: &str| {
-        let mut stream = TcpStream::connect(program.addr).unwrap();
+        let mut stream = http::connect(program.addr);
         stream.write_all(text.as_bytes()).unwrap();
         stream
     };
@@ -253,7 +254,7 @@ fn slow_senders_are_hung_up_on_and_keep_nobody_out() {
     let slow_body =
         send("POST /register HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"agent");
     let answered = answer(slow_body).unwrap();
-    assert_eq!((answered.status, answered.body.as_str()), (408, "body: was not there within 2s"));
+    assert_eq!((answered.status, answered.body.trim_end()), (408, "body: was not there within 2s"));
     assert!(answer(slow_head).is_none_or(|answer| answer.status == 408));
     assert!(answer(silent).is_none_or(|answer| answer.status == 408));
 
@@ -274,7 +275,7 @@ fn a_connection_is_kept_for_the_next_request_and_idle_ones_make_room() {
         let length = stream.read(&mut answer).unwrap_or(0);
         answer[..length].starts_with(b"HTTP/1.1 200 ")
     };
-    let connect = || TcpStream::connect(program.addr).unwrap();
+    let connect = || http::connect(program.addr);
     let mut kept = connect();
     assert!(ask(&mut kept) && ask(&mut kept) && ask(&mut kept));
     // One that is being answered is not idle: the informant calls an agent that never answers.
@@ -289,6 +290,16 @@ fn a_connection_is_kept_for_the_next_request_and_idle_ones_make_room() {
     assert!(idle.iter_mut().skip(2).all(ask));
     assert_eq!(answer(busy).map(|answer| answer.status), Some(400));
     assert!(!ask(&mut kept), "the oldest that was idle made room");
+}
+
+/// What comes back for these bytes; nothing if the peer hangs up without an answer.
+fn raw(program: &Program, bytes: &str) -> Option<Answer> {
+    http::parse(&http::raw(http::connect(program.addr), bytes.as_bytes()))
+}
+
+/// What comes back on this connection until its end.
+fn answer(stream: TcpStream) -> Option<Answer> {
+    http::parse(&http::rest(stream))
 }
 
 fn desc(addr: &str) -> String {

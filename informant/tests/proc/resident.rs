@@ -1,9 +1,10 @@
 //! How large the program is: the static one that goes into guests, at work.
 use crate::support::agent::Agent;
 use crate::support::guest::Guest;
-use crate::support::program::{Program, wait_for};
+use crate::support::program::Program;
 use std::path::PathBuf;
 use std::process::Command;
+use windlass_testkit::wait::until;
 
 const LIMIT: u64 = 4 << 20;
 
@@ -34,8 +35,8 @@ fn the_static_program_is_small_on_disk_and_stays_small_in_memory() {
             _ => assert_eq!(program.ask("POST", "/register", &"[".repeat(9000)).status, 400),
         }
     }
-    wait_for("samples", || program.metric("windlass_informant_samples_total").unwrap() >= 3600.0);
-    let resident = resident(program.pid());
+    until("samples", || program.metric("windlass_informant_samples_total").unwrap() >= 3600.0);
+    let resident = program.resident();
     println!("resident: {} KiB", resident / 1024);
     assert!(resident <= LIMIT, "{resident} bytes resident");
     assert_eq!(program.metric("windlass_informant_agents"), Some(8.0));
@@ -58,10 +59,4 @@ fn interpreter(elf: &[u8]) -> Option<u64> {
     let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
     let segments = (0..count).map(|segment| usize::try_from(table + segment * size).unwrap());
     segments.into_iter().find(|at| number(*at, 4) == 3).map(|at| number(at + 8, 8))
-}
-
-fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() * 1024
 }

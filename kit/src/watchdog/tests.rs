@@ -57,8 +57,8 @@ async fn a_process_that_was_stopped_raises_no_alarm() {
 
 #[tokio::test(start_paused = true)]
 async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
-    let name = format!("windlass-watchdog-{}", std::process::id());
-    let path = std::env::temp_dir().join(name);
+    let folder = windlass_testkit::Folder::create().unwrap();
+    let path = folder.at("notify.sock");
     let systemd = UnixDatagram::bind(&path).unwrap();
     systemd.set_nonblocking(true).unwrap();
     let heard = || {
@@ -71,7 +71,7 @@ async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
     };
     let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
     let pulse = watchdog.watch("steward");
-    let notify = Notify::to(path.clone().into());
+    let notify = Notify::to(path.into());
     let running = tokio::task::JoinSet::from_iter([watchdog.clone().run(notify, stop.clone())]);
     sleep(TURN * 5).await;
     assert!(heard().len() >= 4);
@@ -95,5 +95,4 @@ async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
     stop.cancel();
     running.join_all().await;
     assert_eq!(heard().last().map(String::as_str), Some("STOPPING=1"));
-    std::fs::remove_file(path).unwrap();
 }

@@ -85,9 +85,9 @@ impl Guest {
 
     fn begin(lab: &Lab, spec: GuestSpec, snapshot: Option<&Path>) -> Result<Self, LabError> {
         let address = Address::claim(&[INFORMANT_PORT, LOAD_PORT])?;
-        let kept = Folder::create()?;
-        let folder = kept.path();
         let file = |path: &Path, source| LabError::File { path: path.to_owned(), source };
+        let kept = Folder::create().map_err(|source| file(&std::env::temp_dir(), source))?;
+        let folder = kept.path();
         let image = folder.join("image");
         fs::write(&image, lab.image()?).map_err(|source| file(&image, source))?;
 

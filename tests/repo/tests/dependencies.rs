@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 29] = [
+const MAY_LINK: [(&str, &[&str]); 30] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -67,7 +67,8 @@ const MAY_LINK: [(&str, &[&str]); 29] = [
     ("informant-postgres-core", &["protocol", "informant-core"]),
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
     ("conformance", &[]),
-    ("lab", &[]),
+    ("testkit", &[]),
+    ("lab", &["testkit"]),
     ("lab-load", &[]),
     (
         "windlass",

@@ -111,6 +111,8 @@ fn every_core_forbids_clocks_environment_and_hash_order() {
 fn name_of(folder: &str) -> String {
     match folder {
         "cli" => "windlass".to_owned(),
+        // `kit` has the shorter name.
+        "tests/kit" => "windlass-testkit".to_owned(),
         _ => format!("windlass-{}", folder.trim_start_matches("tests/").replace('/', "-")),
     }
 }

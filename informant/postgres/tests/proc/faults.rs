@@ -2,11 +2,11 @@
 //! is refused, or agreed to with all that belongs to it; the cache is never left half way.
 
 use crate::scene::Scene;
-use crate::support::client::Answer;
-use crate::support::program::wait_for;
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+use windlass_testkit::http::Answer;
+use windlass_testkit::wait::until;
 
 #[test]
 fn stopped_it_refuses_and_when_it_is_back_it_agrees() {
@@ -21,7 +21,7 @@ fn stopped_it_refuses_and_when_it_is_back_it_agrees() {
     assert!(answer.body.starts_with(r#"{"Ok":true"#), "{}", answer.body);
 
     scene.server.boot(&[]);
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("back", || scene.metric("up") == Some(1.0));
     assert_eq!(scene.server.setting(), "3034MB");
     agreed(&scene);
 }
@@ -38,9 +38,9 @@ fn slow_it_refuses_in_time_and_nothing_is_left_half_way() {
     // An agent waits two seconds.
     assert!(took < Duration::from_millis(1900), "it took {took:?}");
     scene.server.thaw();
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("back", || scene.metric("up") == Some(1.0));
     // What the server did meanwhile, late, is taken back.
-    wait_for("restored", || scene.server.setting() == "3034MB");
+    until("restored", || scene.server.setting() == "3034MB");
     scene.settle();
     scene.wait_for_cache(3034);
     agreed(&scene);
@@ -54,7 +54,7 @@ fn a_full_disk_refuses_and_the_size_stays() {
     refused(&shrink(&scene), "PostgreSQL refused: could not write to file");
     assert_eq!(scene.server.setting(), "3034MB");
     assert!(scene.metric("sets_total{result=\"failed\"}").unwrap() >= 1.0);
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("back", || scene.metric("up") == Some(1.0));
     scene.wait_for_cache(3034);
     agreed(&scene);
 }
@@ -67,7 +67,7 @@ fn settings_that_cannot_be_written_refuse_and_the_size_stays() {
     refused(&shrink(&scene), "PostgreSQL refused: could not open file");
     assert_eq!(scene.server.setting(), "3034MB");
     scene.server.writable(true);
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("back", || scene.metric("up") == Some(1.0));
     agreed(&scene);
 }
 
@@ -78,9 +78,7 @@ fn killed_in_the_middle_and_restarted_with_another_size_it_gets_the_right_one() 
     scene.server.freeze();
     let asking = {
         let (addr, body) = (scene.program.addr, scene.body(1, "2Gi"));
-        std::thread::spawn(move || {
-            crate::support::client::request(addr, "PUT", "/downscale", body.as_bytes())
-        })
+        std::thread::spawn(move || crate::support::program::ask(addr, "PUT", "/downscale", &body))
     };
     std::thread::sleep(Duration::from_millis(300));
     scene.server.kill();
@@ -88,15 +86,15 @@ fn killed_in_the_middle_and_restarted_with_another_size_it_gets_the_right_one() 
     let file = scene.server.data().join("postgresql.auto.conf");
     std::fs::write(file, "neon.file_cache_size_limit = '9000MB'\n").unwrap();
     scene.server.boot(&[]);
-    wait_for("set right", || scene.server.setting() == "3034MB");
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("set right", || scene.server.setting() == "3034MB");
+    until("back", || scene.metric("up") == Some(1.0));
     agreed(&scene);
     // Also after an agreement, with the size of the agreement.
     scene.server.kill();
     let file = scene.server.data().join("postgresql.auto.conf");
     std::fs::write(file, "neon.file_cache_size_limit = '9000MB'\n").unwrap();
     scene.server.boot(&[]);
-    wait_for("set right", || scene.server.setting() == "1234MB");
+    until("set right", || scene.server.setting() == "1234MB");
 }
 
 #[test]
@@ -106,10 +104,10 @@ fn a_size_that_does_not_come_into_effect_refuses() {
     scene.server.stop();
     // What the command line says no file can change.
     scene.server.boot(&["-c", "neon.file_cache_size_limit=3034MB"]);
-    wait_for("back", || scene.metric("up") == Some(1.0));
+    until("back", || scene.metric("up") == Some(1.0));
     refused(&shrink(&scene), "PostgreSQL was told of a file cache of 1.21GiB, and still has ");
     assert_eq!(scene.metric("up"), Some(0.0));
-    wait_for("restored", || scene.server.configuration().0.contains("'3034MB'"));
+    until("restored", || scene.server.configuration().0.contains("'3034MB'"));
 }
 
 #[test]
@@ -127,7 +125,7 @@ fn an_agent_that_hangs_up_in_the_middle_leaves_the_cache_as_it_was() {
     drop(stream);
     scene.server.thaw();
     scene.settle();
-    wait_for("restored", || scene.server.setting() == "3034MB");
+    until("restored", || scene.server.setting() == "3034MB");
     scene.wait_for_cache(3034);
     assert_eq!(scene.metric("consents_total{result=\"agreed\"}"), Some(0.0));
 }
@@ -143,6 +141,6 @@ fn refused(answer: &Answer, why: &str) {
 
 /// It is agreed to before long, and the cache is small by then.
 fn agreed(scene: &Scene) {
-    wait_for("agreed", || shrink(scene).body.starts_with(r#"{"Ok":true"#));
+    until("agreed", || shrink(scene).body.starts_with(r#"{"Ok":true"#));
     assert_eq!(scene.server.setting(), "1234MB");
 }

@@ -3,12 +3,13 @@
 use crate::server::Server;
 use crate::support::agent::Agent;
 use crate::support::guest::Guest;
-use crate::support::program::{Program, wait_for};
+use crate::support::program::Program;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use windlass_testkit::wait::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass-informant-postgres");
 
@@ -73,7 +74,7 @@ impl Scene {
 
     /// Until PostgreSQL, and the program, say so many MiB.
     pub(crate) fn wait_for_cache(&self, mib: u32) {
-        wait_for("the cache's size", || {
+        until("the cache's size", || {
             self.metric("limit_bytes") == Some(f64::from(mib) * 1_048_576.0)
         });
         assert_eq!(self.server.setting(), format!("{mib}MB"));
@@ -83,7 +84,7 @@ impl Scene {
     pub(crate) fn settle(&self) {
         let samples = || self.program.metric("windlass_informant_samples_total").unwrap();
         let from = samples();
-        wait_for("samples", || samples() > from + 25.0);
+        until("samples", || samples() > from + 25.0);
     }
 
     /// A `/downscale` with a number of its own.

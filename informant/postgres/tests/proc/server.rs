@@ -5,9 +5,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
+use windlass_testkit::wait::until;
+use windlass_testkit::{Folder, leash};
 
 /// What docs/postgres.md has an administrator do.
 const ROLE: &str = "
@@ -19,7 +18,7 @@ GRANT pg_monitor TO windlass;
 
 /// Killed and removed when dropped.
 pub(crate) struct Server {
-    folder: PathBuf,
+    folder: Folder,
     programs: PathBuf,
     /// It refuses to run as root.
     user: Option<(u32, u32)>,
@@ -28,14 +27,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-postgres-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
+        let folder = Folder::create().unwrap();
         let root = rustix::process::getuid().is_root();
         let user = root.then(|| (id("-u"), id("-g")));
         if let Some((uid, gid)) = user {
-            chown(&folder, Some(uid), Some(gid)).unwrap();
+            chown(folder.path(), Some(uid), Some(gid)).unwrap();
         }
         let mut server = Self { folder, programs: programs(), user, process: None };
         let data = server.data();
@@ -61,21 +57,12 @@ impl Server {
 
     /// Starts it, and waits until it answers.
     pub(crate) fn boot(&mut self, more: &[&str]) {
-        let (data, folder) = (self.data(), self.folder.clone());
-        let child = self
-            .command("postgres")
-            .arg("-D")
-            .arg(&data)
-            .arg("-k")
-            .arg(&folder)
-            .args(more)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        self.process = Some(child);
-        super::wait_for("PostgreSQL", || self.ask("SELECT 1").status.success());
+        let (data, folder) = (self.data(), self.folder.path().to_owned());
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(&data).arg("-k").arg(&folder).args(more);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        self.process = Some(leash::spawn(command).unwrap());
+        until("PostgreSQL", || self.ask("SELECT 1").status.success());
     }
 
     /// Ends it as an administrator does.
@@ -106,7 +93,7 @@ impl Server {
 
     /// How the program reaches it.
     pub(crate) fn connection(&self) -> String {
-        format!("host={} user=windlass dbname=postgres", self.folder.display())
+        format!("host={} user=windlass dbname=postgres", self.folder.path().display())
     }
 
     /// The cache's size, as a new connection sees it.
@@ -132,7 +119,7 @@ impl Server {
     pub(crate) fn ask(&self, query: &str) -> Output {
         self.command("psql")
             .args(["-X", "-A", "-t", "-U", "postgres", "-d", "postgres", "-c", query, "-h"])
-            .arg(&self.folder)
+            .arg(self.folder.path())
             .output()
             .unwrap()
     }
@@ -151,7 +138,7 @@ impl Server {
     }
 
     pub(crate) fn data(&self) -> PathBuf {
-        self.folder.join("data")
+        self.folder.at("data")
     }
 
     fn signal_all(&self, signal: &str) {
@@ -169,11 +156,11 @@ impl Server {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(self.programs.join(program));
+        let mut command = leash::command(self.programs.join(program));
         if let Some((uid, gid)) = self.user {
             command.uid(uid).gid(gid);
         }
-        command.current_dir(&self.folder).env("LC_ALL", "C").stdin(Stdio::null());
+        command.current_dir(self.folder.path()).env("LC_ALL", "C").stdin(Stdio::null());
         command
     }
 }
@@ -182,7 +169,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
         let _ = fs::set_permissions(self.data(), fs::Permissions::from_mode(0o700));
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 

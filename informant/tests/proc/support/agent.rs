@@ -1,23 +1,23 @@
 //! An agent to call back: answers as the reference's does, on a thread of its own.
 
-use super::client::Answer;
 use super::program::Program;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use windlass_protocol::AgentId;
+use windlass_testkit::http::{self, Answer, Request, Server};
+use windlass_testkit::wait;
 
 /// Goes deaf when dropped.
 pub(crate) struct Agent {
     pub(crate) id: AgentId,
     pub(crate) addr: SocketAddr,
     state: Arc<State>,
+    _server: Server,
 }
 
 #[derive(Default)]
 struct State {
-    ended: AtomicBool,
     said: AtomicU64,
     calls: Mutex<Vec<String>>,
 }
@@ -25,19 +25,10 @@ struct State {
 impl Agent {
     /// One that answers as `id`.
     pub(crate) fn start(id: u128) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let addr = listener.local_addr().unwrap();
-        let state = Arc::new(State::default());
-        let (shared, id) = (Arc::clone(&state), AgentId::from_u128(id));
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if shared.ended.load(Ordering::SeqCst) {
-                    return;
-                }
-                answer(&shared, id, stream.unwrap());
-            }
-        });
-        Self { id, addr, state }
+        let (state, id) = (Arc::<State>::default(), AgentId::from_u128(id));
+        let shared = Arc::clone(&state);
+        let server = Server::start(move |request| answer(&shared, id, request));
+        Self { id, addr: server.address(), state, _server: server }
     }
 
     /// How often this was called.
@@ -53,7 +44,7 @@ impl Agent {
     pub(crate) fn take_over(&self, program: &Program) {
         let answer = self.register(program);
         assert_eq!(answer.status, 200, "{}", answer.body);
-        super::program::wait_for("resumed", || self.called("/resume") > 0);
+        wait::until("resumed", || self.called("/resume") > 0);
     }
 
     pub(crate) fn desc(&self) -> String {
@@ -74,29 +65,8 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.state.ended.store(true, Ordering::SeqCst);
-        // Wakes the thread, which then lets go of its port.
-        let _ = TcpStream::connect(self.addr);
-    }
-}
-
-fn answer(state: &State, id: AgentId, mut stream: TcpStream) {
-    let mut text = String::new();
-    let mut buffer = [0; 1024];
-    // Bodies are one object without braces in strings.
-    while !text.contains('}') {
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return,
-            Ok(length) => text.push_str(std::str::from_utf8(&buffer[..length]).unwrap()),
-        }
-    }
-    let path = text.split(' ').nth(1).unwrap().to_owned();
-    state.calls.lock().unwrap().push(path);
+fn answer(state: &State, id: AgentId, request: &Request) -> String {
+    state.calls.lock().unwrap().push(request.path.clone());
     let number = state.said.fetch_add(1, Ordering::SeqCst) + 1;
-    let body = format!(r#"{{"data":{{"agentID":"{id}"}},"sequenceNumber":{number}}}"#);
-    let length = body.len();
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-    let _ = stream.write_all((head + &body).as_bytes());
+    http::answer(200, &format!(r#"{{"data":{{"agentID":"{id}"}},"sequenceNumber":{number}}}"#))
 }

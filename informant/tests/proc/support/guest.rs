@@ -2,22 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
+use windlass_testkit::Folder;
 
 /// Removed when dropped.
 pub(crate) struct Guest {
-    root: PathBuf,
+    folder: Folder,
 }
 
 impl Guest {
     /// 512 MiB less the kernel's share, 100 MiB in use, one vCPU, idle.
     pub(crate) fn new() -> Self {
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-guest-{}-{number}", std::process::id());
-        let guest = Self { root: std::env::temp_dir().join(name) };
-        fs::create_dir_all(guest.root.join("run")).unwrap();
+        let guest = Self { folder: Folder::create().unwrap() };
+        fs::create_dir(guest.folder.at("run")).unwrap();
         guest.memory(462, 362, 362);
         guest.load("0.00 0.01 0.05 1/80 11206");
         guest.write("proc/stat", "cpu 1 2 3\nintr 9 9 9\nprocs_running 1\nprocs_blocked 0\n");
@@ -29,15 +25,15 @@ impl Guest {
         for resource in ["cpu", "memory", "io"] {
             guest.write(&format!("proc/pressure/{resource}"), stall);
         }
-        fs::create_dir_all(guest.root.join("sys/devices/system/cpu/cpu0")).unwrap();
-        fs::create_dir_all(guest.root.join("sys/devices/system/cpu/cpufreq")).unwrap();
+        fs::create_dir_all(guest.folder.at("sys/devices/system/cpu/cpu0")).unwrap();
+        fs::create_dir_all(guest.folder.at("sys/devices/system/cpu/cpufreq")).unwrap();
         guest.write("sys/devices/system/memory/auto_online_blocks", "offline\n");
         guest.block(0, "online");
         guest
     }
 
     pub(crate) fn root(&self) -> &Path {
-        &self.root
+        self.folder.path()
     }
 
     /// In MiB.
@@ -76,13 +72,13 @@ impl Guest {
 
     /// What is remembered as parked.
     pub(crate) fn parked(&self) -> String {
-        fs::read_to_string(self.root.join("run/windlass-informant/parked")).unwrap_or_default()
+        fs::read_to_string(self.folder.at("run/windlass-informant/parked")).unwrap_or_default()
     }
 
     /// Every file with its content.
     pub(crate) fn everything(&self) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
-        let mut todo = vec![self.root.clone()];
+        let mut todo = vec![self.root().to_owned()];
         while let Some(directory) = todo.pop() {
             for entry in fs::read_dir(directory).unwrap() {
                 let path = entry.unwrap().path();
@@ -100,25 +96,15 @@ impl Guest {
 
     /// Replaces the file at once: a reader never sees half of it.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.root.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let new = path.with_extension("test");
-        fs::write(&new, text).unwrap();
-        fs::rename(&new, &path).unwrap();
+        self.folder.put(name, text);
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        fs::remove_file(self.root.join(name)).unwrap();
+        fs::remove_file(self.folder.at(name)).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.root.join(name)).unwrap()
-    }
-}
-
-impl Drop for Guest {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.root);
+        self.folder.read(name)
     }
 }
 

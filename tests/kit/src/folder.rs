@@ -1,12 +1,12 @@
 //! A folder of a guest's or a test's own, which goes with it.
 //!
-//! Folders of processes that were killed are removed when the next one is made. Names are
+//! A process that makes its first folder removes those of processes that were killed. Names are
 //! short: a socket's path has at most 107 bytes.
 
-use crate::LabError;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::{fs, io};
 
 const PREFIX: &str = "wl-";
 
@@ -24,21 +24,41 @@ impl Folder {
     /// Makes one.
     ///
     /// # Errors
-    /// [`LabError::File`].
-    pub fn create() -> Result<Self, LabError> {
+    /// The file system's, with the folder's path.
+    pub fn create() -> io::Result<Self> {
+        static SWEPT: Once = Once::new();
         let parent = std::env::temp_dir();
-        sweep(&parent);
+        SWEPT.call_once(|| sweep(&parent));
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-        match fs::create_dir(&path) {
-            Ok(()) => Ok(Self { path }),
-            Err(source) => Err(LabError::File { path, source }),
-        }
+        let said =
+            |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        fs::create_dir(&path).map_err(said)?;
+        Ok(Self { path })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The path of this name in it.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Puts a file in place at once, so that a reader sees all of it or nothing; and where it is.
+    pub fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let (beside, path) = (self.at(".beside"), self.at(name));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, &path).unwrap();
+        path
+    }
+
+    /// The text of a file.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap()
     }
 }
 
@@ -54,7 +74,7 @@ fn sweep(parent: &Path) {
     for path in fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let dead = owner(&path).is_some_and(|pid| !Path::new("/proc").join(pid).exists());
         if dead {
-            // Another user's, or swept by somebody else at this moment.
+            // Another user's, or swept by another test at this moment.
             let _left = fs::remove_dir_all(&path);
         }
     }
@@ -75,7 +95,7 @@ mod tests {
     fn a_folder_goes_with_its_value() {
         let folder = Folder::create().unwrap();
         let path = folder.path().to_owned();
-        fs::write(path.join("file"), "x").unwrap();
+        assert_eq!(fs::read_to_string(folder.put("a/file", "x")).unwrap(), folder.read("a/file"));
         drop(folder);
         assert!(!path.exists());
     }
