@@ -13,8 +13,8 @@ use prometheus_client::registry::Registry;
 use reference::Reference;
 use windlass_agent_core::{Event, Failure, Tally};
 use windlass_kit::server::{Counts, Refusal};
+use windlass_protocol::Decision;
 use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
-use windlass_protocol::{Clip, Decision, Peer};
 
 /// All of them. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -61,19 +61,19 @@ enum Answered {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
-    peer: &'static str,
+    peer: String,
     answered: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SignalLabels {
-    signal: &'static str,
+    signal: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ClipLabels {
     axis: &'static str,
-    clip: &'static str,
+    clip: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -166,7 +166,7 @@ impl Metrics {
         let answered = if declined { Answered::Declined } else { Answered::Yes };
         let heard = failed.or(event.peer().map(|peer| (peer, answered)));
         if let Some((peer, answered)) = heard {
-            let labels = RequestLabels { peer: peer_word(peer), answered: answered.as_str() };
+            let labels = RequestLabels { peer: peer.to_string(), answered: answered.as_str() };
             self.requests.get_or_create(&labels).inc();
         }
     }
@@ -183,9 +183,9 @@ impl Metrics {
 
     pub(crate) fn decided(&self, decision: &Decision) {
         let reason = decision.reason;
-        self.decisions.get_or_create(&SignalLabels { signal: reason.signal.as_str() }).inc();
+        self.decisions.get_or_create(&SignalLabels { signal: reason.signal.to_string() }).inc();
         for (axis, clip) in [("cpu", reason.cpu), ("memory", reason.mem)] {
-            if let Some(clip) = clip.map(Clip::as_str) {
+            if let Some(clip) = clip.map(|clip| clip.to_string()) {
                 self.clips.get_or_create(&ClipLabels { axis, clip }).inc();
             }
         }
@@ -265,20 +265,12 @@ impl Answered {
     }
 }
 
-const fn peer_word(peer: Peer) -> &'static str {
-    match peer {
-        Peer::Plugin => "plugin",
-        Peer::Informant => "informant",
-        Peer::Hypervisor => "hypervisor",
-        Peer::Metrics => "metrics",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
     use windlass_agent_core::Judged;
+    use windlass_protocol::Peer;
 
     #[test]
     fn names_and_labels_have_the_stable_spellings() {

@@ -42,7 +42,7 @@ fn line(decision: &Decision) -> String {
     let clip = |axis: &str, clip: Option<Clip>| {
         // Whether whole units made an axis larger depends on the moment, too.
         let clip = clip.filter(|clip| *clip != Clip::Unit);
-        clip.map_or(String::new(), |clip| format!(" {axis}={}", clip.as_str()))
+        clip.map_or(String::new(), |clip| format!(" {axis}={}", clip))
     };
     let permit = match decision.permit {
         None => "not asked",
@@ -65,7 +65,7 @@ fn line(decision: &Decision) -> String {
     };
     format!(
         "{}{}{}; {permit}{consent}; {outcome}",
-        reason.signal.as_str(),
+        reason.signal,
         clip("cpu", reason.cpu),
         clip("mem", reason.mem),
     )

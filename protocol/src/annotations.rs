@@ -11,10 +11,9 @@
 mod said;
 
 use crate::config::Problem;
-use crate::quantity::{CpuQuantity, MemoryQuantity};
 use crate::{
-    BadBody, Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown,
-    ScaleDownSaid, Target, Usual, VmInfo, VmName, limits, rfc3339,
+    BadBody, Bounds, Bytes, LoadWindow, Mode, Moment, Policy, Resources, ScaleDown, ScaleDownSaid,
+    Target, Usual, VmInfo, VmName, limits, rfc3339, words,
 };
 use said::{BoundsSaid, ConfigSaid};
 use std::collections::BTreeMap;
@@ -85,10 +84,10 @@ impl Annotations {
         news.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
         news.json(CONFIG, &mut self.config, ConfigSaid::ours);
         news.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
-        news.word(POLICY, &mut self.policy, limits::policy, &limits::POLICY.allowed());
+        news.word(POLICY, &mut self.policy, words::named, &limits::POLICY.allowed());
         let whole = |text: &str| text.parse().ok();
         news.word(PRIORITY, &mut self.priority, whole, &limits::PRIORITY.allowed());
-        news.word(MODE, &mut self.mode, limits::mode, &limits::MODE.allowed());
+        news.word(MODE, &mut self.mode, words::named, &limits::MODE.allowed());
         let time = "a time, as 2026-01-31T08:00:00Z";
         news.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
         let mut errors = news.errors;
@@ -161,16 +160,10 @@ impl Annotations {
         let ours = self.bounds.unwrap_or_default();
         let theirs = self.their_bounds.unwrap_or_default();
         let own = defaults.bounds;
-        let cpu = |get: fn(&BoundsSaid) -> Option<CpuQuantity>, own: Option<MilliCpu>| {
-            get(&ours).or(get(&theirs)).map(|cpu| cpu.0).or(own)
-        };
-        let mem = |get: fn(&BoundsSaid) -> Option<MemoryQuantity>, own: Option<Bytes>| {
-            get(&ours).or(get(&theirs)).map(|mem| mem.0).or(own)
-        };
-        let min_cpu = cpu(|said| said.min_cpu, own.map(|own| own.min.cpu));
-        let min_mem = mem(|said| said.min_mem, own.map(|own| own.min.mem));
-        let max_cpu = cpu(|said| said.max_cpu, own.map(|own| own.max.cpu));
-        let max_mem = mem(|said| said.max_mem, own.map(|own| own.max.mem));
+        let min_cpu = ours.min_cpu.or(theirs.min_cpu).or(own.map(|own| own.min.cpu));
+        let min_mem = ours.min_mem.or(theirs.min_mem).or(own.map(|own| own.min.mem));
+        let max_cpu = ours.max_cpu.or(theirs.max_cpu).or(own.map(|own| own.max.cpu));
+        let max_mem = ours.max_mem.or(theirs.max_mem).or(own.map(|own| own.max.mem));
         let (Some(min_cpu), Some(min_mem), Some(max_cpu), Some(max_mem)) =
             (min_cpu, min_mem, max_cpu, max_mem)
         else {

@@ -50,13 +50,6 @@ impl BadBody {
     }
 }
 
-/// What cannot fail has no error.
-impl From<std::convert::Infallible> for BadBody {
-    fn from(never: std::convert::Infallible) -> Self {
-        match never {}
-    }
-}
-
 /// A value of somebody else's, in a message of ours.
 pub(crate) fn shortened(text: &str) -> String {
     defused(text, 60)

@@ -49,12 +49,15 @@ pub(crate) fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
     Ok(message)
 }
 
-/// Lets a message be read and written (with `read`: only read) by naming its keys, in the order in which they are
-/// written. `{ … }` in place of a field is an object whose keys belong to the same message.
+/// Lets a message be read and written (with `read` or `write`: only that) by naming its keys in the order in which
+/// they are written. `{ … }` in place of a field is an object whose keys belong to the same message.
 macro_rules! keys {
     ($type:ty { $($keys:tt)* }) => {
         $crate::go_json::keys!(read $type { $($keys)* });
+        $crate::go_json::keys!(write $type { $($keys)* });
+    };
 
+    (write $type:ty { $($keys:tt)* }) => {
         impl $crate::go_json::Write for $type {
             fn write(&self, out: &mut $crate::go_json::Writer) {
                 out.object($crate::go_json::keys!(@write self [] $($keys)*));
@@ -85,7 +88,7 @@ macro_rules! keys {
             ) as &mut dyn $crate::go_json::Read),
         ] $($($rest)*)?)
     };
-    (@read $self:ident [$($done:tt)*] $key:literal: $($place:ident).+ $(, $($rest:tt)*)?) => {
+    (@read $self:ident [$($done:tt)*] $key:literal: $($place:tt).+ $(, $($rest:tt)*)?) => {
         $crate::go_json::keys!(@read $self [
             $($done)* ($key, &mut $self.$($place).+ as &mut dyn $crate::go_json::Read),
         ] $($($rest)*)?)
@@ -100,7 +103,7 @@ macro_rules! keys {
             ) as &dyn $crate::go_json::Write),
         ] $($($rest)*)?)
     };
-    (@write $self:ident [$($done:tt)*] $key:literal: $($place:ident).+ $(, $($rest:tt)*)?) => {
+    (@write $self:ident [$($done:tt)*] $key:literal: $($place:tt).+ $(, $($rest:tt)*)?) => {
         $crate::go_json::keys!(@write $self [
             $($done)* ($key, &$self.$($place).+ as &dyn $crate::go_json::Write),
         ] $($($rest)*)?)

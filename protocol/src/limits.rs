@@ -1,8 +1,7 @@
 //! What sizes, targets and the words of a VM may be, wherever they are written.
 
 use crate::config::{Kind, Problem};
-use crate::{Bounds, Bytes, LoadWindow, Mode, Policy, Resources, ScaleDown};
-use std::fmt;
+use crate::{Bounds, Bytes, Resources, ScaleDown};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -36,21 +35,6 @@ pub const fn slots(slot: Bytes) -> Kind {
     Kind::Slots { slot }
 }
 
-/// The mode of this name.
-pub(crate) fn mode(word: &str) -> Option<Mode> {
-    named(word, &[Mode::Act, Mode::Observe])
-}
-
-/// The policy of this name.
-pub(crate) fn policy(word: &str) -> Option<Policy> {
-    named(word, &[Policy::LoadAverage])
-}
-
-/// The window of this length.
-pub(crate) fn load_window(word: &str) -> Option<LoadWindow> {
-    named(word, &[LoadWindow::FiveSeconds, LoadWindow::FifteenSeconds, LoadWindow::OneMinute])
-}
-
 /// How long a VM may keep what it does not need: `0s`, `90s`, `5m` or `1h`.
 pub(crate) fn scale_down(text: &str) -> Option<Duration> {
     let end = text.find(|c: char| !c.is_ascii_digit())?;
@@ -66,10 +50,6 @@ pub(crate) fn scale_down(text: &str) -> Option<Duration> {
 /// The same, in seconds.
 pub(crate) fn scale_down_seconds(seconds: u64) -> Option<Duration> {
     Some(Duration::from_secs(seconds)).filter(|wait| *wait <= ScaleDown::LONGEST)
-}
-
-fn named<T: Copy + fmt::Display>(word: &str, all: &[T]) -> Option<T> {
-    all.iter().copied().find(|one| one.to_string() == word)
 }
 
 /// Bounds whose maximum covers their minimum; the names are those of the maximum's fields.

@@ -6,7 +6,6 @@
 
 use crate::go_json::{Json, Path, Read, Write, Writer, read};
 use crate::{BadBody, Bytes, MilliCpu};
-use std::fmt;
 use thiserror::Error;
 
 /// The largest amount that a quantity holds, in its smallest unit.
@@ -32,22 +31,15 @@ pub enum QuantityError {
     TooLarge,
 }
 
-/// CPU in the written form of a quantity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuQuantity(pub(crate) MilliCpu);
-
-/// Memory in the written form of a quantity.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MemoryQuantity(pub(crate) Bytes);
-
 /// Writes an amount of CPU as Kubernetes does: `250m`, `2`.
 pub fn cpu_text(cpu: MilliCpu) -> String {
-    CpuQuantity(cpu).to_string()
+    let milli = cpu.milli();
+    if milli.is_multiple_of(1000) { canonical(milli / 1000) } else { format!("{milli}m") }
 }
 
 /// Writes an amount of memory as Kubernetes does: `512Mi`, `0`.
 pub fn memory_text(memory: Bytes) -> String {
-    MemoryQuantity(memory).to_string()
+    canonical(memory.bytes())
 }
 
 /// Reads an amount of CPU.
@@ -66,51 +58,29 @@ pub fn memory(text: &str) -> Result<Bytes, QuantityError> {
     scaled(text, 0).map(Bytes::from_bytes)
 }
 
-// === impl CpuQuantity ===
+/// An amount in JSON is a quantity, as text or as a bare number; it is written as text.
+macro_rules! in_json {
+    ($type:ty, $read:path, $write:path) => {
+        impl Read for $type {
+            fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+                *self = read::quantity(at, json, $read)?;
+                Ok(())
+            }
+        }
 
-impl fmt::Display for CpuQuantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milli = self.0.milli();
-        if milli.is_multiple_of(1000) { canonical(f, milli / 1000) } else { write!(f, "{milli}m") }
-    }
+        impl Write for $type {
+            fn write(&self, out: &mut Writer) {
+                out.text(&$write(*self));
+            }
+        }
+    };
 }
 
-impl Read for CpuQuantity {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        self.0 = read::quantity(at, json, cpu)?;
-        Ok(())
-    }
-}
-
-impl Write for CpuQuantity {
-    fn write(&self, out: &mut Writer) {
-        out.text(&self.to_string());
-    }
-}
-
-// === impl MemoryQuantity ===
-
-impl fmt::Display for MemoryQuantity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        canonical(f, self.0.bytes())
-    }
-}
-
-impl Read for MemoryQuantity {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        self.0 = read::quantity(at, json, memory)?;
-        Ok(())
-    }
-}
-
-impl Write for MemoryQuantity {
-    fn write(&self, out: &mut Writer) {
-        out.text(&self.to_string());
-    }
-}
+in_json!(MilliCpu, cpu, cpu_text);
+in_json!(Bytes, memory, memory_text);
 
 /// Binary suffixes from 1024 on, decimal ones below, which leaves `1k` for a thousand.
-fn canonical(f: &mut fmt::Formatter<'_>, amount: u64) -> fmt::Result {
+fn canonical(amount: u64) -> String {
     let (base, suffixes): (u64, &[&str]) = if amount < 1024 {
         (1000, &["", "k"])
     } else {
@@ -122,7 +92,7 @@ fn canonical(f: &mut fmt::Formatter<'_>, amount: u64) -> fmt::Result {
         amount /= base;
         power += 1;
     }
-    write!(f, "{amount}{}", suffixes[power])
+    format!("{amount}{}", suffixes[power])
 }
 
 /// The amount times ten to the power of `decimals`, rounded up.

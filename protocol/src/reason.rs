@@ -4,9 +4,8 @@
 //! is waiting for at this moment is a [`Waiting`]. The shell logs them, counts them by
 //! [`Signal`] and [`Clip`], and `windlass explain` prints them.
 
-use crate::{Bytes, LoadWindow, Moment, Resources, RunState};
+use crate::{Bytes, LoadWindow, Moment, Resources, RunState, words};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// What the guest reported when a goal was computed. What is missing is `None`, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -193,52 +192,7 @@ pub enum Waiting {
     },
 }
 
-// === impl Signal ===
-
-impl Signal {
-    /// The stable spelling.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::Memory => "memory",
-            Self::Urgent => "urgent",
-            Self::Idle => "idle",
-            Self::Missing => "missing",
-            Self::Order => "order",
-            Self::Stopped => "stopped",
-        }
-    }
-}
-
-// === impl Clip ===
-
-impl Clip {
-    /// The stable spelling.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Minimum => "minimum",
-            Self::Maximum => "maximum",
-            Self::DriverMinimum => "driver-minimum",
-            Self::DriverMaximum => "driver-maximum",
-            Self::Missing => "missing",
-            Self::Held => "held",
-            Self::Unit => "unit",
-        }
-    }
-}
-
-// === impl Peer ===
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Plugin => "plugin",
-            Self::Informant => "informant",
-            Self::Hypervisor => "hypervisor",
-            Self::Metrics => "metrics",
-        })
-    }
-}
+words::displayed!(Signal, Clip, Peer);
 
 // === impl Signals ===
 
@@ -262,22 +216,16 @@ impl Signals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::de::value::{Error, StrDeserializer};
 
-    /// What the JSON of the socket means by a word.
-    fn read<'de, T: Deserialize<'de>>(word: &'de str) -> T {
-        T::deserialize(StrDeserializer::<Error>::new(word)).unwrap()
-    }
-
-    /// Both are read side by side.
+    /// A person reads both side by side.
     #[test]
     fn metrics_and_json_spell_a_reason_alike() {
         use {Clip as C, Signal as S};
         for signal in [S::Load, S::Memory, S::Urgent, S::Idle, S::Missing, S::Order] {
-            assert_eq!(read::<Signal>(signal.as_str()), signal);
+            assert_eq!(words::named(&signal.to_string()), Some(signal));
         }
         for clip in [C::Minimum, C::Maximum, C::DriverMinimum, C::DriverMaximum, C::Missing] {
-            assert_eq!(read::<Clip>(clip.as_str()), clip);
+            assert_eq!(words::named(&clip.to_string()), Some(clip));
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::{
     Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals,
-    Target, VmName, Waiting,
+    Target, VmName, Waiting, words,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -157,33 +157,18 @@ impl fmt::Display for Caller {
     }
 }
 
-// === impl OrderKind ===
-
-impl OrderKind {
-    /// The stable spelling.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Freeze => "freeze",
-            Self::Thaw => "thaw",
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Release => "release",
-        }
-    }
-}
+words::displayed!(OrderKind);
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::de::value::{Error, StrDeserializer};
 
     /// The log has one, and the socket the other.
     #[test]
     fn an_order_is_spelt_alike_in_words_and_in_json() {
         use OrderKind::{Freeze, Pause, Release, Resume, Thaw};
         for kind in [Freeze, Thaw, Pause, Resume, Release] {
-            let json = StrDeserializer::<Error>::new(kind.as_str());
-            assert_eq!(OrderKind::deserialize(json), Ok(kind));
+            assert_eq!(words::named(&kind.to_string()), Some(kind));
         }
     }
 }

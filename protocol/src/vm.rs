@@ -4,9 +4,8 @@
 //! those forms, and the errors that name the field, the value and the limit, are in
 //! `vm_file` and `annotations`. A change of any field takes effect without a restart.
 
-use crate::{Bytes, Moment, Resources, VmName};
+use crate::{Bytes, Moment, Resources, VmName, words};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 /// Everything that Windlass is told about one VM, independent of how it is reached.
@@ -184,33 +183,4 @@ impl LoadWindow {
     }
 }
 
-impl fmt::Display for LoadWindow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::FiveSeconds => "5s",
-            Self::FifteenSeconds => "15s",
-            Self::OneMinute => "1m",
-        })
-    }
-}
-
-// === impl Policy ===
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::LoadAverage => "load-average",
-        })
-    }
-}
-
-// === impl Mode ===
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Act => "act",
-            Self::Observe => "observe",
-        })
-    }
-}
+words::displayed!(LoadWindow, Policy, Mode);

@@ -1,4 +1,7 @@
-//! What somebody else said, made fit to be shown.
+//! Words: text of a peer, made safe to show, and enums as JSON spells them.
+
+use serde::de::DeserializeOwned;
+use serde::de::value::{Error, StrDeserializer};
 
 /// At most so many characters, none of which moves a terminal's cursor; `…` where some are
 /// left out.
@@ -10,6 +13,24 @@ pub fn defused(text: &str, most: usize) -> String {
     }
     short
 }
+
+/// The value that JSON spells like this.
+pub(crate) fn named<T: DeserializeOwned>(word: &str) -> Option<T> {
+    T::deserialize(StrDeserializer::<Error>::new(word)).ok()
+}
+
+/// Displays values of enums without fields as JSON spells them.
+macro_rules! displayed {
+    ($($type:ty),+) => {$(
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                serde::Serialize::serialize(self, f)
+            }
+        }
+    )+};
+}
+
+pub(crate) use displayed;
 
 #[cfg(test)]
 mod tests {

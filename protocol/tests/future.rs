@@ -63,7 +63,7 @@ fn fields_that_are_not_known_yet_are_ignored() {
     let message = r#"{"data":{"cpu":"1","memory":"1Gi","swap":"1Gi","id":{"agentID":
         "9f0f6c1e-2f0b-4f3b-9c55-0a4f7c2f6a10","epoch":4}},"sequenceNumber":1}"#;
     assert_eq!(
-        ResourceMessage::decode(message.as_bytes()).unwrap().resources.cpu,
+        ResourceMessage::decode_any(message.as_bytes()).unwrap().resources.cpu,
         MilliCpu::from_cores(1)
     );
 }

@@ -453,7 +453,7 @@ impl Managed {
 
     fn keep(&self, now: Moment, decision: Decision) {
         info!(
-            goal = %decision.goal, from = %decision.from, signal = decision.reason.signal.as_str(),
+            goal = %decision.goal, from = %decision.from, signal = decision.reason.signal.to_string(),
             outcome = %decision.outcome, "decision closed"
         );
         self.shared.metrics.decided(&decision);

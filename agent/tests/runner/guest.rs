@@ -151,7 +151,7 @@ async fn works(guest: &Guest, path: &str, body: &[u8]) -> (StatusCode, String) {
         "/register" => return register(guest, body).await,
         "/health-check" => Empty.encode(),
         "/downscale" => {
-            let size = ResourceMessage::decode(body).unwrap().resources;
+            let size = ResourceMessage::decode_any(body).unwrap().resources;
             let mut state = guest.state();
             if state.agrees {
                 state.allowed = size.cpu;
@@ -160,7 +160,7 @@ async fn works(guest: &Guest, path: &str, body: &[u8]) -> (StatusCode, String) {
             DownscaleResult { ok: state.agrees, status: "as it is; ".repeat(200) }.encode()
         }
         "/upscale" => {
-            let size = ResourceMessage::decode(body).unwrap().resources;
+            let size = ResourceMessage::decode_any(body).unwrap().resources;
             let mut state = guest.state();
             (state.allowed, state.told) = (size.cpu, Some(size));
             Empty.encode()

@@ -4,16 +4,15 @@
 //! out any field, and must have no key that is not known.
 
 use crate::go_json::{self, Json, keys, parse, read};
-use crate::quantity::{CpuQuantity, MemoryQuantity};
-use crate::{BadBody, Bytes, LoadWindow, ScaleDownSaid, limits};
+use crate::{BadBody, Bytes, LoadWindow, MilliCpu, ScaleDownSaid, limits, words};
 
 /// A bounds annotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct BoundsSaid {
-    pub(super) min_cpu: Option<CpuQuantity>,
-    pub(super) min_mem: Option<MemoryQuantity>,
-    pub(super) max_cpu: Option<CpuQuantity>,
-    pub(super) max_mem: Option<MemoryQuantity>,
+    pub(super) min_cpu: Option<MilliCpu>,
+    pub(super) min_mem: Option<Bytes>,
+    pub(super) max_cpu: Option<MilliCpu>,
+    pub(super) max_mem: Option<Bytes>,
 }
 
 /// A config annotation.
@@ -76,13 +75,13 @@ impl BoundsSaid {
     fn within(self, slot: Bytes) -> Result<Self, Vec<BadBody>> {
         let mut errors = Vec::new();
         for (field, cpu) in [("min.cpu", self.min_cpu), ("max.cpu", self.max_cpu)] {
-            if let Some(CpuQuantity(cpu)) = cpu.filter(|cpu| !limits::CPU.has_cpu(cpu.0)) {
+            if let Some(cpu) = cpu.filter(|cpu| !limits::CPU.has_cpu(*cpu)) {
                 errors.push(BadBody::field(field, cpu, limits::CPU.allowed()));
             }
         }
         let slots = limits::slots(slot);
         for (field, mem) in [("min.mem", self.min_mem), ("max.mem", self.max_mem)] {
-            if let Some(MemoryQuantity(mem)) = mem.filter(|mem| !slots.has_memory(mem.0)) {
+            if let Some(mem) = mem.filter(|mem| !slots.has_memory(*mem)) {
                 let limit = format!("{} of {slot}", slots.allowed());
                 errors.push(BadBody::field(field, mem, limit));
             }
@@ -124,7 +123,7 @@ impl ConfigSaid {
                 errors.push(BadBody::field(name, number, kind.allowed()));
             }
         }
-        let window = said.window.as_deref().map(|word| (word, limits::load_window(word)));
+        let window = said.window.as_deref().map(|word| (word, words::named(word)));
         if let Some((word, None)) = window {
             errors.push(BadBody::field("loadWindow", word, limits::LOAD_WINDOW.allowed()));
         }

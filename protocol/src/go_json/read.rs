@@ -3,7 +3,7 @@
 //! [`Read::read`] changes a value in place, so that what is missing or `null` leaves it as it
 //! was, and a key that comes twice is merged as Go merges it. Errors name the field.
 
-use super::Json;
+use super::{Json, Write, Writer};
 use crate::quantity::QuantityError;
 use crate::{AgentId, BadBody, InformantVersion, PluginVersion, Sequence};
 use std::fmt;
@@ -129,129 +129,81 @@ impl<T: Read + Default> Read for Option<T> {
 
 impl Read for bool {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        match json {
-            Json::Null => {}
-            Json::Bool(value) => *self = *value,
-            Json::Number(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
-                return Err(wrong(at, json, "true or false"));
-            }
-        }
-        Ok(())
+        let value = if let Json::Bool(value) = json { Some(*value) } else { None };
+        put(self, value, at, json, "true or false")
     }
 }
 
 impl Read for String {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        match json {
-            Json::Null => {}
-            Json::Text(text) => self.clone_from(text),
-            Json::Bool(_) | Json::Number(_) | Json::List(_) | Json::Object(_) => {
-                return Err(wrong(at, json, "a text"));
+        let text = if let Json::Text(text) = json { Some(text.clone()) } else { None };
+        put(self, text, at, json, "a text")
+    }
+}
+
+/// Numbers as their types read them; the parser has checked the grammar.
+macro_rules! numbers {
+    ($($type:ty: $is_valid:expr, $expected:literal;)+) => {$(
+        impl Read for $type {
+            fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+                let text = if let Json::Number(text) = json { Some(text) } else { None };
+                let number = text.and_then(|text| text.parse().ok()).filter($is_valid);
+                put(self, number, at, json, $expected)
             }
         }
-        Ok(())
-    }
+    )+};
 }
 
-impl Read for u16 {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        read_number(self, at, json, "a whole number from 0 to 65535")
-    }
+numbers! {
+    u16: |_| true, "a whole number from 0 to 65535";
+    u32: |_| true, "a whole number from 0 to 4294967295";
+    u64: |_| true, "a whole number from 0 to 18446744073709551615";
+    f32: |number: &Self| number.is_finite(), "a number of at most 3.4e38";
+    f64: |number: &Self| number.is_finite(), "a number of at most 1.8e308";
 }
 
-impl Read for u32 {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        read_number(self, at, json, "a whole number from 0 to 4294967295")
-    }
-}
-
-impl Read for u64 {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        read_number(self, at, json, "a whole number from 0 to 18446744073709551615")
-    }
-}
-
-impl Read for f32 {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        const EXPECTED: &str = "a number of at most 3.4e38";
-        let mut value = *self;
-        read_number(&mut value, at, json, EXPECTED)?;
-        if !value.is_finite() {
-            return Err(wrong(at, json, EXPECTED));
+/// Types that are a number on the wire.
+macro_rules! numbered {
+    ($($type:ty),+) => {$(
+        impl Read for $type {
+            fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+                let mut number = self.number();
+                number.read(at, json)?;
+                *self = Self::from_number(number);
+                Ok(())
+            }
         }
-        *self = value;
-        Ok(())
-    }
+
+        impl Write for $type {
+            fn write(&self, out: &mut Writer) {
+                out.plain(&self.number().to_string());
+            }
+        }
+    )+};
 }
 
-impl Read for f64 {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        const EXPECTED: &str = "a number of at most 1.8e308";
-        let mut value = *self;
-        read_number(&mut value, at, json, EXPECTED)?;
-        if !value.is_finite() {
-            return Err(wrong(at, json, EXPECTED));
-        }
-        *self = value;
-        Ok(())
-    }
-}
+numbered!(Sequence, PluginVersion, InformantVersion);
 
 impl Read for AgentId {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         let mut text = String::new();
         text.read(at, json)?;
-        if *json != Json::Null {
-            *self = Uuid::parse_str(&text).map_err(|_| wrong(at, json, "a UUID"))?.into();
-        }
-        Ok(())
+        put(self, Uuid::parse_str(&text).ok().map(Self::from), at, json, "a UUID")
     }
 }
 
-impl Read for Sequence {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let mut number = self.number();
-        number.read(at, json)?;
-        *self = Self::from_number(number);
-        Ok(())
-    }
-}
-
-impl Read for PluginVersion {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let mut number = self.number();
-        number.read(at, json)?;
-        *self = Self::from_number(number);
-        Ok(())
-    }
-}
-
-impl Read for InformantVersion {
-    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let mut number = self.number();
-        number.read(at, json)?;
-        *self = Self::from_number(number);
-        Ok(())
-    }
-}
-
-/// A number as its type reads it; the grammar was checked when the text was cut out.
-fn read_number<T: std::str::FromStr>(
-    number: &mut T,
+/// Sets a value, which is `None` if `json` is not as expected; `null` changes nothing.
+fn put<T>(
+    place: &mut T,
+    value: Option<T>,
     at: &Path<'_>,
     json: &Json,
     expected: &str,
 ) -> Result<(), BadBody> {
-    match json {
-        Json::Null => Ok(()),
-        Json::Number(text) => {
-            *number = text.parse().map_err(|_| wrong(at, json, expected))?;
-            Ok(())
-        }
-        Json::Bool(_) | Json::Text(_) | Json::List(_) | Json::Object(_) => {
-            Err(wrong(at, json, expected))
-        }
+    if *json != Json::Null {
+        *place = value.ok_or_else(|| wrong(at, json, expected))?;
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Fields to text, byte for byte as Go's `encoding/json` writes them.
 
-use crate::{AgentId, InformantVersion, PluginVersion, Sequence};
-use std::fmt::Write as _;
+use crate::AgentId;
 
 /// Something that can be written as a JSON value.
 pub(crate) trait Write {
@@ -59,10 +58,6 @@ impl Writer {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.0.into_bytes()
     }
-
-    fn number(&mut self, number: u64) {
-        write!(self.0, "{number}").expect("a String takes every text");
-    }
 }
 
 // === impl Write ===
@@ -96,31 +91,13 @@ impl Write for String {
 
 impl Write for u16 {
     fn write(&self, out: &mut Writer) {
-        out.number(u64::from(*self));
+        out.plain(&self.to_string());
     }
 }
 
 impl Write for AgentId {
     fn write(&self, out: &mut Writer) {
         out.text(&self.to_string());
-    }
-}
-
-impl Write for Sequence {
-    fn write(&self, out: &mut Writer) {
-        out.number(Sequence::number(*self));
-    }
-}
-
-impl Write for PluginVersion {
-    fn write(&self, out: &mut Writer) {
-        out.number(u64::from(PluginVersion::number(*self)));
-    }
-}
-
-impl Write for InformantVersion {
-    fn write(&self, out: &mut Writer) {
-        out.number(u64::from(InformantVersion::number(*self)));
     }
 }
 

@@ -1,53 +1,34 @@
 //! v1.0: sessions and sizes.
 //!
-//! Sizes are bare: they say neither whose they are nor which, so each counts as of the agent
-//! that counts, and is examined anew. Everything else that v1.0 says it says as v2.0 does.
+//! A size names neither its session nor its number: the informant takes it for a new request of the
+//! agent that counts. Every other message is as in v2.0.
 
+use super::ResourceMessage;
 use crate::go_json::{self, keys};
-use crate::quantity::{CpuQuantity, MemoryQuantity};
 use crate::{BadBody, Resources};
 
-/// A size, of `/downscale` or `/upscale`: the whole of it.
+/// The whole size that `/downscale` asks for, or that `/upscale` announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size(
-    /// What the guest is to be content with, or has.
+    /// The size.
     pub Resources,
 );
 
-/// Its keys, either of which may be missing.
-#[derive(Default)]
-pub(crate) struct Bare {
-    pub(crate) cpu: Option<CpuQuantity>,
-    pub(crate) memory: Option<MemoryQuantity>,
-}
-
-keys!(Bare { "cpu": cpu, "memory": memory });
+keys!(write Size { "cpu": 0.cpu, "memory": 0.mem });
 
 // === impl Size ===
 
 impl Size {
     /// The body, byte for byte as the reference writes it.
     pub fn encode(&self) -> Vec<u8> {
-        let Resources { cpu, mem } = self.0;
-        go_json::encode(&Bare { cpu: Some(CpuQuantity(cpu)), memory: Some(MemoryQuantity(mem)) })
+        go_json::encode(self)
     }
 
-    /// Reads a request: the first value counts, what follows is ignored.
+    /// Reads a request.
     ///
     /// # Errors
-    /// If it is not JSON, or a field holds what it must not.
+    /// The body is not JSON, a field holds an invalid value, or an amount is missing.
     pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
-        go_json::decode_first::<Bare>(body)?.try_into()
-    }
-}
-
-impl TryFrom<Bare> for Size {
-    type Error = BadBody;
-
-    fn try_from(Bare { cpu, memory }: Bare) -> Result<Self, BadBody> {
-        let missing = |field: &str| BadBody::Missing { field: field.to_owned() };
-        let cpu = cpu.ok_or_else(|| missing("cpu"))?.0;
-        let mem = memory.ok_or_else(|| missing("memory"))?.0;
-        Ok(Self(Resources { cpu, mem }))
+        ResourceMessage::decode_any(body).map(Self::from)
     }
 }

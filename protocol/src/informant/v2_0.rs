@@ -1,15 +1,13 @@
-//! The bytes of v2.0, and of what is the same in every version before it.
+//! The bytes of v2.0, and of every message that older versions share with it.
 //!
-//! A size of any version is read by its form: what has `data` is of v2.0, all else is bare.
+//! The form of a size tells its version: in v2.0 it has `data`, before v2.0 it is bare.
 
 use super::{
     AgentDesc, DownscaleResult, Empty, Expected, HealthCheck, Identified, InformantDesc,
     MoreResources, ResourceMessage, Unregistered,
-    v1_0::{Bare, Size},
 };
 use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
-use crate::quantity::{CpuQuantity, MemoryQuantity};
-use crate::{AgentId, BadBody, Resources, Sequence};
+use crate::{AgentId, BadBody, Bytes, MilliCpu, Resources, Sequence};
 
 keys!(AgentDesc {
     "agentID": agent_id,
@@ -18,18 +16,18 @@ keys!(AgentDesc {
     "maxProtoVersion": versions.max,
 });
 keys!(Identified { "data": { "agentID": id }, "sequenceNumber": sequence });
+keys!(Expected { "expectedID": 0 });
 keys!(MoreResources { "cpu": cpu, "memory": memory, "expectedID": expected });
+keys!(HealthCheck { "agentID": 0 });
 keys!(DownscaleResult { "Ok": ok, "Status": status });
 keys!(Unregistered { "wasActive": was_active });
 keys!(Empty {});
-keys!(Named { "agentID": id });
-keys!(Expecting { "expectedID": id });
 keys!(Port { "port": port });
-keys!(Amounts {
-    "data": { "cpu": cpu, "memory": memory, "id": { "agentID": id } },
+
+keys!(write ResourceMessage {
+    "data": { "cpu": resources.cpu, "memory": resources.mem, "id": { "agentID": id } },
     "sequenceNumber": sequence,
 });
-
 keys!(read AnySize {
     "data": data,
     "sequenceNumber": sequence,
@@ -38,59 +36,36 @@ keys!(read AnySize {
 });
 keys!(read Data { "cpu": cpu, "memory": memory, "id": { "agentID": id } });
 
-/// Gives a message its bytes: read as itself, or by way of the private form that has its keys.
-macro_rules! message {
-    ($type:ty) => {
-        message!($type, $type);
-    };
-    ($type:ty, $wire:ty) => {
+/// Lets messages be encoded and decoded.
+macro_rules! messages {
+    ($($type:ty),+) => {$(
         impl $type {
             /// The body, byte for byte as the reference writes it.
             pub fn encode(&self) -> Vec<u8> {
-                go_json::encode(&<$wire>::from(self.clone()))
+                go_json::encode(self)
             }
 
-            /// Reads a request: the first value counts, what follows is ignored.
+            /// Reads a request: the first value counts, and the rest of the body is ignored.
             ///
             /// # Errors
-            /// If it is not JSON, or a field holds what it must not.
+            /// The body is not JSON, or a field holds an invalid value.
             pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
-                Self::try_from(go_json::decode_first::<$wire>(body)?).map_err(BadBody::from)
+                go_json::decode_first(body)
             }
 
-            /// Reads a reply: one value and nothing else.
+            /// Reads a reply: the body must be one value and nothing else.
             ///
             /// # Errors
-            /// If it is not JSON, or a field holds what it must not.
+            /// The body is not JSON, or a field holds an invalid value.
             pub fn decode_reply(body: &[u8]) -> Result<Self, BadBody> {
-                Self::try_from(go_json::decode_whole::<$wire>(body)?).map_err(BadBody::from)
+                go_json::decode_whole(body)
             }
         }
-    };
+    )+};
 }
 
-message!(AgentDesc);
-message!(InformantDesc);
-message!(Identified);
-message!(Expected, Expecting);
-message!(MoreResources);
-message!(HealthCheck, Named);
-message!(ResourceMessage, Amounts);
-message!(DownscaleResult);
-message!(Unregistered);
-message!(Empty);
-
-/// `{"agentID":…}`.
-#[derive(Clone, Copy, Default)]
-struct Named {
-    id: AgentId,
-}
-
-/// `{"expectedID":…}`.
-#[derive(Clone, Copy, Default)]
-struct Expecting {
-    id: AgentId,
-}
+messages!(AgentDesc, InformantDesc, Identified, Expected, MoreResources);
+messages!(HealthCheck, DownscaleResult, Unregistered, Empty);
 
 /// `{"port":…}`.
 #[derive(Clone, Copy, Default)]
@@ -98,49 +73,52 @@ struct Port {
     port: u16,
 }
 
-/// A resource message whose amounts may be missing.
-#[derive(Default)]
-struct Amounts {
-    cpu: Option<CpuQuantity>,
-    memory: Option<MemoryQuantity>,
-    id: AgentId,
-    sequence: Sequence,
-}
-
 /// A size of any version.
 #[derive(Default)]
 struct AnySize {
     data: Option<Data>,
     sequence: Sequence,
-    cpu: Option<CpuQuantity>,
-    memory: Option<MemoryQuantity>,
+    cpu: Option<MilliCpu>,
+    memory: Option<Bytes>,
 }
 
-/// What v2.0 has in `data`.
+/// The content of `data`.
 #[derive(Default)]
 struct Data {
-    cpu: Option<CpuQuantity>,
-    memory: Option<MemoryQuantity>,
+    cpu: Option<MilliCpu>,
+    memory: Option<Bytes>,
     id: AgentId,
 }
 
 // === impl ResourceMessage ===
 
 impl ResourceMessage {
+    /// The body, byte for byte as the reference writes it.
+    pub fn encode(&self) -> Vec<u8> {
+        go_json::encode(self)
+    }
+
     /// Reads a request of any version.
     ///
     /// # Errors
-    /// If it is not JSON, or a field holds what it must not.
+    /// The body is not JSON, a field holds an invalid value, or an amount is missing.
     pub fn decode_any(body: &[u8]) -> Result<Self, BadBody> {
         let AnySize { data, sequence, cpu, memory } = go_json::decode_first(body)?;
-        match (data, cpu.is_some() || memory.is_some()) {
-            (Some(Data { cpu, memory, id }), _) => {
-                Self::try_from(Amounts { cpu, memory, id, sequence })
-            }
-            (None, true) => Ok(Size::try_from(Bare { cpu, memory })?.into()),
-            (None, false) => Self::try_from(Amounts::default()),
+        let is_bare = data.is_none() && (cpu.is_some() || memory.is_some());
+        if is_bare {
+            return Ok(Self { resources: both(cpu, memory, "")?, ..Self::default() });
         }
+        let Data { cpu, memory, id } = data.unwrap_or_default();
+        Ok(Self { resources: both(cpu, memory, "data.")?, id, sequence })
     }
+}
+
+/// Both amounts of a size, which must not be missing.
+fn both(cpu: Option<MilliCpu>, memory: Option<Bytes>, place: &str) -> Result<Resources, BadBody> {
+    let missing = |field: &str| BadBody::Missing { field: format!("{place}{field}") };
+    let cpu = cpu.ok_or_else(|| missing("cpu"))?;
+    let mem = memory.ok_or_else(|| missing("memory"))?;
+    Ok(Resources { cpu, mem })
 }
 
 // === impl InformantDesc ===
@@ -173,58 +151,5 @@ impl Write for InformantDesc {
             ("protoVersion", &self.version),
             ("metricsMethod", &go_json::write::Group(method)),
         ]);
-    }
-}
-
-// === conversions between messages and the forms that have their keys ===
-
-impl From<Expected> for Expecting {
-    fn from(message: Expected) -> Self {
-        Self { id: message.0 }
-    }
-}
-
-impl From<Expecting> for Expected {
-    fn from(wire: Expecting) -> Self {
-        Self(wire.id)
-    }
-}
-
-impl From<HealthCheck> for Named {
-    fn from(message: HealthCheck) -> Self {
-        Self { id: message.0 }
-    }
-}
-
-impl From<Named> for HealthCheck {
-    fn from(wire: Named) -> Self {
-        Self(wire.id)
-    }
-}
-
-impl From<ResourceMessage> for Amounts {
-    fn from(message: ResourceMessage) -> Self {
-        Self {
-            cpu: Some(CpuQuantity(message.resources.cpu)),
-            memory: Some(MemoryQuantity(message.resources.mem)),
-            id: message.id,
-            sequence: message.sequence,
-        }
-    }
-}
-
-impl TryFrom<Amounts> for ResourceMessage {
-    type Error = BadBody;
-
-    fn try_from(wire: Amounts) -> Result<Self, BadBody> {
-        let missing = |field: &str| BadBody::Missing { field: field.to_owned() };
-        Ok(Self {
-            resources: Resources {
-                cpu: wire.cpu.ok_or_else(|| missing("data.cpu"))?.0,
-                mem: wire.memory.ok_or_else(|| missing("data.memory"))?.0,
-            },
-            id: wire.id,
-            sequence: wire.sequence,
-        })
     }
 }

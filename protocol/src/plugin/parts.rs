@@ -2,7 +2,7 @@
 
 use super::OverRange;
 use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
-use crate::quantity::{self, CpuQuantity, MemoryQuantity};
+use crate::quantity;
 use crate::{BadBody, Bytes, MilliCpu, Resources};
 
 /// The most CPU that fits, in thousandths.
@@ -177,7 +177,7 @@ impl Write for Cpu {
         if milli.is_multiple_of(1000) {
             out.plain(&(milli / 1000).to_string());
         } else {
-            out.text(&CpuQuantity(self.0).to_string());
+            self.0.write(out);
         }
     }
 }
@@ -186,8 +186,7 @@ impl Write for Cpu {
 
 impl Read for Memory {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        self.0 = go_json::read::quantity(at, json, quantity::memory)?;
-        Ok(())
+        self.0.read(at, json)
     }
 }
 
@@ -196,7 +195,7 @@ impl Write for Memory {
         if self.0.bytes() < BARE_BELOW {
             out.plain(&self.0.bytes().to_string());
         } else {
-            out.text(&MemoryQuantity(self.0).to_string());
+            self.0.write(out);
         }
     }
 }

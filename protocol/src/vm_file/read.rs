@@ -6,7 +6,7 @@ use crate::annotations::{Annotations, BOUNDS, Defaults, THEIR_BOUNDS};
 use crate::config::{Node, Problem, Reader};
 use crate::{
     Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDownSaid, Target, Usual,
-    VmInfo, VmName, limits,
+    VmInfo, VmName, limits, words,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -52,10 +52,10 @@ fn read(file: &mut Reader, stem: &str, usual: &Usual) -> Option<VmFile> {
     let memory_slot = memory_slot(file, VmInfo::DEFAULT_MEMORY_SLOT);
     let defaults = Defaults {
         bounds: None,
-        policy: file.find_with("policy", |node| limits::policy(node.text()?)),
-        load_window: file.find_with("load_window", |node| limits::load_window(node.text()?)),
+        policy: file.find_with("policy", |node| words::named(node.text()?)),
+        load_window: file.find_with("load_window", |node| words::named(node.text()?)),
         priority: file.find("priority"),
-        mode: file.find_with("mode", |node| limits::mode(node.text()?)),
+        mode: file.find_with("mode", |node| words::named(node.text()?)),
         memory_slot: memory_slot.unwrap_or(VmInfo::DEFAULT_MEMORY_SLOT),
         scale_down: ScaleDownSaid {
             cpu: file.find_with("scale_down.cpu", scale_down),

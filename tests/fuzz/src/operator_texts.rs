@@ -155,7 +155,7 @@ fn amount(text: &str) {
         let resources = Resources { cpu, mem };
         let id = AgentId::from_u128(7);
         let message = ResourceMessage { resources, id, sequence: Sequence::from_number(1) };
-        assert_eq!(ResourceMessage::decode(&message.encode()), Ok(message), "{text:?}");
+        assert_eq!(ResourceMessage::decode_any(&message.encode()), Ok(message), "{text:?}");
     }
     // As somebody writes it into a file: the same amount.
     assert_eq!(Node::Text(text.to_owned()).cpu().ok_or(QuantityError::Form).is_ok(), cpu.is_ok());

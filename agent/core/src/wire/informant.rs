@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(AgentDesc::decode(&unregister), Ok(desc));
         assert_eq!(HealthCheck::decode(&check), Ok(HealthCheck(ID)));
         let message = ResourceMessage { resources: SIZE, id: ID, sequence: NUMBER };
-        assert_eq!(ResourceMessage::decode(&downscale), Ok(message));
-        assert_eq!(ResourceMessage::decode(&upscale), Ok(message));
+        assert_eq!(ResourceMessage::decode_any(&downscale), Ok(message));
+        assert_eq!(ResourceMessage::decode_any(&upscale), Ok(message));
         for action in [Action::Look, Action::Measure] {
             assert_eq!(to_informant(action, "", OURS), None);
             assert_eq!(from_informant(action, OURS, 200, b"{}"), Err(Unheard::Unasked));

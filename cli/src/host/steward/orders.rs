@@ -235,7 +235,7 @@ impl Steward {
     /// Logs an order about a VM or the host, and keeps the one about a VM.
     fn ordered(&mut self, vm: Option<&str>, what: OrderKind, by: By, how: &str) -> Ordered {
         let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
-        info!(order = what.as_str(), vm, how, uid, pid, "ordered");
+        info!(order = what.to_string(), vm, how, uid, pid, "ordered");
         let order = Ordered { what, at: self.clock.now(), by };
         if let Some(vm) = vm {
             self.state.change(|kept| {
