@@ -1,12 +1,11 @@
-//! How a VM is resized: the trait that every driver implements, and a driver in memory.
+//! How a VM is resized: the trait that every driver implements.
 //!
 //! A driver says what it can do ([`Capabilities`]), what a VM has ([`Seen`]) and carries out
-//! one [`Resize`] at a time. Behind [`any::AnyAttach`] drivers of every kind look the same. It decides nothing: it holds no goal, retries nothing, and keeps
-//! nothing from one call to the next but the connection and what came over it. What it learns unasked (a reset, the
-//! end of the VM) comes as a [`Notice`].
+//! one [`Resize`] at a time. It decides nothing: it holds no goal, retries nothing, and keeps nothing from one call
+//! to the next but the connection and what came over it. What it learns unasked (a reset, the end of the VM) comes
+//! as a [`Notice`]. Behind [`any::AnyAttach`] drivers of every kind look the same.
 
 pub mod any;
-pub mod fake;
 
 use std::future::Future;
 use std::time::Duration;

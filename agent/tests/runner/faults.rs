@@ -5,7 +5,7 @@ use super::log::Log;
 use super::node::{Node, Vm, size};
 use super::plugin::Answers;
 use windlass_agent::NodeEvent;
-use windlass_drivers::fake::Lost;
+use windlass_drivers_fake::Lost;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{Outcome, Resources, RunState, Waiting};
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use windlass_agent::NodeEvent;
 use windlass_drivers::any::AnyAttach;
-use windlass_drivers::fake::{FakeDriver, FakeVm};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_drivers_fake::{FakeDriver, FakeVm};
 use windlass_protocol::{Capabilities, LoadWindow, Mode, Outcome, Resize, Seen, Target, Waiting};
 
 /// A hypervisor of another kind, which may be at the same place.

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use windlass_drivers::fake::FakeVm;
+use windlass_drivers_fake::FakeVm;
 use windlass_kit::client::{Address, Answer, Ask, ask};
 use windlass_kit::server::{Counts, Limits, serve};
 use windlass_kit::tasks::Tasks;

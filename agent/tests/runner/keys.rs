@@ -5,7 +5,7 @@ use super::node::{Node, Vm, size};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use windlass_agent::NodeEvent;
-use windlass_drivers::fake::FakeVm;
+use windlass_drivers_fake::FakeVm;
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::{VM, VmFile};
 use windlass_protocol::{Bytes, LoadWindow, Mode, Resources, VmInfo, Waiting};

@@ -1,7 +1,7 @@
 //! The agent against peers that work, stall, lie and vanish.
 //!
 //! Time is paused: waits take none, and nothing depends on how fast the machine is. Guests
-//! speak over real loopback sockets, hypervisors are `drivers::fake`, the plugin is called in
+//! speak over real loopback sockets, hypervisors are `drivers-fake`, the plugin is called in
 //! memory. A test waits for a condition, or lets a stated time pass and then looks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

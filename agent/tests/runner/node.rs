@@ -10,7 +10,7 @@ use std::time::Duration;
 use windlass_agent::{Agent, Config};
 use windlass_drivers::Attach;
 use windlass_drivers::any::AnyAttach;
-use windlass_drivers::fake::FakeVm;
+use windlass_drivers_fake::FakeVm;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;

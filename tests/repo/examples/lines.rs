@@ -8,7 +8,8 @@ use windlass_repo::cargo;
 use windlass_repo::source::shipped;
 
 /// Packages that are no product, by the folder that they are in.
-const NO_PRODUCT: [&str; 5] = ["tests/", "bench/", "conformance/", "demo/", "world/"];
+const NO_PRODUCT: [&str; 6] =
+    ["tests/", "bench/", "conformance/", "demo/", "world/", "drivers/fake/"];
 
 fn main() {
     let packages = cargo::packages().into_values();

@@ -55,6 +55,7 @@ const MAY_LINK: [(&str, &[&str]); 30] = [
     ("plugin-core", &["protocol", "scaling"]),
     ("world", &["protocol", "scaling", "agent-core", "informant-core", "plugin-core"]),
     ("drivers", &["protocol"]),
+    ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
     ("vm-files", &["protocol", "kit", "agent-core", "drivers-qemu"]),

@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use windlass_drivers::fake::{FakeDriver, FakeVm, Lost};
+use windlass_drivers_fake::{FakeDriver, FakeVm, Lost};
 use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, ShrinkCpu};
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use windlass_agent::Config;
-use windlass_drivers::fake::Lost;
+use windlass_drivers_fake::Lost;
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 use windlass_world::Chance;

@@ -6,7 +6,7 @@ use crate::api::{VmEntry, VmState};
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::sleep;
-use windlass_drivers::fake::FakeVm;
+use windlass_drivers_fake::FakeVm;
 use windlass_protocol::Resources;
 use windlass_protocol::status::HostStatus;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
-use windlass_drivers::fake::{FakeDriver, FakeVm};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_drivers_fake::{FakeDriver, FakeVm};
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
 };

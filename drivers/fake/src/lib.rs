@@ -2,14 +2,14 @@
 //!
 //! A [`FakeVm`] is both the VM and the way to reach it: a test keeps a clone and turns its
 //! knobs while the code under test drives it through [`Attach`] and [`Driver`]. As with QEMU, it
-//! serves one client at a time: a second is turned away, and counted, until the first
-//! driver is dropped or its connection ends. It has no clock: what a real guest does in its own time (give memory back, boot after a reset) it does
-//! when it is looked at, or when the test says so.
+//! serves one client at a time: a second is turned away, and counted, until the first driver is dropped or its
+//! connection ends. It has no clock: what a real guest does in its own time (give memory back, boot after a reset)
+//! it does when it is looked at, or when the test says so.
 
-use crate::{Attach, Driver, DriverError, Notice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, RunState, Seen, ShrinkCpu};
 
 /// Room for notices nobody has read yet; the last place is kept for [`Notice::Reset`].
@@ -428,6 +428,3 @@ impl State {
 fn refused(words: &str) -> DriverError {
     DriverError::Refused { command: "resize", reason: words.to_owned() }
 }
-
-#[cfg(test)]
-mod tests;

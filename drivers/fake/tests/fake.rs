@@ -1,7 +1,11 @@
 //! What the fake's knobs do.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
-use super::*;
-use windlass_protocol::{MilliCpu, Resources, RunState};
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_drivers_fake::{FakeVm, Lost, Unplug};
+use windlass_protocol::{
+    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
+};
 
 #[tokio::test]
 async fn growth_is_seen_and_whoever_listens_is_told() {
