@@ -6,8 +6,6 @@ use tracing::{info, warn};
 use windlass_agent_core::{Event, Failure};
 use windlass_protocol::{Moment, Peer};
 
-/// A hypervisor that is silent for so long is no accident.
-const SOON: Duration = Duration::from_secs(5);
 /// The figures of a guest are there once it has booted.
 const BOOTED: Duration = Duration::from_secs(60);
 
@@ -23,8 +21,9 @@ pub(crate) struct Errors {
 // === impl Errors ===
 
 impl Errors {
-    /// Takes in an answer, or that there was none.
-    pub(crate) fn heard(&mut self, now: Moment, event: &Event) {
+    /// Takes in an answer, or that there was none. The hypervisor's driver promises an answer within
+    /// `answers_within`.
+    pub(crate) fn heard(&mut self, now: Moment, event: &Event, answers_within: Duration) {
         let answered = !matches!(event, Event::Failed(_, Failure::NoAnswer));
         let failed = if let Event::Failed(peer, failure) = event {
             Some((*peer, Some(words(failure))))
@@ -36,7 +35,7 @@ impl Errors {
             Some((Peer::Plugin, error)) => self.plugin = error,
             Some((Peer::Informant, error)) => self.informant = error,
             Some((Peer::Hypervisor, _)) => {
-                say_of_hypervisor(self.hypervisor.heard(now, answered, SOON));
+                say_of_hypervisor(self.hypervisor.heard(now, answered, answers_within));
             }
             Some((Peer::Metrics, _)) => {
                 say_of_metrics(self.metrics.heard(now, answered, BOOTED));

@@ -15,12 +15,13 @@ use windlass_protocol::{Capabilities, Resize, Seen};
 
 /// A VM that can be seen and resized. Each call has a deadline of its own inside the driver.
 pub trait Driver: Send + 'static {
-    /// What can be done with this VM; constant for as long as the connection lasts.
+    /// What can be done with this VM, and what the driver [promises](windlass_protocol::Promises) of order
+    /// and time; constant for as long as the connection lasts.
     fn capabilities(&self) -> Capabilities;
 
-    /// The size of the VM now, and whether the hypervisor runs it. Growth that was asked of [`Driver::resize`] before is in it, or will
-    /// never come, also where the answer was lost: a driver keeps the order. What was asked back
-    /// may still leave later, with the guest's doing.
+    /// The size of the VM, and whether the hypervisor runs it. Growth that was asked of
+    /// [`Driver::resize`] is in it or never comes, also where the answer was lost, from as soon on as the
+    /// driver promises. What was asked back may still leave later, with the guest's doing.
     ///
     /// # Errors
     /// [`DriverError::Gone`] if the VM is no more; otherwise the VM is unknown for now.
@@ -80,20 +81,22 @@ pub enum DriverError {
         /// What was found.
         why: String,
     },
-    /// The hypervisor does not greet, and its process runs: it serves another client, or hangs.
-    #[error("{place} does not greet: it serves one client at a time, and another seems to have it")]
+    /// The hypervisor does not answer, and its process runs: it serves another client, or hangs.
+    #[error(
+        "{place} does not answer: it serves one client at a time, and another seems to have it"
+    )]
     Taken {
         /// Where it was looked for.
         place: String,
     },
-    /// The hypervisor does not greet, and its process cannot be seen.
-    #[error("{place} does not greet: another client has it, or its process is stopped or hangs")]
+    /// The hypervisor does not answer, and its process cannot be seen.
+    #[error("{place} does not answer: another client has it, or its process is stopped or hangs")]
     Silent {
         /// Where it was looked for.
         place: String,
     },
-    /// The hypervisor does not greet, and its process is stopped: by a signal, or by a debugger.
-    #[error("{place} does not greet: its process {pid} is stopped")]
+    /// The hypervisor does not answer, and its process is stopped: by a signal, or by a debugger.
+    #[error("{place} does not answer: its process {pid} is stopped")]
     Stopped {
         /// Where it was looked for.
         place: String,

@@ -1,12 +1,12 @@
 //! Drivers of several kinds behind one type.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use tokio::sync::mpsc;
 use windlass_drivers::any::AnyAttach;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_fake::{FakeDriver, FakeVm};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, RunState, Seen,
+    ShrinkCpu,
 };
 
 /// A second kind, which can be at the same place.
@@ -47,6 +47,7 @@ fn vm() -> FakeVm {
         memory_step: Bytes::from_mib(1),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: false,
+        promises: Promises::IN_ORDER,
         min: cores(1),
         max: cores(2),
     };

@@ -32,6 +32,12 @@ impl Moment {
         Self(self.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
     }
 
+    /// The moment `wait` earlier, or the first.
+    #[must_use]
+    pub fn before(self, wait: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+    }
+
     /// How long after `earlier` this is; zero if it is not after it.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

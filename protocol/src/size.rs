@@ -5,6 +5,7 @@
 
 use crate::{Bytes, MilliCpu, Resources};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// The size of a VM as its driver last saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +69,25 @@ pub struct Capabilities {
     pub min: Resources,
     /// The most it can have.
     pub max: Resources,
+    /// What the driver promises of order and time.
+    pub promises: Promises,
+}
+
+/// What a driver promises of order and time. An agent counts on these, and on nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promises {
+    /// A look that begins this long after a resize ended, answered or not, shows its growth, or that
+    /// growth never comes. Zero: the hypervisor carries out what it is asked in order.
+    pub settles_within: Duration,
+    /// What a look or a notice tells is no older than this when it arrives. An agent does not act by
+    /// what is older than [`BLIND_AFTER`](crate::timing::BLIND_AFTER).
+    pub lag: Duration,
+    /// While sizes change, a look is worth its cost this often.
+    pub look_again: Duration,
+    /// Memory that a guest gives back moves within this; else it is stuck.
+    pub stuck_after: Duration,
+    /// A request ends within this, unless the hypervisor hangs.
+    pub answers_within: Duration,
 }
 
 /// How a vCPU is given back.
@@ -88,6 +108,19 @@ pub enum Resize {
     Cpu(MilliCpu),
     /// Have this much memory in all, boot memory included.
     Memory(Bytes),
+}
+
+// === impl Promises ===
+
+impl Promises {
+    /// Those of a hypervisor on this host that carries out requests in order and tells what is so now.
+    pub const IN_ORDER: Self = Self {
+        settles_within: Duration::ZERO,
+        lag: Duration::ZERO,
+        look_again: Duration::from_millis(200),
+        stuck_after: Duration::from_secs(15),
+        answers_within: Duration::from_secs(5),
+    };
 }
 
 // === impl Seen ===

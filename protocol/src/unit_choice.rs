@@ -128,6 +128,7 @@ mod tests {
             memory_step,
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
+            promises: crate::Promises::IN_ORDER,
             min: Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(128)),
             max: most,
         }

@@ -3,7 +3,7 @@
 
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
-    Resources, ScaleDown, ShrinkCpu, Signal, Target, VmInfo, VmName,
+    Promises, Resources, ScaleDown, ShrinkCpu, Signal, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Goal, Inputs, Loads, Sample, Urgency, goal, load, memory};
 
@@ -241,6 +241,7 @@ fn can() -> Capabilities {
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: vm_size((1, 256)),
         max: vm_size((8, 4096)),
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
-    Resources, ScaleDown, ShrinkCpu, Target, VmInfo, VmName,
+    Promises, Resources, ScaleDown, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::rest::{Held, LONGEST_DAMPED, Move, SETTLES_FOR, Settling};
 use windlass_scaling::{Inputs, Loads, Rest, Rested, Sample, goal};
@@ -359,6 +359,7 @@ impl Vm {
             memory_step: Bytes::from_mib(128),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: cu(1),
             max: cu(4),
         };

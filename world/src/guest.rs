@@ -5,7 +5,8 @@ use std::time::Duration;
 use windlass_informant_core::wire::figures::{Cpus, Figures};
 use windlass_informant_core::{Averages, Change, MachineSeen, Memory};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Resize, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Moment, Promises, Resize, Resources, RunState, Seen,
+    ShrinkCpu,
 };
 
 /// What a guest's kernel keeps and does not count in `MemTotal`.
@@ -164,6 +165,7 @@ impl Guest {
             memory_step: BLOCK,
             shrink_cpu,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: Resources::new(MilliCpu::from_cores(least.into()), self.spec.boot),
             max: Resources::new(
                 MilliCpu::from_cores(self.spec.max_vcpus.into()),

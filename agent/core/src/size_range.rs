@@ -3,7 +3,8 @@
 //! Law 4, the world and not the wish: the figures come from the hypervisor's answers and the
 //! guest's reports. From the moment a resize is sent until the hypervisor was looked at after it,
 //! both the old and the new size are possible, so the range covers both. A look settles it, also
-//! where the answer was lost: a monitor does what it is told in order.
+//! where the answer was lost, if it began when the driver [promises](windlass_protocol::Promises) that
+//! what was asked for shows or never comes.
 //!
 //! CPU has two figures: *plugged*, of the hypervisor, and *online*, of the guest. Which of them
 //! the books must cover is the host's choice (`trust_guest_parking`). Without a report, every
@@ -68,7 +69,7 @@ impl SizeRange {
         self.seen.map(|(seen, _)| seen)
     }
 
-    /// When the hypervisor was last looked at.
+    /// Of which moment that is.
     pub(crate) fn seen_at(&self) -> Option<Moment> {
         self.seen.map(|(_, at)| at)
     }
@@ -109,6 +110,13 @@ impl SizeRange {
         self.plugging.unwrap_or(MilliCpu::ZERO)
     }
 
+    /// Whether this is all that the open resize asked for, so that nothing more comes of it.
+    pub(crate) fn is_shown_in(&self, seen: Seen) -> bool {
+        let requested = seen.memory.boot.saturating_add(seen.memory.requested);
+        self.plugging.is_none_or(|sent| sent == seen.plugged)
+            && self.memory.is_none_or(|sent| sent == requested)
+    }
+
     /// Whether the hypervisor's figures still move.
     pub(crate) fn is_moving(&self) -> bool {
         self.is_open() || self.seen().is_some_and(|seen| seen.memory.requested != seen.memory.size)
@@ -145,15 +153,17 @@ impl SizeRange {
         }
     }
 
-    /// The hypervisor says what there is. Whatever was sent before this was asked is in it, or
-    /// never came.
-    pub(crate) fn see(&mut self, now: Moment, seen: Seen) {
+    /// The hypervisor says what there was at `at`. `settled`: whatever was sent before this was asked
+    /// is in it, or never comes.
+    pub(crate) fn see(&mut self, at: Moment, seen: Seen, settled: bool) {
         let same = |(size, _): &(Bytes, Moment)| *size == seen.memory.size;
-        let progress = self.unplug_progress.filter(same).unwrap_or((seen.memory.size, now));
+        let progress = self.unplug_progress.filter(same).unwrap_or((seen.memory.size, at));
         // The time for which the size stood before any of it was asked back does not count.
         self.unplug_progress = (!seen.memory.unplugging().is_zero()).then_some(progress);
-        (self.plugging, self.memory) = (None, None);
-        self.seen = Some((seen, now));
+        if settled {
+            (self.plugging, self.memory) = (None, None);
+        }
+        self.seen = Some((seen, at));
     }
 
     /// The guest says how many vCPUs it uses.
@@ -258,14 +268,14 @@ mod tests {
         };
         let upper = |range: &SizeRange| range.upper(true).map(|size| size.cpu);
         let mut range = SizeRange::default();
-        range.see(now, seen(4));
+        range.see(now, seen(4), true);
         range.registered();
         range.report(Some(vcpus(1)));
         assert_eq!(upper(&range), Some(vcpus(1)));
         // An earlier removal may come late, and then this one puts two in.
         range.sent(Resize::Cpu(vcpus(3)));
         assert_eq!(upper(&range), Some(vcpus(3)));
-        range.see(now, seen(3));
+        range.see(now, seen(3), true);
         assert_eq!(upper(&range), Some(vcpus(3)), "and nobody has said that they are parked");
         assert!(range.agreed(vcpus(1)));
         assert_eq!(upper(&range), Some(vcpus(3)), "to agree is not yet to park");

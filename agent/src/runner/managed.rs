@@ -180,7 +180,9 @@ impl Managed {
     pub(super) fn hear(&mut self, now: Moment, event: Event) {
         let state = self.scaler.run_state();
         self.shared.metrics.heard(&event);
-        self.errors.heard(now, &event);
+        let promises = self.scaler.capabilities().map(|can| can.promises);
+        let answers_within = promises.map(|promises| promises.answers_within).unwrap_or_default();
+        self.errors.heard(now, &event, answers_within);
         if let Event::Measured(sample) = &event {
             self.sample = Some(*sample);
         }

@@ -17,7 +17,7 @@ use windlass_protocol::status::VmStatus;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{
     Bounds, Bytes, Capabilities, ComputeUnit, LoadWindow, MemorySeen, MilliCpu, Mode, Moment,
-    Policy, Resources, RunState, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Policy, Promises, Resources, RunState, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
 };
 
 /// Far more time than anything takes; it passes at once.
@@ -167,6 +167,7 @@ fn capabilities() -> Capabilities {
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: size(1, 256),
         max: size(4, 1024),
     }

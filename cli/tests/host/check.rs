@@ -10,7 +10,7 @@ fn a_monitor_that_another_client_has_is_named_with_what_to_do() {
     // It accepts, as the kernel does for a busy monitor, and never greets.
     let _taken = UnixListener::bind(host.path("a.sock")).unwrap();
     host.put("a", &vm_file(&host.path("a.sock"), "127.0.0.71:1"));
-    until("the cause is named", || checked(&host).1.contains("does not greet"));
+    until("the cause is named", || checked(&host).1.contains("does not answer"));
     let (code, said) = checked(&host);
     assert_eq!(code, Some(1), "{said}");
     let path = host.path("a.sock").display().to_string();

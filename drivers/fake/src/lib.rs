@@ -372,7 +372,7 @@ impl State {
         if let Some(words) = &self.refusal {
             return Err(refused(words));
         }
-        let Capabilities { cpu_step, memory_step, shrink_cpu, shrink_memory, min, max } =
+        let Capabilities { cpu_step, memory_step, shrink_cpu, shrink_memory, min, max, .. } =
             self.capabilities;
         match resize {
             Resize::Cpu(cpu) => {

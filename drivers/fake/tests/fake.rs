@@ -1,10 +1,10 @@
 //! What the fake's knobs do.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_fake::{FakeVm, Lost, Unplug};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, RunState, Seen,
+    ShrinkCpu,
 };
 
 #[tokio::test]
@@ -152,6 +152,7 @@ fn vm() -> FakeVm {
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: Resources::new(one, boot),
         max: Resources::new(four, Bytes::from_gib(1)),
     };

@@ -27,10 +27,23 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
-use windlass_protocol::{Capabilities, MilliCpu, Resize, Resources, Seen, ShrinkCpu};
+use windlass_protocol::{Capabilities, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu};
+
+/// What this driver promises: QEMU carries out commands in their order, also those whose answers were
+/// lost, and its answers tell what is so at that moment.
+const PROMISES: Promises = Promises {
+    settles_within: Duration::ZERO,
+    lag: Duration::ZERO,
+    // Three commands, and the guest's blocks move at the pace of its kernel.
+    look_again: Duration::from_millis(200),
+    // A guest that returns memory at all returns a block of it in far less.
+    stuck_after: Duration::from_secs(15),
+    answers_within: link::ANSWER,
+};
 
 /// A VM of QEMU, and how to reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +132,7 @@ impl QemuDriver {
             memory_step: memory.step(way),
             shrink_cpu,
             shrink_memory: way != Way::Fixed,
+            promises: PROMISES,
             min: Resources::new(vcpus.least(shrink_cpu), memory.boot(way)),
             max: Resources::new(vcpus.most(), memory.most(way)),
         };

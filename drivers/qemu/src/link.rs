@@ -26,12 +26,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use windlass_drivers::{DriverError, Notice};
 
+/// How long QEMU has to answer a command. A busy guest holds its main lock for a second at most.
+pub(crate) const ANSWER: Duration = Duration::from_secs(5);
+
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// To accept and greet. QEMU greets from a thread that the guest cannot hold up.
     pub(crate) greeting: Duration,
-    /// To answer a command. A busy guest holds QEMU's main lock for a second at most.
+    /// To answer a command.
     pub(crate) answer: Duration,
 }
 
@@ -73,7 +76,7 @@ pub(crate) enum CallError {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { greeting: Duration::from_secs(3), answer: Duration::from_secs(5) }
+        Self { greeting: Duration::from_secs(3), answer: ANSWER }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_qemu::{Qemu, QemuDriver};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu,
 };
 
 #[tokio::test]
@@ -37,6 +37,7 @@ async fn a_vm_is_seen_as_the_hypervisor_has_it() {
             memory_step: Bytes::from_mib(2),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(256)),
             max: Resources::new(MilliCpu::from_cores(4), Bytes::from_mib(1280)),
         }

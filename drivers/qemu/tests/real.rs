@@ -16,7 +16,8 @@ use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_qemu::check::{Finding, Topic, Verdict};
 use windlass_drivers_qemu::{Qemu, QemuDriver};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, RunState, Seen,
+    ShrinkCpu,
 };
 
 const VIRTIO_MEM: &[&str] = &[
@@ -48,6 +49,7 @@ async fn a_machine_with_virtio_mem_says_what_it_can_do_and_what_it_has() {
             memory_step: Bytes::from_mib(2),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: Resources::new(cores(1), Bytes::from_mib(256)),
             max: Resources::new(cores(4), gib.saturating_add(Bytes::from_mib(256))),
         }

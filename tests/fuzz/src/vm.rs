@@ -16,8 +16,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown,
-    Seen, Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources, RunState,
+    ScaleDown, Seen, Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -110,6 +110,7 @@ impl Vm {
             memory_step: Bytes::from_mib(2),
             shrink_cpu: if removal { ShrinkCpu::Removal } else { ShrinkCpu::Parking },
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: units(1),
             max: units(6),
         }));

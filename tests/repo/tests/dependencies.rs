@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 30] = [
+const MAY_LINK: [(&str, &[&str]); 31] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),

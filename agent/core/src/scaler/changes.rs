@@ -49,11 +49,11 @@ impl Scaler {
             Event::Changed => self.hypervisor.must_look(),
             Event::HostMemory(available) => self.hypervisor.host_has(available),
             Event::Seen(seen) => {
-                if self.hypervisor.answered() == Some(Action::Look) {
+                if self.hypervisor.answered(now) == Some(Action::Look) {
                     self.sees(now, seen);
                 }
             }
-            Event::Resized => _ = self.hypervisor.answered(),
+            Event::Resized => _ = self.hypervisor.answered(now),
             Event::Measured(sample) => {
                 if self.signals.answered() {
                     self.size.report(sample.online);
@@ -110,7 +110,7 @@ impl Scaler {
 
     fn sent(&mut self, now: Moment, action: Action) {
         match action {
-            Action::Look => self.hypervisor.look_sent(),
+            Action::Look => self.hypervisor.look_sent(now),
             Action::Resize(resize) => {
                 let aim = self.vm(now).aim(resize);
                 self.note_resize(now, resize, aim);
@@ -167,7 +167,8 @@ impl Scaler {
     /// The hypervisor was looked at.
     fn sees(&mut self, now: Moment, seen: Seen) {
         let unseen = self.size.seen_at().map_or(Duration::ZERO, |at| now.since(at));
-        self.hypervisor.looked(now, unseen);
+        let settled = self.hypervisor.look_settles() || self.size.is_shown_in(seen);
+        self.hypervisor.looked(now, unseen, settled);
         if unseen >= PERMIT_OUTLIVES_SIGHT {
             self.permit.forget();
         }
@@ -175,12 +176,12 @@ impl Scaler {
         if fresh {
             self.permit.sees();
         }
-        self.size.see(now, seen);
+        self.size.see(self.hypervisor.tells_of(now), seen, settled);
         let leaves = self.vm(now).memory_leaves();
         self.rest.memory_leaves(now, leaves);
         let acts = self.acts(now);
         self.signals.sees_state(now, seen.state.executes(), acts);
-        if self.hypervisor.judge(now, seen, &mut self.jitter) {
+        if settled && self.hypervisor.judge(now, seen, &mut self.jitter) {
             self.guest.gave_memory();
         }
         if !self.informant.session().is_absent() && fresh {

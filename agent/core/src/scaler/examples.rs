@@ -1,8 +1,8 @@
 //! A VM as the tests of its parts have it.
 
 use windlass_protocol::{
-    Bounds, Bytes, Capabilities, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Policy, Resources,
-    RunState, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
+    Bounds, Bytes, Capabilities, LoadWindow, MemorySeen, MilliCpu, Mode, Moment, Policy, Promises,
+    Resources, RunState, ScaleDown, Seen, ShrinkCpu, Target, VmInfo, VmName,
 };
 
 /// When each test begins.
@@ -36,6 +36,7 @@ pub(super) fn capabilities() -> Capabilities {
         memory_step: Bytes::from_mib(128),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: size(1),
         max: size(4),
     }

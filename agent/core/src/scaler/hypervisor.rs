@@ -11,10 +11,8 @@ use crate::resize_outcomes::{Aim, ResizeOutcomes, Tally};
 use crate::size_range::SizeRange;
 use std::time::Duration;
 use windlass_protocol::timing::{BLIND_AFTER, CALL_WAITS, LOOK_EVERY};
-use windlass_protocol::{Bytes, Capabilities, Moment, Resize, Seen};
+use windlass_protocol::{Bytes, Capabilities, Moment, Promises, Resize, Seen};
 
-/// How often the hypervisor is looked at while its figures move.
-const LOOK_WHILE_MOVING: Duration = Duration::from_millis(200);
 /// What the host keeps for itself when a VM grows, whatever the books say.
 const HOST_RESERVE: Bytes = Bytes::from_mib(128);
 
@@ -23,6 +21,10 @@ const HOST_RESERVE: Bytes = Bytes::from_mib(128);
 pub(super) struct Hypervisor {
     can: Option<Capabilities>,
     sight: Sight,
+    /// From when on a look shows what became of the last resize; `None` where each look does.
+    settles_at: Option<Moment>,
+    /// Whether the look under way, or the last one, began after that.
+    look_settles: bool,
     /// Since when the agent sees the hypervisor again, where it did not for so long that calls of this
     /// session may have waited.
     sees_again_since: Option<Moment>,
@@ -51,6 +53,8 @@ impl Hypervisor {
         Self {
             can: None,
             sight: Sight::Due,
+            settles_at: None,
+            look_settles: true,
             sees_again_since: None,
             outcomes: ResizeOutcomes::new(),
             tally: Tally::default(),
@@ -79,11 +83,15 @@ impl Hypervisor {
         size: &SizeRange,
         resizes: impl Iterator<Item = (Aim, Resize)>,
     ) -> Option<(Moment, Action)> {
-        self.can?;
+        let Promises { lag, look_again, .. } = self.can?.promises;
+        let soonest = lag.saturating_add(look_again);
         let Some(seen_at) = size.seen_at().filter(|_| self.is_fresh()) else {
-            return Some((Moment::default(), Action::Look));
+            // A look that comes before a resize settles says no more than that the VM is there.
+            let unsettled = self.settles_at.zip(size.seen_at());
+            let at = unsettled.map(|(settles, seen)| settles.min(seen.after(soonest)));
+            return Some((at.unwrap_or_default(), Action::Look));
         };
-        let wait = if size.is_moving() { LOOK_WHILE_MOVING } else { LOOK_EVERY };
+        let wait = if size.is_moving() { soonest } else { LOOK_EVERY.max(soonest) };
         let look = (seen_at.after(wait), Action::Look);
         resizes
             .map(|(aim, resize)| {
@@ -170,8 +178,9 @@ impl Hypervisor {
         self.sees_again_since = None;
     }
 
-    pub(super) fn look_sent(&mut self) {
+    pub(super) fn look_sent(&mut self, now: Moment) {
         self.in_flight.sent(Action::Look);
+        self.look_settles = self.settles_at.is_none_or(|at| at <= now);
         self.sight = match self.sight {
             Sight::Fresh => Sight::Fresh,
             Sight::Due | Sight::Looking => Sight::Looking,
@@ -186,22 +195,45 @@ impl Hypervisor {
 
     /// An answer came: the action that it answers. That a resize was taken up is not that it had an
     /// effect.
-    pub(super) fn answered(&mut self) -> Option<Action> {
-        self.in_flight.answered()
+    pub(super) fn answered(&mut self, now: Moment) -> Option<Action> {
+        let action = self.in_flight.answered();
+        self.ended(now, action);
+        action
     }
 
     pub(super) fn failed(&mut self, now: Moment, jitter: &mut Jitter) {
-        self.in_flight.failed(now, jitter);
+        let action = self.in_flight.failed(now, jitter);
+        self.ended(now, action);
     }
 
-    /// A look was answered, after the agent had seen nothing for `unseen`.
-    pub(super) fn looked(&mut self, now: Moment, unseen: Duration) {
+    /// What a resize that has ended asked for is there some time after that, or never.
+    fn ended(&mut self, now: Moment, action: Option<Action>) {
+        if let (Some(Action::Resize(_)), Some(can)) = (action, self.can) {
+            let wait = can.promises.settles_within;
+            self.settles_at = (!wait.is_zero()).then(|| now.after(wait));
+        }
+    }
+
+    /// Of which moment an answer tells that comes now.
+    pub(super) fn tells_of(&self, now: Moment) -> Moment {
+        let lag = self.can.map_or(Duration::ZERO, |can| can.promises.lag);
+        now.before(lag)
+    }
+
+    /// Whether the last look began when the last resize had settled.
+    pub(super) const fn look_settles(&self) -> bool {
+        self.look_settles
+    }
+
+    /// A look was answered, after the agent had seen nothing for `unseen`. `settled`: it shows what
+    /// became of the last resize.
+    pub(super) fn looked(&mut self, now: Moment, unseen: Duration, settled: bool) {
         if unseen > BLIND_AFTER {
             self.sees_again_since = Some(now);
         }
         self.sight = match self.sight {
-            Sight::Fresh | Sight::Looking => Sight::Fresh,
-            Sight::Due => Sight::Due,
+            Sight::Fresh | Sight::Looking if settled => Sight::Fresh,
+            Sight::Fresh | Sight::Looking | Sight::Due => Sight::Due,
         };
     }
 
@@ -228,16 +260,16 @@ mod tests {
         assert_eq!(asks(&hypervisor, &range), [], "it is not connected");
         hypervisor.attached(capabilities());
         assert_eq!(asks(&hypervisor, &range), [Action::Look]);
-        hypervisor.look_sent();
+        hypervisor.look_sent(START);
         hypervisor.must_look();
-        assert_eq!(hypervisor.answered(), Some(Action::Look));
-        hypervisor.looked(START, Duration::ZERO);
-        range.see(START, seen(2));
+        assert_eq!(hypervisor.answered(START), Some(Action::Look));
+        hypervisor.looked(START, Duration::ZERO, true);
+        range.see(START, seen(2), true);
         assert!(!hypervisor.is_fresh());
         assert_eq!(asks(&hypervisor, &range), [Action::Look], "nothing is resized before that");
-        hypervisor.look_sent();
-        hypervisor.answered();
-        hypervisor.looked(START, Duration::ZERO);
+        hypervisor.look_sent(START);
+        hypervisor.answered(START);
+        hypervisor.looked(START, Duration::ZERO, true);
         assert_eq!(asks(&hypervisor, &range), [Action::Resize(GROWTH.1)]);
     }
 

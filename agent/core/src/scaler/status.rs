@@ -2,7 +2,7 @@
 
 use super::sizing::Sizing;
 use super::target::Target;
-use super::vm::{STUCK_AFTER, Vm};
+use super::vm::Vm;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Moment, Resources, Waiting};
 
@@ -127,10 +127,9 @@ impl Vm<'_> {
 
     fn waiting_to_shrink(&self, goal: Resources, has: Resources, waiting: &mut Vec<Waiting>) {
         if let Some((left, since)) = self.size.unplugging() {
-            waiting.push(if self.now.since(since) < STUCK_AFTER {
-                Waiting::Unplug { left }
-            } else {
-                Waiting::StuckUnplug { left }
+            waiting.push(match self.is_stuck(since) {
+                true => Waiting::StuckUnplug { left },
+                false => Waiting::Unplug { left },
             });
         }
         if goal.covers(has) {

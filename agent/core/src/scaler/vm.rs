@@ -11,14 +11,10 @@ use crate::resize_outcomes::Aim;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::size_range::SizeRange;
-use std::time::Duration;
 use windlass_protocol::timing::INFORMANT_GONE;
 use windlass_protocol::{ComputeUnit, Moment, Reason, Resize, Resources, Signal};
 use windlass_scaling::rest::Flapping;
 use windlass_scaling::{Inputs, Rest};
-
-/// Memory that has not moved for this long, though the guest agreed to give it back, is stuck.
-pub(super) const STUCK_AFTER: Duration = Duration::from_secs(15);
 
 /// The parts of one VM, as they are at one moment.
 #[derive(Clone, Copy)]
@@ -98,9 +94,14 @@ impl<'a> Vm<'a> {
 
     /// Whether the guest works to return memory. Memory that is stuck makes no work.
     pub(super) fn memory_leaves(&self) -> bool {
-        let stuck = |since: Moment| self.now.since(since) >= STUCK_AFTER;
-        let moves = self.size.unplugging().is_none_or(|(_, since)| !stuck(since));
+        let moves = self.size.unplugging().is_none_or(|(_, since)| !self.is_stuck(since));
         self.size.is_giving() && (self.size.is_open() || moves)
+    }
+
+    /// Whether memory that has not moved since then, though the guest agreed to give it back, is stuck.
+    pub(super) fn is_stuck(&self, since: Moment) -> bool {
+        let can = self.hypervisor.can();
+        can.is_some_and(|can| self.now.since(since) >= can.promises.stuck_after)
     }
 
     /// What a goal is computed from.

@@ -8,8 +8,8 @@ use windlass_agent_core::{
 };
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown,
-    Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources, RunState,
+    ScaleDown, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -104,6 +104,7 @@ impl Story {
             memory_step: Bytes::from_mib(128),
             shrink_cpu,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: cu(1),
             max: cu(4),
         }));

@@ -4,8 +4,8 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Call, CallAnswer, Event, Periods, Scaler, Settings};
 use windlass_protocol::{
     AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, PluginVersion, Policy, Resize, Resources, RunState, ScaleDown, Seen,
-    Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    MilliCpu, Mode, Moment, PluginVersion, Policy, Promises, Resize, Resources, RunState,
+    ScaleDown, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -183,6 +183,7 @@ pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
         memory_step: Bytes::from_mib(128),
         shrink_cpu,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: cu(1),
         max: cu(4),
     }

@@ -4,7 +4,9 @@ use super::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_drivers_fake::{FakeDriver, FakeVm, Lost};
-use windlass_protocol::{Bytes, MemorySeen, MilliCpu, Resources, RunState, Seen, ShrinkCpu};
+use windlass_protocol::{
+    Bytes, MemorySeen, MilliCpu, Promises, Resources, RunState, Seen, ShrinkCpu,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_never_lasts_is_not_made_in_a_hot_loop() {
@@ -210,6 +212,7 @@ fn vm() -> FakeVm {
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: size(1, 256),
         max: size(4, 1024),
     };

@@ -97,7 +97,7 @@ async fn asked(client: &Client, name: &str) -> Vec<Check> {
 fn finding(finding: &Finding) -> Check {
     let page = match finding.topic {
         Topic::Informant => "docs/troubleshooting.md#no-informant-in-the-guest",
-        Topic::Monitor => "docs/troubleshooting.md#does-not-greet-it-serves-one-client-at-a-time",
+        Topic::Monitor => "docs/troubleshooting.md#does-not-answer-it-serves-one-client-at-a-time",
         Topic::Version
         | Topic::Accelerator
         | Topic::Cpu

@@ -62,10 +62,7 @@ impl Sizing<'_> {
         }
         // Only a shrink of memory under way needs its consent renewed.
         vm.size.unplugging()?;
-        let ends = vm.guest.consent_ends()?.millis();
-        Some(Moment::from_millis(
-            ends.saturating_sub(u64::try_from(RENEW_BEFORE.as_millis()).unwrap_or(u64::MAX)),
-        ))
+        Some(vm.guest.consent_ends()?.before(RENEW_BEFORE))
     }
 
     /// What to ask the hypervisor for, if the guest agreed to less than it has.

@@ -36,8 +36,8 @@ use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Shared;
 use windlass_protocol::{
-    Bytes, Capabilities, Decision, MemorySeen, MilliCpu, Moment, Resources, RunState, Seen,
-    ShrinkCpu,
+    Bytes, Capabilities, Decision, MemorySeen, MilliCpu, Moment, Promises, Resources, RunState,
+    Seen, ShrinkCpu,
 };
 use windlass_vm_files::folder::Look;
 
@@ -258,6 +258,7 @@ impl Vm {
             memory_step: step,
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
+            promises: Promises::IN_ORDER,
             min: Resources::new(one, Bytes::from_gib(1)),
             max: Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(4)),
         };

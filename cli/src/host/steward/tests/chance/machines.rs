@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep, timeout};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_fake::{FakeDriver, FakeVm};
 use windlass_protocol::{
-    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, Resources, RunState, Seen, ShrinkCpu,
+    Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, RunState, Seen,
+    ShrinkCpu,
 };
 
 /// What QEMU's driver waits for a greeting, and for an answer.
@@ -122,6 +123,7 @@ fn machine(units: u64) -> FakeVm {
         memory_step: Bytes::from_mib(128),
         shrink_cpu: ShrinkCpu::Removal,
         shrink_memory: true,
+        promises: Promises::IN_ORDER,
         min: Resources::new(vcpus(1), unit),
         max: Resources::new(vcpus(4), unit.saturating_mul(4)),
     };
