@@ -164,9 +164,8 @@ mod tests {
 
     #[test]
     fn a_line_that_the_disk_refused_is_made_good_by_the_next_one() {
-        let name = format!("windlass-billing-lib-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        let mut log = open(&folder);
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let mut log = open(folder.path());
         log.look(at(0), vms());
         log.journal.fill();
         log.look(at(30), vms());
@@ -175,8 +174,7 @@ mod tests {
         assert_eq!(log.batch(9).map(|batch| batch.count), Some(2));
         let known = log.meter.clone();
         drop(log);
-        assert_eq!(open(&folder).meter, known);
-        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(open(folder.path()).meter, known);
     }
 
     fn open(folder: &Path) -> UsageLog {

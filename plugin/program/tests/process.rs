@@ -9,19 +9,16 @@ mod moving;
 
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use windlass_testkit::Folder;
+use windlass_testkit::http::{self, Answer};
+use windlass_testkit::process::{self, Process};
+use windlass_testkit::wait::until;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass-plugin");
-
-/// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const ADDRESSES: &str =
     "listen = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n";
@@ -195,10 +192,11 @@ fn the_log_level_is_changed_over_the_admin_socket_alone() {
     assert_eq!(http(&plugin.admin, "GET", "/log-level", ""), (200, "info\n".to_owned()));
     let mode = fs::metadata(&socket).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600, "{mode:o}");
-    let changed = http_over(UnixStream::connect(&socket).unwrap(), "PUT", "/log-level", "debug");
-    assert_eq!(changed, (200, "debug\n".to_owned()));
-    plugin.signal("TERM");
-    assert!(plugin.process.take().unwrap().wait().unwrap().success());
+    let put = http::request("PUT", "/log-level", "debug");
+    let changed = http::raw(UnixStream::connect(&socket).unwrap(), put.as_bytes());
+    let changed = http::parse(&changed).unwrap();
+    assert_eq!((changed.status, changed.body.as_str()), (200, "debug\n"));
+    assert!(plugin.process.stop().success());
     assert!(!socket.exists());
 }
 
@@ -207,12 +205,8 @@ fn the_log_level_is_changed_over_the_admin_socket_alone() {
 fn a_body_that_is_too_large_is_refused_with_the_limit_at_every_listener() {
     let plugin = Plugin::start(LISTS);
     for at in [&plugin.permits, &plugin.dumps, &plugin.admin] {
-        let mut stream = TcpStream::connect(at).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let head = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3000000\r\n\r\n";
-        stream.write_all(head.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = http::raw(http::connect(at), head.as_bytes());
         assert!(answer.starts_with("HTTP/1.1 413 "), "{at}: {answer}");
         let words = "\r\n\r\nthe request's body is larger than 65536 bytes\n";
         assert!(answer.ends_with(words), "{at}: {answer}");
@@ -227,14 +221,12 @@ fn the_reference_s_json_goes_with_a_list() {
     let json = r#"{"memBlockSize":"1Gi","nodeDefaults":{"cpu":{"watermark":0.7,"system":"500m"},
         "memory":{"watermark":0.7,"system":"1Gi"},"computeUnit":{"vCPUs":0.25,"mem":1}},
         "schedulerName":"x","migrationDeletionRetrySeconds":5}"#;
-    let folder = Folder::new();
-    fs::write(folder.0.join("a.json"), json).unwrap();
-    fs::write(folder.0.join("nodes.toml"), "[[node]]\nname = \"n\"\ncpu = 1\nmemory = \"1GiB\"\n")
-        .unwrap();
-    let config = folder.0.join("a.json");
+    let folder = Folder::create().unwrap();
+    let config = folder.put("a.json", json);
+    let nodes = "[[node]]\nname = \"n\"\ncpu = 1\nmemory = \"1GiB\"\n";
+    let books = folder.put("nodes.toml", nodes);
     let (code, said) = fail(&["--config", config.to_str().unwrap()]);
     assert!(code == 64 && said.contains("--books FILE is needed"), "{said}");
-    let books = folder.0.join("nodes.toml");
     let args = ["--config", config.to_str().unwrap(), "--books", books.to_str().unwrap()];
     let (code, said) = fail(&args);
     assert!(
@@ -253,12 +245,10 @@ fn the_reference_s_json_goes_with_a_list() {
 #[test]
 fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
     let plugin = Plugin::start(LISTS);
-    let folder = Folder::new();
-    let taken = folder.0.join("taken.toml");
+    let folder = Folder::create().unwrap();
     let text = ADDRESSES.replacen("127.0.0.1:0", &plugin.permits, 1);
-    fs::write(&taken, text + LISTS).unwrap();
-    let broken = folder.0.join("broken.toml");
-    fs::write(&broken, "listen = 1\nadmin = 2\n").unwrap();
+    let taken = folder.put("taken.toml", text + LISTS);
+    let broken = folder.put("broken.toml", "listen = 1\nadmin = 2\n");
     for (args, code, words) in [
         (&["--config", "/nonexistent.toml"][..], 66, "there is no such file"),
         (&["--config", "/nonexistent.yaml"], 64, "must end in .toml or .json"),
@@ -278,68 +268,55 @@ fn what_cannot_be_is_refused_in_words_and_with_a_code_of_its_own() {
 #[test]
 fn it_ends_in_good_order() {
     let mut plugin = Plugin::start(LISTS);
-    plugin.signal("TERM");
-    let status = plugin.process.take().unwrap().wait().unwrap();
+    let status = plugin.process.stop();
     assert!(status.success(), "{status}\n{}", plugin.log());
 }
 
 /// A plugin that runs. It ends with the value.
 struct Plugin {
-    folder: Folder,
-    process: Option<Child>,
+    process: Process,
     permits: String,
     dumps: String,
     admin: String,
+    folder: Folder,
 }
 
 // === impl Plugin ===
 
 impl Plugin {
     fn start(lists: &str) -> Self {
-        let folder = Folder::new();
-        let none = String::new;
-        let mut plugin =
-            Self { folder, process: None, permits: none(), dumps: none(), admin: none() };
-        plugin.write(lists);
-        let log = fs::File::create(plugin.path("log")).unwrap();
-        let mut process = Command::new(PROGRAM)
-            .args([Path::new("--config"), &plugin.path("plugin.toml")])
-            .args([Path::new("--admin-socket"), &plugin.path("admin.sock")])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        plugin.process = Some(process);
-        let mut next = |name: &str| {
-            let line = lines.next().unwrap_or_else(|| panic!("{}", plugin.log())).unwrap();
+        let folder = Folder::create().unwrap();
+        let config = folder.put("plugin.toml", format!("{ADDRESSES}{lists}"));
+        let log = fs::File::create(folder.at("log")).unwrap();
+        let process = Process::start(PROGRAM, |command| {
+            command.args([Path::new("--config"), &config]);
+            command.args([Path::new("--admin-socket"), &folder.at("admin.sock")]).stderr(log);
+        });
+        let next = |name: &str| {
+            let line =
+                process.out().next_line().unwrap_or_else(|| panic!("{}", folder.read("log")));
             line.strip_prefix(name).unwrap_or_else(|| panic!("{line}")).to_owned()
         };
         let (permits, dumps) = (next("permits http://"), next("dump-state http://"));
         let admin = next("admin http://");
         next("ready");
-        (plugin.permits, plugin.dumps, plugin.admin) = (permits, dumps, admin);
-        plugin
+        Self { process, permits, dumps, admin, folder }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.0.join(name)
+        self.folder.at(name)
     }
 
     fn write(&self, lists: &str) {
-        let beside = self.path("beside");
-        fs::write(&beside, format!("{ADDRESSES}{lists}")).unwrap();
-        fs::rename(beside, self.path("plugin.toml")).unwrap();
+        self.folder.put("plugin.toml", format!("{ADDRESSES}{lists}"));
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(self.path("log")).unwrap()
+        self.folder.read("log")
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.process.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        self.process.signal(signal);
     }
 
     fn post(&self, body: &str) -> (u16, String) {
@@ -378,35 +355,6 @@ impl Plugin {
     }
 }
 
-impl Drop for Plugin {
-    fn drop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
-    }
-}
-
-/// A folder of a test's own, removed with the value.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-plugin-{}-{nth}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(&folder).unwrap();
-        Self(folder)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn in_all(rest: &str) -> String {
     format!("autoscaling_plugin_resource_requests_total{{code=\"{rest}")
 }
@@ -417,32 +365,10 @@ fn owned((vm, cpu, slots): (&str, u64, u64)) -> (String, u64, u64) {
 
 /// Runs the program, which is to fail: its exit code and what it says.
 fn fail(args: &[&str]) -> (i32, String) {
-    let Output { status, stderr, .. } = Command::new(PROGRAM).args(args).output().unwrap();
-    (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
+    process::fail(PROGRAM, args)
 }
 
 fn http(at: &str, method: &str, path: &str, body: &str) -> (u16, String) {
-    let stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    http_over(stream, method, path, body)
-}
-
-fn http_over(mut stream: impl Read + Write, method: &str, path: &str, body: &str) -> (u16, String) {
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-}
-
-fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let Answer { status, body, .. } = http::ask(at, method, path, body);
+    (status, body)
 }

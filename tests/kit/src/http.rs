@@ -5,8 +5,8 @@
 use crate::wait::PATIENCE;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,17 +94,20 @@ pub fn parse(text: &str) -> Option<Answer> {
 // === impl Server ===
 
 impl Server {
-    /// One that answers each request with these bytes, one connection after another, and then
-    /// closes it. No bytes: it closes without an answer.
+    /// One that answers each request with these bytes, one after another, and then closes its
+    /// connection. No bytes: it closes without an answer.
     pub fn start(answer: impl FnMut(&Request) -> String + Send + 'static) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), answer)
+        let answer = Mutex::new(answer);
+        Self::talking(move |request, mut stream| {
+            let answer = (answer.lock().unwrap())(&request);
+            // A client that has left wants no answer.
+            let _left = stream.write_all(answer.as_bytes());
+        })
     }
 
-    /// The same, for clients of this listener.
-    pub fn on(
-        listener: TcpListener,
-        mut answer: impl FnMut(&Request) -> String + Send + 'static,
-    ) -> Self {
+    /// One that does as it likes with the connection of each request, at the same time.
+    pub fn talking(talk: impl Fn(Request, TcpStream) + Send + Sync + 'static) -> Self {
+        let (listener, talk) = (TcpListener::bind("127.0.0.1:0").unwrap(), Arc::new(talk));
         let address = listener.local_addr().unwrap();
         let ended = Arc::<AtomicBool>::default();
         let ends = Arc::clone(&ended);
@@ -113,11 +116,12 @@ impl Server {
                 if ends.load(Ordering::SeqCst) {
                     return;
                 }
-                let mut stream = stream.unwrap();
-                if let Some(request) = Request::read(&mut stream) {
-                    // A client that has left wants no answer.
-                    let _left = stream.write_all(answer(&request).as_bytes());
-                }
+                let (mut stream, talk) = (stream.unwrap(), Arc::clone(&talk));
+                std::thread::spawn(move || {
+                    if let Some(request) = Request::read(&mut stream) {
+                        talk(request, stream);
+                    }
+                });
             }
         });
         Self { address, ended }

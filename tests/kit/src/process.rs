@@ -2,7 +2,7 @@
 
 use crate::{leash, wait};
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -51,6 +51,11 @@ impl Process {
     /// What it says on its standard error, if that is a pipe.
     pub fn err(&self) -> &Lines {
         &self.err
+    }
+
+    /// Writes a line to its standard input, which must be a pipe.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// Its number.

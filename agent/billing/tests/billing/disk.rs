@@ -1,16 +1,17 @@
 //! The usage log on disk: what a crash, another process, another release or a full disk does to them.
 
 use crate::config::usual;
-use crate::folder::Folder;
 use crate::receiver::{Fate, Receiver};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, OpenError, Source};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::{MilliCpu, Moment, VmName};
+use windlass_testkit::Folder;
+use windlass_testkit::wait::until_some;
 
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -19,7 +20,7 @@ const TEN: u64 = 1_689_156_000_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_looked_at_survives_the_process_that_looked() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     for seconds in [0, 4, 8] {
         // Each in a process of its own, that ends without a word.
         let billing = open(&folder, &receiver);
@@ -33,7 +34,7 @@ async fn what_was_looked_at_survives_the_process_that_looked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_line_that_was_not_finished_is_passed_over() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     let billing = open(&folder, &receiver);
     billing.look(at(0), vms(&["a"])).await;
     billing.look(at(10), vms(&["a"])).await;
@@ -49,7 +50,7 @@ async fn a_line_that_was_not_finished_is_passed_over() {
     for bytes in torn {
         fs::write(log(&folder), &bytes).unwrap();
         let billing = open(&folder, &receiver);
-        assert!(!folder.path().join("usage.log.damaged").exists(), "{} bytes", bytes.len());
+        assert!(!folder.at("billing/usage.log.damaged").exists(), "{} bytes", bytes.len());
         drop(billing);
         // As if nothing had been looked at since, and readable.
         let left = fs::read_to_string(log(&folder)).unwrap();
@@ -59,7 +60,7 @@ async fn a_line_that_was_not_finished_is_passed_over() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_log_is_put_aside_once_and_nothing_has_an_old_key() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     for turn in [0, 1] {
         let billing = opened(|| try_open(&folder, &receiver, turn)).unwrap();
         for seconds in [0, 10, 20, 30] {
@@ -78,7 +79,7 @@ async fn a_damaged_log_is_put_aside_once_and_nothing_has_an_old_key() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_log_of_a_later_release_and_of_another_process_is_left_alone() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     let billing = open(&folder, &receiver);
     let why = try_open(&folder, &receiver, 0).unwrap_err();
     assert!(matches!(why, OpenError::Taken { .. }), "{why}");
@@ -96,11 +97,11 @@ async fn the_log_of_a_later_release_and_of_another_process_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_disk_did_not_take_is_not_sent_and_is_not_lost() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     let billing = open(&folder, &receiver);
     billing.look(at(0), vms(&["a"])).await;
     // The next whole writing meets a full disk; it is due after a megabyte of lines.
-    let beside = folder.path().join("usage.log.new");
+    let beside = folder.at("billing/usage.log.new");
     symlink("/dev/full", &beside).unwrap();
     let crowd: Vec<String> = (0..1_000).map(|vm| format!("crowd-{vm}")).collect();
     let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
@@ -129,7 +130,7 @@ async fn what_the_disk_did_not_take_is_not_sent_and_is_not_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_file_is_bounded_whatever_happens_in_it() {
-    let (folder, receiver) = (Folder::new(), receiver());
+    let (folder, receiver) = (Folder::create().unwrap(), receiver());
     let billing = open(&folder, &receiver);
     let names: Vec<String> = (0..300).map(|vm| format!("vm-{vm}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -162,15 +163,10 @@ fn open(folder: &Folder, receiver: &Receiver) -> Billing {
 }
 
 fn opened(open: impl Fn() -> Result<Billing, OpenError>) -> Result<Billing, OpenError> {
-    let until = Instant::now() + GRACE;
-    loop {
-        match open() {
-            Err(OpenError::Taken { .. }) if Instant::now() < until => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            opened => return opened,
-        }
-    }
+    until_some("the folder is let go of", || match open() {
+        Err(OpenError::Taken { .. }) => None,
+        opened => Some(opened),
+    })
 }
 
 fn try_open(folder: &Folder, receiver: &Receiver, since: u64) -> Result<Billing, OpenError> {
@@ -178,7 +174,7 @@ fn try_open(folder: &Folder, receiver: &Receiver, since: u64) -> Result<Billing,
         Config { max_queue: 600, push_every: Duration::from_millis(5), ..usual(&receiver.url()) };
     let source = Source::try_from("node-1".to_owned()).unwrap();
     let since = Moment::from_millis(TEN + since);
-    Billing::open(config, folder.path(), source, since, Metrics::default())
+    Billing::open(config, &folder.at("billing"), source, since, Metrics::default())
 }
 
 fn active(receiver: &Receiver) -> BTreeMap<String, u64> {
@@ -202,7 +198,7 @@ fn at(seconds: u64) -> Moment {
 }
 
 fn log(folder: &Folder) -> std::path::PathBuf {
-    folder.path().join("usage.log")
+    folder.at("billing/usage.log")
 }
 
 fn crc32(bytes: &[u8]) -> u32 {

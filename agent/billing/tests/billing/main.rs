@@ -4,7 +4,6 @@
 mod config;
 mod disk;
 mod documents;
-mod folder;
 mod receiver;
 mod service;
 mod sigkill;

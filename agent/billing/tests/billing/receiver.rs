@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
+use windlass_testkit::http::{self, Request, Server};
+use windlass_testkit::wait::PATIENCE;
 
 /// What becomes of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +48,12 @@ pub(crate) struct Counted {
     pub(crate) met: BTreeMap<String, u64>,
 }
 
-/// A receiver. Its threads end with the process.
-#[derive(Clone)]
+type Tally = (Mutex<Counted>, Condvar);
+
+/// A receiver.
 pub(crate) struct Receiver {
-    pub(crate) address: SocketAddr,
-    counted: Arc<(Mutex<Counted>, Condvar)>,
+    server: Server,
+    counted: Arc<Tally>,
     fates: Arc<Mutex<Fates>>,
 }
 
@@ -58,22 +61,17 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(crate) fn start(fates: Fates) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let receiver =
-            Self { address, counted: Arc::default(), fates: Arc::new(Mutex::new(fates)) };
-        let serving = receiver.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let receiver = serving.clone();
-                std::thread::spawn(move || receiver.serve(stream));
-            }
+        let (counted, fates) = (Arc::<Tally>::default(), Arc::new(Mutex::new(fates)));
+        let (tally, fate) = (Arc::clone(&counted), Arc::clone(&fates));
+        let server = Server::talking(move |request, stream| {
+            let fate = (fate.lock().unwrap())();
+            serve(&tally, fate, &request, &stream);
         });
-        receiver
+        Self { server, counted, fates }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/api/v1/", self.address)
+        format!("http://{}/api/v1/", self.server.address())
     }
 
     pub(crate) fn counted(&self) -> MutexGuard<'_, Counted> {
@@ -87,10 +85,9 @@ impl Receiver {
 
     /// Waits until what was counted is as wished.
     pub(crate) fn wait_until(&self, wished: impl Fn(&Counted) -> bool) {
-        let patience = Duration::from_secs(60);
         let waiting = |counted: &mut Counted| !wished(counted);
         let (guard, waited) =
-            self.counted.1.wait_timeout_while(self.counted(), patience, waiting).unwrap();
+            self.counted.1.wait_timeout_while(self.counted(), PATIENCE, waiting).unwrap();
         assert!(!waited.timed_out(), "{} events, {:?}", guard.events.len(), guard.wrong);
     }
 
@@ -102,32 +99,28 @@ impl Receiver {
         }
         sums
     }
+}
 
-    fn serve(&self, stream: TcpStream) {
-        let Some((head, body)) = read(&stream) else { return };
-        let fate = (self.fates.lock().unwrap())();
-        let counts = !matches!(fate, Fate::Refused(_) | Fate::CutBefore | Fate::Deaf);
-        {
-            let mut counted = self.counted();
-            if counts {
-                counted.take(&head, &body);
-            }
-            let word = format!("{fate:?}");
-            *counted.met.entry(word).or_insert(0) += 1;
+fn serve(tally: &Tally, fate: Fate, request: &Request, mut stream: &TcpStream) {
+    {
+        let mut counted = tally.0.lock().unwrap();
+        if !matches!(fate, Fate::Refused(_) | Fate::CutBefore | Fate::Deaf) {
+            counted.take(request);
         }
-        self.counted.1.notify_all();
-        match fate {
-            Fate::Answered => answer(&stream, 200),
-            Fate::Refused(status) | Fate::CountedButRefused(status) => answer(&stream, status),
-            Fate::CutBefore | Fate::CutAfter => {}
-            Fate::Slow(millis) => {
-                std::thread::sleep(Duration::from_millis(millis));
-                answer(&stream, 200);
-            }
-            Fate::Silent | Fate::Deaf => {
-                // Ends when the caller is gone.
-                let _ = (&stream).read(&mut [0]);
-            }
+        *counted.met.entry(format!("{fate:?}")).or_insert(0) += 1;
+    }
+    tally.1.notify_all();
+    match fate {
+        Fate::Answered => answer(stream, 200),
+        Fate::Refused(status) | Fate::CountedButRefused(status) => answer(stream, status),
+        Fate::CutBefore | Fate::CutAfter => {}
+        Fate::Slow(millis) => {
+            std::thread::sleep(Duration::from_millis(millis));
+            answer(stream, 200);
+        }
+        Fate::Silent | Fate::Deaf => {
+            // Ends when the caller is gone.
+            let _ = stream.read(&mut [0]);
         }
     }
 }
@@ -135,7 +128,7 @@ impl Receiver {
 // === impl Counted ===
 
 impl Counted {
-    fn take(&mut self, head: &str, body: &[u8]) {
+    fn take(&mut self, Request { head, body, .. }: &Request) {
         let line = head.lines().next().unwrap_or_default();
         if line != "POST /api/v1/usage_events HTTP/1.1" {
             self.wrong.push(format!("asked for {line}"));
@@ -148,7 +141,7 @@ impl Counted {
             self.wrong.push(format!("content-type: {}", header("content-type:")));
         }
         self.traces.push(header("x-trace-id:"));
-        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
         for event in body["events"].as_array().into_iter().flatten() {
             self.event(event);
         }
@@ -177,23 +170,7 @@ impl Counted {
     }
 }
 
-/// Head and body of one request, if the caller says all of it.
-fn read(stream: &TcpStream) -> Option<(String, Vec<u8>)> {
-    let mut reader = BufReader::new(stream);
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-    }
-    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
-    let mut body = vec![0; length.parse().ok()?];
-    reader.read_exact(&mut body).ok()?;
-    Some((head, body))
-}
-
 fn answer(mut stream: &TcpStream, status: u16) {
-    let text = format!("HTTP/1.1 {status} x\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}");
     // The caller may be gone.
-    let _ = stream.write_all(text.as_bytes());
+    let _ = stream.write_all(http::answer(status, "{}").as_bytes());
 }

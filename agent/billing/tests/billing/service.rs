@@ -1,7 +1,6 @@
 //! Billing as a process runs it: by the clock, with tasks, until it is asked to stop.
 
 use crate::config::usual;
-use crate::folder::Folder;
 use crate::receiver::{Fate, Receiver};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -12,6 +11,8 @@ use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, Siz
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::{MilliCpu, VmName};
+use windlass_testkit::Folder;
+use windlass_testkit::wait::until_async;
 
 /// One VM with two vCPUs, as long as anything is known.
 struct Known {
@@ -33,7 +34,8 @@ impl Sizes for Known {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_bills_by_the_clock_and_sends_the_rest_when_it_stops() {
-    let (folder, receiver) = (Folder::new(), Receiver::start(Box::new(|| Fate::Answered)));
+    let (folder, receiver) =
+        (Folder::create().unwrap(), Receiver::start(Box::new(|| Fate::Answered)));
     let (metrics, mut registry) = (Metrics::default(), Registry::default());
     metrics.register(&mut registry);
     // Nothing is due by itself within the test.
@@ -61,16 +63,15 @@ async fn a_process_bills_by_the_clock_and_sends_the_rest_when_it_stops() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_look_at_which_nothing_is_known_has_not_taken_place() {
-    let (folder, receiver) = (Folder::new(), Receiver::start(Box::new(|| Fate::Answered)));
+    let (folder, receiver) =
+        (Folder::create().unwrap(), Receiver::start(Box::new(|| Fate::Answered)));
     let billing = open(&folder, &receiver, Duration::from_secs(3600), Metrics::default());
     let known = Arc::new(Known { known: false.into(), looks: 0.into() });
     let (tasks, of) = (Tasks::default(), known.clone());
     billing.start(Arc::new(move || of.look()), Clock::system(), &tasks);
-    while known.looks.load(Ordering::SeqCst) < 3 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_async("three looks", async || known.looks.load(Ordering::SeqCst) >= 3).await;
     tasks.drain(Duration::from_secs(30)).await.unwrap();
-    let log = std::fs::read_to_string(folder.path().join("usage.log")).unwrap();
+    let log = std::fs::read_to_string(folder.at("billing/usage.log")).unwrap();
     assert_eq!(log.lines().count(), 1, "{log}");
 }
 
@@ -79,7 +80,7 @@ async fn a_receiver_that_is_down_is_tried_until_it_is_there_and_fewer_events_if_
     let fates = [Fate::Refused(413), Fate::Refused(413), Fate::Refused(500), Fate::CutAfter];
     let mut fates = fates.into_iter();
     let receiver = Receiver::start(Box::new(move || fates.next().unwrap_or(Fate::Answered)));
-    let (folder, metrics) = (Folder::new(), Metrics::default());
+    let (folder, metrics) = (Folder::create().unwrap(), Metrics::default());
     let mut registry = Registry::default();
     metrics.register(&mut registry);
     let billing = open(&folder, &receiver, Duration::from_millis(1), metrics);
@@ -89,9 +90,7 @@ async fn a_receiver_that_is_down_is_tried_until_it_is_there_and_fewer_events_if_
     billing.look(clock.now().after(Duration::from_secs(10)), vms).await;
     let tasks = Tasks::default();
     billing.send(&tasks, tasks.stopping());
-    while billing.waiting().await > 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until_async("all is sent", async || billing.waiting().await == 0).await;
     tasks.drain(Duration::from_secs(30)).await.unwrap();
     assert_eq!(receiver.counted().repeated, 1, "what was counted without an answer came again");
     assert_eq!(receiver.counted().wrong, Vec::<String>::new());
@@ -115,5 +114,5 @@ fn open(folder: &Folder, receiver: &Receiver, window: Duration, metrics: Metrics
         ..usual(&receiver.url())
     };
     let source = Source::try_from("node-1".to_owned()).unwrap();
-    Billing::open(config, folder.path(), source, Clock::system().now(), metrics).unwrap()
+    Billing::open(config, &folder.at("billing"), source, Clock::system().now(), metrics).unwrap()
 }

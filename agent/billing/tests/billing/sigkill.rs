@@ -7,12 +7,12 @@
 mod child;
 mod truth;
 
-use crate::folder::Folder;
 use crate::receiver::{Fate, Fates, Receiver};
 use child::Child;
 use std::sync::mpsc::{Receiver as Inbox, channel};
 use std::time::{Duration, Instant};
 use truth::{Draw, Truth};
+use windlass_testkit::Folder;
 
 const EVENTS: usize = 10_000;
 const KILLS: usize = 24;
@@ -35,7 +35,7 @@ fn what_is_received_is_what_was_used_over_sigkills_and_a_flaky_receiver() {
     let mut draw = Draw(4711);
     let (hooks, hits) = channel();
     let receiver = Receiver::start(flaky(Draw(42), hooks));
-    let folder = Folder::new();
+    let folder = Folder::create().unwrap();
     let mut truth = Truth::new(Draw(7));
     let mut child = Child::start(&folder, &receiver.url());
     let (mut kills, mut lines) = (0, 0);

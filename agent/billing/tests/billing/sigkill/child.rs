@@ -1,15 +1,16 @@
 //! The process that bills and is killed, and how it is spoken to.
 
 use crate::config::usual;
-use crate::folder::Folder;
-use std::io::{BufRead, BufReader, Lines, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use windlass_agent_billing::{Allocation, Billing, Config, Endpoint, Metrics, Source};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::{MilliCpu, Moment, VmName};
+use windlass_testkit::wait::until_async;
+use windlass_testkit::{Folder, Process};
 
 /// Where the process finds its usage log and its receiver; without it, it does nothing.
 const PLACE: &str = "WINDLASS_TEST_BILLING";
@@ -18,46 +19,35 @@ const PLACE: &str = "WINDLASS_TEST_BILLING";
 const DONE: &str = "@done";
 
 /// A process that bills.
-pub(crate) struct Child {
-    process: std::process::Child,
-    orders: ChildStdin,
-    answers: Lines<BufReader<ChildStdout>>,
-}
+pub(crate) struct Child(Process);
 
 // === impl Child ===
 
 impl Child {
     pub(crate) fn start(folder: &Folder, url: &str) -> Self {
-        let mut process = Command::new(std::env::current_exe().unwrap())
-            .args([
+        Self(Process::start(std::env::current_exe().unwrap(), |command| {
+            command.args([
                 "sigkill::the_process_that_is_killed",
                 "--exact",
                 "--nocapture",
                 "--test-threads=1",
-            ])
-            .env(PLACE, format!("{} {url}", folder.path().display()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let orders = process.stdin.take().unwrap();
-        let answers = BufReader::new(process.stdout.take().unwrap()).lines();
-        Self { process, orders, answers }
+            ]);
+            command.env(PLACE, format!("{} {url}", folder.at("billing").display()));
+            command.stdin(Stdio::piped());
+        }))
     }
 
     pub(crate) fn tell(&mut self, order: &str) {
-        self.orders.write_all(format!("{order}\n").as_bytes()).unwrap();
+        self.0.tell(order);
     }
 
     /// Waits until the last order is carried out.
     pub(crate) fn answered(&mut self) {
-        let said = self.answers.by_ref().map_while(Result::ok).find(|line| line.ends_with(DONE));
-        assert!(said.is_some(), "the process ended by itself");
+        self.0.out().after(DONE);
     }
 
     pub(crate) fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        self.0.kill();
     }
 }
 
@@ -83,9 +73,7 @@ async fn bill(folder: &Path, url: &str) {
     let mut now = begin;
     for order in std::io::stdin().lines().map_while(Result::ok) {
         if order == "finish" {
-            while finish(&billing, now).await > 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            until_async("all is sent", async || finish(&billing, now).await == 0).await;
         } else {
             let (at, vms) = look(&order);
             now = at;
