@@ -19,7 +19,7 @@ pub(crate) use write::{Write, Writer};
 use crate::BadBody;
 
 /// The first value of a body, which is all that the reference's servers read.
-pub(crate) fn first(body: &[u8]) -> Result<Json, BadBody> {
+pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
     parse::first(body).map(|(json, _rest)| json)
 }
 

@@ -100,25 +100,24 @@ fn scaled(text: &str, decimals: i64) -> Result<u64, QuantityError> {
     let parts = Parts::cut(text.trim()).ok_or(QuantityError::Form)?;
     let (decimal, binary) = exponents(parts.suffix).ok_or(QuantityError::Form)?;
 
-    let digits = format!("{}{}", parts.whole, parts.fraction);
-    let digits = digits.trim_start_matches('0');
-    let kept = &digits[..digits.len().min(DIGITS)];
-    let dropped = &digits[kept.len()..];
-    let mut amount: u128 =
-        if kept.is_empty() { 0 } else { kept.parse().or(Err(QuantityError::Form))? };
+    let (mut amount, mut kept, mut dropped, mut more) = (0_u128, 0, 0_i64, false);
+    for digit in parts.whole.bytes().chain(parts.fraction.bytes()) {
+        if kept == DIGITS {
+            (dropped, more) = (dropped.saturating_add(1), more || digit != b'0');
+        } else if kept > 0 || digit != b'0' {
+            (amount, kept) = (amount * 10 + u128::from(digit - b'0'), kept + 1);
+        }
+    }
     if amount == 0 {
         return Ok(0);
     }
     if parts.negative {
         return Err(QuantityError::Negative);
     }
-    amount += u128::from(dropped.bytes().any(|digit| digit != b'0'));
+    amount += u128::from(more);
 
-    let length = |text: &str| i64::try_from(text.len()).unwrap_or(i64::MAX);
-    let power = decimal
-        .saturating_add(decimals)
-        .saturating_add(length(dropped))
-        .saturating_sub(length(parts.fraction));
+    let places = i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX);
+    let power = decimal.saturating_add(decimals).saturating_add(dropped).saturating_sub(places);
     // Twenty digits and sixty bits fit into 127.
     let amount = amount << binary;
     let tens = u32::try_from(power.unsigned_abs()).ok().and_then(|n| 10u128.checked_pow(n));

@@ -156,7 +156,7 @@ impl ConfigText {
     }
 }
 
-fn whole(text: &str) -> Result<Json, Vec<BadBody>> {
+fn whole(text: &str) -> Result<Json<'_>, Vec<BadBody>> {
     let (json, rest) = parse::first(text.as_bytes()).map_err(|error| vec![error])?;
     parse::nothing_after(text.as_bytes(), rest).map_err(|error| vec![error])?;
     Ok(json)

@@ -2,27 +2,30 @@
 //! surrogates become U+FFFD.
 //!
 //! Memory in use is a small multiple of the body's length, and the depth is bounded, so a
-//! caller that bounds the body bounds everything.
+//! caller that bounds the body bounds everything. Texts without an escape are parts of the body:
+//! a request for a permit is read often, and copies nothing.
 
 use crate::BadBody;
+use std::borrow::Cow;
+use std::str;
 
 /// How deep values may be nested.
 pub(crate) const DEPTH: usize = 512;
 
 /// A value. Keys of an object are in the order of the text, repeated ones included.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Json {
+pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
     /// As written: nothing is rounded before a field says which number it is.
-    Number(String),
-    Text(String),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
+    Number(&'a str),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 /// The first value of a body, and where it ends.
-pub(crate) fn first(body: &[u8]) -> Result<(Json, usize), BadBody> {
+pub(crate) fn first(body: &[u8]) -> Result<(Json<'_>, usize), BadBody> {
     let mut parser = Parser { body, at: 0 };
     let json = parser.value(0)?;
     Ok((json, parser.at))
@@ -42,8 +45,8 @@ struct Parser<'a> {
     at: usize,
 }
 
-impl Parser<'_> {
-    fn value(&mut self, depth: usize) -> Result<Json, BadBody> {
+impl<'a> Parser<'a> {
+    fn value(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
         if depth >= DEPTH {
             return Err(self.bad("nested deeper than 512"));
         }
@@ -60,7 +63,7 @@ impl Parser<'_> {
         }
     }
 
-    fn object(&mut self, depth: usize) -> Result<Json, BadBody> {
+    fn object(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
         self.at += 1;
         let mut fields = Vec::new();
         if self.take(b'}') {
@@ -84,7 +87,7 @@ impl Parser<'_> {
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Json, BadBody> {
+    fn list(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
         self.at += 1;
         let mut values = Vec::new();
         if self.take(b']') {
@@ -101,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    fn word(&mut self, word: &[u8], json: Json) -> Result<Json, BadBody> {
+    fn word(&mut self, word: &[u8], json: Json<'a>) -> Result<Json<'a>, BadBody> {
         if !self.body[self.at..].starts_with(word) {
             return Err(self.bad("no JSON value begins like this"));
         }
@@ -109,7 +112,7 @@ impl Parser<'_> {
         Ok(json)
     }
 
-    fn number(&mut self) -> Result<Json, BadBody> {
+    fn number(&mut self) -> Result<Json<'a>, BadBody> {
         let start = self.at;
         self.skip_one(b"-");
         match self.byte() {
@@ -124,7 +127,8 @@ impl Parser<'_> {
             self.skip_one(b"+-");
             self.digits()?;
         }
-        Ok(Json::Number(String::from_utf8_lossy(&self.body[start..self.at]).into_owned()))
+        let digits = str::from_utf8(&self.body[start..self.at]);
+        digits.map(Json::Number).map_err(|_| self.bad("a digit is expected"))
     }
 
     fn digits(&mut self) -> Result<(), BadBody> {
@@ -137,30 +141,40 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn text(&mut self) -> Result<String, BadBody> {
+    fn text(&mut self) -> Result<Cow<'a, str>, BadBody> {
         self.at += 1;
-        let mut text = Vec::new();
+        let plain = self.plain();
+        if self.byte() == Some(b'"') {
+            self.at += 1;
+            return Ok(
+                str::from_utf8(plain).map_or_else(|_| String::from_utf8_lossy(plain), Cow::from)
+            );
+        }
+        let mut text = plain.to_vec();
         loop {
             match self.byte() {
                 None => return Err(self.bad("a text is not closed")),
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(String::from_utf8_lossy(&text).into_owned());
+                    return Ok(String::from_utf8_lossy(&text).into_owned().into());
                 }
                 Some(b'\\') => {
                     let escaped = self.escape()?;
                     text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Some(0..=0x1f) => return Err(self.bad("a control character in a text")),
-                Some(_) => {
-                    let rest = &self.body[self.at..];
-                    let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
-                    let run = rest.iter().take_while(|byte| plain(byte)).count();
-                    text.extend_from_slice(&rest[..run]);
-                    self.at += run;
-                }
+                Some(_) => text.extend_from_slice(self.plain()),
             }
         }
+    }
+
+    /// What stands for itself, from here on.
+    fn plain(&mut self) -> &'a [u8] {
+        let rest = &self.body[self.at..];
+        let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
+        let run = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
+        self.at += run;
+        &rest[..run]
     }
 
     fn escape(&mut self) -> Result<char, BadBody> {
@@ -247,7 +261,7 @@ impl Parser<'_> {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Json {
+    fn parse(text: &str) -> Json<'_> {
         first(text.as_bytes()).unwrap().0
     }
 
@@ -259,8 +273,8 @@ mod tests {
                 (
                     "a".into(),
                     Json::List(vec![
-                        Json::Number("1".into()),
-                        Json::Number("-2.5e+3".into()),
+                        Json::Number("1"),
+                        Json::Number("-2.5e+3"),
                         Json::Text("xé😀\n".into()),
                         Json::Bool(true),
                         Json::Bool(false),

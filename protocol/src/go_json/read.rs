@@ -61,9 +61,8 @@ pub(crate) fn quantity<T: Default>(
 ) -> Result<T, BadBody> {
     match json {
         Json::Null => Ok(T::default()),
-        Json::Number(text) | Json::Text(text) => {
-            parse(text).map_err(|error| wrong(at, json, error))
-        }
+        Json::Number(text) => parse(text).map_err(|error| wrong(at, json, error)),
+        Json::Text(text) => parse(text).map_err(|error| wrong(at, json, error)),
         Json::Bool(_) | Json::List(_) | Json::Object(_) => {
             Err(wrong(at, json, QuantityError::Form))
         }
@@ -95,7 +94,7 @@ impl fmt::Display for Path<'_> {
 // === impl Json ===
 
 /// As an error shows it: scalars as written, the rest by kind.
-impl fmt::Display for Json {
+impl fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Null => f.write_str("null"),
@@ -136,7 +135,7 @@ impl Read for bool {
 
 impl Read for String {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let text = if let Json::Text(text) = json { Some(text.clone()) } else { None };
+        let text = if let Json::Text(text) = json { Some(text.as_ref().to_owned()) } else { None };
         put(self, text, at, json, "a text")
     }
 }

@@ -8,13 +8,21 @@ pub(crate) trait Write {
 }
 
 /// The text of a message as it grows.
-#[derive(Default)]
 pub(crate) struct Writer(String);
+
+/// What most messages fit into.
+const USUAL: usize = 128;
 
 /// The keys of an object that has no type of its own.
 pub(crate) struct Group<'a>(pub(crate) &'a [(&'a str, &'a dyn Write)]);
 
 // === impl Writer ===
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self(String::with_capacity(USUAL))
+    }
+}
 
 impl Writer {
     /// An object with these keys, in this order.
@@ -39,6 +47,11 @@ impl Writer {
     /// A text, escaped as Go does: also what HTML would take for markup.
     pub(crate) fn text(&mut self, text: &str) {
         self.0.push('"');
+        let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'.';
+        if text.bytes().all(plain) {
+            self.0.push_str(text);
+            return self.0.push('"');
+        }
         for c in text.chars() {
             match c {
                 '"' => self.0.push_str("\\\""),
