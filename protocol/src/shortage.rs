@@ -2,8 +2,9 @@
 
 use crate::status::Booked;
 use crate::{Bytes, MilliCpu, Moment, Resources};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 /// The VMs named in a shortage, at most.
 pub const MOST_NAMED: usize = 8;
@@ -37,7 +38,9 @@ pub struct Shortage {
     pub kept: u64,
     /// Who else has it or wants it: those for whom room is kept, in the order in which they
     /// go, then those who have most; [`MOST_NAMED`] at most.
-    pub others: Vec<Booked>,
+    /// VMs that wait for the same share one list.
+    #[serde(serialize_with = "list", deserialize_with = "shared")]
+    pub others: Arc<[Booked]>,
 }
 
 /// A VM asked, perhaps several times in a row, and got less.
@@ -116,4 +119,12 @@ impl fmt::Display for Shortage {
         }
         Ok(())
     }
+}
+
+fn list<S: Serializer>(others: &[Booked], to: S) -> Result<S::Ok, S::Error> {
+    others.serialize(to)
+}
+
+fn shared<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<[Booked]>, D::Error> {
+    Vec::deserialize(from).map(Arc::from)
 }

@@ -267,7 +267,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
                 free: 0,
                 over: 0,
                 kept: 0,
-                others: others(),
+                others: others().into(),
             },
             Shortage {
                 axis: Axis::Memory,
@@ -277,7 +277,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
                 free: 256 << 20,
                 over: 0,
                 kept: 256 << 20,
-                others: others(),
+                others: others().into(),
             },
         ],
     };

@@ -1,6 +1,6 @@
-//! What an agent asks the books, whatever the version that it says it in.
+//! What an agent asks the books and what they grant, whatever the version that it is said in.
 
-use windlass_protocol::{Axis, ComputeUnit, MilliCpu, Resources, VmRecord};
+use windlass_protocol::{Axis, ComputeUnit, MilliCpu, Resources, Shortage, VmRecord};
 
 /// What an agent that knows no parts of a vCPU can be told.
 const CORE: MilliCpu = MilliCpu::from_cores(1);
@@ -18,6 +18,17 @@ pub struct Ask {
     pub whole_cpus: bool,
 }
 
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Granted {
+    /// What the VM may have.
+    pub permit: Resources,
+    /// Why that is less than it asked for; empty if it is not.
+    pub short: Vec<Shortage>,
+    /// It is about to be moved, and keeps its size until then.
+    pub moving: bool,
+}
+
 // === impl Ask ===
 
 impl Ask {
@@ -33,6 +44,12 @@ impl Ask {
             grain.cpu = grain.cpu.max(CORE).round_up(CORE);
         }
         grain
+    }
+
+    /// Whether its agent can be told that it gets all of this.
+    pub(crate) fn is_sayable(&self) -> bool {
+        let cpu = self.wanted.cpu.milli();
+        self.sayable(Axis::Cpu, cpu) == cpu
     }
 
     /// What its agent can be told of it.

@@ -21,10 +21,10 @@
 //!
 //! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, Granted};
 use crate::entry::{Entry, Moving, Standing};
 use crate::tally::Tally;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 use windlass_protocol::status::{Booked, NodeStatus};
@@ -38,21 +38,8 @@ pub struct Books {
     room: Resources,
     vms: BTreeMap<Arc<VmName>, Entry>,
     tally: Tally,
-    /// Those with a claim.
-    claimants: BTreeSet<Arc<VmName>>,
     /// No claim ends before this.
     claims_end: Option<Moment>,
-}
-
-/// The answer to a request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Granted {
-    /// What the VM may have.
-    pub permit: Resources,
-    /// Why that is less than it asked for; empty if it is not.
-    pub short: Vec<Shortage>,
-    /// It is about to be moved, and keeps its size until then.
-    pub moving: bool,
 }
 
 /// Why a request could not be answered.
@@ -78,8 +65,7 @@ pub enum BooksError {
 impl Books {
     /// The books of an empty node that may promise this much.
     pub fn new(room: Resources) -> Self {
-        let (tally, claimants) = (Tally::default(), BTreeSet::new());
-        Self { room, vms: BTreeMap::new(), tally, claimants, claims_end: None }
+        Self { room, vms: BTreeMap::new(), tally: Tally::default(), claims_end: None }
     }
 
     /// What may be promised.
@@ -131,7 +117,6 @@ impl Books {
     pub fn leave(&mut self, vm: &VmName) {
         if let Some(entry) = self.vms.remove(vm) {
             self.tally.change(&entry.name, Some(entry.part()), None);
-            self.claimants.remove(vm);
         }
     }
 
@@ -182,40 +167,39 @@ impl Books {
         let wanted = ask.wanted;
         self.forget_old_claims(now);
         let free = self.free();
-        let spoken = self.change(vm, |entry| match entry.moving {
-            Moving::Told(permit) => Err(permit),
-            moving @ (Moving::No | Moving::Due) => {
-                entry.speak(now, &ask, free);
-                Ok((moving == Moving::Due, entry.claim, entry.reserved()))
-            }
-        });
-        let (moving, claim, has) = match spoken.ok_or_else(|| BooksError::UnknownVm(vm.clone()))? {
-            Ok(spoken) => spoken,
-            Err(permit) if wanted == permit => {
+        let unknown = || BooksError::UnknownVm(vm.clone());
+        let entry = self.vms.get_mut(vm).ok_or_else(unknown)?;
+        let moving = match entry.moving {
+            Moving::No => false,
+            Moving::Due => true,
+            Moving::Told(permit) if wanted == permit => {
                 return Ok(Granted { permit, short: Vec::new(), moving: true });
             }
-            Err(permit) => return Err(BooksError::Moving { vm: vm.clone(), wanted, permit }),
+            Moving::Told(permit) => {
+                return Err(BooksError::Moving { vm: vm.clone(), wanted, permit });
+            }
         };
-        if let Some(claim) = claim {
-            self.claims_end = self.claims_end.into_iter().chain([claim.until]).min();
+        let before = entry.part();
+        entry.speak(now, &ask, free);
+        let spoken = entry.part();
+        if ask.is_sayable() && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
+            let granted = Granted { permit: wanted, short: Vec::new(), moving };
+            entry.grant(now, wanted, &granted);
+            self.tally.change(&entry.name, Some(before), Some(entry.part()));
+            return Ok(granted);
         }
+        self.tally.change(&entry.name, Some(before), Some(spoken));
+        let claim = entry.claim.map(|claim| claim.until);
+        self.claims_end = self.claims_end.into_iter().chain(claim).min();
 
-        let reserved = self.reserved();
+        let (has, reserved) = (spoken.reserved, self.reserved());
         let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask, has, reserved);
         let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask, has, reserved);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
-        self.change(vm, |entry| {
-            entry.permit(permit);
-            entry.claim = entry.claim.filter(|_| !short.is_empty());
-            if moving {
-                entry.moving = Moving::Told(permit);
-            }
-            if !short.is_empty() {
-                entry.journal.write(now, wanted, permit, &short);
-            }
-        });
-        Ok(Granted { permit, short, moving })
+        let granted = Granted { permit, short, moving };
+        self.change(vm, |entry| entry.grant(now, wanted, &granted));
+        Ok(granted)
     }
 
     /// What is known of a VM, if it entered.
@@ -305,11 +289,11 @@ impl Books {
 
     /// Those for whom free room is kept, in the order in which they go; then those who have
     /// most.
-    fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<Booked> {
-        let names = self.tally.others(axis, free, vm);
+    fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Arc<[Booked]> {
         // Claims were tidied before this: those that are left are fresh.
-        let booked = |name| Some(self.vms.get(name)?.booked(Moment::default()));
-        names.iter().filter_map(booked).collect()
+        let booked = |name: &VmName| Some(self.vms.get(name)?.booked(Moment::default()));
+        let all = || self.vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));
+        self.tally.first(axis, free, all, booked).but(vm)
     }
 
     /// A VM of this name is in the books.
@@ -324,14 +308,9 @@ impl Books {
     /// Changes what is known of a VM, and what the books come to.
     fn change<T>(&mut self, vm: &VmName, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         let entry = self.vms.get_mut(vm)?;
-        let (before, claimed) = (entry.part(), entry.claim.is_some());
+        let before = entry.part();
         let changed = change(entry);
         self.tally.change(&entry.name, Some(before), Some(entry.part()));
-        match (claimed, entry.claim.is_some()) {
-            (false, true) => drop(self.claimants.insert(Arc::clone(&entry.name))),
-            (true, false) => drop(self.claimants.remove(vm)),
-            (true, true) | (false, false) => {}
-        }
         Some(changed)
     }
 
@@ -340,10 +319,10 @@ impl Books {
         if self.claims_end.is_none_or(|end| now < end) {
             return;
         }
-        for vm in self.claimants.clone() {
+        for vm in self.tally.claimants().clone() {
             self.change(&vm, |entry| entry.claim = entry.claim.filter(|claim| now < claim.until));
         }
-        let claims = self.claimants.iter().filter_map(|vm| self.vms.get(vm)?.claim);
+        let claims = self.tally.claimants().iter().filter_map(|vm| self.vms.get(vm)?.claim);
         self.claims_end = claims.map(|claim| claim.until).min();
     }
 }

@@ -1,6 +1,6 @@
 //! One VM in the books of its node.
 
-use crate::ask::Ask;
+use crate::ask::{Ask, Granted};
 use crate::journal::Journal;
 use crate::tally::{Part, Want};
 use std::sync::Arc;
@@ -108,12 +108,21 @@ impl Entry {
         most.max(last)
     }
 
-    pub(crate) fn permit(&mut self, granted: Resources) {
+    /// It is told what it may have; a claim that is met is none any more.
+    pub(crate) fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
+        let Granted { permit, short, moving } = granted;
         self.standing = match self.standing {
             Standing::Presumed(has)
             | Standing::Silent(has)
-            | Standing::Spoken { permit: _, has } => Standing::Spoken { permit: granted, has },
+            | Standing::Spoken { permit: _, has } => Standing::Spoken { permit: *permit, has },
         };
+        self.claim = self.claim.filter(|_| !short.is_empty());
+        if *moving {
+            self.moving = Moving::Told(*permit);
+        }
+        if !short.is_empty() {
+            self.journal.write(now, wanted, *permit, short);
+        }
     }
 
     pub(crate) fn booked(&self, now: Moment) -> Booked {
@@ -127,17 +136,15 @@ impl Entry {
 
     /// What it adds to the figures of its node.
     pub(crate) fn part(&self) -> Part {
-        let wants = |axis| self.want_on(axis);
-        Part {
-            reserved: self.reserved(),
-            min: self.record.min,
-            wants: [wants(Axis::Cpu), wants(Axis::Memory)],
-        }
+        let reserved = self.reserved();
+        let VmRecord { min, priority, .. } = self.record;
+        let wants = [Axis::Cpu, Axis::Memory].map(|axis| self.want_on(axis, reserved));
+        Part { reserved, min, priority, claim: self.claim.map(|claim| claim.wanted), wants }
     }
 
-    fn want_on(&self, axis: Axis) -> Option<Want> {
+    fn want_on(&self, axis: Axis, reserved: Resources) -> Option<Want> {
         let Claim { wanted, grain, .. } = self.claim?;
-        let missing = axis.of(wanted).saturating_sub(axis.of(self.reserved()));
+        let missing = axis.of(wanted).saturating_sub(axis.of(reserved));
         let VmRecord { priority, memory_slot, .. } = self.record;
         // A permit is written in whole slots.
         let grain = match axis {

@@ -26,7 +26,7 @@ impl Journal {
         if let Some(note) = self.0.back_mut().filter(|note| is_same(note, asked, permit, short)) {
             note.last = now;
             note.times = note.times.saturating_add(1);
-            note.short = short.to_vec();
+            short.clone_into(&mut note.short);
             return;
         }
         if self.0.len() >= MOST_NOTES {

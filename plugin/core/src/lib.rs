@@ -10,10 +10,11 @@ pub mod books;
 pub mod cluster;
 mod entry;
 mod journal;
+mod largest;
 mod tally;
 pub mod wire;
 
-pub use ask::Ask;
-pub use books::{Books, BooksError, Granted};
+pub use ask::{Ask, Granted};
+pub use books::{Books, BooksError};
 pub use cluster::Cluster;
 pub use windlass_protocol::{Axis, Note, Shortage, VmRecord};

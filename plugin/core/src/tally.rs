@@ -1,13 +1,15 @@
 //! What the books of a node come to: sums, and which VMs have or want most, kept with each change.
 //!
-//! A request costs about the same however many VMs a node has. Only a change of what VMs wait for,
-//! or of what is free while they wait, divides the free room anew, and not while there is less of
-//! it than any of them can use.
+//! A request costs about the same however many VMs a node has. A VM that waits alone gets what is
+//! free without a division. Only a change of what VMs wait for, or of what is free while they
+//! wait, divides the free room anew, and not while there is less of it than any of them can use.
 
+use crate::largest::Largest;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_protocol::shortage::MOST_NAMED;
+use windlass_protocol::status::Booked;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Resources, VmName};
 use windlass_scaling::arbitrate::{Claim, divide};
 
@@ -16,6 +18,9 @@ use windlass_scaling::arbitrate::{Claim, divide};
 pub(crate) struct Part {
     pub(crate) reserved: Resources,
     pub(crate) min: Resources,
+    pub(crate) priority: i32,
+    /// What it claims to have in all.
+    pub(crate) claim: Option<Resources>,
     /// What it waits for, of CPU and of memory.
     pub(crate) wants: [Option<Want>; 2],
 }
@@ -34,6 +39,8 @@ pub(crate) struct Want {
 pub(crate) struct Tally {
     reserved: Sum,
     min: Sum,
+    /// The VMs with a claim.
+    claimants: BTreeSet<Arc<VmName>>,
     axes: [Ranks; 2],
 }
 
@@ -47,14 +54,24 @@ struct Sum {
 /// Which VMs have and want how much, on one axis.
 #[derive(Clone, Debug, Default)]
 struct Ranks {
-    /// Every VM, those first for which most is reserved.
-    holders: BTreeSet<(Reverse<u64>, Arc<VmName>)>,
+    largest: Largest,
     /// With what is reserved.
     wants: BTreeMap<Arc<VmName>, (Want, u64)>,
     /// The least that each want can use, and how many wants can use as little.
     steps: BTreeMap<u64, usize>,
     /// As long as nothing changes of what it was made from.
     division: Option<Division>,
+    /// As long as nothing changes at all.
+    first: Option<First>,
+}
+
+/// The VMs that a shortage names.
+#[derive(Clone, Debug)]
+pub(crate) struct First {
+    /// At most [`MOST_NAMED`].
+    named: Arc<[Booked]>,
+    /// In place of one that is itself short.
+    next: Option<Booked>,
 }
 
 /// Which VM gets what of the room that is free, on one axis.
@@ -80,6 +97,35 @@ impl Tally {
         self.min.resources()
     }
 
+    /// The VMs with a claim.
+    pub(crate) const fn claimants(&self) -> &BTreeSet<Arc<VmName>> {
+        &self.claimants
+    }
+
+    /// Whether a VM that `spoke` gets all that it wants without a division: it is reserved already,
+    /// or no other VM waits and enough is free.
+    pub(crate) fn meets(
+        &self,
+        room: Resources,
+        vm: &VmName,
+        wanted: Resources,
+        before: &Part,
+        spoke: &Part,
+    ) -> bool {
+        if spoke.claim.is_none() {
+            return spoke.reserved.covers(wanted);
+        }
+        let mut reserved = self.reserved;
+        reserved.change(before.reserved, spoke.reserved);
+        let free = room.saturating_sub(reserved.resources());
+        [Axis::Cpu, Axis::Memory].into_iter().all(|axis| {
+            let mut waiting = self.axes[axis.index()].wants.keys();
+            let want = spoke.wants[axis.index()];
+            want.is_none_or(|want| want.missing <= axis.of(free))
+                && (want.is_none() || waiting.all(|other| **other == *vm))
+        })
+    }
+
     /// A VM came, changed or left.
     pub(crate) fn change(&mut self, vm: &Arc<VmName>, before: Option<Part>, after: Option<Part>) {
         if before == after {
@@ -88,7 +134,14 @@ impl Tally {
         let part = |part: Option<Part>| part.unwrap_or_default();
         self.reserved.change(part(before).reserved, part(after).reserved);
         self.min.change(part(before).min, part(after).min);
+        let claims = |part: Option<Part>| part.is_some_and(|part| part.claim.is_some());
+        match (claims(before), claims(after)) {
+            (false, true) => drop(self.claimants.insert(Arc::clone(vm))),
+            (true, false) => drop(self.claimants.remove(vm)),
+            (true, true) | (false, false) => {}
+        }
         for (axis, ranks) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.axes) {
+            ranks.first = None;
             ranks.change(vm, before.map(|p| p.on(axis)), after.map(|p| p.on(axis)));
         }
     }
@@ -98,40 +151,49 @@ impl Tally {
         self.axes[axis.index()].divided(free)
     }
 
-    /// The names of other VMs than this one, at most [`MOST_NAMED`]: those for which free room is kept,
-    /// in the order in which they go, then those that have most.
-    pub(crate) fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Vec<Arc<VmName>> {
+    /// The VMs that a shortage names on this axis: those for which free room is kept, in the order
+    /// in which they go, then those that have most of `all`.
+    pub(crate) fn first<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
+        &mut self,
+        axis: Axis,
+        free: u64,
+        all: impl FnOnce() -> V,
+        booked: impl Fn(&VmName) -> Option<Booked>,
+    ) -> &First {
         let ranks = &mut self.axes[axis.index()];
         ranks.divided(free);
-        let shares = ranks.division.as_ref().map(|division| &division.shares);
-        let shares = shares.into_iter().flat_map(BTreeMap::keys);
-        let mut ahead: Vec<_> = shares
-            .filter(|name| ***name != *vm)
-            .filter_map(|name| {
-                let (want, reserved) = ranks.wants.get(name)?;
-                Some((Reverse(want.priority), Reverse(*reserved), name))
-            })
-            .collect();
-        ahead.sort_unstable();
-        let mut named: Vec<_> =
-            ahead.iter().take(MOST_NAMED).map(|(.., name)| Arc::clone(name)).collect();
-        let has_share = |name| ranks.division.as_ref().is_some_and(|d| d.shares.contains_key(name));
-        let rest = ranks.holders.iter().map(|(_, name)| name);
-        let rest = rest.filter(|name| ***name != *vm && !has_share(*name));
-        named.extend(rest.take(MOST_NAMED - named.len()).cloned());
-        named
+        let first = ranks.first.take().unwrap_or_else(|| {
+            let named = ranks.ranked(MOST_NAMED + 1, all);
+            let mut named: Vec<Booked> = named.iter().filter_map(|name| booked(name)).collect();
+            let next = (named.len() > MOST_NAMED).then(|| named.pop()).flatten();
+            First { named: named.into(), next }
+        });
+        ranks.first.insert(first)
     }
 }
 
 /// What is found out again when it is asked for makes no difference.
 impl PartialEq for Tally {
     fn eq(&self, other: &Self) -> bool {
-        let axis = |one: &Ranks, other: &Ranks| {
-            (&one.holders, &one.wants, &one.steps) == (&other.holders, &other.wants, &other.steps)
-        };
+        let axis =
+            |one: &Ranks, other: &Ranks| (&one.wants, &one.steps) == (&other.wants, &other.steps);
         self.reserved == other.reserved
             && self.min == other.min
+            && self.claimants == other.claimants
             && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
+    }
+}
+
+// === impl First ===
+
+impl First {
+    /// Without the VM that is short.
+    pub(crate) fn but(&self, vm: &VmName) -> Arc<[Booked]> {
+        if self.named.iter().all(|other| other.name != *vm) {
+            return Arc::clone(&self.named);
+        }
+        let others = self.named.iter().chain(&self.next).filter(|other| other.name != *vm);
+        others.cloned().collect()
     }
 }
 
@@ -182,14 +244,7 @@ impl Ranks {
         after: Option<(u64, Option<Want>)>,
     ) {
         let reserved = |part: Option<(u64, Option<Want>)>| part.map(|(reserved, _)| reserved);
-        if reserved(before) != reserved(after) {
-            if let Some(reserved) = reserved(before) {
-                self.holders.remove(&(Reverse(reserved), Arc::clone(vm)));
-            }
-            if let Some(reserved) = reserved(after) {
-                self.holders.insert((Reverse(reserved), Arc::clone(vm)));
-            }
-        }
+        self.largest.change(vm, reserved(before), reserved(after));
         let want = |part: Option<(u64, Option<Want>)>| {
             part.and_then(|(reserved, want)| Some((want?, reserved)))
         };
@@ -217,9 +272,37 @@ impl Ranks {
 
     fn divided(&mut self, free: u64) -> &Division {
         if self.division.as_ref().is_none_or(|division| division.free != free) {
-            self.division = Some(self.divide(free));
+            (self.division, self.first) = (Some(self.divide(free)), None);
         }
         self.division.get_or_insert_default()
+    }
+
+    /// At most so many VMs: those for which free room is kept, in the order in which they go, then
+    /// those that have most.
+    fn ranked<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
+        &mut self,
+        most: usize,
+        all: impl FnOnce() -> V,
+    ) -> Vec<Arc<VmName>> {
+        let Self { division, wants, largest, .. } = self;
+        let shares = division.as_ref().map(|division| &division.shares);
+        let mut ahead: Vec<_> = shares
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .filter_map(|name| {
+                let (want, reserved) = wants.get(name)?;
+                Some((Reverse(want.priority), Reverse(*reserved), name))
+            })
+            .collect();
+        ahead.sort_unstable();
+        let mut named: Vec<_> =
+            ahead.iter().take(most).map(|(.., name)| Arc::clone(name)).collect();
+        if named.len() < most {
+            let rest = largest.of(all).filter(|name| !named.contains(name));
+            let rest: Vec<_> = rest.take(most - named.len()).cloned().collect();
+            named.extend(rest);
+        }
+        named
     }
 
     fn divide(&self, free: u64) -> Division {

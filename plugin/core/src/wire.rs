@@ -6,8 +6,8 @@
 //! reference's words and goes on to name the field. Bodies are read up to [`BODY_LIMIT`] bytes
 //! and no further.
 
-use crate::ask::Ask;
-use crate::books::{Books, BooksError, Granted};
+use crate::ask::{Ask, Granted};
+use crate::books::{Books, BooksError};
 use thiserror::Error;
 use windlass_protocol::plugin::{
     BODY_LIMIT, OverRange, PermitRequest, PermitResponse, RawRequest, Unfit,
