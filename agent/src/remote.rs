@@ -7,7 +7,7 @@ use crate::plugin::{Asked, Permits};
 use bytes::Bytes;
 use http::Method;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 use windlass_kit::client::{Ask, Kept};
@@ -38,9 +38,9 @@ pub struct Remote {
 // === impl PluginAt ===
 
 impl PluginAt {
-    /// Its address, without the port.
-    pub const fn ip(&self) -> IpAddr {
-        self.address.ip()
+    /// Where it is connected to.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod completions;
+mod configured;
 pub mod conformance;
 pub mod doctor;
 pub mod explain;

@@ -11,7 +11,11 @@ use std::process::Command;
 fn a_folder_is_checked_file_by_file_and_as_a_whole() {
     let folder = Folder::new("whole");
     folder.write("host.toml", "[node]\ncpu = 1\nmemory = \"1GiB\"\n");
-    folder.write("agent.toml", "node = \"n\"\n");
+    folder.write("notes.toml", "name = \"n\"\n");
+    folder.write("agent.toml", "plugin = \"http://10.0.0.5:10299\"\nadmin = \"127.0.0.1:10311\"\n");
+    folder.write("plugin.json", "{\"memBlockSize\": \"1Gi\"}");
+    folder.write("settings.json", "{}");
+    std::os::unix::fs::symlink(folder.0.join("vms.d"), folder.0.join("list.toml")).unwrap();
     folder.write("vms.d/db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 4));
     folder.write("vms.d/db2.toml", &vm("/run/db1.sock", "192.168.122.31:10301", 1));
     folder.write("vms.d/web.toml", &vm("/run/web.sock", "192.168.122.32:10301", 1));
@@ -21,13 +25,16 @@ fn a_folder_is_checked_file_by_file_and_as_a_whole() {
         65,
         expect![[r#"
             DIR/host.toml: valid
+            DIR/plugin.json: valid
             DIR/vms.d/db1.toml: valid
             DIR/vms.d/web.toml: valid
             --
             windlass: warning: DIR/host.toml: callback_listen = 127.0.0.1: the guest of web at 192.168.122.32:10301 cannot call back there; set the host's address on that network
-            windlass: warning: DIR/agent.toml: is neither host.toml nor a VM file, and was not checked
+            windlass: warning: DIR/notes.toml: is of no known kind, and was not checked; --kind says which
             windlass: warning: DIR/vms.d/db1.toml: max = 4 vCPU / 1GiB: the node has 1 vCPU / 1GiB, so the VM never has its maximum
-            windlass: DIR/vms.d/bad.toml: qmp = 7: must be an absolute path of at most 107 bytes
+            windlass: DIR/agent.toml: callback_ports = 10310-10399: must not contain 10311, the port of admin
+            DIR/list.toml: is no file
+            DIR/vms.d/bad.toml: qmp = 7: must be an absolute path of at most 107 bytes
             DIR/vms.d/bad.toml: informant: is missing: an IP address and a port above 0, as "127.0.0.2:10301"; names are not looked up
             DIR/vms.d/bad.toml: min.cpu: is missing: 0.05 to 512 vCPUs
             DIR/vms.d/bad.toml: min.memory: is missing: 1 to 65535 whole memory slots
@@ -65,6 +72,24 @@ fn a_folder_without_configuration_is_said_to_be_one() {
     folder.check(66, expect!["--\nwindlass: DIR: holds neither host.toml nor a VM file\n"]);
 }
 
+#[test]
+fn a_file_that_does_not_tell_its_kind_is_read_as_the_one_that_is_said() {
+    let folder = Folder::new("kinds");
+    folder.write("eu1.toml", "state_dir = \"/var/lib/eu1\"\n");
+    let whole = |kind: &[&str]| folder.run(&[kind, &[folder.0.to_str().unwrap()]].concat());
+    let file = folder.0.join("eu1.toml");
+    let one = |kind: &[&str]| folder.run(&[kind, &[file.to_str().unwrap()]].concat());
+    let unknown = "says nothing by which its kind is known: say --kind";
+    assert_eq!(one(&[]), (65, format!("--\nwindlass: DIR/eu1.toml: {unknown}\n")));
+    assert_eq!(one(&["--kind", "host"]), (0, "DIR/eu1.toml: valid\n--\n".to_owned()));
+    assert_eq!(one(&["--kind", "agent"]).0, 65, "it names no plugin");
+    assert_eq!(whole(&["--kind", "host"]), (0, "DIR/eu1.toml: valid\n--\n".to_owned()));
+    assert_eq!(whole(&["--kind", "books"]).0, 65);
+    let (code, said) = whole(&[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("is of no known kind, and was not checked; --kind says which"), "{said}");
+}
+
 /// A folder. It goes with this value.
 struct Folder(PathBuf);
 
@@ -84,12 +109,17 @@ impl Folder {
 
     /// What is said of it, standard output before standard error.
     fn check(&self, code: i32, said: Expect) {
+        let (is, text) = self.run(&[self.0.to_str().unwrap()]);
+        said.assert_eq(&text);
+        assert_eq!(is, code, "{text}");
+    }
+
+    fn run(&self, args: &[&str]) -> (i32, String) {
         let program = env!("CARGO_BIN_EXE_windlass");
-        let output = Command::new(program).arg("check").arg(&self.0).output().unwrap();
+        let output = Command::new(program).arg("check").args(args).output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
         let text = format!("{out}--\n{err}").replace(&self.0.display().to_string(), "DIR");
-        said.assert_eq(&text);
-        assert_eq!(output.status.code(), Some(code), "{text}");
+        (output.status.code().unwrap(), text)
     }
 }
 

@@ -84,7 +84,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     if let Some(((listener, at), limit)) = dump {
         said.push_str(&format!("dump-state http://{at}\n"));
         let (of, stopping) = (agent.clone(), stop.clone());
-        let plugin = config.plugin.ip();
+        let plugin = config.plugin.address().ip();
         let state =
             DumpState::new(limit, move || of.reference_dump(stopping.is_cancelled(), plugin));
         let limits = Limits {

@@ -3,56 +3,54 @@
 mod folder;
 mod verdict;
 
+use super::configured::Kind;
 use crate::failure::Failure;
 use crate::host::keys::HOST;
 use crate::options::Format;
 use crate::out::{self, Output};
 use crate::problem::Report;
-use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use verdict::{Kind, Verdict, verdict};
+use verdict::{Verdict, verdict};
+use windlass_agent_program::keys::AGENT;
+use windlass_plugin_program::keys::{LISTED, NODE, PLUGIN};
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM;
 
 /// Options of `windlass check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A file with a `qmp` or `informant` key, or one in a folder that ends in `vms.d`, is read as a VM
-file; every other as host.toml. All problems of all files are named together, each with the field,
-what stands there, and what may stand there; a file that is not there hides none of the others.
-The exit code is 65 if any file is invalid, else 66 if any is not there. A [node] that has more
-than this machine has is allowed, and a warning.
+What a file is about is known by its name (host.toml, agent.toml, plugin.toml), by its folder (one that
+ends in `vms.d`), or by a key that only files of its kind have; --kind says it of any other. Agent and
+plugin are read from the reference's JSON, too. All problems of all files are named together, each with
+the field, what stands there, and what may stand there; a file that cannot be read hides none of the
+others. The exit code is 65 if any file is invalid or cannot be read, else 66 if any is not there. A
+[node] that has more than this machine has is allowed, and a warning.
 
-Of a folder, its host.toml and its VM files are checked, also against each other: a monitor or an
-informant that two VMs name, minima that are more than the node has, an informant that cannot call
-back. VM files are those beside host.toml, and those in `vms.d`; where there are none, those in the
-vms_dir of host.toml. Nothing is asked of a running host: `windlass doctor` does that.
+Of a folder, all files of these kinds are checked, also against each other: a monitor or an informant
+that two VMs name, minima that are more than the node has, an informant that cannot call back. VM files
+are those beside host.toml, and those in `vms.d`; where there are none, those in the vms_dir of host.toml
+or agent.toml. --kind is then that of files that do not tell it. Nothing is asked of a running program:
+`windlass doctor` does that.
 
 Examples:
   windlass check /etc/windlass
   windlass check /etc/windlass/host.toml
   windlass check /etc/windlass/vms.d/*.toml
-  windlass check db1.toml --kind vm
+  windlass check eu1.toml --kind agent
   windlass check --keys")]
 pub struct Args {
-    /// host.toml, VM files, or a folder of them.
+    /// Files of configuration, VM files, or a folder of them.
     #[arg(value_name = "FILE", required_unless_present = "keys")]
     pub files: Vec<PathBuf>,
-    /// Read every file as this kind.
+    /// What the files are about; of a folder, those that do not tell.
     #[arg(long, value_enum)]
     pub kind: Option<Kind>,
-    /// List every key of both kinds of file: default, range, meaning.
+    /// List every key of every kind of file: default, range, meaning.
     #[arg(long, conflicts_with_all = ["files", "kind"])]
     pub keys: bool,
     #[command(flatten)]
     format: Format,
-}
-
-/// The tables of keys.
-#[derive(Debug, Serialize)]
-struct Keys {
-    host: Vec<Row>,
-    vm: Vec<Row>,
 }
 
 /// Checks the files.
@@ -64,7 +62,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return keys(args.format.output);
     }
     let each = |file: &PathBuf| {
-        if file.is_dir() { folder::verdicts(file) } else { vec![verdict(file, args.kind)] }
+        if file.is_dir() {
+            folder::verdicts(file, args.kind)
+        } else {
+            vec![verdict(file, args.kind)]
+        }
     };
     let verdicts: Vec<Verdict> = args.files.iter().flat_map(each).collect();
     if args.format.output == Output::Json {
@@ -93,21 +95,28 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// Every key by the file that it stands in.
 fn keys(output: Output) -> Result<(), Failure> {
-    let keys = Keys { host: HOST.rows(), vm: VM.rows() };
-    match output {
-        Output::Json => out::json(&keys),
-        Output::Text => {
-            let mut text = String::new();
-            for (file, rows) in [("host.toml", keys.host), ("vms.d/VM.toml", keys.vm)] {
-                text.push_str(&format!("{file}\n"));
-                for Row { name, kind, default, range, meaning } in rows {
-                    text.push_str(&format!(
-                        "  {name}: {kind}\n      {meaning}\n      default: {default}; range: {range}\n"
-                    ));
-                }
-            }
-            out::text(&text)
+    let files = [
+        ("host", "host.toml", HOST),
+        ("agent", "agent.toml", AGENT),
+        ("plugin", "plugin.toml", PLUGIN),
+        ("node", "plugin.toml, of each [[node]]", NODE),
+        ("listed", "plugin.toml, of each [[vm]]", LISTED),
+        ("vm", "vms.d/VM.toml", VM),
+    ];
+    if output == Output::Json {
+        let tables = files.map(|(name, _, table)| (name, table.rows()));
+        return out::json(&BTreeMap::from(tables));
+    }
+    let mut text = String::new();
+    for (_, file, table) in files {
+        text.push_str(&format!("{file}\n"));
+        for Row { name, kind, default, range, meaning } in table.rows() {
+            text.push_str(&format!(
+                "  {name}: {kind}\n      {meaning}\n      default: {default}; range: {range}\n"
+            ));
         }
     }
+    out::text(&text)
 }

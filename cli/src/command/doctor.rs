@@ -1,12 +1,13 @@
-//! `windlass doctor`: what is right and what is wrong with a host, from machine to guest.
+//! `windlass doctor`: what is right and what is wrong, from the machine to each guest.
 //!
 //! Each part is looked at as far as it can be: without a host that answers, its files and the machine
-//! are. Nothing is changed, and no monitor is connected to: it serves one client, which is the host.
+//! are, and so is windlass-agent or windlass-plugin where it has a file. Nothing is changed, and no monitor is connected to: it serves one client, which is the host.
 
 mod cgroup;
 mod files;
 mod host;
 mod machine;
+mod programs;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -16,8 +17,12 @@ use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::options::{Connection, DEFAULT_CONFIG, Format};
 use crate::out::{self, Output};
-use report::Report;
-use std::path::PathBuf;
+use files::Read;
+use report::{Check, Report};
+use std::path::{Path, PathBuf};
+
+/// Where the files of programs are.
+const FOLDER: &str = "/etc/windlass";
 
 /// Columns of a line, where it can be broken.
 const WIDTH: usize = 100;
@@ -33,7 +38,8 @@ Examples:
   windlass doctor
   windlass doctor --output json | jq '.sections[].checks[] | select(.verdict == \"failed\")'")]
 pub struct Args {
-    /// host.toml; without it, that of the host which answers, else /etc/windlass/host.toml.
+    /// host.toml, agent.toml or plugin.toml; without it, that of the host which answers, else those that
+    /// are in /etc/windlass.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -60,16 +66,40 @@ async fn examine(args: &Args) -> Report {
     let client = Client::to(socket);
     let seen = host::look(client.as_ref()).await;
     let of_host = seen.facts.as_ref().map(|facts| facts.config.clone());
-    let config = args.config.clone().or(of_host).unwrap_or_else(|| DEFAULT_CONFIG.into());
-    let files = files::read(&config);
+    let configs = match args.config.clone().or(of_host) {
+        Some(config) => vec![config],
+        None => installed(Path::new(FOLDER)),
+    };
+    let files: Vec<Read> = configs.iter().map(|config| files::read(config)).collect();
     let mut report = Report::default();
     report.add("machine", machine::checks(&files));
-    report.add("host", host::checks(socket, client.as_ref().err(), &seen).await);
-    report.add("files", files::checks(&config, &files));
-    report.add("ports", machine::ports(&files, seen.facts.is_some()));
-    for vm in vms::of(&files, &seen) {
-        let checks = vm.checks(client.as_ref().ok()).await;
-        report.add(&format!("VM {}", vm.name()), checks);
+    if seen.facts.is_some() || files.iter().any(Read::is_of_host) {
+        report.add("host", host::checks(socket, client.as_ref().err(), &seen).await);
+    }
+    let mut ports = Vec::new();
+    for files in &files {
+        let program = programs::checks(files).await;
+        let runs = match &program {
+            Some((_, checks)) => checks.first().is_some_and(Check::is_good),
+            None => seen.facts.is_some(),
+        };
+        if let Some((name, checks)) = program {
+            report.add(name, checks);
+        }
+        report.add("files", files::checks(files));
+        ports.extend(machine::ports(files, runs));
+    }
+    report.add("ports", ports);
+    for (name, checks) in vms::checks(&files, &seen, client.as_ref().ok()).await {
+        report.add(&format!("VM {name}"), checks);
     }
     report
+}
+
+/// The files of the programs that are set up here; host.toml where none is.
+fn installed(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        ["host.toml", "agent.toml", "plugin.toml"].map(|file| folder.join(file)).into();
+    files.retain(|file| file.exists());
+    if files.is_empty() { vec![DEFAULT_CONFIG.into()] } else { files }
 }

@@ -4,6 +4,7 @@
 //! what may. An unknown key is a problem: a misspelt one would otherwise be a silent default.
 
 use super::keys::HOST;
+use super::together::Listeners;
 use crate::problem::Problem;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -56,6 +57,16 @@ pub enum NodeMemory {
 // === impl HostConfig ===
 
 impl HostConfig {
+    /// Where the host listens.
+    pub fn listeners(&self) -> Listeners {
+        Listeners {
+            file: "host.toml",
+            admin: self.admin,
+            callback_listen: self.callback_listen,
+            callback_ports: self.callback_ports.clone(),
+        }
+    }
+
     /// Checks what host.toml says.
     ///
     /// # Errors

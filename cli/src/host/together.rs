@@ -1,30 +1,44 @@
-//! host.toml and VM files together: what is right by itself and does not fit.
+//! A program's file and VM files together: what is right by itself and does not fit.
 //!
 //! A pure function of the files: nothing is asked of the machine or of a host. That two VMs name one
 //! monitor or one informant is judged where files are taken into force, in [`windlass_vm_files::folder::Folder`].
 
-use super::config::HostConfig;
 use crate::problem::Problem;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Mode, Resources};
 
-/// What does not fit, each with the VM whose file is to change, or none for host.toml. `room` is what
-/// may be reserved for VMs, where that is known.
+/// Where `windlass host` or `windlass-agent` listens, as its file says.
+#[derive(Clone, Debug)]
+pub struct Listeners {
+    /// The name of that file.
+    pub file: &'static str,
+    /// Where health and metrics are served.
+    pub admin: SocketAddr,
+    /// Where informants call back.
+    pub callback_listen: IpAddr,
+    /// One port per VM.
+    pub callback_ports: RangeInclusive<u16>,
+}
+
+/// What does not fit, each with the VM whose file is to change, or none for the program's own. `room`
+/// is what may be reserved for VMs, where that is known.
 pub fn misfits(
-    config: &HostConfig,
+    listeners: &Listeners,
     room: Option<Resources>,
     files: &[&VmFile],
 ) -> Vec<(Option<String>, Problem)> {
     let mut found: Vec<(Option<String>, Problem)> =
-        of_host(config, room, files).into_iter().map(|problem| (None, problem)).collect();
+        of_program(listeners, room, files).into_iter().map(|problem| (None, problem)).collect();
     for file in files {
-        let of_vm = of_vm(config, room, file).into_iter();
+        let of_vm = of_vm(listeners, room, file).into_iter();
         found.extend(of_vm.map(|problem| (Some(file.info.name.name.clone()), problem)));
     }
     found
 }
 
-fn of_host(config: &HostConfig, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
+fn of_program(config: &Listeners, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let minima = files.iter().fold(Resources::ZERO, |sum, f| sum.saturating_add(f.info.bounds.min));
     if let Some(room) = room.filter(|room| !room.covers(minima)) {
@@ -61,15 +75,16 @@ fn of_host(config: &HostConfig, room: Option<Resources>, files: &[&VmFile]) -> V
     problems
 }
 
-fn of_vm(config: &HostConfig, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
+fn of_vm(config: &Listeners, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (ip, port) = (file.informant.ip(), file.informant.port());
     if ip == config.callback_listen && config.callback_ports.contains(&port) {
-        let limit = "lies within callback_ports of host.toml, where the host itself listens";
+        let limit =
+            format!("lies within callback_ports of {}, where it listens itself", config.file);
         problems.push(Problem::new("informant", file.informant, limit));
     }
     if file.informant == config.admin {
-        let limit = "is `admin` of host.toml, where the host itself listens";
+        let limit = format!("is `admin` of {}, where it listens itself", config.file);
         problems.push(Problem::new("informant", file.informant, limit));
     }
     let bounds = file.info.bounds;
@@ -87,6 +102,7 @@ fn of_vm(config: &HostConfig, room: Option<Resources>, file: &VmFile) -> Vec<Pro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::config::HostConfig;
     use expect_test::expect;
     use windlass_protocol::{Bytes, MilliCpu};
     use windlass_vm_files::text;
@@ -105,9 +121,9 @@ mod tests {
             host.toml: node: the minima of all VM files come to 5 vCPU / 5GiB, and the node has 4 vCPU / 4GiB: who comes last stays short; lower a `min`, or raise [node]
             host.toml: callback_ports = 10310-10311: has 2 ports, and 5 VMs need one each; widen the range
             host.toml: callback_listen = 127.0.0.1: the guest of b (and 1 more) at 192.168.122.31:10301 cannot call back there; set the host's address on that network
-            a: informant = 127.0.0.1:10310: lies within callback_ports of host.toml, where the host itself listens
+            a: informant = 127.0.0.1:10310: lies within callback_ports of host.toml, where it listens itself
             b: max = 8 vCPU / 4GiB: the node has 4 vCPU / 4GiB, so the VM never has its maximum
-            d: informant = 127.0.0.1:10304: is `admin` of host.toml, where the host itself listens
+            d: informant = 127.0.0.1:10304: is `admin` of host.toml, where it listens itself
         "#]]
         .assert_eq(&said(config, &files));
     }
@@ -120,7 +136,7 @@ mod tests {
     }
 
     fn said(config: &str, files: &[VmFile]) -> String {
-        let config = HostConfig::from_text(config).unwrap();
+        let config = HostConfig::from_text(config).unwrap().listeners();
         let room = Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(4));
         let found = misfits(&config, Some(room), &files.iter().collect::<Vec<_>>());
         let line = |(vm, problem): (Option<String>, Problem)| {

@@ -22,7 +22,8 @@ fn a_host_is_examined_with_each_of_its_vms() {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(
-        said.contains("every part is alive") && said.contains("2 VM files are valid"),
+        said.contains("every part of windlass host is alive")
+            && said.contains("2 VM files are valid"),
         "{said}"
     );
     assert!(
@@ -45,4 +46,44 @@ fn a_host_is_examined_with_each_of_its_vms() {
         said.contains("✗ no host answers at") && said.contains("2 VM files are valid"),
         "{said}"
     );
+}
+
+#[test]
+fn an_agent_and_a_plugin_are_examined_by_their_files() {
+    let host = Host::prepare();
+    let at = informant("windlass_cpus_online 2\n");
+    let machine = Machine::start(host.path("a.sock"), 0);
+    host.put("a", &vm_file(machine.path(), &at));
+    let place = host.path("").display().to_string();
+    let write = |name: &str, text: &str| {
+        std::fs::write(host.path(name), text).unwrap();
+        let output = host.windlass(&["doctor", "--config", host.path(name).to_str().unwrap()]);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let agent = format!(
+        "plugin = \"http://127.0.0.1:1\"\nadmin = \"127.0.0.1:2\"\ndump_state = \"127.0.0.1:0\"\n\
+         vms_dir = \"{place}vms.d\"\n"
+    );
+    let (code, said) = write("agent.toml", &agent);
+    assert_eq!(code, Some(1), "{said}");
+    for part in [
+        "agent\n  ✗ windlass-agent does not answer at 127.0.0.1:2/livez",
+        "✗ no plugin listens at 127.0.0.1:1",
+        "agent.toml is valid",
+        "1 VM file is valid",
+        "callback_listen = 127.0.0.1 is an address",
+        &format!("VM a\n  ✓ informant: It answers at {at}."),
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("no host answers"), "{said}");
+    let (code, said) = write("plugin.toml", "admin = \"127.0.0.1:2\"\n");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("plugin.toml: node: is missing") && said.contains("plugin.md#"),
+        "{said}"
+    );
+    let listed = "admin = \"127.0.0.1:2\"\n[[node]]\nname = \"a\"\ncpu = 4\nmemory = \"4GiB\"\n";
+    let (_, said) = write("plugin.toml", listed);
+    assert!(said.contains("✗ windlass-plugin does not answer at 127.0.0.1:2/livez"), "{said}");
 }

@@ -1,109 +1,126 @@
-//! A folder of configuration: host.toml and VM files, each by itself and all of them together.
+//! A folder of configuration: the files of programs and VM files, each by itself and all together.
 
-use super::verdict::{Kind, Verdict, guess, verdict};
-use crate::host::config::HostConfig;
+use super::verdict::{Verdict, verdict};
+use crate::command::configured::{Configured, Kind};
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
-use windlass_kit::config::read_text;
 use windlass_vm_files::folder::{Folder, Look, look};
 
-/// The verdicts on the files of a folder; one on the folder itself where it has none.
-pub(super) fn verdicts(folder: &Path) -> Vec<Verdict> {
-    let file = folder.join("host.toml");
-    let is_host = file.exists() && guess(&file, "") == Kind::Host;
-    let host = is_host.then(|| verdict(&file, Some(Kind::Host)));
-    let config = read_text(&file).ok().and_then(|text| HostConfig::from_text(&text).ok());
-    let (mut all, mut vms) = (Vec::from_iter(host), Vms::default());
-    vms.take(folder, look(folder), Holds::Any);
+/// The verdicts on the files of a folder; one on the folder itself where it has none. `kind` is that of
+/// files that do not tell it themselves.
+pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
+    let mut found = Found::default();
+    found.take(folder, look(folder), |file, text| Kind::of(file, text).or(kind));
+    let json = json_files(folder).into_iter().map(|file| match verdict(&file, None) {
+        unknown if unknown.kind.is_none() && kind.is_some() => verdict(&file, kind),
+        verdict => verdict,
+    });
+    // Of JSON that is none of ours nothing is said.
+    found.programs.extend(json.filter(|verdict| verdict.kind.is_some()));
     let vms_d = folder.join("vms.d");
-    let elsewhere = config.as_ref().map(|config| config.vms_dir.clone());
-    match elsewhere.filter(|_| vms.folders.is_empty()) {
-        _ if vms_d.is_dir() => vms.take(&vms_d, look(&vms_d), Holds::Vms),
-        Some(vms_dir) if vms_dir.is_dir() => vms.take(&vms_dir, look(&vms_dir), Holds::Vms),
-        Some(_) | None => {}
+    let elsewhere =
+        found.programs.iter().filter_map(|verdict| verdict.configured.as_ref()?.vms_dir());
+    let mut folders: Vec<PathBuf> = elsewhere.map(Path::to_path_buf).collect();
+    if vms_d.is_dir() {
+        folders = vec![vms_d];
+    } else if !found.vms.is_empty() {
+        folders.clear();
     }
-    all.extend(vms.passed_over);
-    for (path, folder) in &vms.folders {
+    folders.dedup();
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        found.take(&folder, look(&folder), |_, _| Some(Kind::Vm));
+    }
+    let mut all = found.programs;
+    for (path, folder) in &found.vms {
         all.extend(folder.entries().map(|(stem, _, problems)| {
             let file = path.join(format!("{stem}.toml"));
-            Verdict::of(file, Kind::Vm, problems.to_vec(), Vec::new())
+            Verdict::of(&file, Some(Kind::Vm), problems.to_vec())
         }));
     }
-    if let Some(config) = config {
-        warn(&mut all, &config, &vms.folders);
-    }
-    all.extend(vms.unread);
+    warn(&mut all, &found.vms);
+    all.extend(found.unread);
     if all.is_empty() {
         let none = Problem::without_value("", "holds neither host.toml nor a VM file");
-        let none = Verdict::of(folder.to_path_buf(), Kind::Host, vec![none], Vec::new());
-        all.push(Verdict { missing: true, ..none });
+        all.push(Verdict { missing: true, ..Verdict::of(folder, None, vec![none]) });
     }
     all
 }
 
-/// What a folder holds beside host.toml.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    /// VM files, as a host reads it.
-    Vms,
-    /// Anything: a VM file is known by its keys, and what cannot be read may be one.
-    Any,
-}
-
-/// The VM files of each folder that has some.
+/// What folders hold.
 #[derive(Debug, Default)]
-struct Vms {
-    folders: Vec<(PathBuf, Folder)>,
+struct Found {
+    /// The files of programs, and those of which the kind is not known.
+    programs: Vec<Verdict>,
+    /// The VM files of each folder that has some.
+    vms: Vec<(PathBuf, Folder)>,
     /// Folders that cannot be read.
     unread: Vec<Verdict>,
-    /// Files that are about something else.
-    passed_over: Vec<Verdict>,
 }
 
-// === impl Vms ===
+// === impl Found ===
 
-impl Vms {
-    fn take(&mut self, path: &Path, look: Look, holds: Holds) {
+impl Found {
+    fn take(&mut self, path: &Path, look: Look, kind: impl Fn(&Path, &str) -> Option<Kind>) {
         let mut look = match look {
             Ok(look) => look,
-            Err(problem) => {
-                let path = path.to_path_buf();
-                return self.unread.push(Verdict::of(path, Kind::Vm, vec![problem], Vec::new()));
-            }
+            Err(problem) => return self.unread.push(Verdict::of(path, None, vec![problem])),
         };
         look.retain(|stem, text| {
             let file = path.join(format!("{stem}.toml"));
-            let is_vm = holds == Holds::Vms
-                || text.as_ref().map_or(stem != "host", |text| guess(&file, text) == Kind::Vm);
-            if !is_vm && stem != "host" {
-                let why = "is neither host.toml nor a VM file, and was not checked";
-                let warnings = vec![Problem::without_value("", why)];
-                let verdict = Verdict::of(file, Kind::Vm, Vec::new(), warnings);
-                self.passed_over.push(Verdict { passed_over: true, ..verdict });
+            match kind(&file, text.as_deref().unwrap_or_default()) {
+                Some(Kind::Vm) => return true,
+                Some(kind) => self.programs.push(verdict(&file, Some(kind))),
+                None if text.is_err() => self.programs.push(verdict(&file, None)),
+                None => {
+                    let why = "is of no known kind, and was not checked; --kind says which";
+                    let warnings = vec![Problem::without_value("", why)];
+                    let verdict = Verdict::of(&file, None, Vec::new());
+                    self.programs.push(Verdict { warnings, passed_over: true, ..verdict });
+                }
             }
-            is_vm
+            false
         });
         if !look.is_empty() {
             let mut folder = Folder::new(path);
             folder.observe(Ok(look), true);
-            self.folders.push((path.to_path_buf(), folder));
+            self.vms.push((path.to_path_buf(), folder));
         }
     }
 }
 
+/// The files of a folder in the reference's form.
+fn json_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "json"));
+    files.sort();
+    files
+}
+
 /// What does not fit together is allowed, and a warning on the file that is to change.
-fn warn(all: &mut [Verdict], config: &HostConfig, folders: &[(PathBuf, Folder)]) {
+fn warn(all: &mut [Verdict], folders: &[(PathBuf, Folder)]) {
     let files: Vec<_> = folders.iter().flat_map(|(_, folder)| folder.valid()).collect();
-    let room = Machine::here().room(config.node).ok();
-    for (vm, problem) in misfits(config, room, &files) {
-        let (stem, kind) = vm.map_or(("host".to_owned(), Kind::Host), |vm| (vm, Kind::Vm));
-        let is_its = |verdict: &&mut Verdict| {
-            verdict.kind == kind && verdict.file.file_stem().is_some_and(|file| *file == *stem)
+    for at in 0..all.len() {
+        let Some(configured) = &all[at].configured else { continue };
+        let Some(listeners) = configured.listeners() else { continue };
+        let room = match configured {
+            Configured::Host(config) => Machine::here().room(config.node).ok(),
+            Configured::Agent(_) | Configured::Plugin(_) | Configured::Vms => None,
         };
-        if let Some(verdict) = all.iter_mut().find(is_its) {
-            verdict.warnings.push(problem);
+        for (vm, problem) in misfits(&listeners, room, &files) {
+            let is_its = |verdict: &Verdict| match &vm {
+                Some(vm) => {
+                    verdict.kind == Some(Kind::Vm)
+                        && verdict.file.file_stem().is_some_and(|stem| *stem == **vm)
+                }
+                None => false,
+            };
+            let place = if vm.is_none() { Some(at) } else { all.iter().position(is_its) };
+            if let Some(place) = place {
+                all[place].warnings.push(problem);
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! QEMU is found by the monitor in its command line: a connection would take the monitor's only place.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use windlass_protocol::{Bytes, MilliCpu};
 
 /// What a process may use at most, as far as its control groups say.
@@ -13,34 +14,47 @@ pub(super) struct Limits {
     pub(super) cpu: Option<MilliCpu>,
 }
 
-/// The limits of the process that serves this monitor, if it can be seen.
-pub(super) fn limits(root: &Path, monitor: &Path) -> Option<Limits> {
-    let pid = server(&root.join("proc"), monitor)?;
-    let of = std::fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
-    let place = of.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut limits = Limits { pid, ..Limits::default() };
-    // A group is limited by each group that it is in.
-    for group in Path::new(place.trim_start_matches('/')).ancestors() {
-        let group = root.join("sys/fs/cgroup").join(group);
-        let read = |file: &str| std::fs::read_to_string(group.join(file)).unwrap_or_default();
-        limits.memory = least(limits.memory, memory(&read("memory.max")));
-        limits.cpu = least(limits.cpu, cpu(&read("cpu.max")));
-    }
-    Some(limits)
+/// The processes that were started with monitors, by the monitor.
+#[derive(Debug)]
+pub(super) struct Servers {
+    root: PathBuf,
+    pids: BTreeMap<String, u32>,
 }
 
-/// The process that was started with this monitor.
-fn server(proc: &Path, monitor: &Path) -> Option<u32> {
-    let monitor = monitor.to_str()?;
-    let serves = |word: &str| {
-        word.split(',')
-            .any(|part| part.strip_prefix("path=").or(part.strip_prefix("unix:")) == Some(monitor))
-    };
-    let pids = std::fs::read_dir(proc).ok()?.flatten();
-    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
-        let line = std::fs::read(proc.join(format!("{pid}/cmdline"))).unwrap_or_default();
-        String::from_utf8_lossy(&line).split('\0').any(serves)
-    })
+// === impl Servers ===
+
+impl Servers {
+    /// Reads the command lines of all processes, once.
+    pub(super) fn find(root: &Path) -> Self {
+        let proc = root.join("proc");
+        let mut pids = BTreeMap::new();
+        for entry in std::fs::read_dir(&proc).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+            let line = std::fs::read(proc.join(&name).join("cmdline")).unwrap_or_default();
+            for part in String::from_utf8_lossy(&line).split(['\0', ',']) {
+                let monitor = part.strip_prefix("path=").or(part.strip_prefix("unix:"));
+                pids.extend(monitor.map(|monitor| (monitor.to_owned(), pid)));
+            }
+        }
+        Self { root: root.to_path_buf(), pids }
+    }
+
+    /// The limits of the process that serves this monitor, if it can be seen.
+    pub(super) fn limits(&self, monitor: &Path) -> Option<Limits> {
+        let pid = *self.pids.get(monitor.to_str()?)?;
+        let of = std::fs::read_to_string(self.root.join(format!("proc/{pid}/cgroup"))).ok()?;
+        let place = of.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let mut limits = Limits { pid, ..Limits::default() };
+        // A group is limited by each group that it is in.
+        for group in Path::new(place.trim_start_matches('/')).ancestors() {
+            let group = self.root.join("sys/fs/cgroup").join(group);
+            let read = |file: &str| std::fs::read_to_string(group.join(file)).unwrap_or_default();
+            limits.memory = least(limits.memory, memory(&read("memory.max")));
+            limits.cpu = least(limits.cpu, cpu(&read("cpu.max")));
+        }
+        Some(limits)
+    }
 }
 
 fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {

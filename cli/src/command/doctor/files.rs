@@ -1,11 +1,12 @@
-//! host.toml and the VM files: each by itself, and all of them together.
+//! The files of programs and the VM files: each by itself, and all of them together.
 
 use super::report::Check;
+use crate::command::configured::{Configured, Kind};
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::Problem;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use windlass_kit::config::read_text;
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
@@ -14,72 +15,105 @@ use windlass_vm_files::folder::{Folder, look};
 const HOST: &str = "docs/configuration.md#hosttoml";
 const VM: &str = "docs/configuration.md#vm-file";
 
-/// What the files say.
+/// What a program's file and the VM files that it names say.
 #[derive(Debug)]
 pub(super) struct Read {
-    pub(super) machine: Machine,
-    /// host.toml, or what is wrong with it.
-    pub(super) config: Result<HostConfig, Vec<Problem>>,
+    path: PathBuf,
+    kind: Kind,
+    /// What the program's file says, or what is wrong with it.
+    pub(super) config: Result<Configured, Vec<Problem>>,
     /// The VM files, where there is a folder of them.
-    pub(super) folder: Option<Folder>,
+    folder: Option<Folder>,
 }
 
-/// Reads host.toml, and the VM files in its `vms_dir`.
-pub(super) fn read(config: &Path) -> Read {
-    let config = read_text(config)
-        .map_err(|unread| vec![Problem::from(unread)])
-        .and_then(|text| HostConfig::from_text(&text));
-    let folder = config.as_ref().ok().map(|config| {
-        let mut folder = Folder::new(&config.vms_dir);
-        folder.observe(look(&config.vms_dir), true);
+/// Reads a program's file, and the VM files in its `vms_dir`.
+pub(super) fn read(path: &Path) -> Read {
+    let text = read_text(path);
+    let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
+    let config =
+        text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
+    let vms_dir = config.as_ref().ok().and_then(Configured::vms_dir);
+    let folder = vms_dir.map(|vms_dir| {
+        let mut folder = Folder::new(vms_dir);
+        folder.observe(look(vms_dir), true);
         folder
     });
-    Read { machine: Machine::here(), config, folder }
+    Read { path: path.to_path_buf(), kind, config, folder }
 }
 
 // === impl Read ===
 
 impl Read {
-    /// What may be reserved for VMs.
-    pub(super) fn room(&self) -> Option<Resources> {
-        self.machine.room(self.config.as_ref().ok()?.node).ok()
+    /// host.toml, if that is what was read and if it is valid.
+    pub(super) fn host(&self) -> Option<&HostConfig> {
+        match self.config.as_ref().ok()? {
+            Configured::Host(config) => Some(config),
+            Configured::Agent(_) | Configured::Plugin(_) | Configured::Vms => None,
+        }
+    }
+
+    /// Whether this is about `windlass host`.
+    pub(super) fn is_of_host(&self) -> bool {
+        self.kind == Kind::Host
+    }
+
+    /// What may be reserved for VMs, where this file says it.
+    fn room(&self) -> Option<Resources> {
+        Machine::here().room(self.host()?.node).ok()
     }
 
     /// The VM files that are valid.
     pub(super) fn vms(&self) -> Vec<&VmFile> {
         self.folder.iter().flat_map(Folder::valid).collect()
     }
+
+    /// The page with the keys of this file.
+    const fn page(&self) -> &'static str {
+        match self.kind {
+            Kind::Host => HOST,
+            Kind::Agent => "docs/agent.md#agenttoml",
+            Kind::Plugin | Kind::Books => "docs/plugin.md#plugintoml",
+            Kind::Vm => VM,
+        }
+    }
 }
 
 /// What is said of them.
-pub(super) fn checks(path: &Path, files: &Read) -> Vec<Check> {
-    let path = path.display();
+pub(super) fn checks(files: &Read) -> Vec<Check> {
+    let path = files.path.display();
     let config = match &files.config {
         Ok(config) => config,
         Err(problems) => {
+            let advice = match files.kind {
+                Kind::Host => "An empty one will do; `windlass check --keys` lists the keys.",
+                Kind::Agent | Kind::Plugin | Kind::Books | Kind::Vm => {
+                    "`windlass check --keys` lists the keys."
+                }
+            };
             let line = |problem: &Problem| {
-                Check::failed(
-                    format!("{path}: {problem}"),
-                    "An empty one will do; `windlass check --keys` lists the keys.",
-                    HOST,
-                )
+                Check::failed(format!("{path}: {problem}"), advice, files.page())
             };
             return problems.iter().map(line).collect();
         }
     };
     let mut checks = vec![Check::good(format!("{path} is valid"))];
-    if config.socket.as_os_str().len() > 100 {
-        let found = format!("{} is a long path for a socket", config.socket.display());
+    if let Some(socket) = files.host().map(|config| config.socket.as_path())
+        && socket.as_os_str().len() > 100
+    {
+        let found = format!("{} is a long path for a socket", socket.display());
         checks.push(Check::limited(found, "The one that only shows is longer still.", HOST));
     }
     for report in files.folder.iter().flat_map(Folder::reports) {
         let advice = "Correct the file; `windlass check FILE` says whether it is right.";
         checks.push(Check::failed(report.to_string(), advice, VM));
     }
+    let Some((listeners, vms_dir)) = config.listeners().zip(config.vms_dir()) else {
+        return checks;
+    };
     let vms = files.vms();
     let count = match vms.len() {
         0 => Check::limited(
-            format!("{} holds no valid VM file", config.vms_dir.display()),
+            format!("{} holds no valid VM file", vms_dir.display()),
             "`windlass vm add` adds a VM.",
             "docs/host.md#the-vm-file",
         ),
@@ -87,13 +121,13 @@ pub(super) fn checks(path: &Path, files: &Read) -> Vec<Check> {
         count => Check::good(format!("{count} VM files are valid")),
     };
     checks.push(count);
-    let misfits = misfits(config, files.room(), &vms);
+    let misfits = misfits(&listeners, files.room(), &vms);
     if misfits.is_empty() {
         checks.push(Check::good("the files fit together"));
     }
     checks.extend(misfits.into_iter().map(|(vm, problem)| match vm {
         Some(vm) => Check::limited(format!("{vm}.toml: {problem}"), "", VM),
-        None => Check::limited(format!("host.toml: {problem}"), "", HOST),
+        None => Check::limited(format!("{}: {problem}", listeners.file), "", files.page()),
     }));
     checks
 }

@@ -1,15 +1,13 @@
 //! The host itself: whether it answers, who may reach it, and what it says is wrong.
 
+use super::programs::lives;
 use super::report::Check;
 use crate::api::{GROUP, HostFacts, Reports, VIEW_GROUP, VmEntry, view_socket};
 use crate::client::Client;
 use crate::explain::{frozen, instant};
 use crate::failure::Failure;
-use axum::http::Method;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
-use windlass_kit::client::{Address, Ask, ask};
 use windlass_protocol::status::HostStatus;
 
 const SERVICE: &str = "docs/host.md#the-service";
@@ -60,7 +58,9 @@ pub(super) async fn checks(socket: &Path, absent: Option<&Failure>, seen: &Seen)
     }
     if let Some(facts) = &seen.facts {
         checks.push(answers(socket, facts));
-        checks.push(lives(&facts.admin).await);
+        if let Ok(admin) = facts.admin.parse() {
+            checks.push(lives("windlass host", admin).await);
+        }
     }
     checks.push(group(&groups, GROUP, socket, "use the command line"));
     checks.push(group(&groups, VIEW_GROUP, &view_socket(socket), "look"));
@@ -91,29 +91,6 @@ fn answers(socket: &Path, facts: &HostFacts) -> Check {
     Check::limited(found, "`systemctl restart windlass-host`; sizes stay meanwhile.", SERVICE)
 }
 
-async fn lives(admin: &str) -> Check {
-    let page = "docs/troubleshooting.md#the-host-does-nothing";
-    let Ok(at) = admin.parse() else {
-        return Check::limited(format!("admin {admin} is no address"), "", page);
-    };
-    let request =
-        Ask::new(Method::GET, "/livez", "").within(Duration::from_secs(2)).at_most(1 << 16);
-    match ask(&Address::Tcp(at), request).await {
-        Ok(answer) if answer.status == 200 => {
-            Check::good(format!("every part is alive ({admin}/livez)"))
-        }
-        Ok(answer) => {
-            let said = String::from_utf8_lossy(&answer.body).trim().to_owned();
-            Check::failed(format!("{admin}/livez: {said}"), "systemd starts it anew.", page)
-        }
-        Err(error) => Check::failed(
-            format!("{admin}/livez: {error}"),
-            "Does another process have the port?",
-            page,
-        ),
-    }
-}
-
 /// Whether the group is there, and has its socket.
 fn group(groups: &str, name: &str, socket: &Path, may: &str) -> Check {
     let fields = groups.lines().map(|line| line.split(':').collect::<Vec<_>>());
@@ -128,8 +105,11 @@ fn group(groups: &str, name: &str, socket: &Path, may: &str) -> Check {
     };
     let gid = fields.get(2).and_then(|id| id.parse::<u32>().ok());
     let members = fields.get(3).copied().unwrap_or_default();
-    let members =
-        if members.is_empty() { "nobody yet".to_owned() } else { members.replace(',', ", ") };
+    let members = if members.is_empty() {
+        "it has no members".to_owned()
+    } else {
+        members.replace(',', ", ")
+    };
     match std::fs::metadata(socket) {
         Ok(found) if Some(found.gid()) != gid => {
             let found = format!("{} does not belong to group {name}", socket.display());

@@ -1,7 +1,11 @@
-//! The machine beside `[node]`, and the ports that the host needs.
+//! The machine beside `[node]`, and the ports that a program needs.
 
 use super::files::Read;
 use super::report::Check;
+use crate::command::configured::Configured;
+use crate::host::config::HostConfig;
+use crate::host::room::Machine;
+use crate::host::together::Listeners;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
 use windlass_protocol::Resources;
@@ -10,13 +14,17 @@ const NODE: &str = "docs/configuration.md#hosttoml";
 const NETWORKS: &str = "docs/host.md#networks";
 
 /// What is said of the machine.
-pub(super) fn checks(files: &Read) -> Vec<Check> {
-    let machine = files.machine;
+pub(super) fn checks(files: &[Read]) -> Vec<Check> {
+    let machine = Machine::here();
     let has = machine.memory.map(|mem| Resources { cpu: machine.cpu, mem }.to_string());
     let has =
         has.unwrap_or_else(|| format!("{} vCPU and an unknown amount of memory", machine.cpu));
     let mut checks = Vec::new();
-    if let Ok(config) = &files.config {
+    let hosts: Vec<&HostConfig> = files.iter().filter_map(Read::host).collect();
+    if hosts.is_empty() {
+        checks.push(Check::good(format!("the machine has {has}")));
+    }
+    for config in hosts {
         match machine.room(config.node) {
             Ok(room) => {
                 checks.push(Check::good(format!("the machine has {has}; VMs may have {room}")));
@@ -42,34 +50,55 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
     checks
 }
 
-/// What is said of the ports; those of a host that runs are taken by it.
+/// What is said of the ports that a program's file names; those of one that `runs` are taken by it.
 pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     let Ok(config) = &files.config else { return Vec::new() };
-    let mut checks = vec![listens("callback_listen", config.callback_listen)];
-    let range = config.callback_ports.clone();
+    let mut checks = Vec::new();
+    let listeners = config.listeners();
+    if let Some(listeners) = &listeners {
+        checks.push(listens("callback_listen", listeners.callback_listen));
+    }
+    let (program, addresses) = match config {
+        Configured::Host(config) => ("the host", vec![("admin", config.admin)]),
+        Configured::Agent(config) => {
+            let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
+            ("windlass-agent", [("admin", config.admin)].into_iter().chain(dump_state).collect())
+        }
+        Configured::Plugin(config) => {
+            let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
+            let own = [("listen", config.listen), ("admin", config.admin)];
+            ("windlass-plugin", own.into_iter().chain(dump_state).collect())
+        }
+        Configured::Vms => return checks,
+    };
     if runs {
-        checks.push(Check::good("the host has its ports"));
+        checks.push(Check::good(format!("{program} has its ports")));
         return checks;
     }
-    let taken = |port: &u16| is_taken((config.callback_listen, *port).into());
+    checks.extend(listeners.map(|listeners| callback_ports(&listeners)));
+    for (key, at) in addresses.into_iter().filter(|(_, at)| is_taken(*at)) {
+        let found = format!("{key} = {at} is taken by another process");
+        let advice = format!("`ss -ltnp sport = :{}` says by which.", at.port());
+        checks.push(Check::failed(found, &advice, NODE));
+    }
+    checks
+}
+
+fn callback_ports(listeners: &Listeners) -> Check {
+    let range = listeners.callback_ports.clone();
+    let taken = |port: &u16| is_taken((listeners.callback_listen, *port).into());
     let taken: Vec<u16> = range.clone().filter(taken).collect();
     let (first, last) = (range.start(), range.end());
     match taken.as_slice() {
-        [] => checks.push(Check::good(format!("ports {first} to {last} are free"))),
+        [] => Check::good(format!("ports {first} to {last} are free")),
         [one, rest @ ..] => {
             let more =
                 if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
             let found = format!("port {one}{more} of callback_ports is taken by another process");
             let advice = format!("`ss -ltnp sport = :{one}` says by which; choose another range.");
-            checks.push(Check::limited(found, &advice, NETWORKS));
+            Check::limited(found, &advice, NETWORKS)
         }
     }
-    if is_taken(config.admin) {
-        let found = format!("admin = {} is taken by another process", config.admin);
-        let advice = format!("`ss -ltnp sport = :{}` says by which.", config.admin.port());
-        checks.push(Check::failed(found, &advice, NODE));
-    }
-    checks
 }
 
 fn listens(key: &str, at: IpAddr) -> Check {

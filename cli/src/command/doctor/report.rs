@@ -105,6 +105,11 @@ impl Check {
         Self { verdict, found: found.into(), advice: said(advice), see: Some(see) }
     }
 
+    /// Whether this is as it should be.
+    pub(super) fn is_good(&self) -> bool {
+        self.verdict == Verdict::Good
+    }
+
     fn text(&self, colour: bool, width: usize) -> String {
         let found = wrap(&format!("  {} {}", self.verdict.sign(false), self.found), width);
         let plain = self.verdict.sign(false);

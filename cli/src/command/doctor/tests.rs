@@ -1,6 +1,6 @@
 //! How a report reads, and what is found on machines and in files made for it.
 
-use super::cgroup::{Limits, limits};
+use super::cgroup::{Limits, Servers};
 use super::files;
 use super::report::{Check, Report};
 use super::vms::fits;
@@ -87,7 +87,7 @@ fn files_are_judged_one_by_one_and_together() {
     write("vms.d/b.toml", &vm("192.168.122.32:10301"));
     let said = |path: &Path| {
         let mut report = Report::default();
-        report.add("files", files::checks(path, &files::read(path)));
+        report.add("files", files::checks(&files::read(path)));
         report.text(false, 1_000).replace(&place, "DIR")
     };
     expect![[r#"
@@ -130,10 +130,11 @@ fn qemu_is_found_by_its_monitor_and_limited_by_every_group_above_it() {
     write("sys/fs/cgroup/machine.slice/memory.max", "2147483648\n");
     write("sys/fs/cgroup/machine.slice/a.scope/memory.max", "max\n");
     write("sys/fs/cgroup/machine.slice/a.scope/cpu.max", "150000 100000\n");
-    let found = limits(dir.path(), Path::new("/run/a.sock")).unwrap();
+    let servers = Servers::find(dir.path());
+    let found = servers.limits(Path::new("/run/a.sock")).unwrap();
     let (memory, cpu) = (Some(Bytes::from_gib(2)), Some(MilliCpu::from_milli(1_500)));
     assert_eq!(found, Limits { pid: 19, memory, cpu });
-    assert_eq!(limits(dir.path(), Path::new("/run/b.sock")), None);
+    assert_eq!(servers.limits(Path::new("/run/b.sock")), None);
     let mut report = Report::default();
     let most = |cpus, gib| Resources::new(MilliCpu::from_cores(cpus), Bytes::from_gib(gib));
     let said = [most(1, 1), most(2, 1), most(1, 2)].map(|most| fits(&found, most));

@@ -1,0 +1,190 @@
+//! A file of configuration: of which kind it is, and what it says.
+//!
+//! `windlass check` and `windlass doctor` read the files of every program, each by the checks by which
+//! the program itself reads it.
+
+use crate::host::config::HostConfig;
+use crate::host::together::Listeners;
+use crate::problem::Problem;
+use serde::Serialize;
+use std::path::Path;
+use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_plugin_program::config::PluginConfig;
+use windlass_plugin_program::lists::Lists;
+use windlass_protocol::VmInfo;
+
+/// What a file is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// host.toml, of `windlass host`.
+    Host,
+    /// agent.toml or the reference's JSON, of windlass-agent; billing is a part of it.
+    Agent,
+    /// plugin.toml or the reference's JSON, of windlass-plugin.
+    Plugin,
+    /// Nodes and VMs alone, for windlass-plugin with a JSON.
+    Books,
+    /// A VM file.
+    Vm,
+}
+
+/// What a valid file says.
+#[derive(Debug)]
+pub(super) enum Configured {
+    Host(HostConfig),
+    Agent(Box<AgentConfig>),
+    Plugin(PluginConfig),
+    /// VMs alone, of a VM file or of a list.
+    Vms,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// By the file's folder, its name, or a key that only this kind has, also where the syntax of the
+    /// file is broken.
+    pub(super) fn of(file: &Path, text: &str) -> Option<Self> {
+        let name = |path: Option<&Path>| {
+            path.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned())
+        };
+        let keys: Vec<&str> = text.lines().map(key).collect();
+        let has = |known: &[&str]| keys.iter().any(|key| known.contains(key));
+        if name(file.parent()).is_some_and(|folder| folder.ends_with("vms.d"))
+            || has(&["qmp", "informant"])
+        {
+            return Some(Self::Vm);
+        }
+        match name(Some(file)).unwrap_or_default().as_str() {
+            "host.toml" => Some(Self::Host),
+            "agent.toml" | "agent.json" => Some(Self::Agent),
+            "plugin.toml" | "plugin.json" | "autoscale-enforcer-config.json" => Some(Self::Plugin),
+            json if json.ends_with(".json") => {
+                let holds = |words: &[&str]| words.iter().any(|word| text.contains(word));
+                if holds(&["\"memBlockSize\"", "\"nodeDefaults\"", "\"nodeConfig\""]) {
+                    Some(Self::Plugin)
+                } else {
+                    holds(&["\"scaling\"", "\"scheduler\""]).then_some(Self::Agent)
+                }
+            }
+            _ if has(&["plugin"]) => Some(Self::Agent),
+            _ if has(&["[[node]]", "[[vm]]"]) => Some(Self::Plugin),
+            _ if has(&["[node]", "socket", "node.cpu", "node.memory"]) => Some(Self::Host),
+            _ => None,
+        }
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub(super) fn read(self, file: &Path, text: &str) -> Result<Configured, Vec<Problem>> {
+        let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+        match self {
+            Self::Host => HostConfig::from_text(text).map(Configured::Host),
+            Self::Agent => agent(text, is_json).map(Configured::Agent),
+            Self::Plugin if is_json => PluginConfig::from_json(text).map(Configured::Plugin),
+            Self::Plugin => {
+                let (config, lists) = PluginConfig::from_toml(text)?;
+                config.rooms(&lists).map(|()| Configured::Plugin(config))
+            }
+            Self::Books => {
+                Lists::from_text(text, VmInfo::DEFAULT_MEMORY_SLOT).map(|_| Configured::Vms)
+            }
+            Self::Vm => {
+                let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+                windlass_vm_files::text::parse(&stem, text).map(|_| Configured::Vms)
+            }
+        }
+    }
+}
+
+/// What the command line is to say besides is taken as said.
+fn agent(text: &str, is_json: bool) -> Result<Box<AgentConfig>, Vec<Problem>> {
+    let node_name = Some("node".to_owned());
+    let config = if is_json {
+        let plugin = "http://127.0.0.1:10299".parse().ok();
+        AgentConfig::from_json(text, &Given { plugin, node_name, ..Given::default() })
+    } else {
+        AgentConfig::from_toml(text, &Given { node_name, ..Given::default() })
+    };
+    config.map(Box::new)
+}
+
+/// The key or the table that a line begins with, as it is written.
+fn key(line: &str) -> &str {
+    line.split(['=', '#']).next().unwrap_or_default().trim()
+}
+
+// === impl Configured ===
+
+impl Configured {
+    /// Where the program listens that VM files are for.
+    pub(super) fn listeners(&self) -> Option<Listeners> {
+        match self {
+            Self::Host(config) => Some(config.listeners()),
+            Self::Agent(config) => Some(Listeners {
+                file: "agent.toml",
+                admin: config.admin,
+                callback_listen: config.callback_listen,
+                callback_ports: config.callback_ports.clone(),
+            }),
+            Self::Plugin(_) | Self::Vms => None,
+        }
+    }
+
+    /// Where the program looks for VM files.
+    pub(super) fn vms_dir(&self) -> Option<&Path> {
+        match self {
+            Self::Host(config) => Some(&config.vms_dir),
+            Self::Agent(config) => Some(&config.vms_dir),
+            Self::Plugin(_) | Self::Vms => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_known_by_its_folder_its_name_or_a_key() {
+        for (file, text, kind) in [
+            ("/etc/windlass/vms.d/db1.toml", "", Some(Kind::Vm)),
+            ("/srv/old.vms.d/host.toml", "socket = \"/s\"", Some(Kind::Vm)),
+            ("/srv/db1.toml", "# no key\n qmp=\"/q\"\n[broken", Some(Kind::Vm)),
+            ("db1.toml", "informant = 1", Some(Kind::Vm)),
+            ("/etc/windlass/host.toml", "socket = \"/s\"\n# qmp", Some(Kind::Host)),
+            ("host.toml", "", Some(Kind::Host)),
+            ("big.toml", "[node]\ncpu = 1", Some(Kind::Host)),
+            ("agent.toml", "", Some(Kind::Agent)),
+            ("eu1.toml", "plugin = \"http://10.0.0.5:10299\"", Some(Kind::Agent)),
+            ("config.json", "{\n  \"scaling\": {", Some(Kind::Agent)),
+            ("plugin.toml", "", Some(Kind::Plugin)),
+            ("nodes.toml", "[[node]]\nname = \"a\"", Some(Kind::Plugin)),
+            ("config.json", "{\n  \"memBlockSize\": \"1Gi\"", Some(Kind::Plugin)),
+            ("other.toml", "name = 1", None),
+            ("other.json", "{}", None),
+        ] {
+            assert_eq!(Kind::of(Path::new(file), text), kind, "{file}: {text}");
+        }
+    }
+
+    #[test]
+    fn each_kind_is_read_by_its_own_checks() {
+        let read = |kind: Kind, file: &str, text: &str| kind.read(Path::new(file), text);
+        let billed = "plugin = \"http://10.0.0.5:1\"\n[billing]\nurl = \"http://10.0.0.6\"";
+        assert!(read(Kind::Agent, "agent.toml", billed).is_ok());
+        assert!(read(Kind::Agent, "agent.json", "{\"plugin\": 1}").is_err());
+        let listed = "[[node]]\nname = \"a\"\ncpu = 1\nmemory = \"1GiB\"";
+        assert!(read(Kind::Plugin, "plugin.toml", listed).is_ok());
+        assert!(read(Kind::Books, "books.toml", listed).is_ok());
+        assert!(
+            read(Kind::Books, "books.toml", &format!("admin = \"127.0.0.1:1\"\n{listed}")).is_err()
+        );
+        assert!(read(Kind::Host, "host.toml", listed).is_err());
+        assert!(read(Kind::Vm, "a.toml", listed).is_err());
+        let problems = read(Kind::Agent, "agent.toml", "").unwrap_err();
+        assert!(problems[0].to_string().starts_with("plugin: "), "{problems:?}");
+    }
+}
