@@ -1,13 +1,13 @@
-//! Files that people write: for each a [`Table`] of typed [`Field`]s, from which all else comes.
+//! Files that people write: each has one [`Table`] of typed [`Field`]s.
 //!
-//! A field states its name, its [`Kind`] (how a value is written, and which are allowed), what holds
-//! without it, and what it is for: once. A [`Reader`] reads a file by its table and finds every
-//! [`Problem`] of it, not the first; the documents, `windlass check --keys` and the tests come from
-//! [`Table::rows`]. Turning a text into [`Node`]s is `kit::config`'s.
+//! A field states once its name, its [`Kind`] (notation and range), its default and its purpose. A
+//! [`Reader`] reads a file by its table and finds every [`Problem`], not only the first. The documents,
+//! `windlass check --keys` and the tests come from [`Table::rows`]. `kit::config` turns text into
+//! [`Node`]s.
 //!
 //! ```text
 //!   text ── kit::config ──► nodes ── Reader (by a Table) ──► values of a program's own type
-//!                                        └──► problems: field, value, what may stand there
+//!                                        └──► problems: field, value, range
 //! ```
 
 mod field;
@@ -15,10 +15,12 @@ mod kind;
 mod node;
 mod problem;
 mod reader;
+mod typed;
 mod unit;
 
 pub use field::{Field, Form, Row, Table, Value, key};
-pub use kind::{Kind, MEMORY, Typed};
+pub use kind::{Kind, MEMORY};
 pub use node::{Node, memory};
 pub use problem::Problem;
 pub use reader::Reader;
+pub use typed::Typed;

@@ -1,31 +1,32 @@
 //! One key of a file, and the table of all of them.
 
-use super::kind::{Kind, Typed, exactly, seconds};
+use super::kind::{Kind, exactly, seconds};
 use super::node::Node;
+use super::typed::Typed;
 use crate::{Bytes, MilliCpu, quantity};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// One key of a file: everything that is known of it, stated once.
+/// One key of a file, with all its facts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
-    /// With its table, as `max.memory`. A table in JSON has `maxBatchSize` for `max_batch_size`.
+    /// The name with its table: `max.memory`. In a JSON file `max_batch_size` is `maxBatchSize`.
     pub name: &'static str,
-    /// How a value is written, and which are allowed.
+    /// Notation and range.
     pub kind: Kind,
-    /// What holds without it. With neither this nor `otherwise` the key is required.
+    /// The default. A key without this and `otherwise` is required.
     default: Option<Value>,
-    /// The same in words, or what these add to the default.
+    /// The default in words, or words that add to it.
     otherwise: &'static str,
-    /// What its range adds to that of its kind, with the sign before it: `, other than vms_dir`.
+    /// Words that narrow the range of the kind, with the comma: `, other than vms_dir`.
     note: &'static str,
-    /// What it is for.
+    /// The purpose.
     meaning: &'static str,
 }
 
-/// What holds without a key, as a person would write it.
+/// A default, as a person would write it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     /// `false`.
@@ -44,19 +45,18 @@ pub enum Value {
     Quantity(Bytes),
     /// `2s`.
     Time(Duration),
-    /// `2`, which are seconds.
+    /// Seconds: `2`.
     Seconds(Duration),
-    /// The first and the last: `10310-10399`.
+    /// First and last port: `10310-10399`.
     Ports(u16, u16),
 }
 
-/// What a file is written in.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// TOML, whose keys are ours: `max_batch_size`.
+    /// TOML, with our names of keys: `max_batch_size`.
     Toml,
-    /// JSON, whose keys are the reference's, `maxBatchSize`, and match whatever their case, as Go
-    /// reads them.
+    /// JSON, with the reference's names of keys: `maxBatchSize`. As in Go, their case does not matter.
     Json,
 }
 
@@ -67,18 +67,18 @@ pub struct Table {
     parts: &'static [&'static [Field]],
 }
 
-/// One key for people: a row of a page in docs/.
+/// One key for people: a row of a table in docs/.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// How it is written; `JSON` in JSON, where everything is written as JSON is.
+    /// The notation; `JSON` for every key of a JSON file.
     pub kind: String,
-    /// What holds without it.
+    /// The default.
     pub default: String,
-    /// What may stand there; errors quote it.
+    /// The allowed values; errors quote them.
     pub range: String,
-    /// What it is for.
+    /// The purpose.
     pub meaning: String,
 }
 
@@ -90,54 +90,54 @@ pub const fn key(name: &'static str, kind: Kind, meaning: &'static str) -> Field
 // === impl Field ===
 
 impl Field {
-    /// With a default.
+    /// The key with a default.
     pub const fn or(self, default: Value) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    /// With words for what holds without it: where there is no default, or to add to it.
+    /// The key with its default in words, or with words that add to the default.
     pub const fn otherwise(self, otherwise: &'static str) -> Self {
         Self { otherwise, ..self }
     }
 
-    /// With what its range adds to that of its kind: `, other than vms_dir`.
+    /// The key with words that narrow its range: `, other than vms_dir`.
     pub const fn note(self, note: &'static str) -> Self {
         Self { note, ..self }
     }
 
-    /// The same key in another file, where it is there for this.
+    /// The same key with another purpose, for another file.
     pub const fn meaning(self, meaning: &'static str) -> Self {
         Self { meaning, ..self }
     }
 
-    /// What `--help` says of an option in its place.
+    /// The `--help` text of the option that overrides this key.
     pub fn help(&self) -> String {
         let (meaning, range) = (self.meaning.trim_end_matches('.'), self.range(Form::Toml));
         format!("{meaning}: {range}. Wins over the file")
     }
 
-    /// The value that such an option says.
+    /// Reads the value of that option.
     ///
     /// # Errors
-    /// What may stand there.
+    /// The allowed values.
     pub fn parse<T: Typed>(&self, text: &str) -> Result<T, String> {
         let node = Node::Text(text.to_owned());
         T::read(&self.kind, &node).ok_or_else(|| self.complaint(&self.kind, &node, Form::Toml))
     }
 
-    /// What holds without it.
+    /// The default.
     pub(super) fn default<T>(&self, read: impl FnOnce(&Node) -> Option<T>) -> T {
         let value = self.default.and_then(|value| read(&value.node()));
         value.expect("a field that is read with its default has one that it takes")
     }
 
-    /// What may stand there.
+    /// The allowed values.
     pub(super) fn range(&self, form: Form) -> String {
         // Notes name other keys.
         spelled(&format!("{}{}", self.kind.allowed(), self.note), form).into_owned()
     }
 
-    /// What is wrong with a value that it does not take, as this kind.
+    /// The error of an invalid value of this kind.
     pub(super) fn complaint(&self, kind: &Kind, node: &Node, form: Form) -> String {
         kind.complaint(node, &self.range(form))
     }
@@ -166,27 +166,27 @@ impl Field {
 // === impl Table ===
 
 impl Table {
-    /// Of a TOML file.
+    /// The keys of a TOML file.
     pub const fn toml(parts: &'static [&'static [Field]]) -> Self {
         Self { form: Form::Toml, parts }
     }
 
-    /// Of a JSON file.
+    /// The keys of a JSON file.
     pub const fn json(parts: &'static [&'static [Field]]) -> Self {
         Self { form: Form::Json, parts }
     }
 
-    /// What the file is written in.
+    /// The format of the file.
     pub const fn form(&self) -> Form {
         self.form
     }
 
-    /// Its keys, in the order of the documents.
+    /// The keys, in the order of the documents.
     pub fn fields(&self) -> impl Iterator<Item = &'static Field> {
         self.parts.iter().copied().flatten()
     }
 
-    /// Its keys for people.
+    /// The keys for people.
     pub fn rows(&self) -> Vec<Row> {
         self.fields().map(|field| field.row(self.form)).collect()
     }
@@ -194,14 +194,14 @@ impl Table {
     /// The key of this name.
     ///
     /// # Panics
-    /// If there is none: what is read must stand in the table.
+    /// If the table has no such key.
     pub fn field(&self, name: &str) -> &'static Field {
         let field = self.fields().find(|field| field.name == name);
         field.expect("every key that is read stands in the table of keys")
     }
 }
 
-/// A name, or a text with names in it, as a file of this form has it.
+/// A name, or a text that contains names, spelled for this format.
 pub(super) fn spelled(text: &str, form: Form) -> Cow<'_, str> {
     if form == Form::Toml || !text.contains('_') {
         return Cow::Borrowed(text);

@@ -1,33 +1,31 @@
-//! Kinds of values: how each is written, which are allowed, how it is read, and which allowed value
-//! is the nearest to one that is not.
+//! Kinds of values: the notation of each, the range of allowed values, and the allowed value nearest to
+//! an invalid one.
 
 use super::node::Node;
-use super::unit;
+use super::{typed, unit};
 use crate::{Bytes, MilliCpu, quantity};
-use std::net::{IpAddr, SocketAddr};
-use std::ops::{Bound, RangeBounds, RangeInclusive};
-use std::path::{Path, PathBuf};
+use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The most memory slots that the plugin's wire counts.
 const MOST_SLOTS: u64 = u16::MAX as u64;
 
-/// How memory is written.
+/// The notation of memory.
 pub const MEMORY: &str = "bytes, or a text as \"512MiB\"";
 
-/// How a value is written, and which are allowed. Ends of ranges are allowed, unless it says otherwise.
+/// The notation of a value and its range, ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// `true` or `false`.
     Truth,
-    /// An absolute path of at most so many bytes.
+    /// An absolute path.
     Path {
-        /// How many; [`usize::MAX`] for any number.
+        /// The most bytes; [`usize::MAX`] for no limit.
         longest: usize,
     },
     /// An IP address, without a port.
     Ip,
-    /// An IP address and a port to listen at. Names are not looked up.
+    /// An IP address and a port to listen on, never a name.
     Address,
     /// `FIRST-LAST`.
     Ports,
@@ -38,7 +36,7 @@ pub enum Kind {
         /// The most.
         most: MilliCpu,
     },
-    /// Memory, in whole steps if that is not zero.
+    /// Memory, in multiples of the step unless the step is zero.
     Memory {
         /// The least.
         least: Bytes,
@@ -47,7 +45,7 @@ pub enum Kind {
         /// The step.
         step: Bytes,
     },
-    /// The same, as Kubernetes writes memory: `1Gi`.
+    /// Memory as Kubernetes writes it: `1Gi`.
     Quantity {
         /// The least.
         least: Bytes,
@@ -56,9 +54,9 @@ pub enum Kind {
         /// The step.
         step: Bytes,
     },
-    /// Memory in whole slots, of which the wire counts at most 65,535.
+    /// Memory in whole slots; the wire counts at most 65,535 of them.
     Slots {
-        /// The size of a slot; zero in a table, since another key says it.
+        /// The size of a slot; zero in a table, where another key gives it.
         slot: Bytes,
     },
     /// A time.
@@ -75,10 +73,10 @@ pub enum Kind {
         /// The most.
         most: i64,
     },
-    /// A port to connect to or to listen at, as a number.
+    /// A port number to connect to or to listen on.
     Port,
-    /// A whole number of the reference's, which knows no limit but the least: what is beyond the range
-    /// counts as its end.
+    /// A whole number of the reference, which limits only the least: a number outside the range counts
+    /// as the nearer end.
     Clamped {
         /// The least that may be written.
         least: u64,
@@ -104,19 +102,13 @@ pub enum Kind {
         /// Whether it may be empty.
         empty: bool,
     },
-    /// What the program reads with a function of its own.
+    /// A value that the program reads with its own function.
     Other {
-        /// How it is written.
+        /// Its notation.
         written: &'static str,
-        /// What is allowed.
+        /// The allowed values.
         allowed: &'static str,
     },
-}
-
-/// A type that kinds of values are read as.
-pub trait Typed: Sized {
-    /// The value, if this is one of that kind.
-    fn read(kind: &Kind, node: &Node) -> Option<Self>;
 }
 
 // === impl Kind ===
@@ -124,20 +116,20 @@ pub trait Typed: Sized {
 impl Kind {
     /// An absolute path.
     pub const PATH: Self = Self::Path { longest: usize::MAX };
-    /// The path of a unix socket, which the kernel limits.
+    /// The path of a unix socket; the kernel limits its length.
     pub const SOCKET: Self = Self::Path { longest: 107 };
 
-    /// From 0.05 to so many vCPUs.
+    /// From 0.05 to `most` vCPUs.
     pub const fn cpu(most: u64) -> Self {
         Self::Cpu { least: MilliCpu::from_milli(50), most: MilliCpu::from_cores(most) }
     }
 
-    /// Memory between these, in bytes.
+    /// Memory between these limits, without a step.
     pub const fn memory(least: Bytes, most: Bytes) -> Self {
         Self::Memory { least, most, step: Bytes::ZERO }
     }
 
-    /// How it is written.
+    /// The notation.
     pub fn written(&self) -> &'static str {
         match self {
             Self::Truth => "true or false",
@@ -157,7 +149,7 @@ impl Kind {
         }
     }
 
-    /// What is allowed.
+    /// The allowed values.
     pub fn allowed(&self) -> String {
         match *self {
             Self::Truth => "true or false".to_owned(),
@@ -209,26 +201,26 @@ impl Kind {
         }
     }
 
-    /// Whether this amount of memory is allowed.
+    /// Whether the kind allows this amount of memory.
     pub fn has_memory(&self, memory: Bytes) -> bool {
         self.memory_range().is_some_and(|(least, most, step)| {
             (least..=most).contains(&memory) && memory.round_down(step) == memory
         })
     }
 
-    /// Whether this amount of CPU is allowed.
+    /// Whether the kind allows this amount of CPU.
     pub fn has_cpu(&self, cpu: MilliCpu) -> bool {
         matches!(self, Self::Cpu { least, most } if (*least..=*most).contains(&cpu))
     }
 
-    /// Whether this number is allowed.
+    /// Whether the kind allows this number.
     pub fn has_number(&self, number: f64) -> bool {
         matches!(self, Self::Number { from, to } if (*from, *to).contains(&number))
     }
 
-    /// What is wrong with a value that is not allowed; `range` is what the field says of its range.
+    /// The error of an invalid value; `range` describes the range of its field.
     pub(super) fn complaint(&self, node: &Node, range: &str) -> String {
-        // Of memory the unit is named first: a range says nothing to a person who took MB for one.
+        // The unit of memory comes first: a range does not help a person who wrote MB.
         let text = node.text().filter(|_| self.written() == MEMORY);
         if let Some(complaint) = text.and_then(unit::complaint) {
             return complaint;
@@ -240,40 +232,37 @@ impl Kind {
         }
     }
 
-    /// The nearest value that is allowed, where this is an amount, and the step, where that is all
-    /// that is wrong.
+    /// The nearest allowed value of an amount, and the step if the value only misses a multiple of it.
     fn nearest(&self, node: &Node) -> Option<(String, Option<String>)> {
-        match *self {
-            Self::Cpu { least, most } => Some((node.cpu()?.clamp(least, most).to_string(), None)),
-            Self::Memory { .. } | Self::Slots { .. } | Self::Quantity { .. } => {
-                let (least, most, step) = self.memory_range()?;
-                let memory = read_memory(self, node)?;
-                let inside = memory.clamp(least, most);
-                let (down, up) = (inside.round_down(step), inside.round_up(step).min(most));
-                let is_low = inside.saturating_sub(down) < up.saturating_sub(inside);
-                let nearest = if is_low { down } else { up };
-                let is_quantity = matches!(self, Self::Quantity { .. });
-                let said = if is_quantity { quantity::memory_text } else { exactly };
-                Some((said(nearest), (inside == memory).then(|| said(step))))
-            }
-            Self::Time { least, most } => {
-                Some((seconds(read_time(node)?.clamp(least, most)), None))
-            }
-            Self::Whole { least, most } => {
-                Some((node.whole()?.clamp(least, most).to_string(), None))
-            }
-            Self::Port => Some((node.whole()?.clamp(1, 65_535).to_string(), None)),
-            Self::Clamped { least, .. } => node.whole().map(|_| (least.to_string(), None)),
-            Self::Truth
-            | Self::Path { .. }
-            | Self::Ip
-            | Self::Address
-            | Self::Ports
-            | Self::Number { .. }
-            | Self::Text { .. }
-            | Self::Texts { .. }
-            | Self::Other { .. } => None,
+        if let Self::Cpu { least, most } = *self {
+            return Some((node.cpu()?.clamp(least, most).to_string(), None));
         }
+        if let Self::Time { least, most } = *self {
+            return Some((seconds(typed::time(node)?.clamp(least, most)), None));
+        }
+        if let Some((least, most)) = self.whole_range() {
+            return Some((node.whole()?.clamp(least, most).to_string(), None));
+        }
+        let (least, most, step) = self.memory_range()?;
+        let memory = typed::memory(self, node)?;
+        let inside = memory.clamp(least, most);
+        let (down, up) = (inside.round_down(step), inside.round_up(step).min(most));
+        let is_low = inside.saturating_sub(down) < up.saturating_sub(inside);
+        let nearest = if is_low { down } else { up };
+        let is_quantity = matches!(self, Self::Quantity { .. });
+        let said = if is_quantity { quantity::memory_text } else { exactly };
+        Some((said(nearest), (inside == memory).then(|| said(step))))
+    }
+
+    /// The range of a whole number, as it may be written.
+    pub(super) fn whole_range(&self) -> Option<(i64, i64)> {
+        if let Self::Whole { least, most } = *self {
+            return Some((least, most));
+        }
+        if let Self::Clamped { least, .. } = *self {
+            return Some((i64::try_from(least).ok()?, i64::MAX));
+        }
+        matches!(self, Self::Port).then_some((1, 65_535))
     }
 
     fn memory_range(&self) -> Option<(Bytes, Bytes, Bytes)> {
@@ -285,139 +274,6 @@ impl Kind {
     }
 }
 
-// === impl Typed ===
-
-impl Typed for bool {
-    fn read(_: &Kind, node: &Node) -> Option<Self> {
-        node.truth()
-    }
-}
-
-impl Typed for PathBuf {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let (Kind::Path { longest }, text) = (kind, node.text()?) else { return None };
-        let good = Path::new(text).is_absolute() && text.len() <= *longest && !text.contains('\0');
-        good.then(|| Self::from(text))
-    }
-}
-
-impl Typed for IpAddr {
-    fn read(_: &Kind, node: &Node) -> Option<Self> {
-        node.text()?.parse().ok()
-    }
-}
-
-impl Typed for SocketAddr {
-    fn read(_: &Kind, node: &Node) -> Option<Self> {
-        node.text()?.parse().ok()
-    }
-}
-
-impl Typed for RangeInclusive<u16> {
-    fn read(_: &Kind, node: &Node) -> Option<Self> {
-        let (first, last) = node.text()?.split_once('-')?;
-        let (first, last): (u16, u16) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        (first > 0 && first <= last).then_some(first..=last)
-    }
-}
-
-impl Typed for String {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let Kind::Text { empty } = kind else { return None };
-        node.text().filter(|text| *empty || !text.is_empty()).map(str::to_owned)
-    }
-}
-
-impl Typed for Vec<String> {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let (Kind::Texts { empty }, list) = (kind, node.list()?) else { return None };
-        let texts = list.iter().map(|node| node.text().map(str::to_owned));
-        texts.collect::<Option<Self>>().filter(|texts| *empty || !texts.is_empty())
-    }
-}
-
-impl Typed for MilliCpu {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        node.cpu().filter(|cpu| kind.has_cpu(*cpu))
-    }
-}
-
-impl Typed for Bytes {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        read_memory(kind, node).filter(|memory| kind.has_memory(*memory))
-    }
-}
-
-impl Typed for Duration {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let Kind::Time { least, most } = kind else {
-            return u64::read(kind, node).map(Self::from_secs);
-        };
-        read_time(node).filter(|time| (*least..=*most).contains(time))
-    }
-}
-
-/// As it is written, also where it counts as something else ([`super::Reader::clamped`]).
-impl Typed for u64 {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let number = node.whole()?;
-        let written = Self::try_from(number).ok()?;
-        let is_allowed = matches!(kind, Kind::Whole { least, most } if (*least..=*most).contains(&number))
-            || matches!(kind, Kind::Port if (1..=65_535).contains(&number))
-            || matches!(kind, Kind::Clamped { least, .. } if written >= *least);
-        is_allowed.then_some(written)
-    }
-}
-
-impl Typed for u16 {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        u64::read(kind, node)?.try_into().ok()
-    }
-}
-
-impl Typed for usize {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        u64::read(kind, node)?.try_into().ok()
-    }
-}
-
-impl Typed for i32 {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        let Kind::Whole { least, most } = kind else { return None };
-        node.whole().filter(|number| (*least..=*most).contains(number))?.try_into().ok()
-    }
-}
-
-impl Typed for f64 {
-    fn read(kind: &Kind, node: &Node) -> Option<Self> {
-        node.number().filter(|number| kind.has_number(*number))
-    }
-}
-
-fn read_memory(kind: &Kind, node: &Node) -> Option<Bytes> {
-    match (kind, node.text()) {
-        (Kind::Quantity { .. }, Some(text)) => quantity::memory(text).ok(),
-        _ => node.memory(),
-    }
-}
-
-/// Seconds as a number, or a text as `"5s"` or `"250ms"`.
-fn read_time(node: &Node) -> Option<Duration> {
-    let (number, unit) = match node.text() {
-        Some(text) => {
-            let end = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-            let unit = match &text[end..] {
-                "s" => 1.0,
-                "ms" => 1e-3,
-                _ => return None,
-            };
-            (text[..end].parse::<f64>().ok()?, unit)
-        }
-        None => (node.number()?, 1.0),
-    };
-    Duration::try_from_secs_f64(number * unit).ok()
-}
-
 fn between(said: fn(Bytes) -> String, least: Bytes, most: Bytes, step: Bytes) -> String {
     let range = format!("{} to {}", said(least), said(most));
     match said(step).strip_prefix('1') {
@@ -427,7 +283,7 @@ fn between(said: fn(Bytes) -> String, least: Bytes, most: Bytes, step: Bytes) ->
     }
 }
 
-/// In the largest unit of which it is a whole number, as it can be written.
+/// In the largest unit that gives a whole number.
 pub(super) fn exactly(memory: Bytes) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let bytes = memory.bytes();

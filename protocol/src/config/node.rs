@@ -1,15 +1,14 @@
-//! A value as a person wrote it, before anything is checked.
+//! A value as a person wrote it, not yet checked.
 
 use super::unit;
-use crate::quantity;
-use crate::{Bytes, MilliCpu};
+use crate::{Bytes, MilliCpu, quantity};
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// A value that a person wrote.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// Nothing, which JSON can say and TOML cannot.
+    /// JSON's `null`; TOML has none.
     Null,
     /// `true` or `false`.
     Bool(bool),
@@ -23,7 +22,7 @@ pub enum Node {
     List(Vec<Node>),
     /// Values by name.
     Table(BTreeMap<String, Node>),
-    /// What no key takes, as it was written: a date, a number beyond 64 bits.
+    /// A value that no key allows, as written: a date, a number beyond 64 bits.
     Other(String),
 }
 
@@ -62,45 +61,30 @@ impl Node {
 
     /// The number, whole or not, if it is one.
     pub fn number(&self) -> Option<f64> {
-        match self {
-            Self::Whole(number) => number.to_string().parse().ok(),
-            Self::Float(number) => Some(*number),
-            Self::Null
-            | Self::Bool(_)
-            | Self::Text(_)
-            | Self::List(_)
-            | Self::Table(_)
-            | Self::Other(_) => None,
+        if let Self::Float(number) = self {
+            return Some(*number);
         }
+        self.whole()?.to_string().parse().ok()
     }
 
     /// An amount of CPU: `1`, `0.25` or `"250m"`.
     pub fn cpu(&self) -> Option<MilliCpu> {
-        match self {
-            Self::Whole(cores) => quantity::cpu(&cores.to_string()).ok(),
-            Self::Float(cores) => quantity::cpu(&cores.to_string()).ok(),
-            Self::Text(text) => quantity::cpu(text).ok(),
-            Self::Null | Self::Bool(_) | Self::List(_) | Self::Table(_) | Self::Other(_) => None,
+        match self.text() {
+            Some(text) => quantity::cpu(text).ok(),
+            None => quantity::cpu(&self.number()?.to_string()).ok(),
         }
     }
 
     /// An amount of memory: bytes, or `"512MiB"`.
     pub fn memory(&self) -> Option<Bytes> {
-        match self {
-            Self::Whole(bytes) => u64::try_from(*bytes).ok().map(Bytes::from_bytes),
-            Self::Text(text) => memory(text),
-            Self::Null
-            | Self::Bool(_)
-            | Self::Float(_)
-            | Self::List(_)
-            | Self::Table(_)
-            | Self::Other(_) => None,
+        match self.text() {
+            Some(text) => memory(text),
+            None => u64::try_from(self.whole()?).ok().map(Bytes::from_bytes),
         }
     }
 }
 
-/// `512MiB`, `1.5GiB`, `4096B`. Only units whose meaning is the same to everybody: `GB` and
-/// `G` are not among them.
+/// `512MiB`, `1.5GiB`, `4096B`. Ambiguous units such as `GB` and `G` are invalid.
 pub fn memory(text: &str) -> Option<Bytes> {
     let (number, unit) = unit::cut(text);
     let suffix = match unit {
@@ -117,7 +101,7 @@ pub fn memory(text: &str) -> Option<Bytes> {
     quantity::memory(&format!("{number}{suffix}")).ok()
 }
 
-/// As a person would write it; tables and lists by kind.
+/// As a person would write it; `a table` and `a list` for those.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,29 +1,29 @@
-//! What is wrong with something that a person wrote: field, value, limit.
+//! An error in something that a person wrote: field, value, limit.
 
 use crate::words::defused;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Characters of a field's name, which may be one that somebody made up.
+/// The most characters of a field's name; a person may have made it up.
 const LONGEST_FIELD: usize = 150;
-/// Characters of a value that are enough for a person to know it again.
+/// The most characters of a value: enough to recognise it.
 const LONGEST_VALUE: usize = 80;
 
 /// One problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Which field, with its table: `node.memory`; empty where it is the file as a whole.
+    /// The field with its table, `node.memory`; empty for the whole file.
     pub field: String,
-    /// What stands there; empty where nothing does.
+    /// The value; empty if there is none.
     pub value: String,
-    /// What may stand there, and why this may not.
+    /// The allowed values, and why this one is invalid.
     pub limit: String,
 }
 
 // === impl Problem ===
 
 impl Problem {
-    /// A problem of a field that is there.
+    /// A problem of a field with a value.
     pub fn new(
         field: impl Into<String>,
         value: impl fmt::Display,
@@ -33,12 +33,12 @@ impl Problem {
         Self { field, value: defused(&value.to_string(), LONGEST_VALUE), limit: limit.into() }
     }
 
-    /// A problem of a field that is not there, or of the file as a whole.
+    /// A problem of a missing field, or of the whole file.
     pub fn without_value(field: impl Into<String>, limit: impl Into<String>) -> Self {
         Self::new(field, "", limit)
     }
 
-    /// The same problem, of a part of something: its field behind `place`.
+    /// The same problem inside `place`, which becomes a prefix of its field.
     #[must_use]
     pub fn within(self, place: &str) -> Self {
         let field = match self.field.as_str() {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_says_what_there_is_of_field_value_and_limit() {
+    fn a_problem_shows_its_field_value_and_limit_if_present() {
         let named = Problem::new("memory", "lots", "must be a size");
         let unnamed = Problem::new("", "lots", "must be a size");
         let absent = Problem::without_value("memory", "must be there");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_made_up_is_cut_short() {
+    fn a_long_field_or_value_is_cut_short() {
         let problem = Problem::new("f".repeat(151), "v".repeat(81), "");
         assert_eq!(problem.field, format!("{}…", "f".repeat(150)));
         assert_eq!(problem.value, format!("{}…", "v".repeat(80)));

@@ -1,44 +1,48 @@
-//! A file, read key by key by its table; all its problems are found, not the first.
+//! Reads a file key by key, by its table, and finds all its problems.
 //!
-//! A key that does not stand in the table is a problem: a misspelt one would otherwise be a silent
-//! default. One mistake is one problem: what is missing because it is misspelt, or because its whole
-//! table is none, is not said again.
+//! A key that the table lacks is a problem: without it, a misspelt key would silently be a default. One
+//! mistake gives one problem: a key that is only missing because its name is misspelt, or because its
+//! table is not a table, is not reported as missing too.
 
 use super::field::{Form, Table, spelled};
-use super::kind::{Kind, Typed};
+use super::kind::Kind;
 use super::node::Node;
 use super::problem::Problem;
+use super::typed::Typed;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Letters by which a misspelt name may differ from the one that is meant.
+/// The most letters in which a misspelt name may differ from the right one.
 const TYPOS: usize = 3;
 
-/// The values of a file, and what was found wrong with it.
+/// The values of a file, and its problems.
+///
+/// Each method that takes the name of a key panics if the table has no such key, or if the key lacks
+/// the default that the method needs.
 #[derive(Debug)]
 pub struct Reader {
     table: &'static Table,
-    /// Those of the table that are there, by their names in the file.
+    /// The keys that the table has, by their names in the file.
     nodes: BTreeMap<String, Node>,
-    /// Those that are not of the table.
+    /// The keys that the table lacks.
     unknown: BTreeMap<String, Node>,
-    /// What is written at all, `null` too: keys, and tables that became their keys.
+    /// All names in the file: keys, `null` or not, and tables.
     written: BTreeSet<String>,
-    /// The tables that became their keys, empty ones too.
+    /// The tables in the file, empty ones too.
     tables: BTreeSet<String>,
     problems: Vec<Problem>,
     adjusted: Vec<Problem>,
-    /// Keys that should be there, and have a problem for it.
+    /// Required keys that are missing; each has a problem.
     missing: BTreeSet<String>,
 }
 
 // === impl Reader ===
 
 impl Reader {
-    /// Of a file with these keys. A table inside of it becomes its keys, as `node.cpu`, if a key
-    /// begins with its name. A key that is `null` is not there.
+    /// Reads a file with these keys. The table `node` becomes keys such as `node.cpu`. A `null` counts
+    /// as a missing key.
     pub fn of(table: &'static Table, nodes: BTreeMap<String, Node>) -> Self {
         let mut reader = Self {
             table,
@@ -55,37 +59,25 @@ impl Reader {
     }
 
     /// The value of this key, or its default.
-    ///
-    /// # Panics
-    /// If the table has no such key, or that has no default of this type.
     pub fn get<T: Typed>(&mut self, name: &str) -> T {
         let kind = self.table.field(name).kind;
         self.get_with(name, |node| T::read(&kind, node))
     }
 
-    /// The same, of a kind for which the program has a function of its own.
-    ///
-    /// # Panics
-    /// If the table has no such key, or that has no default that is read by this.
+    /// The value of this key as `read` reads it, or its default.
     pub fn get_with<T>(&mut self, name: &str, read: impl Fn(&Node) -> Option<T>) -> T {
-        // Also where it is not needed: a wrong one is noticed by the first test.
+        // Computed even if unused, so that the first test notices a wrong default.
         let default = self.table.field(name).default(&read);
         self.find_with(name, read).unwrap_or(default)
     }
 
-    /// The value of this key, if it is there and allowed.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The value of this key, if it is present and valid.
     pub fn find<T: Typed>(&mut self, name: &str) -> Option<T> {
         let kind = self.table.field(name).kind;
         self.find_as(name, kind, |node| T::read(&kind, node))
     }
 
-    /// The same, of a kind that this file has for it, and read in a way of its own.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The value of this key as `read` reads it, with the errors of `kind`.
     pub fn find_as<T>(
         &mut self,
         name: &str,
@@ -101,27 +93,18 @@ impl Reader {
         value
     }
 
-    /// The same, of a kind for which the program has a function of its own.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The value of this key as `read` reads it.
     pub fn find_with<T>(&mut self, name: &str, read: impl FnOnce(&Node) -> Option<T>) -> Option<T> {
         self.find_as(name, self.table.field(name).kind, read)
     }
 
-    /// The value of this key, which must be there.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The value of this required key.
     pub fn required<T: Typed>(&mut self, name: &str) -> Option<T> {
         self.require(name);
         self.find(name)
     }
 
-    /// The same, of a kind for which the program has a function of its own.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The value of this required key as `read` reads it.
     pub fn required_with<T>(
         &mut self,
         name: &str,
@@ -131,10 +114,7 @@ impl Reader {
         self.find_with(name, read)
     }
 
-    /// Notes a problem if this key is not there.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// Notes a problem if this key is missing.
     pub fn require(&mut self, name: &str) {
         let field = self.table.field(name);
         let spelled = self.spelled(name);
@@ -145,11 +125,8 @@ impl Reader {
         }
     }
 
-    /// The number of a key of [`Kind::Clamped`], at the end of the range where it is beyond; then
-    /// [`Self::adjusted`] has it.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// The number of a [`Kind::Clamped`] key, moved into its range. [`Self::adjusted`] lists each number
+    /// that was moved.
     pub fn clamped(&mut self, name: &str) -> Option<u64> {
         let given = self.find(name)?;
         let Kind::Clamped { from, to, .. } = self.table.field(name).kind else { return None };
@@ -161,47 +138,40 @@ impl Reader {
         Some(counts)
     }
 
-    /// The same in seconds, or the default.
-    ///
-    /// # Panics
-    /// If the table has no such key, or that has no default of seconds.
+    /// The same as seconds, or the default.
     pub fn seconds(&mut self, name: &str) -> Duration {
         let field = self.table.field(name);
         let default = field.default(|node| Duration::read(&field.kind, node));
         self.clamped(name).map_or(default, Duration::from_secs)
     }
 
-    /// Notes that a value is taken, and counts as another.
+    /// Notes that a value counts as another one.
     pub fn adjust(&mut self, name: &str, value: impl Display, limit: impl Into<String>) {
         self.adjusted.push(Problem::new(&*self.spelled(name), value, limit));
     }
 
-    /// What is taken and counts as something else.
+    /// The values that count as another one.
     pub fn adjusted(&mut self) -> Vec<Problem> {
         std::mem::take(&mut self.adjusted)
     }
 
-    /// What stands at this key.
+    /// The unchecked value of this key.
     pub fn peek(&self, name: &str) -> Option<&Node> {
         self.nodes.get(&*self.spelled(name))
     }
 
-    /// Whether the table of this name is there, with or without keys.
+    /// Whether the file has the table of this name, even if it is empty.
     pub fn has_table(&self, name: &str) -> bool {
         self.tables.contains(name)
     }
 
-    /// Whether none of these keys and tables has a problem: only then what they say together is
-    /// looked at.
+    /// Whether all these keys and tables are free of problems, so that they can be compared.
     pub fn are_sound(&self, names: &[&str]) -> bool {
         let is_of = |problem: &Problem, name: &&str| is_within(&problem.field, &self.spelled(name));
         !self.problems.iter().any(|problem| names.iter().any(|name| is_of(problem, name)))
     }
 
-    /// Notes that a key does not fit another, whose name its range has, unless either is wrong by itself.
-    ///
-    /// # Panics
-    /// If the table has no such key.
+    /// Notes that a key contradicts another, which its range names. Does nothing if either has a problem.
     pub fn misfit(&mut self, name: &str, other: &str, value: impl Display) {
         if self.are_sound(&[name, other]) {
             let range = self.table.field(name).range(self.table.form());
@@ -209,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// Takes the keys of these tables away, and says so of each.
+    /// Removes the keys of these tables, with a problem for each.
     pub fn forbid(&mut self, tables: &[&str], limit: &str) {
         let within =
             |name: &String| name.split_once('.').is_some_and(|(table, _)| tables.contains(&table));
@@ -224,18 +194,18 @@ impl Reader {
         self.problems.push(Problem::new(&*self.spelled(name), value, limit));
     }
 
-    /// Notes problems that were found elsewhere.
+    /// Notes problems.
     pub fn add(&mut self, problems: impl IntoIterator<Item = Problem>) {
         self.problems.extend(problems);
     }
 
-    /// `value`, if nothing is wrong with the file.
+    /// `value`, if the file has no problem.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     ///
     /// # Panics
-    /// If there is neither a value nor a problem.
+    /// If the file has neither a value nor a problem.
     pub fn finish<T>(mut self, value: Option<T>) -> Result<T, Vec<Problem>> {
         self.explain();
         match value {
@@ -245,11 +215,12 @@ impl Reader {
         }
     }
 
-    /// Says of every key that is none which one was meant. What is missing for it is no problem.
+    /// Adds a problem for each unknown key, with the key that was probably meant. Drops the problem that
+    /// the meant key is missing.
     fn explain(&mut self) {
         let keys: Vec<_> = self.table.fields().map(|field| self.spelled(field.name)).collect();
         let all = format!("is not a key; the keys are {}", keys.join(", "));
-        // Tables that are none, and names that are meant.
+        // Invalid tables, and names that are meant.
         let mut reasons: Vec<String> =
             self.problems.iter().map(|problem| problem.field.clone()).collect();
         reasons.retain(|field| !self.missing.contains(field));
@@ -271,8 +242,8 @@ impl Reader {
         self.problems.extend(unknown);
     }
 
-    /// The key or table that was probably meant by a name, if it does not stand in the file: one that
-    /// differs in few letters, or the only one of that name in another table.
+    /// The key or table that an unknown name probably means, if the file lacks it: a name that differs in
+    /// few letters, or the only key of that name in another table.
     fn meant<'a>(&self, name: &str, keys: &'a [Cow<'static, str>]) -> Option<&'a str> {
         let absent = |meant: &&str| !self.written.contains(*meant);
         let most = TYPOS.min(1 + name.len() / 5);
@@ -281,7 +252,7 @@ impl Reader {
             tables.chain([&**key])
         };
         let near = keys.iter().flat_map(ends).filter(absent).filter(|meant| {
-            // Also so that a name of any length costs nothing.
+            // Keeps a very long name cheap.
             name.len().abs_diff(meant.len()) <= most
         });
         let near = near.map(|meant| (strsim::osa_distance(name, meant), meant)).min();
@@ -311,7 +282,7 @@ impl Reader {
                     self.flatten(&format!("{name}."), inner);
                     self.tables.insert(name);
                 }
-                // As if it were not there, if it may be.
+                // Counts as missing.
                 (Node::Null, true) => {}
                 (node, true) => {
                     let limit = match self.table.form() {
@@ -327,7 +298,7 @@ impl Reader {
         }
     }
 
-    /// The name of the key, or of the table, that is meant by this one, whatever its case in JSON.
+    /// The name of the key or table, in the case of the table of keys.
     fn known(&self, name: String) -> String {
         if self.table.form() == Form::Toml {
             return name;
@@ -355,13 +326,12 @@ impl Reader {
     }
 }
 
-/// Whether a key is this one, or one of this table.
+/// Whether a key has this name, or is in the table of this name.
 fn is_within(key: &str, name: &str) -> bool {
     key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// The name of a key as somebody wrote it: in quotes where it would read as none, or as one of a
-/// table. No key of ours has such a name.
+/// The name of a key as written; in quotes if it is empty or has a dot, which no key of ours has.
 fn shown(written: String) -> String {
     if written.is_empty() || written.contains('.') { format!("{written:?}") } else { written }
 }

@@ -1,14 +1,14 @@
-//! The unit of an amount of memory, and what to write in place of one that is none.
+//! The unit of an amount of memory, and the valid unit to write in place of an invalid one.
 //!
-//! Only units whose meaning is the same to everybody are taken. `MB` and `M` are ten to the sixth to
-//! some and two to the twentieth to others, so neither is, and the error says what to write.
+//! Ambiguous units are invalid: `MB` and `M` mean ten to the sixth to some people and two to the
+//! twentieth to others. The error names the unit to write.
 
 use crate::words::defused;
 
-/// Characters of a unit that a person made up.
+/// The most characters of an unknown unit that an error quotes.
 const LONGEST: usize = 20;
 
-/// What is wrong with the unit of this text, if that is what is wrong with it.
+/// The error of this text, if its unit is invalid.
 pub(super) fn complaint(text: &str) -> Option<String> {
     let (number, unit) = cut(text);
     number.parse::<f64>().ok()?;
@@ -27,7 +27,7 @@ pub(super) fn complaint(text: &str) -> Option<String> {
     })
 }
 
-/// The number and the unit, neither of them checked.
+/// The number and the unit, both unchecked.
 pub(super) fn cut(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_unit_that_is_none_is_named_with_the_one_to_write() {
+    fn an_invalid_unit_is_named_with_the_valid_one() {
         for (text, said) in [
             ("500MB", "MB is no unit of memory here; write MiB"),
             ("4G", "G is no unit of memory here; write GiB"),
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_whose_unit_is_right_is_wrong_for_another_reason() {
+    fn a_text_with_a_valid_unit_has_no_error_of_the_unit() {
         for text in ["500MiB", "0B", "", "MiB", "-1MiB", "1.2.3GiB", "lots"] {
             assert_eq!(complaint(text), None, "{text}");
         }
