@@ -1,12 +1,12 @@
-//! What annotations say about a VM: `windlass.dev/*`, and the reference's two.
+//! A VM's desired state from annotations: `windlass.dev/*`, and the reference's two.
 //!
-//! Ours win over the reference's, field by field; then come what the VM itself says
-//! ([`Defaults`]) and the defaults of the product. Where only the reference's describe the
+//! Each field comes from our annotation, else from the reference's, else from the VM's own file
+//! ([`Defaults`]), else from the product's defaults. If only the reference's annotations describe the
 //! scaling, load is averaged over one minute, as the reference does.
 //!
-//! [`Annotations`] remembers what each annotation last said validly: [`Annotations::update`]
-//! takes over what is valid, forgets what is gone, keeps the rest as it was, and returns what
-//! is wrong for the caller to report.
+//! [`Annotations`] keeps the last valid value of each annotation. [`Annotations::update`] takes valid
+//! values over, forgets removed ones, keeps the last valid value of an invalid one, and returns the
+//! problems.
 
 mod said;
 
@@ -18,29 +18,29 @@ use crate::{
 use said::{BoundsSaid, ConfigSaid};
 use std::collections::BTreeMap;
 
-/// Bounds in our words; any of the four may be absent.
+/// Our bounds; each of the four may be absent.
 pub const BOUNDS: &str = "windlass.dev/bounds";
-/// Target and load window in our words.
+/// Our target and load window.
 pub const CONFIG: &str = "windlass.dev/config";
 /// The policy's name.
 pub const POLICY: &str = "windlass.dev/policy";
-/// A whole number; higher goes first.
+/// A whole number; the higher priority goes first.
 pub const PRIORITY: &str = "windlass.dev/priority";
 /// `act` or `observe`.
 pub const MODE: &str = "windlass.dev/mode";
-/// Nothing moves before this time.
+/// No size changes before this time.
 pub const PAUSED_UNTIL: &str = "windlass.dev/paused-until";
-/// Written by the plugin, for itself.
+/// The plugin writes and reads this annotation.
 pub const CEILING: &str = "windlass.dev/ceiling";
-/// The reference's bounds; all four must be there.
+/// The reference's bounds; all four are required.
 pub const THEIR_BOUNDS: &str = "autoscaling.neon.tech/bounds";
 /// The reference's target.
 pub const THEIR_CONFIG: &str = "autoscaling.neon.tech/config";
 
-/// All of ours.
+/// All our annotations.
 const OURS: [&str; 7] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, CEILING];
 
-/// What each annotation last said validly.
+/// The last valid value of each annotation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Annotations {
     bounds: Option<BoundsSaid>,
@@ -53,44 +53,44 @@ pub struct Annotations {
     paused_until: Option<Moment>,
 }
 
-/// What the VM itself says, for what no annotation says.
+/// The VM's own values, for fields that no annotation sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Defaults {
-    /// Its bounds.
+    /// The bounds.
     pub bounds: Option<Bounds>,
-    /// How a goal is computed.
+    /// The policy that computes goals.
     pub policy: Option<Policy>,
-    /// Over which time load is averaged.
+    /// The time over which load is averaged.
     pub load_window: Option<LoadWindow>,
-    /// Who goes first.
+    /// The priority.
     pub priority: Option<i32>,
-    /// Whether Windlass acts.
+    /// The mode.
     pub mode: Option<Mode>,
-    /// Its step of memory.
+    /// The step of memory.
     pub memory_slot: Bytes,
-    /// How long it keeps what it does not need.
+    /// The time for which the VM keeps unneeded resources.
     pub scale_down: ScaleDownSaid,
-    /// What holds where nothing else is said.
+    /// The defaults of the program.
     pub usual: Usual,
 }
 
 // === impl Annotations ===
 
 impl Annotations {
-    /// Takes over what these annotations say. What is invalid stays as it was, and is returned.
+    /// Takes these annotations over. An invalid one keeps its last valid value and gives a problem.
     pub fn update(&mut self, annotations: &BTreeMap<String, String>, slot: Bytes) -> Vec<Problem> {
-        let mut news = News { annotations, errors: Vec::new() };
-        news.json(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
-        news.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
-        news.json(CONFIG, &mut self.config, ConfigSaid::ours);
-        news.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
-        news.word(POLICY, &mut self.policy, words::named, &limits::POLICY.allowed());
+        let mut update = Update { annotations, errors: Vec::new() };
+        update.json(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
+        update.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
+        update.json(CONFIG, &mut self.config, ConfigSaid::ours);
+        update.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
+        update.word(POLICY, &mut self.policy, words::named, &limits::POLICY.allowed());
         let whole = |text: &str| text.parse().ok();
-        news.word(PRIORITY, &mut self.priority, whole, &limits::PRIORITY.allowed());
-        news.word(MODE, &mut self.mode, words::named, &limits::MODE.allowed());
+        update.word(PRIORITY, &mut self.priority, whole, &limits::PRIORITY.allowed());
+        update.word(MODE, &mut self.mode, words::named, &limits::MODE.allowed());
         let time = "a time, as 2026-01-31T08:00:00Z";
-        news.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
-        let mut errors = news.errors;
+        update.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
+        let mut errors = update.errors;
         let ours = |name: &&String| name.starts_with("windlass.dev/");
         for name in annotations.keys().filter(ours).filter(|name| !OURS.contains(&name.as_str())) {
             let limit = format!("is no annotation of ours, which are {}", OURS.join(", "));
@@ -99,16 +99,16 @@ impl Annotations {
         errors
     }
 
-    /// What the VM should be, by these annotations and what it says itself.
+    /// The desired state of the VM.
     ///
     /// # Errors
-    /// If a bound is said by nobody, or a maximum is below its minimum.
+    /// A bound is missing, or a maximum is below its minimum.
     pub fn info(&self, name: VmName, defaults: &Defaults) -> Result<VmInfo, Vec<Problem>> {
         let config = self.config.unwrap_or_default();
         let theirs = self.their_config.unwrap_or_default();
         let Usual { target, scale_down } = defaults.usual;
-        // The reference keeps nothing, and its users expect that of its annotations.
-        let theirs_alone = self.only_the_reference_s();
+        // The reference shrinks at once, and users of its annotations expect that.
+        let theirs_alone = self.only_theirs();
         let usual_wait = if theirs_alone { ScaleDown::AT_ONCE } else { scale_down };
         Ok(VmInfo {
             name,
@@ -131,7 +131,7 @@ impl Annotations {
         })
     }
 
-    /// What both an annotation and the VM itself say, which a VM file must not.
+    /// The fields that both an annotation and the VM file set, which is invalid.
     pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<Problem> {
         let window = self.config.is_some_and(|config| config.window.is_some());
         let said = self.config.map(|config| config.scale_down).unwrap_or_default();
@@ -150,8 +150,8 @@ impl Annotations {
         .collect()
     }
 
-    /// Whether nothing of ours describes how the VM scales, and something of theirs does.
-    fn only_the_reference_s(&self) -> bool {
+    /// Whether only the reference's annotations describe how the VM scales.
+    fn only_theirs(&self) -> bool {
         let ours = self.bounds.is_some() || self.config.is_some() || self.policy.is_some();
         !ours && (self.their_bounds.is_some() || self.their_config.is_some())
     }
@@ -174,10 +174,10 @@ impl Annotations {
                 ("max.mem", max_mem.is_none()),
             ];
             if missing.iter().all(|(_, missing)| *missing) {
-                return Err(vec![said_by_nobody(BOUNDS.to_owned())]);
+                return Err(vec![missing_bound(BOUNDS.to_owned())]);
             }
             let missing = missing.into_iter().filter(|(_, missing)| *missing);
-            let field = |(field, _)| said_by_nobody(format!("{BOUNDS}.{field}"));
+            let field = |(field, _)| missing_bound(format!("{BOUNDS}.{field}"));
             return Err(missing.map(field).collect());
         };
         let whose = |ours: bool| if ours { BOUNDS } else { THEIR_BOUNDS };
@@ -192,19 +192,19 @@ impl Annotations {
     }
 }
 
-fn said_by_nobody(field: String) -> Problem {
+fn missing_bound(field: String) -> Problem {
     let limit = format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it");
     Problem::new(field, "", limit)
 }
 
-/// What the annotations say by now, and what is wrong with it.
-struct News<'a> {
+/// An update of the annotations, and its problems.
+struct Update<'a> {
     annotations: &'a BTreeMap<String, String>,
     errors: Vec<Problem>,
 }
 
-impl News<'_> {
-    /// Takes over JSON if it is valid.
+impl Update<'_> {
+    /// Takes JSON over if it is valid.
     fn json<T>(
         &mut self,
         name: &'static str,
@@ -221,7 +221,7 @@ impl News<'_> {
         }
     }
 
-    /// Takes over a word if it is known.
+    /// Takes a word over if it is known.
     fn word<T>(
         &mut self,
         name: &'static str,

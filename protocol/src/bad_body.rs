@@ -1,31 +1,31 @@
-//! Why a body was not understood: which field, what it holds, what is allowed.
+//! Why a body is invalid: the field, its value, and the allowed values.
 
 use crate::words::defused;
 use std::fmt;
 use thiserror::Error;
 
-/// A body that is not what the protocol says.
+/// A body that violates the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadBody {
-    /// It is not JSON.
+    /// The body is not JSON.
     #[error("byte {at}: {why}")]
     NotJson {
-        /// Where reading stopped, counted from zero.
+        /// The byte at which the parser stopped, counted from zero.
         at: usize,
-        /// What was found.
+        /// The error.
         why: &'static str,
     },
-    /// A field holds what it must not.
+    /// A field has an invalid value.
     #[error("{field}: {value} is not {expected}")]
     Field {
         /// The path of the field, as `resources.mem`; `body` for the whole.
         field: String,
-        /// What it holds, shortened.
+        /// Its value, shortened.
         value: String,
-        /// What is allowed, limit included.
+        /// The allowed values, limits included.
         expected: String,
     },
-    /// A field that has no zero value is not there.
+    /// A field without a zero value is missing.
     #[error("{field}: is missing")]
     Missing {
         /// The path of the field.
@@ -36,7 +36,7 @@ pub enum BadBody {
 // === impl BadBody ===
 
 impl BadBody {
-    /// A field that holds what it must not; the value is shortened and made harmless.
+    /// A field with an invalid value, which is shortened and made safe to show.
     pub fn field(
         field: impl fmt::Display,
         value: impl fmt::Display,
@@ -50,7 +50,7 @@ impl BadBody {
     }
 }
 
-/// A value of somebody else's, in a message of ours.
+/// A value of a peer, for a message of ours.
 pub(crate) fn shortened(text: &str) -> String {
     defused(text, 60)
 }

@@ -1,105 +1,105 @@
-//! One decision about one VM, from the signals to what became of it.
+//! One decision about one VM, from its signals to its outcome.
 //!
-//! The agent's core keeps a [`Decision`] open while it acts on a goal, fills in permit,
-//! consent and action as they come, and closes it with an [`Outcome`]. `windlass explain`
-//! prints the closed ones of the last hour and the one that is open.
+//! The agent's core opens a [`Decision`] for a goal, adds permit, consent and changes as they come, and
+//! closes it with an [`Outcome`]. `windlass explain` prints the open decision and the closed decisions of
+//! the last hour.
 
 use crate::{LoadWindow, Moment, Reason, Resources, Signals, Target, VmName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was decided, why, and what became of it.
+/// A goal, its reason, and its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// When the goal was set.
+    /// The time of the goal.
     pub at: Moment,
-    /// For which VM.
+    /// The VM.
     pub vm: VmName,
-    /// What the VM had then.
+    /// The size of the VM at that time.
     pub from: Resources,
-    /// What the guest reported.
+    /// The guest's report.
     pub signals: Signals,
-    /// Over which window load was averaged.
+    /// The window over which load was averaged.
     pub window: LoadWindow,
-    /// What was aimed at.
+    /// The target.
     pub target: Target,
-    /// What the signals called for, within the bounds.
+    /// The size that the signals called for, within the bounds.
     pub goal: Resources,
-    /// Why that.
+    /// The reason.
     pub reason: Reason,
-    /// What the plugin was asked for and allowed, if it was asked.
+    /// The plugin's latest answer, if the agent asked.
     pub permit: Option<Answered>,
-    /// The plugin's latest answer of less, if it allowed all of it later.
+    /// The plugin's latest short answer, if it granted everything later.
     #[serde(default)]
     pub short: Option<Answered>,
-    /// What the guest was asked to be content with, if it was asked.
+    /// The guest's latest answer, if the agent asked for consent.
     pub consent: Option<Consented>,
-    /// The guest's latest refusal, if it refused before it agreed.
+    /// The guest's latest refusal, if the guest agreed later.
     #[serde(default)]
     pub refusal: Option<Consented>,
-    /// What was done, the latest last; bounded.
+    /// The changes made, the latest last; bounded.
     pub changes: Vec<Change>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// A question to the plugin, and its answer.
+/// A permit request, and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
-    /// What was asked for.
+    /// The requested size.
     pub asked: Resources,
-    /// What was allowed.
+    /// The permitted size.
     pub permit: Resources,
 }
 
-/// A question to the guest, and its answer.
+/// A request for consent, and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Consented {
-    /// What the guest was asked to be content with.
+    /// The requested size.
     pub asked: Resources,
-    /// Whether it agreed.
+    /// Whether the guest agreed.
     pub agreed: bool,
-    /// The informant's own words, shortened.
+    /// The informant's status text, shortened.
     pub status: String,
 }
 
-/// Something that was done.
+/// A change of the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// vCPUs were plugged or removed, up to this many.
+    /// The hypervisor plugged or removed vCPUs, to this number.
     Plug(crate::MilliCpu),
-    /// vCPUs were parked, down to this many.
+    /// The informant parked vCPUs, down to this number.
     Park(crate::MilliCpu),
-    /// vCPUs were un-parked, up to this many.
+    /// The informant un-parked vCPUs, up to this number.
     Unpark(crate::MilliCpu),
-    /// Memory was set to this much.
+    /// The hypervisor set memory to this amount.
     Memory(crate::Bytes),
-    /// A shrink of memory was called off, at this much.
+    /// The agent cancelled a shrink of memory, at this amount.
     CallOff(crate::Bytes),
 }
 
-/// What became of a decision.
+/// The outcome of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Under way.
+    /// In progress.
     Open,
     /// The VM has its goal.
     Reached {
-        /// When it was seen to have it.
+        /// When the agent saw it.
         at: Moment,
     },
-    /// Superseded by another goal; the VM had this by then.
+    /// Superseded by another goal.
     Replaced {
         /// When.
         at: Moment,
-        /// What the VM had.
+        /// The size of the VM at that time.
         has: Resources,
     },
-    /// Only watched: nothing was done.
+    /// The VM is only observed; nothing changed.
     Observed,
-    /// The guest restarted or the VM went away meanwhile.
+    /// The guest restarted, or the VM disappeared.
     Interrupted {
         /// When.
         at: Moment,
@@ -108,7 +108,7 @@ pub enum Outcome {
 
 // === impl Outcome ===
 
-/// In a word, for the log: `reached`, `superseded`.
+/// One word for the log: `reached`, `superseded`.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -124,7 +124,7 @@ impl fmt::Display for Outcome {
 // === impl Answered ===
 
 impl Answered {
-    /// Whether all was allowed that was asked for.
+    /// Whether the permit covers the whole request.
     pub fn is_full(&self) -> bool {
         self.permit.covers(self.asked)
     }

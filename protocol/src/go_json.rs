@@ -1,12 +1,12 @@
-//! JSON as Go's `encoding/json` reads and writes it, for the reference's messages.
+//! JSON exactly as Go's `encoding/json` reads and writes it, for the reference's messages.
 //!
-//! A request is read as a stream: the first value counts and what follows it is ignored; a
-//! reply must be one value and nothing else. Keys match whatever their case, unknown ones are
-//! ignored, the last of several wins, a missing one leaves the zero value, and so does `null`.
-//! Numbers are kept as text until a field says which number it is, so nothing is rounded on
-//! the way. The one difference: values nested deeper than 512 are refused (Go: 10,000).
+//! A request is read as a stream: the first value counts, and the rest is ignored. A reply must be one
+//! value and nothing else. Keys match in any case; unknown keys are ignored; the last of repeated keys
+//! wins; a missing key or `null` leaves the zero value. Numbers stay text until the type of their field is
+//! known, so they are never rounded. The only difference: values nested deeper than 512 are invalid (Go:
+//! 10,000).
 //!
-//! `parse` makes the tree, `read` puts it into fields, `write` makes the text.
+//! `parse` builds the tree, `read` fills fields from it, `write` produces the text.
 
 pub(crate) mod parse;
 pub(crate) mod read;
@@ -18,7 +18,7 @@ pub(crate) use write::{Write, Writer};
 
 use crate::BadBody;
 
-/// The first value of a body, which is all that the reference's servers read.
+/// The first value of a body; the reference's servers read no more.
 pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
     parse::first(body).map(|(json, _rest)| json)
 }
@@ -42,15 +42,15 @@ pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
     writer.into_bytes()
 }
 
-/// Puts a value into a message.
+/// Fills a message from a value.
 pub(crate) fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
     let mut message = T::default();
     message.read(&Path::Body, json)?;
     Ok(message)
 }
 
-/// Lets a message be read and written (with `read` or `write`: only that) by naming its keys in the order in which
-/// they are written. `{ … }` in place of a field is an object whose keys belong to the same message.
+/// Implements reading and writing of a message (with `read` or `write`: only that) from its keys in the order in
+/// which they are written. `{ … }` in place of a field is an object whose keys belong to the same message.
 macro_rules! keys {
     ($type:ty { $($keys:tt)* }) => {
         $crate::go_json::keys!(read $type { $($keys)* });

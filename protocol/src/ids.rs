@@ -1,4 +1,4 @@
-//! Names and numbers that identify a VM, an agent's session, or a message.
+//! Names and numbers that identify a VM, a session of an agent, or a message.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -18,7 +18,7 @@ pub struct VmName {
 #[serde(transparent)]
 pub struct AgentId(Uuid);
 
-/// Which session of a runner counts: answers of an older one change nothing.
+/// The number of a runner's session: answers to older sessions are ignored.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -49,7 +49,7 @@ impl fmt::Display for VmName {
 // === impl AgentId ===
 
 impl AgentId {
-    /// The id of these 16 bytes. Shells draw them at random; tests count.
+    /// The id with these 16 bytes. Shells draw ids at random; tests count.
     pub const fn from_u128(id: u128) -> Self {
         Self(Uuid::from_u128(id))
     }
@@ -59,7 +59,7 @@ impl AgentId {
         self.0
     }
 
-    /// Whether it is the all-zero id, which a body without an id decodes to.
+    /// Whether it is all zero, as decoded from a body without an id.
     pub const fn is_zero(self) -> bool {
         self.0.is_nil()
     }
@@ -95,7 +95,7 @@ impl Generation {
 // === impl Sequence ===
 
 impl Sequence {
-    /// Before the first message; never sent.
+    /// The number before the first message; never sent.
     pub const ZERO: Self = Self(0);
 
     /// The sequence number of this value.
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_counted_is_a_number_for_those_who_read_it() {
+    fn generations_and_sequences_show_their_number() {
         let second = Sequence::ZERO.next().next();
         assert_eq!((second.number(), second.to_string()), (2, "2".to_owned()));
         assert_eq!(Generation::default().next().next().number(), 2);

@@ -1,13 +1,12 @@
-//! What agent and informant say to each other: the latest model, which is that of v2.0.
+//! The messages between agent and informant, in the form of the latest version, v2.0.
 //!
-//! Each older version has a module of its own for what it says otherwise ([`v1_0`], [`v1_1`],
-//! [`v1_2`]) and converts to the next; only the latest model leaves this crate.
+//! Each older version has a module with its differences ([`v1_0`], [`v1_1`], [`v1_2`]) and converts to the
+//! next one. Only the latest form leaves this crate.
 //!
 //! The agent calls the informant ([`REGISTER`], [`HEALTH_CHECK`], [`DOWNSCALE`], [`UPSCALE`],
-//! [`UNREGISTER`]); the informant calls the agent back at the address that it registered
-//! ([`ID`], [`RESUME`], [`SUSPEND`], [`TRY_UPSCALE`]). What a server reads is decoded with
-//! `decode`, what a client reads with `decode_reply`: see the leniency in the crate's
-//! `go_json`. Which session counts, and what a number means, is decided by the cores.
+//! [`UNREGISTER`]). The informant calls the agent back at its registered address ([`ID`], [`RESUME`],
+//! [`SUSPEND`], [`TRY_UPSCALE`]). Servers use `decode` and clients `decode_reply`; `go_json` describes
+//! their leniency. The cores decide which session is current and what a number means.
 
 pub mod v1_0;
 pub mod v1_1;
@@ -39,8 +38,7 @@ pub const DOWNSCALE: Endpoint = Endpoint { method: "PUT", path: "/downscale" };
 pub const UPSCALE: Endpoint = Endpoint { method: "PUT", path: "/upscale" };
 /// Agent to informant: [`AgentDesc`], answered by [`Unregistered`].
 pub const UNREGISTER: Endpoint = Endpoint { method: "DELETE", path: "/unregister" };
-/// Informant to agent: [`Empty`], which must be there although it is a GET; answered by
-/// [`Identified`].
+/// Informant to agent: [`Empty`], required although this is a GET; answered by [`Identified`].
 pub const ID: Endpoint = Endpoint { method: "GET", path: "/id" };
 /// Informant to agent: [`Expected`], answered by [`Identified`].
 pub const RESUME: Endpoint = Endpoint { method: "POST", path: "/resume" };
@@ -49,27 +47,27 @@ pub const SUSPEND: Endpoint = Endpoint { method: "POST", path: "/suspend" };
 /// Informant to agent: [`MoreResources`], answered by [`Identified`].
 pub const TRY_UPSCALE: Endpoint = Endpoint { method: "POST", path: "/try-upscale" };
 
-/// An agent introduces itself, or takes its leave.
+/// An agent registers or unregisters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AgentDesc {
     /// Its session.
     pub agent_id: AgentId,
-    /// Where it is called back, as `ip:port`.
+    /// Its address for call-backs, as `ip:port`.
     pub serve_addr: String,
-    /// What it speaks.
+    /// The versions that it speaks.
     pub versions: Versions<InformantVersion>,
 }
 
 /// The informant accepts an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InformantDesc {
-    /// The version that is spoken from here on.
+    /// The version of this session.
     pub version: InformantVersion,
-    /// The port of the guest at which Prometheus metrics are read.
+    /// The guest's port for Prometheus metrics.
     pub metrics_port: Option<u16>,
 }
 
-/// An agent says who it is.
+/// An agent identifies itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identified {
     /// Its session.
@@ -78,68 +76,68 @@ pub struct Identified {
     pub sequence: Sequence,
 }
 
-/// The informant resumes or suspends the agent that it takes the other for.
+/// The informant resumes or suspends an agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected(
-    /// The session that is meant.
+    /// The addressed session.
     pub AgentId,
 );
 
-/// The guest needs more at once.
+/// The guest needs more resources at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MoreResources {
-    /// The session that is meant.
+    /// The addressed session.
     pub expected: AgentId,
-    /// More vCPU.
+    /// Whether it needs vCPUs.
     pub cpu: bool,
-    /// More memory.
+    /// Whether it needs memory.
     pub memory: bool,
 }
 
-/// The agent asks whether its session stands.
+/// The agent checks that its session is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HealthCheck(
-    /// The session that is meant.
+    /// The addressed session.
     pub AgentId,
 );
 
-/// The agent asks the guest to be content with less, or tells it that it has more.
+/// The agent asks the guest for consent to a smaller size, or announces a larger size.
 ///
-/// Below v2.0 it says neither whose it is nor which: id and number are zero.
+/// Before v2.0 the message has no session and no number: both are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMessage {
     /// The whole size.
     pub resources: Resources,
-    /// The session; zero: not said.
+    /// The session; zero if absent.
     pub id: AgentId,
-    /// The number of this message within the session; zero: not said.
+    /// The number of this message within the session; zero if absent.
     pub sequence: Sequence,
 }
 
-/// Whether the guest can live with less.
+/// The answer to a request for consent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DownscaleResult {
-    /// Whether it agrees.
+    /// Whether the guest agrees.
     pub ok: bool,
-    /// The reason, in words for a person.
+    /// The reason, for a person.
     pub status: String,
 }
 
-/// The agent is gone from the informant's list.
+/// The informant has removed the agent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unregistered {
-    /// Whether its session was the one that counted.
+    /// Whether its session was current.
     pub was_active: bool,
 }
 
-/// Nothing: `{}`.
+/// An empty object: `{}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Empty;
 
 // === impl ResourceMessage ===
 
 impl ResourceMessage {
-    /// Whether it is one of before v2.0, which says neither whose it is nor which.
+    /// Whether it has neither session nor number, as before v2.0.
     pub fn is_bare(&self) -> bool {
         self.id.is_zero() && self.sequence == Sequence::ZERO
     }
@@ -150,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_that_says_whose_it_is_or_which_is_not_bare() {
+    fn a_size_with_a_session_or_a_number_is_not_bare() {
         let (id, sequence) = (AgentId::from_u128(1), Sequence::from_number(8));
         let bare = ResourceMessage::default();
         assert!(bare.is_bare());

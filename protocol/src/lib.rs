@@ -1,14 +1,12 @@
 //! What is said: units, names, wire types, versions, and the words for a decision.
 //!
-//! Every part of Windlass knows the others through this crate alone. It does no I/O, has no
-//! clock and no async. Within a version a message only ever gains fields; what an older
-//! version sends is converted step by step, and only the latest form leaves [`plugin`] and
-//! [`informant`].
+//! The parts of Windlass know each other only through this crate. It has no I/O, no clock and no async.
+//! Within a version a message only gains fields. Messages of older versions are converted step by step:
+//! only the latest form leaves [`plugin`] and [`informant`].
 //!
-//! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]; what a VM
-//! should be in [`vm`] (and how people write it: [`config`], [`vm_file`], [`annotations`]), what it has
-//! in [`size`]; why a decision came out as it did in [`reason`] and [`decision`];
-//! what others said, in [`words`].
+//! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]. The desired state of a
+//! VM is in [`vm`], its written forms in [`config`], [`vm_file`] and [`annotations`], its actual size in
+//! [`size`]. [`reason`] and [`decision`] explain decisions; [`words`] makes text of peers safe to show.
 
 pub mod annotations;
 mod bad_body;

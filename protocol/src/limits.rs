@@ -1,4 +1,4 @@
-//! What sizes, targets and the words of a VM may be, wherever they are written.
+//! The allowed sizes, targets and words of a VM, for every form in which they are written.
 
 use crate::config::{Kind, Problem};
 use crate::{Bounds, Bytes, Resources, ScaleDown};
@@ -10,19 +10,19 @@ pub const CPU: Kind = Kind::cpu(512);
 /// The size of a memory slot.
 pub const SLOT: Kind =
     Kind::Memory { least: Bytes::from_mib(1), most: Bytes::from_gib(64), step: Bytes::from_mib(1) };
-/// Load per vCPU that may be aimed at.
+/// A target of load per vCPU.
 pub const LOAD_TARGET: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Excluded(2.0) };
-/// A use of memory that may be aimed at, or any other share that is not nothing.
+/// A target of memory use, or any other fraction above zero.
 pub const SHARE: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Included(1.0) };
-/// Who goes first when room is short.
+/// The order of VMs when room is short.
 pub const PRIORITY: Kind = Kind::Whole { least: i32::MIN as i64, most: i32::MAX as i64 };
-/// Whether Windlass acts.
+/// The mode of a VM.
 pub(crate) const MODE: Kind = Kind::Other { written: WORD, allowed: "act or observe" };
-/// How a goal is computed.
+/// The policy that computes goals.
 pub(crate) const POLICY: Kind = Kind::Other { written: WORD, allowed: "load-average" };
-/// Over which time load is averaged.
+/// The time over which load is averaged.
 pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: WORD, allowed: "5s, 15s or 1m" };
-/// How long a VM may keep what it does not need.
+/// The time for which a VM keeps unneeded resources.
 pub(crate) const SCALE_DOWN: Kind = Kind::Other {
     written: "seconds, or a text as \"5m\"",
     allowed: "0s to 1h, as \"90s\", \"5m\" or \"1h\"",
@@ -30,12 +30,12 @@ pub(crate) const SCALE_DOWN: Kind = Kind::Other {
 
 const WORD: &str = "a word";
 
-/// Memory in whole slots of this size, as many as the wire can count.
+/// Memory in whole slots of this size, as many as fit on the wire.
 pub const fn slots(slot: Bytes) -> Kind {
     Kind::Slots { slot }
 }
 
-/// How long a VM may keep what it does not need: `0s`, `90s`, `5m` or `1h`.
+/// Reads a scale-down time: `0s`, `90s`, `5m` or `1h`.
 pub(crate) fn scale_down(text: &str) -> Option<Duration> {
     let end = text.find(|c: char| !c.is_ascii_digit())?;
     let seconds = match &text[end..] {
@@ -52,10 +52,10 @@ pub(crate) fn scale_down_seconds(seconds: u64) -> Option<Duration> {
     Some(Duration::from_secs(seconds)).filter(|wait| *wait <= ScaleDown::LONGEST)
 }
 
-/// Bounds whose maximum covers their minimum; the names are those of the maximum's fields.
+/// Checks that the maximum covers the minimum; `[cpu, mem]` are the names of the maximum's fields.
 ///
 /// # Errors
-/// On each axis, if it does not.
+/// One problem for each axis on which it does not.
 pub fn bounds(
     min: Resources,
     max: Resources,

@@ -1,9 +1,8 @@
-//! Time, as cores and recorded decisions see it.
+//! Time for cores and recorded decisions.
 //!
-//! A [`Moment`] counts milliseconds since the Unix epoch, but it advances with a monotonic
-//! clock: `kit::clock` reads the wall clock once, at the start of the process, and adds what
-//! has elapsed since. So moments never jump, can be compared and subtracted, and can still be
-//! shown to a person as a date.
+//! A [`Moment`] counts milliseconds since the Unix epoch, but advances with a monotonic clock: at the start
+//! of the process `kit::clock` reads the wall clock once, and from then on adds the elapsed time. So
+//! moments never jump, can be compared and subtracted, and can be shown as dates.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Kubernetes quantities, as the reference reads and writes them.
 //!
-//! Read: `2`, `0.25`, `1e3`, `250m`, `1536Mi`, `2k`; what does not divide is rounded up. A
-//! negative amount, or one that does not fit, is refused; the reference lets both wrap around.
-//! Written: the canonical form, the largest suffix that keeps a whole number.
+//! Accepted: `2`, `0.25`, `1e3`, `250m`, `1536Mi`, `2k`; fractions of the smallest unit are rounded up.
+//! Negative and too large amounts are errors; in the reference both wrap around. Written: the canonical
+//! form, with the largest suffix that gives a whole number.
 
 use crate::go_json::{Json, Path, Read, Write, Writer, read};
 use crate::{BadBody, Bytes, MilliCpu};
@@ -14,10 +14,10 @@ const LARGEST: u64 = i64::MAX.unsigned_abs();
 /// The largest amount of memory that a quantity holds.
 pub(crate) const LARGEST_MEMORY: Bytes = Bytes::from_bytes(LARGEST);
 
-/// How many digits are looked at; what is beyond them only rounds up.
+/// The most significant digits; further digits only round up.
 const DIGITS: usize = 20;
 
-/// Why a text is no amount.
+/// Why a text is not an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum QuantityError {
     /// Not in the form of a quantity.
@@ -26,7 +26,7 @@ pub enum QuantityError {
     /// Below zero.
     #[error("a quantity of zero or more")]
     Negative,
-    /// More than fits.
+    /// Too large.
     #[error("a quantity that fits into 63 bits")]
     TooLarge,
 }
@@ -45,7 +45,7 @@ pub fn memory_text(memory: Bytes) -> String {
 /// Reads an amount of CPU.
 ///
 /// # Errors
-/// If the text is no quantity, below zero, or does not fit.
+/// The text is not a quantity, is negative, or is too large.
 pub fn cpu(text: &str) -> Result<MilliCpu, QuantityError> {
     scaled(text, 3).map(MilliCpu::from_milli)
 }
@@ -53,7 +53,7 @@ pub fn cpu(text: &str) -> Result<MilliCpu, QuantityError> {
 /// Reads an amount of memory, in bytes.
 ///
 /// # Errors
-/// If the text is no quantity, below zero, or does not fit.
+/// The text is not a quantity, is negative, or is too large.
 pub fn memory(text: &str) -> Result<Bytes, QuantityError> {
     scaled(text, 0).map(Bytes::from_bytes)
 }
@@ -87,7 +87,7 @@ fn canonical(amount: u64) -> String {
         (1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
     };
     let (mut amount, mut power) = (amount, 0);
-    // No 64 bits hold more than the last suffix.
+    // The last suffix exceeds 64 bits.
     while amount != 0 && amount.is_multiple_of(base) {
         amount /= base;
         power += 1;
@@ -142,8 +142,8 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// As the reference cuts: a sign, digits, a fraction and a suffix, each of which may be
-    /// empty; a text without a digit is zero.
+    /// As in the reference: a sign, digits, a fraction and a suffix, each of which may be empty. A text
+    /// without a digit is zero.
     fn cut(text: &'a str) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -160,7 +160,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
-/// Powers of ten and of two that a suffix stands for.
+/// The powers of ten and of two of a suffix.
 fn exponents(suffix: &str) -> Option<(i64, u32)> {
     Some(match suffix {
         "n" => (-9, 0),

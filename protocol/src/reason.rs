@@ -1,18 +1,18 @@
-//! Why a decision came out as it did, in words with stable spellings.
+//! The reasons of decisions, as words with stable spellings.
 //!
-//! A goal carries a [`Reason`]: which signal won, and what clipped it on each axis. What a VM
-//! is waiting for at this moment is a [`Waiting`]. The shell logs them, counts them by
-//! [`Signal`] and [`Clip`], and `windlass explain` prints them.
+//! A goal carries a [`Reason`]: the signal that won, and the limit that clipped it on each axis. A
+//! [`Waiting`] says why a VM does not move. The shell logs both and counts them by [`Signal`] and [`Clip`];
+//! `windlass explain` prints them.
 
 use crate::{Bytes, LoadWindow, Moment, Resources, RunState, words};
 use serde::{Deserialize, Serialize};
 
-/// What the guest reported when a goal was computed. What is missing is `None`, never zero.
+/// The guest's report from which a goal was computed. A missing figure is `None`, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signals {
     /// Load average over the VM's window, or over `over`.
     pub load: Option<f64>,
-    /// The shorter window that `load` is of, while the VM's own has no figure.
+    /// The shorter window of `load`, while the VM's own window has no figure.
     #[serde(default)]
     pub over: Option<LoadWindow>,
     /// Memory in use.
@@ -21,7 +21,7 @@ pub struct Signals {
     pub total: Option<Bytes>,
 }
 
-/// What decided the goal.
+/// The signal that decided the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
@@ -29,19 +29,19 @@ pub enum Signal {
     Load,
     /// Memory in use, over its target.
     Memory,
-    /// The guest asked for more at once.
+    /// The guest asked for more memory at once.
     Urgent,
-    /// Nothing calls for more than the minimum.
+    /// No signal calls for more than the minimum.
     Idle,
-    /// Signals are missing, so the VM keeps what it has.
+    /// Signals are missing, so the VM keeps its size.
     Missing,
-    /// A person said so: frozen, paused, or a size to be let go with.
+    /// A person ordered it: a freeze, a pause, or a size for the release.
     Order,
-    /// The hypervisor does not run the VM, or is about to hand it over: it keeps what it has.
+    /// The hypervisor does not run the VM or is about to hand it over, so the VM keeps its size.
     Stopped,
 }
 
-/// What kept the goal from being what the signal called for, on one axis.
+/// Why the goal differs, on one axis, from what the signal called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clip {
@@ -49,145 +49,144 @@ pub enum Clip {
     Minimum,
     /// Lowered to the VM's maximum.
     Maximum,
-    /// Raised to the least that the hypervisor can go down to.
+    /// Raised to the hypervisor's minimum.
     DriverMinimum,
-    /// Lowered to the most that the hypervisor can give.
+    /// Lowered to the hypervisor's maximum.
     DriverMaximum,
-    /// Kept from shrinking because a signal is missing.
+    /// Not lowered, because a signal is missing.
     Missing,
-    /// Kept for a while at what was called for before.
+    /// Kept for a while at an earlier goal.
     Held,
-    /// Raised to whole compute units: both axes follow the larger count of them, and this axis
-    /// by itself calls for less.
+    /// Raised to whole compute units: both axes follow the larger count, and this axis by itself calls for
+    /// less.
     Unit,
 }
 
-/// Which signal won, and what clipped it.
+/// The signal that won, and the limits that clipped it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// What decided.
+    /// The signal.
     pub signal: Signal,
-    /// What clipped CPU.
+    /// The limit of CPU.
     pub cpu: Option<Clip>,
-    /// What clipped memory.
+    /// The limit of memory.
     pub mem: Option<Clip>,
 }
 
-/// Whom the agent talks to.
+/// A peer of the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Peer {
-    /// Who keeps the books.
+    /// The plugin, which keeps the books.
     Plugin,
-    /// Who speaks for the guest.
+    /// The informant, which speaks for the guest.
     Informant,
-    /// Who has the VM.
+    /// The hypervisor, which runs the VM.
     Hypervisor,
-    /// Where load is read.
+    /// The source of load figures.
     Metrics,
 }
 
-/// What a VM waits for at this moment, or why it does not move.
+/// Why a VM does not move at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waiting {
-    /// It has its goal.
+    /// The VM has its goal.
     AtGoal,
-    /// Nothing was measured yet.
+    /// The agent has no signal yet.
     FirstSignals,
-    /// Load or memory has not been heard of since the moment given; it will not shrink.
+    /// Load or memory is missing; the VM does not shrink.
     Signals {
-        /// When a complete sample was last read.
+        /// When the agent last read a complete sample.
         since: Option<Moment>,
     },
-    /// No informant has said that this agent counts; it will not grow.
+    /// No informant has made this agent's session current; the VM does not grow.
     Session,
-    /// The plugin has not answered; it will not grow.
+    /// The plugin has not answered; the VM does not grow.
     Plugin,
-    /// The node has no more for it now.
+    /// The node has no more room for the VM.
     Room {
-        /// What it would like to have.
+        /// The size that the agent asked for.
         wanted: Resources,
-        /// What it may have.
+        /// The permitted size.
         permit: Resources,
     },
-    /// The host itself is short of memory, whatever the books say.
+    /// The host itself is short of memory, even if the books have room.
     HostMemory {
-        /// What the host has available.
+        /// The host's available memory.
         available: Bytes,
     },
-    /// No session with an informant; no memory is taken.
+    /// There is no session with an informant; the VM keeps its memory.
     Informant,
-    /// The guest declined to shrink; asked again at `until`.
+    /// The guest declined to shrink; the agent asks again at `until`.
     Refused {
-        /// When it is asked again.
+        /// When the agent tries again.
         until: Moment,
     },
-    /// The signals call for less, and it keeps what it has for a while: load may come back.
+    /// The signals call for less, but the VM keeps its size for a while: load may return.
     Holding {
-        /// What the signals call for.
+        /// The size that the signals call for.
         goal: Resources,
-        /// When it begins to shrink, if they stay as they are; `None` while load is so close to
-        /// calling for more that it has to fall further first.
+        /// When the VM begins to shrink if the signals stay the same. `None` while load is too close to
+        /// the next compute unit and must fall further.
         until: Option<Moment>,
     },
-    /// Load calls for more than it has, which may be the work of returning memory: it does not
-    /// grow on that.
+    /// Load calls for more, but may come from the return of memory: the VM does not grow for it.
     Settling {
-        /// When load counts in full again; `None` while memory still leaves.
+        /// When load counts in full again; `None` while the guest still returns memory.
         until: Option<Moment>,
     },
-    /// It grew and shrank again and again: it keeps what it has for longer.
+    /// The VM grew and shrank repeatedly: it keeps its size for longer.
     Flapping {
-        /// How often growth took back a shrink in the last hour.
+        /// How often in the last hour growth reversed a shrink.
         reversals: u32,
-        /// How long it keeps what is no longer called for.
+        /// How long the VM keeps unneeded resources.
         hold: std::time::Duration,
     },
-    /// The guest is asked for its consent.
+    /// The agent waits for the guest's consent.
     Consent,
-    /// The hypervisor was told, and has not got there.
+    /// The hypervisor has not finished a resize.
     Hypervisor,
-    /// A resize was refused or had no effect; tried again at `until`.
+    /// A resize was refused or had no effect; the agent tries again at `until`.
     NoEffect {
-        /// When it is asked again.
+        /// When the agent tries again.
         until: Moment,
     },
-    /// The hypervisor does not answer; nothing moves.
+    /// The hypervisor does not answer; the VM keeps its size.
     HypervisorLost,
-    /// The guest is giving memory back.
+    /// The guest is returning memory.
     Unplug {
-        /// What is left to give back.
+        /// The amount still to return.
         left: Bytes,
     },
-    /// The guest agreed to give memory back, and does not.
+    /// The guest agreed to return memory, but does not.
     StuckUnplug {
-        /// What is left to give back.
+        /// The amount still to return.
         left: Bytes,
     },
-    /// The guest was told to use more vCPUs, and does not yet.
+    /// The guest does not use its new vCPUs yet.
     Guest,
     /// The host is frozen.
     Frozen,
-    /// The plugin has said that the VM is about to be moved to another node.
+    /// The plugin has announced a move of the VM to another node.
     Move,
     /// The VM is paused.
     Paused {
-        /// Until when.
+        /// The end of the pause.
         until: Moment,
     },
-    /// Only watched.
+    /// The VM is only observed.
     Observing,
-    /// The guest restarted; nothing is given back until its informant has registered.
+    /// The guest restarted; the VM does not shrink before its informant has a session.
     Reboot,
-    /// The hypervisor does not run the VM, or is about to hand it over; nothing is resized.
+    /// The hypervisor does not run the VM or is about to hand it over; the VM keeps its size.
     Stopped {
-        /// What the hypervisor says of it.
+        /// The hypervisor's state of the VM.
         state: RunState,
     },
-    /// The VM's load window has no figure yet; it will not shrink.
+    /// The VM's load window has no figure yet; the VM does not shrink.
     Window {
-        /// The shorter window that may make it grow until then, once that has a figure.
+        /// The shorter window that may make the VM grow until then.
         over: Option<LoadWindow>,
     },
 }

@@ -1,9 +1,9 @@
-//! RFC 3339 to a [`Moment`], for the one annotation that is a time.
+//! Parses RFC 3339 into a [`Moment`], for the annotation of a pause.
 
 use crate::Moment;
 
-/// Reads `2026-11-21T16:04:00Z`, with a fraction of a second and an offset if there are any.
-/// `None` for what is no time, or is before 1970.
+/// Parses `2026-11-21T16:04:00Z`, with an optional fraction and any offset. `None` if the text is not a
+/// time, or is before 1970.
 pub(crate) fn parse(text: &str) -> Option<Moment> {
     let (date, time) = text.split_once(['T', 't', ' '])?;
     let [year, month, day] = numbers(date, '-', [4, 2, 2])?;
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Option<Moment> {
     u64::try_from(millis).ok().map(Moment::from_millis)
 }
 
-/// Numbers of exactly so many digits.
+/// Numbers with exactly these counts of digits.
 fn numbers<const N: usize>(text: &str, between: char, digits: [usize; N]) -> Option<[i64; N]> {
     let mut parts = text.split(between);
     let mut numbers = [0; N];
@@ -51,7 +51,7 @@ fn offset_seconds(offset: &str) -> Option<i64> {
     (hour < 24 && minute < 60).then_some(sign * (hour * 3600 + minute * 60))
 }
 
-/// Days from 1970-01-01 to a day of the Gregorian calendar, if there is such a day.
+/// Days from 1970-01-01 to a day of the Gregorian calendar, if that day exists.
 fn days(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let lengths = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];

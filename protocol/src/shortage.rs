@@ -1,4 +1,4 @@
-//! Why a VM got less than it asked for, with the figures that a person needs.
+//! The reason why a VM got less than it asked for, with figures for a person.
 
 use crate::status::Booked;
 use crate::{Bytes, MilliCpu, Moment, Resources};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// The VMs named in a shortage, at most.
+/// The most VMs that a shortage names.
 pub const MOST_NAMED: usize = 8;
 
 /// CPU or memory.
@@ -19,51 +19,50 @@ pub enum Axis {
     Memory,
 }
 
-/// Less was granted than was asked for, on one axis. Amounts are in the axis's unit.
+/// The permit is smaller than the request on one axis. Amounts are in the axis's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shortage {
-    /// On which axis.
+    /// The axis.
     pub axis: Axis,
-    /// What was asked for.
+    /// The requested amount.
     pub asked: u64,
-    /// What is permitted.
+    /// The permitted amount.
     pub permitted: u64,
-    /// What the node may promise.
+    /// The node's room.
     pub room: u64,
-    /// What of it was not promised to anybody before this request.
+    /// The room that was free before this request.
     pub free: u64,
-    /// By how much more is promised than the node has; nobody grows while that is so.
+    /// The excess of reservations over the room; no VM grows while there is any.
     pub over: u64,
-    /// What of the free room waits for claims of others.
+    /// The part of the free room that is kept for claims of other VMs.
     pub kept: u64,
-    /// Who else has it or wants it: those for whom room is kept, in the order in which they
-    /// go, then those who have most; [`MOST_NAMED`] at most.
-    /// VMs that wait for the same share one list.
+    /// The VMs that compete: first those for which room is kept, in their order, then those with the
+    /// largest reservations; [`MOST_NAMED`] at most. VMs that wait for the same room share one list.
     #[serde(serialize_with = "list", deserialize_with = "shared")]
     pub others: Arc<[Booked]>,
 }
 
-/// A VM asked, perhaps several times in a row, and got less.
+/// One or several requests of a VM in a row that got less.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
-    /// When it first asked.
+    /// The first request.
     pub first: Moment,
-    /// When it last asked.
+    /// The last request.
     pub last: Moment,
-    /// How often it asked.
+    /// The number of requests.
     pub times: u64,
-    /// What for.
+    /// The requested size.
     pub asked: Resources,
-    /// What it may have.
+    /// The permitted size.
     pub permit: Resources,
-    /// Why that is less, as it was the last time.
+    /// The shortages of the last request.
     pub short: Vec<Shortage>,
 }
 
 // === impl Axis ===
 
 impl Axis {
-    /// Where it stands in a pair of both.
+    /// The index in a pair of both axes.
     pub const fn index(self) -> usize {
         match self {
             Self::Cpu => 0,
@@ -79,7 +78,7 @@ impl Axis {
         }
     }
 
-    /// An amount as people read it: `2 vCPU`, `512MiB`.
+    /// An amount for people: `2 vCPU`, `512MiB`.
     pub fn show(self, amount: u64) -> String {
         match self {
             Self::Cpu => format!("{} vCPU", MilliCpu::from_milli(amount)),

@@ -1,7 +1,7 @@
-//! What a VM has, as its hypervisor tells it, and what can be asked of the hypervisor.
+//! The size of a VM as its hypervisor reports it, and the changes that the hypervisor can make.
 //!
-//! Law 4, the world and not the wish: a [`Seen`] is only ever made from a hypervisor's
-//! answer, never from what was asked for.
+//! Law 4, the world and not the wish: a [`Seen`] comes only from a hypervisor's answer, never from a
+//! request.
 
 use crate::{Bytes, MilliCpu, Resources};
 use serde::{Deserialize, Serialize};
@@ -10,64 +10,64 @@ use std::time::Duration;
 /// The size of a VM as its driver last saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
-    /// vCPUs of the hypervisor, whether or not the guest uses them.
+    /// Plugged vCPUs, even if the guest does not use them.
     pub plugged: MilliCpu,
-    /// Memory, in its three figures.
+    /// Memory.
     pub memory: MemorySeen,
-    /// Whether the hypervisor runs it.
+    /// The state of the VM.
     #[serde(default)]
     pub state: RunState,
 }
 
-/// Whether a hypervisor runs a VM. Only a VM that runs, and stays where it is, is resized.
+/// The state of a VM. The agent resizes a VM only while it runs and stays on its hypervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// The guest runs.
     #[default]
     Running,
-    /// The guest runs, and its state is being copied to another hypervisor or to a file.
+    /// The guest runs while the hypervisor copies its state to another hypervisor or to a file.
     Migrating,
-    /// The guest stands still while its state is saved, restored or handed over.
+    /// The guest is stopped while the hypervisor saves, restores or hands over its state.
     Saving,
-    /// The guest stands still: a person or a program stopped it, or it was not started yet.
+    /// The guest is stopped by a person or a program, or was not started yet.
     Paused,
     /// The guest sleeps (suspend to RAM).
     Suspended,
-    /// The guest has shut down, and its hypervisor is still there.
+    /// The guest has shut down, but its hypervisor still runs.
     ShutDown,
-    /// The hypervisor stopped the guest after an error, a panic of its kernel, or by its watchdog.
+    /// The hypervisor stopped the guest after an error, a kernel panic or a watchdog timeout.
     Failed,
-    /// The hypervisor names a state that is not known here.
+    /// The hypervisor reports a state that this release does not know.
     Unknown,
 }
 
-/// Memory of a VM. The guest fills up to `requested` without asking, also after a reset, so
-/// what it may have is [`MemorySeen::upper`].
+/// Memory of a VM. The guest may fill memory up to `requested` at any time, also after a reset, so its
+/// upper limit is [`MemorySeen::upper`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemorySeen {
-    /// What it was started with.
+    /// The memory at boot.
     pub boot: Bytes,
-    /// What the guest is asked to have above `boot` (for DIMMs: the sum of those plugged).
+    /// The requested memory above `boot` (for DIMMs: the sum of the plugged ones).
     pub requested: Bytes,
-    /// What the guest has above `boot`.
+    /// The guest's actual memory above `boot`.
     pub size: Bytes,
 }
 
-/// What a driver can do with this VM.
+/// The abilities of a driver with this VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// vCPUs come and go in multiples of this.
+    /// The step of vCPUs.
     pub cpu_step: MilliCpu,
-    /// Memory comes and goes in multiples of this.
+    /// The step of memory.
     pub memory_step: Bytes,
-    /// How a vCPU is given back.
+    /// How the VM gives vCPUs back.
     pub shrink_cpu: ShrinkCpu,
-    /// Whether memory can be given back.
+    /// Whether the VM can give memory back.
     pub shrink_memory: bool,
-    /// The least it can have: boot memory; boot vCPUs with removal, one with parking.
+    /// The minimum: boot memory; boot vCPUs with removal, one vCPU with parking.
     pub min: Resources,
-    /// The most it can have.
+    /// The maximum.
     pub max: Resources,
     /// What the driver promises of order and time.
     pub promises: Promises,
@@ -90,23 +90,23 @@ pub struct Promises {
     pub answers_within: Duration,
 }
 
-/// How a vCPU is given back.
+/// How the VM gives vCPUs back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShrinkCpu {
-    /// The informant takes it offline inside the guest; the hypervisor keeps it.
+    /// The informant takes the vCPU offline inside the guest; the hypervisor keeps it.
     Parking,
-    /// The hypervisor takes it out.
+    /// The hypervisor unplugs the vCPU.
     Removal,
 }
 
-/// One change asked of a hypervisor. Each names the whole size, so saying it twice is harmless.
+/// A change of a VM by its hypervisor. It names the whole size, so a repetition is harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resize {
-    /// Have this many vCPUs plugged.
+    /// Set the number of plugged vCPUs.
     Cpu(MilliCpu),
-    /// Have this much memory in all, boot memory included.
+    /// Set the total memory, boot memory included.
     Memory(Bytes),
 }
 
@@ -126,7 +126,7 @@ impl Promises {
 // === impl Seen ===
 
 impl Seen {
-    /// The most that the VM may have by this sight: plugged vCPUs, and [`MemorySeen::upper`].
+    /// The largest size that the VM may have: plugged vCPUs, and [`MemorySeen::upper`].
     pub fn upper(self) -> Resources {
         Resources { cpu: self.plugged, mem: self.memory.upper() }
     }
@@ -135,17 +135,17 @@ impl Seen {
 // === impl RunState ===
 
 impl RunState {
-    /// Whether a VM in this state may be resized.
+    /// Whether the agent may resize a VM in this state.
     pub const fn may_resize(self) -> bool {
         matches!(self, Self::Running)
     }
 
-    /// Whether the guest's time goes on, so that it answers and its load is measured.
+    /// Whether the guest executes, so that it answers and its load can be measured.
     pub const fn executes(self) -> bool {
         matches!(self, Self::Running | Self::Migrating)
     }
 
-    /// The state in a few words, for people.
+    /// The state in words, for people.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Running => "QEMU runs the VM",
@@ -162,22 +162,22 @@ impl RunState {
 // === impl MemorySeen ===
 
 impl MemorySeen {
-    /// The most that the guest has or may take without asking.
+    /// The most memory that the guest has or may take at any time.
     pub fn upper(self) -> Bytes {
         self.boot.saturating_add(self.requested.max(self.size))
     }
 
-    /// The least that the guest has or is being asked to keep.
+    /// The smaller of the guest's actual and requested memory.
     pub fn lower(self) -> Bytes {
         self.boot.saturating_add(self.requested.min(self.size))
     }
 
-    /// What the guest has.
+    /// The guest's actual memory.
     pub fn present(self) -> Bytes {
         self.boot.saturating_add(self.size)
     }
 
-    /// What is still to be given back by the guest.
+    /// The memory that the guest still has to return.
     pub fn unplugging(self) -> Bytes {
         self.size.saturating_sub(self.requested)
     }

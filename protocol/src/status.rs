@@ -1,6 +1,6 @@
-//! The state of a host and its VMs as programs read it: `top`, the demo, the report.
+//! The state of a host and its VMs, for programs: `top`, the demo, the report.
 //!
-//! Served as JSON over the host's socket. Fields are only added.
+//! The host serves it as JSON over its socket. Releases only add fields.
 
 use crate::{
     Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals,
@@ -12,58 +12,57 @@ use std::fmt;
 /// One VM at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VmStatus {
-    /// Which VM.
+    /// The VM.
     pub name: VmName,
-    /// Whether it is acted on.
+    /// Whether the agent acts or only observes.
     pub mode: Mode,
-    /// Who goes first.
+    /// The priority; the higher one goes first.
     pub priority: i32,
     /// Its bounds.
     pub bounds: crate::Bounds,
-    /// The size as the hypervisor last gave it; `None` before it was first seen.
+    /// The size that the hypervisor last reported; `None` before the first report.
     pub seen: Option<Seen>,
-    /// vCPUs that the guest last reported online.
+    /// The online vCPUs that the guest last reported.
     pub online: Option<MilliCpu>,
-    /// The most that the VM may have: what the books must cover.
+    /// The largest size that the VM may have; the books must cover it.
     pub upper: Option<Resources>,
-    /// What the guest last reported.
+    /// The guest's last report.
     pub signals: Signals,
-    /// What the signals call for.
+    /// The size that the signals call for.
     pub goal: Option<Resources>,
-    /// Why that.
+    /// The reason of the goal.
     pub reason: Option<Reason>,
-    /// What the plugin allows.
+    /// The permitted size.
     pub permit: Option<Resources>,
-    /// What the guest is content with for now.
+    /// The size that the guest last agreed to.
     pub consent: Option<Resources>,
-    /// State of the session with the informant.
+    /// The state of the session with the informant.
     pub session: SessionState,
-    /// What it waits for, or why it does not move.
+    /// Why the VM does not move.
     pub waiting: Vec<Waiting>,
-    /// Since when its hypervisor has not answered; absent while it answers, and where the VM was
-    /// never reached.
+    /// Since when the hypervisor has not answered; absent while it answers, and if it never answered.
     #[serde(default)]
     pub silent_since: Option<Moment>,
-    /// The step that its sizes move in.
+    /// The compute unit.
     #[serde(default)]
     pub unit: Option<ComputeUnit>,
-    /// Over which window its load is averaged.
+    /// The window over which load is averaged.
     #[serde(default)]
     pub window: Option<LoadWindow>,
-    /// What is aimed at.
+    /// The target.
     #[serde(default)]
     pub target: Option<Target>,
 }
 
-/// State of the session with the informant.
+/// The state of the session with the informant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SessionState {
-    /// None, and it is being sought.
+    /// There is no session; the agent tries to register.
     Absent,
-    /// Registered; the informant has not said that this session counts.
+    /// Registered; the informant has not resumed this session yet.
     Registered,
-    /// This session counts.
+    /// This session is current.
     Active,
     /// The informant prefers another agent for now.
     Suspended,
@@ -72,74 +71,74 @@ pub enum SessionState {
 /// The books of one node at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// What may be reserved for VMs.
+    /// The room for VMs.
     pub room: Resources,
-    /// What is reserved.
+    /// The sum of all reservations.
     pub reserved: Resources,
-    /// Who has it, and who wants more.
+    /// The VMs with their reservations and claims.
     pub vms: Vec<Booked>,
 }
 
 /// One VM in the books.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Booked {
-    /// Which VM.
+    /// The VM.
     pub name: VmName,
-    /// Who goes first.
+    /// The priority; the higher one goes first.
     pub priority: i32,
-    /// What is reserved for it.
+    /// The reserved size.
     pub reserved: Resources,
-    /// What it wants beyond that, while the want is fresh.
+    /// The larger size that the VM wants, while the claim lasts.
     pub claim: Option<Resources>,
 }
 
-/// The process that gave an order, as the kernel of the host knows it.
+/// The process that gave an order, as the host's kernel reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
-    /// Its user.
+    /// The user id.
     pub uid: u32,
-    /// The process; absent where the kernel does not say.
+    /// The process id; absent if the kernel does not report it.
     pub pid: Option<u32>,
 }
 
-/// An order that a person gave, or a program.
+/// An order of a person or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
-    /// What was ordered.
+    /// The kind of order.
     pub what: OrderKind,
-    /// When.
+    /// The time of the order.
     pub at: Moment,
-    /// By which process; absent where the kernel did not say.
+    /// The process; absent if the kernel did not report it.
     pub by: Option<Caller>,
 }
 
-/// What can be ordered.
+/// The kinds of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OrderKind {
-    /// Every VM of the host keeps its size.
+    /// All VMs of the host keep their sizes.
     Freeze,
-    /// That ends.
+    /// Ends a freeze.
     Thaw,
     /// One VM keeps its size for a while.
     Pause,
-    /// That ends, or a release does.
+    /// Ends a pause or a release.
     Resume,
-    /// One VM is let go.
+    /// The agent releases one VM.
     Release,
 }
 
 /// A host at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostStatus {
-    /// When this was true.
+    /// The time of this state.
     pub at: Moment,
     /// Whether the host is frozen.
     pub frozen: bool,
     /// The last order to freeze or thaw the host.
     #[serde(default)]
     pub ordered: Option<Ordered>,
-    /// Memory that the host itself has available, if known.
+    /// The host's available memory, if known.
     pub host_available: Option<Bytes>,
     /// The books.
     pub node: NodeStatus,
@@ -163,7 +162,7 @@ words::displayed!(OrderKind);
 mod tests {
     use super::*;
 
-    /// The log has one, and the socket the other.
+    /// The log has the word, and the socket has JSON.
     #[test]
     fn an_order_is_spelt_alike_in_words_and_in_json() {
         use OrderKind::{Freeze, Pause, Release, Resume, Thaw};

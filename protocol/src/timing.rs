@@ -1,8 +1,8 @@
-//! The times on which two sides rely. Each stands here once; assertions join those that must fit.
+//! The times on which two sides rely. Each stands here once; assertions check that they fit together.
 //!
-//! An agent acts on a VM while it holds a *lease* of the informant. The informant counts the lease
-//! from its own answer, and the agent counts a shorter one from its own request. So no two agents
-//! ever act, whatever is lost or late, and whichever clock runs a little faster.
+//! An agent acts on a VM while it holds a *lease* of the informant. The informant counts the lease from
+//! its own answer; the agent counts a shorter lease from its own request. So two agents never act at the
+//! same time, even if messages are lost or late, or one clock runs a little faster.
 //!
 //! ```text
 //!   agent      ├── request ──────── acts ────────┤├─ last request takes effect ─┤
@@ -11,79 +11,79 @@
 
 use std::time::Duration;
 
-/// From v1.2 of the informant's protocol on: the informant tells no other agent to run for this long
-/// after its answer to `/health-check` or the agent's answer to `/resume`.
+/// From v1.2 of the informant's protocol on: the informant resumes no other agent for this long after its
+/// answer to `/health-check` or the agent's answer to `/resume`.
 pub const LEASE_GIVEN: Duration = Duration::from_secs(10);
 
 /// From v1.2 on: an agent acts for this long after it sent a health check that was answered.
 pub const LEASE_USED: Duration = Duration::from_secs(8);
 
-/// Before v1.2: the informant tells no other agent to run for this long after its last call.
+/// Before v1.2: the informant resumes no other agent for this long after its last call.
 pub const CALL_LEASE_GIVEN: Duration = Duration::from_secs(15);
 
 /// Before v1.2: an agent acts for this long after the informant's last call.
 pub const CALL_LEASE_USED: Duration = Duration::from_secs(13);
 
-/// A request for a size or a permit ends within this: an agent waits no longer, and what it asked for
-/// in the last moment of its lease then has its effect, or none.
+/// The deadline of a request for a size or a permit. A request sent in the last moment of a lease has taken
+/// effect, or never will, when this time has passed.
 pub const LONGEST_ACT: Duration = Duration::from_secs(2);
 
-/// The longest time between an agent's health checks. Each is up to a tenth later by jitter.
+/// The longest time between an agent's health checks. Jitter delays each by up to a tenth.
 pub const LONGEST_HEALTH: Duration = Duration::from_secs(5);
 
-/// The informant checks this often whether an agent is there (the reference's period).
+/// The period in which the informant checks that an agent is alive (the reference's period).
 pub const CHECK_EVERY: Duration = Duration::from_secs(10);
 
 /// The informant spreads its checks of several agents over this much more time.
 pub const CHECK_SPREAD: Duration = Duration::from_secs(1);
 
-/// The informant hangs up on a call after this. The reference's agent answers `/suspend` only once its
-/// requests under way have ended, so this is not as short as a network would allow.
+/// The deadline of the informant's calls. The reference's agent answers `/suspend` only when its pending
+/// requests have ended, so the deadline is longer than the network needs.
 pub const CALL_LIMIT: Duration = Duration::from_millis(1500);
 
-/// An agent that did not run takes a call for an old one for this long after it runs again: the
-/// informant may have hung up on it meanwhile.
+/// An agent whose process was stopped treats calls as old for this long after it runs again: the informant
+/// may have given up on them meanwhile.
 pub const CALL_WAITS: Duration = Duration::from_secs(2);
 
-/// An agent ignores a `/resume` that comes this soon after a `/suspend`: it may be older. The informant
-/// repeats the `/resume` no sooner.
+/// An agent ignores a `/resume` within this time of a `/suspend`: it may be older. The informant repeats
+/// the `/resume` no sooner.
 pub const RESUME_MAY_BE_OLD: Duration = Duration::from_secs(5);
 
-/// A word of an informant that got no answer may have reached the agent this much later.
+/// A call of the informant without an answer may have reached the agent this much later.
 pub const HEARD_LATE: Duration = Duration::from_secs(2);
 
-/// Without a word from the informant for this long, three of its checks were lost: there is no session
-/// where none can be checked, and nobody where no session ever was.
+/// An informant that was silent for this long has missed three of its checks. A session without health
+/// checks has then ended; without a session, the guest has no informant.
 pub const INFORMANT_GONE: Duration = Duration::from_secs(35);
 
 /// An agent asks for a permit at least this often.
 pub const ASK_EVERY: Duration = Duration::from_secs(5);
 
-/// The plugin keeps what an agent wanted and did not get for this long.
+/// The plugin remembers for this long what an agent wanted and did not get.
 pub const CLAIM_LASTS: Duration = Duration::from_secs(10);
 
-/// An agent that has not seen its hypervisor for this long has asked for no permit meanwhile, and the
-/// plugin may have given what it permitted to others.
+/// An agent whose hypervisor was silent for this long has not renewed its permit, so the plugin may have
+/// given the room to other VMs.
 pub const PERMIT_OUTLIVES_SIGHT: Duration = Duration::from_secs(10);
 
-/// An agent that has not seen its hypervisor for this long may have missed that the guest restarted,
-/// and with it the informant that knew of its lease.
+/// An agent whose hypervisor was silent for this long may have missed a reboot of the guest, after which
+/// the informant no longer knows the agent's lease.
 pub const BLIND_AFTER: Duration = Duration::from_secs(3);
 
-/// An agent looks at its hypervisor at least this often.
+/// An agent reads the size from the hypervisor at least this often.
 pub const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// An agent acts on what a guest agreed to for this long after it asked.
+/// An agent acts on a guest's consent for this long after the request.
 pub const CONSENT_LASTS: Duration = Duration::from_secs(10);
 
-/// Figures of a guest that are older than this say nothing (three of the reference's periods).
+/// Older figures of a guest are stale (three of the reference's periods).
 pub const FIGURES_LAST: Duration = Duration::from_secs(15);
 
-/// A server of ours keeps a connection on which nothing is asked for this long.
+/// Our servers keep an idle connection for this long.
 pub const CONNECTION_KEPT: Duration = Duration::from_secs(10);
 
-/// A client asks over a connection that was idle for less than this, so that its server does not close
-/// it at that moment.
+/// Our clients use a connection again only if it was idle for less than this, so that the server does not
+/// close it at that moment.
 pub const CONNECTION_USED: Duration = Duration::from_secs(8);
 
 const fn sum(times: &[Duration]) -> u128 {
@@ -95,14 +95,14 @@ const fn sum(times: &[Duration]) -> u128 {
     sum
 }
 
-// What an agent asks for in the last moment of its lease is over before the informant's lease is.
+// A request sent in the last moment of the agent's lease ends before the informant's lease.
 const _: () = assert!(sum(&[LEASE_USED, LONGEST_ACT]) <= LEASE_GIVEN.as_millis());
 const _: () = assert!(sum(&[CALL_LEASE_USED, LONGEST_ACT]) <= CALL_LEASE_GIVEN.as_millis());
-// An answered check follows the one before within a lease, though each takes a second and jitter.
+// Each health check is answered within the lease of the one before, even with jitter and a slow answer.
 const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 + 2000 <= LEASE_USED.as_millis());
-// So does a call of the informant.
+// The same holds for calls of the informant.
 const _: () = assert!(sum(&[CHECK_EVERY, CHECK_SPREAD, CALL_LIMIT]) <= CALL_LEASE_USED.as_millis());
-// An informant has hung up on every call that an agent may still take for a new one.
+// The informant has given up on every call that an agent still treats as old.
 const _: () = assert!(CALL_LIMIT.as_millis() <= CALL_WAITS.as_millis());
 const _: () = assert!(CALL_LIMIT.as_millis() <= HEARD_LATE.as_millis());
 // Three checks.
@@ -111,10 +111,10 @@ const _: () = assert!(
 );
 // A claim outlives a request that was lost.
 const _: () = assert!(2 * ASK_EVERY.as_millis() <= CLAIM_LASTS.as_millis());
-// What others may claim by then is relied on no more.
+// An agent no longer relies on room that other VMs may claim.
 const _: () = assert!(PERMIT_OUTLIVES_SIGHT.as_millis() <= CLAIM_LASTS.as_millis());
-// A look that comes in time leaves no gap.
+// Reads in time leave no gap.
 const _: () = assert!(LOOK_EVERY.as_millis() < BLIND_AFTER.as_millis());
-// A connection that is asked over in time outlives the longest time between two checks.
+// A connection in use outlives the longest time between two health checks.
 const _: () = assert!(CONNECTION_USED.as_millis() < CONNECTION_KEPT.as_millis());
 const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 < CONNECTION_USED.as_millis());

@@ -1,13 +1,13 @@
-//! Which compute unit a VM moves in.
+//! The choice of a VM's compute unit.
 //!
-//! A unit that is larger than a VM's minimum would keep the VM from ever having its minimum. So
-//! where nothing is configured, a VM's unit is the smaller of the usual one and its minimum, per
-//! axis, in whole steps of the driver and whole memory slots.
+//! With a unit larger than its minimum, a VM could never have its minimum. So the default unit is, per
+//! axis, the smaller of the usual unit and the VM's minimum, in whole steps of the driver and whole
+//! memory slots.
 
 use crate::config::{Field, Kind, Reader, key};
 use crate::{Bytes, Capabilities, ComputeUnit, MilliCpu, VmInfo};
 
-/// What is configured of the compute unit, axis by axis.
+/// The configured compute unit; each axis may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnitChoice {
     /// CPU of one unit.
@@ -16,11 +16,11 @@ pub struct UnitChoice {
     pub mem: Option<Bytes>,
 }
 
-/// vCPUs of a compute unit, in every file that has them.
+/// The key for vCPUs of a compute unit, in every file that has it.
 pub const CPU: Field =
     key("compute_unit.cpu", Kind::cpu(64), "vCPUs of the step that sizes move in.")
         .otherwise("the smaller of 1 and the VM's min.cpu");
-/// Memory of a compute unit, in every file that has it.
+/// The key for memory of a compute unit, in every file that has it.
 pub const MEMORY: Field = key(
     "compute_unit.memory",
     Kind::memory(Bytes::from_mib(1), Bytes::from_gib(1024)),
@@ -36,19 +36,18 @@ pub const USUAL_MEM: Bytes = Bytes::from_gib(1);
 // === impl UnitChoice ===
 
 impl UnitChoice {
-    /// What a file with the keys [`CPU`] and [`MEMORY`] says.
+    /// Reads the keys [`CPU`] and [`MEMORY`].
     pub fn read(file: &mut Reader) -> Self {
         Self { cpu: file.find(CPU.name), mem: file.find(MEMORY.name) }
     }
 
-    /// What is configured, and the usual amount (1 vCPU, 1 GiB) where nothing is: for those who ask
-    /// about no VM in particular.
+    /// The configured unit, completed by the usual amounts (1 vCPU, 1 GiB), independent of any VM.
     pub fn usual(self) -> ComputeUnit {
         let (cpu, mem) = (self.cpu.unwrap_or(USUAL_CPU), self.mem.unwrap_or(USUAL_MEM));
         ComputeUnit::new(cpu, mem).unwrap_or(USUAL)
     }
 
-    /// The unit of this VM; `can` is what its driver can do, once that is known.
+    /// The unit of this VM; `can` are the abilities of its driver, once they are known.
     pub fn of(self, info: &VmInfo, can: Option<&Capabilities>) -> ComputeUnit {
         let min = info.bounds.min;
         let steps =
@@ -95,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_holds_axis_by_axis() {
+    fn each_configured_axis_overrides_the_default() {
         let info = info(Resources::new(MilliCpu::from_cores(1), Bytes::from_mib(512)), SLOT);
         let configured = UnitChoice { cpu: Some(MilliCpu::from_cores(2)), mem: None };
         let got = configured.of(&info, None);

@@ -1,8 +1,8 @@
 //! Quantities, with their unit in the type.
 //!
-//! A bare `u64` of memory is bytes in one file and MiB in the next. These types have no
-//! public field and no `From<u64>`: to make one you name the unit, to read one you name it
-//! again. Arithmetic saturates, and says so in its name.
+//! A bare `u64` of memory is bytes in one file and MiB in the next. These types have no public field and
+//! no `From<u64>`: every construction and every reading names the unit. Arithmetic saturates, and says so
+//! in its name.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,10 +21,10 @@ pub struct Bytes(u64);
 #[serde(transparent)]
 pub struct MilliCpu(u64);
 
-/// What a VM has, wants, or is allowed.
+/// An amount of CPU and of memory.
 ///
-/// There is deliberately no `PartialOrd`: with two axes, "less" has no single meaning.
-/// Use [`Resources::covers`], [`Resources::min`] and [`Resources::max`].
+/// `PartialOrd` is absent on purpose: with two axes, "less" is ambiguous. Use [`Resources::covers`],
+/// [`Resources::min`] and [`Resources::max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
     /// CPU axis.
@@ -33,19 +33,19 @@ pub struct Resources {
     pub mem: Bytes,
 }
 
-/// The step of vCPU and memory that sizes move in. Neither axis is zero.
+/// The step of vCPU and memory in which sizes change. Both axes are above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Resources", into = "Resources")]
 pub struct ComputeUnit(Resources);
 
-/// What an amount of anything can do; the types differ in what one of it is.
+/// Arithmetic of amounts, whatever their unit.
 macro_rules! amounts {
     ($($name:ident),+) => {$(
         impl $name {
-            /// None of it.
+                        /// Zero.
             pub const ZERO: Self = Self(0);
 
-            /// Whether there is none.
+                        /// Whether it is zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
@@ -62,19 +62,19 @@ macro_rules! amounts {
                 Self(self.0.saturating_sub(other.0))
             }
 
-            /// This many times as much, at most the largest amount.
+                        /// The product, at most the largest amount.
             #[must_use]
             pub const fn saturating_mul(self, times: u64) -> Self {
                 Self(self.0.saturating_mul(times))
             }
 
-            /// The smallest multiple of `step` that is no less; itself where `step` is zero.
+                        /// The smallest multiple of `step` that is not smaller. A `step` of zero changes nothing.
             #[must_use]
             pub const fn round_up(self, step: Self) -> Self {
                 Self(round_up(self.0, step.0))
             }
 
-            /// The largest multiple of `step` that is no more; itself where `step` is zero.
+                        /// The largest multiple of `step` that is not larger. A `step` of zero changes nothing.
             #[must_use]
             pub const fn round_down(self, step: Self) -> Self {
                 match self.0.checked_rem(step.0) {
@@ -83,7 +83,7 @@ macro_rules! amounts {
                 }
             }
 
-            /// How many whole `step`s fit; zero where `step` is zero.
+                        /// The number of whole `step`s that fit; zero if `step` is zero.
             pub const fn whole(self, step: Self) -> u64 {
                 match self.0.checked_div(step.0) {
                     Some(count) => count,
@@ -179,7 +179,7 @@ impl fmt::Display for MilliCpu {
 // === impl Resources ===
 
 impl Resources {
-    /// Nothing on either axis.
+    /// Zero on both axes.
     pub const ZERO: Self = Self { cpu: MilliCpu::ZERO, mem: Bytes::ZERO };
 
     /// From both axes.
@@ -187,7 +187,7 @@ impl Resources {
         Self { cpu, mem }
     }
 
-    /// Whether this is no less than `other` on both axes.
+    /// Whether this is at least `other` on both axes.
     pub fn covers(self, other: Self) -> bool {
         self.cpu >= other.cpu && self.mem >= other.mem
     }
@@ -233,7 +233,7 @@ impl fmt::Display for Resources {
 // === impl ComputeUnit ===
 
 impl ComputeUnit {
-    /// The unit of these two amounts, unless one of them is zero.
+    /// The unit with these amounts; `None` if an amount is zero.
     pub const fn new(cpu: MilliCpu, mem: Bytes) -> Option<Self> {
         if cpu.is_zero() || mem.is_zero() { None } else { Some(Self(Resources { cpu, mem })) }
     }
@@ -278,7 +278,7 @@ const fn round_up(amount: u64, step: u64) -> u64 {
     if step == 0 {
         return amount;
     }
-    // Past the last multiple there is nothing to round up to.
+    // Beyond the last multiple, round down.
     match amount.div_ceil(step).checked_mul(step) {
         Some(up) => up,
         None => u64::MAX / step * step,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_meets_the_ends_of_the_range() {
+    fn rounding_stays_within_the_range() {
         let step = Bytes::from_mib(2);
         assert_eq!(Bytes::from_mib(3).round_up(step), Bytes::from_mib(4));
         assert_eq!(Bytes::from_mib(4).round_up(step), Bytes::from_mib(4));

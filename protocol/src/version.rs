@@ -1,8 +1,8 @@
 //! Versions of the two protocols, and ranges of them.
 //!
-//! On the wire a version is a small number and zero is not one; people read `v2.0`. A version
-//! from the future has a number and no name, and still prints. Peers state the range they
-//! speak, both ends included; the latest that both speak is used.
+//! On the wire a version is a small number, and zero is invalid; people read `v2.0`. A future version has a
+//! number without a name, and still prints. Each peer states the range that it speaks, both ends included;
+//! the session uses the latest version in both ranges.
 
 mod informant;
 mod plugin;
@@ -15,33 +15,33 @@ use std::fmt;
 /// A range of versions, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions<V> {
-    /// The oldest that is spoken.
+    /// The oldest version.
     pub min: V,
-    /// The latest that is spoken.
+    /// The latest version.
     pub max: V,
 }
 
 // === impl Versions ===
 
 impl<V: Copy + Ord> Versions<V> {
-    /// The range of one version.
+    /// A range with a single version.
     pub const fn only(version: V) -> Self {
         Self { min: version, max: version }
     }
 
-    /// The latest version that both ranges hold, if there is one.
+    /// The latest version in both ranges.
     pub fn latest_shared(self, other: Self) -> Option<V> {
         let (min, max) = (self.min.max(other.min), self.max.min(other.max));
         (max >= min).then_some(max)
     }
 
-    /// Whether the range holds this version.
+    /// Whether the range contains this version.
     pub fn contains(self, version: V) -> bool {
         self.min <= version && version <= self.max
     }
 }
 
-/// `v1.0 to v2.0`, or the one version.
+/// `v1.0 to v2.0`, or `v2.0` for a single version.
 impl<V: fmt::Display + PartialEq> fmt::Display for Versions<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.min == self.max {
@@ -52,7 +52,7 @@ impl<V: fmt::Display + PartialEq> fmt::Display for Versions<V> {
     }
 }
 
-/// The name of a version in the reference's words, for every number that there is.
+/// The name of a version in the reference's words, for every number.
 fn name(f: &mut fmt::Formatter<'_>, number: u32, names: &[&str]) -> fmt::Result {
     let Some(index) = number.checked_sub(1) else { return f.pad("<invalid: zero>") };
     let known = usize::try_from(index).ok().and_then(|index| names.get(index));
@@ -75,15 +75,15 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_that_both_speak_is_used() {
+    fn the_latest_version_in_both_ranges_is_used() {
         assert_eq!(range(1, 4).latest_shared(range(4, 9)), Some(InformantVersion::V2_0));
         assert_eq!(range(1, 3).latest_shared(range(2, 9)), Some(InformantVersion(3)));
         assert_eq!(range(1, 3).latest_shared(range(4, 9)), None);
-        assert_eq!(range(4, 1).latest_shared(range(1, 9)), None, "an empty range shares nothing");
+        assert_eq!(range(4, 1).latest_shared(range(1, 9)), None, "an empty range has no version");
     }
 
     #[test]
-    fn a_range_holds_its_ends_and_what_lies_between() {
+    fn a_range_contains_its_ends_and_the_versions_between() {
         let held: Vec<u32> =
             (0..7).filter(|number| range(2, 4).contains(InformantVersion(*number))).collect();
         assert_eq!(held, [2, 3, 4]);

@@ -1,50 +1,50 @@
-//! What a VM should be: its bounds, its target, and how it is treated.
+//! The desired state of a VM: its bounds, target, policy and mode.
 //!
-//! [`VmInfo`] is the parsed, checked form. People write it as a VM file or as annotations;
-//! those forms, and the errors that name the field, the value and the limit, are in
-//! `vm_file` and `annotations`. A change of any field takes effect without a restart.
+//! [`VmInfo`] is the parsed and checked form. People write it as a VM file or as annotations: see
+//! `vm_file` and `annotations`, whose errors name the field, the value and the limit. A change of any
+//! field takes effect without a restart.
 
 use crate::{Bytes, Moment, Resources, VmName, words};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Everything that Windlass is told about one VM, independent of how it is reached.
+/// The desired state of a VM, without its addresses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VmInfo {
-    /// Which VM.
+    /// The VM.
     pub name: VmName,
-    /// Between which sizes it moves.
+    /// The smallest and the largest size.
     pub bounds: Bounds,
-    /// Which use of its CPU and memory is aimed at.
+    /// The target of CPU and memory use.
     pub target: Target,
-    /// How a goal is computed.
+    /// The policy that computes goals.
     pub policy: Policy,
-    /// Over which time load is averaged.
+    /// The time over which load is averaged.
     pub load_window: LoadWindow,
-    /// Who goes first when there is not enough for all: higher first.
+    /// The order when room is short: the higher priority goes first.
     pub priority: i32,
-    /// Whether Windlass acts or only watches.
+    /// Whether Windlass acts or only observes.
     pub mode: Mode,
     /// The step of memory in the plugin's 16-bit wire formats.
     pub memory_slot: Bytes,
-    /// Nothing moves before this moment.
+    /// The size does not change before this moment.
     pub paused_until: Option<Moment>,
-    /// How long it keeps what its signals no longer call for.
+    /// The time for which the VM keeps unneeded resources.
     #[serde(default)]
     pub scale_down: ScaleDown,
 }
 
-/// The smallest and the largest size of a VM. `max` covers `min`, and neither has a zero.
+/// The smallest and the largest size of a VM. `max` covers `min`, and no axis is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Never below this.
+    /// The smallest size.
     pub min: Resources,
-    /// Never above this.
+    /// The largest size.
     pub max: Resources,
 }
 
-/// How long a VM keeps what its signals no longer call for, on each axis: from zero, which is not at
-/// all, up to [`ScaleDown::LONGEST`].
+/// The time for which a VM keeps resources that its signals no longer call for, per axis. Zero: the VM
+/// shrinks at once. The limit is [`ScaleDown::LONGEST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScaleDown {
     /// vCPUs.
@@ -53,7 +53,7 @@ pub struct ScaleDown {
     pub memory: Duration,
 }
 
-/// What was written of [`ScaleDown`], axis by axis.
+/// A written [`ScaleDown`]; each axis may be absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScaleDownSaid {
     /// vCPUs.
@@ -62,16 +62,16 @@ pub struct ScaleDownSaid {
     pub memory: Option<Duration>,
 }
 
-/// What holds for every VM of a program that does not say otherwise.
+/// The defaults of a program for all its VMs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usual {
-    /// Which use is aimed at.
+    /// The target.
     pub target: Target,
-    /// How long it keeps what its signals no longer call for.
+    /// The time for which the VM keeps unneeded resources.
     pub scale_down: ScaleDown,
 }
 
-/// Which use is aimed at.
+/// A target of CPU and memory use.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// Load average per vCPU; above 0, below 2. The reference's default is 0.9.
@@ -80,7 +80,7 @@ pub struct Target {
     pub memory: f64,
 }
 
-/// How a goal is computed.
+/// The policy that computes goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
@@ -88,34 +88,34 @@ pub enum Policy {
     LoadAverage,
 }
 
-/// Over which time load is averaged.
+/// The time over which load is averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadWindow {
-    /// Five seconds, from the informant's run-queue samples.
+    /// Five seconds, from the informant's samples of the run queue.
     #[serde(rename = "5s")]
     FiveSeconds,
-    /// Fifteen seconds, from the informant's run-queue samples.
+    /// Fifteen seconds, from the informant's samples of the run queue.
     #[serde(rename = "15s")]
     FifteenSeconds,
-    /// One minute, the kernel's figure.
+    /// One minute, as the kernel computes it.
     #[serde(rename = "1m")]
     OneMinute,
 }
 
-/// Whether Windlass acts or only watches.
+/// Whether Windlass acts or only observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Sizes follow the goal.
+    /// The agent changes the VM's size to its goal.
     Act,
-    /// Goals are computed and recorded; nothing is touched and nobody is asked.
+    /// The agent computes and records goals, but changes nothing and sends no requests.
     Observe,
 }
 
 // === impl VmInfo ===
 
 impl VmInfo {
-    /// The slot of a VM that does not say otherwise.
+    /// The default memory slot.
     pub const DEFAULT_MEMORY_SLOT: Bytes = Bytes::from_mib(128);
 }
 
@@ -124,9 +124,9 @@ impl VmInfo {
 impl ScaleDown {
     /// A VM shrinks as soon as its signals say so: the reference's way.
     pub const AT_ONCE: Self = Self { cpu: Duration::ZERO, memory: Duration::ZERO };
-    /// The longest time that may be asked for.
+    /// The longest valid time.
     pub const LONGEST: Duration = Duration::from_secs(60 * 60);
-    /// One minute: load that comes back within it finds the VM as large as it was.
+    /// One minute: load that returns within it finds the VM at its earlier size.
     pub const USUAL: Self = Self { cpu: Duration::from_secs(60), memory: Duration::from_secs(60) };
 }
 
@@ -139,13 +139,13 @@ impl Default for ScaleDown {
 // === impl ScaleDownSaid ===
 
 impl ScaleDownSaid {
-    /// What was said here, and `other` where nothing was.
+    /// This, completed by `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self { cpu: self.cpu.or(other.cpu), memory: self.memory.or(other.memory) }
     }
 
-    /// The same, where `usual` always says something.
+    /// This, completed by `usual`.
     pub fn unwrap_or(self, usual: ScaleDown) -> ScaleDown {
         ScaleDown {
             cpu: self.cpu.unwrap_or(usual.cpu),

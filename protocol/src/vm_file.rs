@@ -1,7 +1,7 @@
-//! A VM as people write it down: the checked content of a VM file.
+//! The checked content of a VM file, in which people describe a VM.
 //!
-//! [`VM`] is the table of its keys; [`VmFile::from_nodes`] reads a file by it and reports all
-//! problems at once. Reading TOML is `kit::config`'s.
+//! [`VM`] is the table of its keys. [`VmFile::from_nodes`] reads a file by that table and reports all
+//! problems at once. `kit::config` reads the TOML.
 
 mod keys;
 mod read;
@@ -13,20 +13,20 @@ use crate::VmInfo;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Everything that a host is told about one VM.
+/// The content of a VM file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VmFile {
-    /// What the VM should be.
+    /// The desired state of the VM.
     pub info: VmInfo,
     /// The hypervisor's monitor.
     pub qmp: PathBuf,
-    /// Where the guest's informant listens.
+    /// The address of the guest's informant.
     pub informant: SocketAddr,
-    /// How the guest reaches this host. Absent: 10.0.2.2 for a loopback informant, else the local
-    /// address that reaches it.
+    /// The host's address for the guest. Default: 10.0.2.2 for a loopback informant, else the local address
+    /// that reaches the informant.
     pub advertise: Option<IpAddr>,
-    /// Where the guest's metrics are read, if not at the port that the informant announces.
+    /// The address of the guest's metrics, if not at the port that the informant announces.
     pub metrics: Option<SocketAddr>,
-    /// Whether vCPUs may be taken out of the hypervisor.
+    /// Whether the hypervisor may unplug vCPUs.
     pub vcpu_removal: bool,
 }

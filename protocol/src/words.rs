@@ -3,8 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error, StrDeserializer};
 
-/// At most so many characters, none of which moves a terminal's cursor; `…` where some are
-/// left out.
+/// At most `most` characters of a text, without control characters; `…` marks a cut.
 pub fn defused(text: &str, most: usize) -> String {
     let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = text.chars().take(most).map(harmless).collect();
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_short_and_harmless_stays_as_it_is() {
+    fn a_short_text_without_control_characters_is_unchanged() {
         assert_eq!(defused("grün", 4), "grün");
         assert_eq!(defused("x\u{1b}[2J\n", 9), "x\u{fffd}[2J\u{fffd}");
         assert_eq!(defused("grüner", 4), "grün…");

@@ -1,7 +1,7 @@
-//! What one annotation of JSON says, if it is valid.
+//! The content of one JSON annotation, if it is valid.
 //!
-//! The reference's are read with its leniency, and its bounds must be whole. Ours may leave
-//! out any field, and must have no key that is not known.
+//! The reference's annotations are read with its leniency, and its bounds must be complete. Our
+//! annotations may omit any field, and an unknown key makes them invalid.
 
 use crate::go_json::{self, Json, keys, parse, read};
 use crate::{BadBody, Bytes, LoadWindow, MilliCpu, ScaleDownSaid, limits, words};
@@ -24,7 +24,7 @@ pub(super) struct ConfigSaid {
     pub(super) scale_down: ScaleDownSaid,
 }
 
-/// A config annotation before its words are looked up.
+/// A config annotation with unchecked words.
 #[derive(Default)]
 struct ConfigText {
     load: Option<f64>,
@@ -107,7 +107,7 @@ impl ConfigSaid {
         Self::of(ConfigText::read(text)?)
     }
 
-    /// The window, and how long what is not needed is kept, are words of ours.
+    /// The reference has no load window and no scale-down time.
     pub(super) fn theirs(text: &str) -> Result<Self, Vec<BadBody>> {
         let ConfigText { load, memory, .. } = ConfigText::read(text)?;
         Self::of(ConfigText { load, memory, ..ConfigText::default() })
@@ -162,7 +162,7 @@ fn whole(text: &str) -> Result<Json<'_>, Vec<BadBody>> {
     Ok(json)
 }
 
-/// Whether an object, and those in it, have no key but these.
+/// Reports unknown keys of an object and of the objects in it.
 fn known(json: &Json, keys: &[(&str, &[&str])]) -> Result<(), Vec<BadBody>> {
     let Json::Object(entries) = json else { return Ok(()) };
     let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();

@@ -1,5 +1,5 @@
-//! Bytes to a tree, with Go's grammar: strict JSON, except that broken UTF-8 and lone
-//! surrogates become U+FFFD.
+//! Parses bytes into a tree, with Go's grammar: strict JSON, except that invalid UTF-8 and lone surrogates
+//! become U+FFFD.
 //!
 //! Memory in use is a small multiple of the body's length, and the depth is bounded, so a
 //! caller that bounds the body bounds everything. Texts without an escape are parts of the body:
@@ -9,29 +9,29 @@ use crate::BadBody;
 use std::borrow::Cow;
 use std::str;
 
-/// How deep values may be nested.
+/// The deepest nesting of values.
 pub(crate) const DEPTH: usize = 512;
 
-/// A value. Keys of an object are in the order of the text, repeated ones included.
+/// A value. An object keeps all keys, repeated ones too, in the order of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Json<'a> {
     Null,
     Bool(bool),
-    /// As written: nothing is rounded before a field says which number it is.
+    /// As written, so that it is never rounded.
     Number(&'a str),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// The first value of a body, and where it ends.
+/// The first value of a body, and its end.
 pub(crate) fn first(body: &[u8]) -> Result<(Json<'_>, usize), BadBody> {
     let mut parser = Parser { body, at: 0 };
     let json = parser.value(0)?;
     Ok((json, parser.at))
 }
 
-/// Whether only white space follows.
+/// Checks that only white space follows.
 pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
     let mut parser = Parser { body, at };
     match parser.peek() {
@@ -195,13 +195,13 @@ impl<'a> Parser<'a> {
         Ok(escaped)
     }
 
-    /// Stands on the `u` of an escape.
+    /// Reads an escape from its `u` on.
     fn unicode(&mut self) -> Result<char, BadBody> {
         let first = self.hex()?;
         if let Some(c) = char::from_u32(first) {
             return Ok(c);
         }
-        // Half of a pair; the other half must be a low surrogate, or it is read on its own.
+        // The high half of a pair. If no low surrogate follows, the next escape is read by itself.
         let before = self.at;
         if first < 0xdc00 && self.body[self.at..].starts_with(b"\\u") {
             self.at += 1;
@@ -215,7 +215,7 @@ impl<'a> Parser<'a> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// Four hexadecimal digits after the `u` it stands on.
+    /// Reads four hexadecimal digits after the `u`.
     fn hex(&mut self) -> Result<u32, BadBody> {
         self.at += 1;
         let mut code = 0;

@@ -1,7 +1,7 @@
-//! A tree into fields, with Go's rules: see [`super`].
+//! Fills fields from a tree, with Go's rules: see [`super`].
 //!
-//! [`Read::read`] changes a value in place, so that what is missing or `null` leaves it as it
-//! was, and a key that comes twice is merged as Go merges it. Errors name the field.
+//! [`Read::read`] changes a value in place: a missing key or `null` leaves it unchanged, and a repeated
+//! key is merged as in Go. Errors name the field.
 
 use super::{Json, Write, Writer};
 use crate::quantity::QuantityError;
@@ -9,19 +9,19 @@ use crate::{AgentId, BadBody, InformantVersion, PluginVersion, Sequence};
 use std::fmt;
 use uuid::Uuid;
 
-/// Something that a JSON value can be put into.
+/// A value that JSON can fill.
 pub(crate) trait Read {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
 }
 
-/// Where a value stands in the body.
+/// The place of a value in the body.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'a> {
     Body,
     Key(&'a Path<'a>, &'a str),
 }
 
-/// The keys of an object that has no type of its own.
+/// The keys of an object without its own type.
 pub(crate) struct Group<'a, 'b>(pub(crate) &'a mut [(&'b str, &'a mut dyn Read)]);
 
 /// Reads the keys of an object into fields; unknown keys are ignored.
@@ -69,7 +69,7 @@ pub(crate) fn quantity<T: Default>(
     }
 }
 
-/// Go's case folding: ASCII, and the two letters beyond it that fold into ASCII.
+/// Go's case folding: ASCII, and the two other letters that fold into ASCII.
 pub(crate) fn folds(name: &str, key: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17f}' => 's',
@@ -93,7 +93,7 @@ impl fmt::Display for Path<'_> {
 
 // === impl Json ===
 
-/// As an error shows it: scalars as written, the rest by kind.
+/// For errors: scalars as written, other values by kind.
 impl fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,7 +115,7 @@ impl Read for Group<'_, '_> {
     }
 }
 
-/// Go's pointer: `null` is nothing.
+/// Go's pointer: `null` sets it to nil.
 impl<T: Read + Default> Read for Option<T> {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         if *json == Json::Null {

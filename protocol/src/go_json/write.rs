@@ -1,19 +1,19 @@
-//! Fields to text, byte for byte as Go's `encoding/json` writes them.
+//! Writes fields as text, byte for byte as Go's `encoding/json` does.
 
 use crate::AgentId;
 
-/// Something that can be written as a JSON value.
+/// A value that can be written as JSON.
 pub(crate) trait Write {
     fn write(&self, out: &mut Writer);
 }
 
-/// The text of a message as it grows.
+/// The text of a message, as far as it is written.
 pub(crate) struct Writer(String);
 
 /// What most messages fit into.
 const USUAL: usize = 128;
 
-/// The keys of an object that has no type of its own.
+/// The keys of an object without its own type.
 pub(crate) struct Group<'a>(pub(crate) &'a [(&'a str, &'a dyn Write)]);
 
 // === impl Writer ===
@@ -39,12 +39,12 @@ impl Writer {
         self.0.push('}');
     }
 
-    /// Text that is JSON as it stands.
+    /// Text that already is JSON.
     pub(crate) fn plain(&mut self, json: &str) {
         self.0.push_str(json);
     }
 
-    /// A text, escaped as Go does: also what HTML would take for markup.
+    /// A text, escaped as Go does, HTML's special characters included.
     pub(crate) fn text(&mut self, text: &str) {
         self.0.push('"');
         let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'.';
@@ -114,7 +114,7 @@ impl Write for AgentId {
     }
 }
 
-/// The shortest decimal that reads back; very small and very large ones with an exponent.
+/// The shortest decimal that reads back as the same number, with an exponent if it is very small or large.
 impl Write for f32 {
     fn write(&self, out: &mut Writer) {
         let size = self.abs();

@@ -1,4 +1,4 @@
-//! v1.1: as v1.0, and the guest can call for more ([`MoreResources`]).
+//! v1.1: as v1.0, and the guest can ask for more ([`MoreResources`]).
 //!
 //! [`MoreResources`]: super::MoreResources
 

@@ -1,8 +1,7 @@
-//! The versions of the protocol between agent and plugin, and what each is like, as data.
+//! The versions of the protocol between agent and plugin, and the features of each, as data.
 //!
-//! The agent states one version per request and the plugin refuses what it does not speak. What
-//! differs between versions stands in this one table: codecs, checks, `VERSIONING.md` and the
-//! tests follow it.
+//! The agent states the version of each request, and the plugin refuses an unknown version. This table has
+//! all differences between versions: codecs, checks, `VERSIONING.md` and the tests follow it.
 
 use super::{Versions, name};
 use std::fmt;
@@ -11,18 +10,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PluginVersion(u32);
 
-/// What a version is like.
+/// The features of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PluginFeatures {
-    /// As people read it.
+    /// The name.
     pub name: &'static str,
-    /// A request may come without the load.
+    /// A request may omit the metrics.
     pub metrics_may_be_missing: bool,
     /// CPU may be parts of a vCPU.
     pub fractional_cpu: bool,
-    /// A request names the permit that was last given.
+    /// A request names the last permit.
     pub last_permit: bool,
-    /// A request's metrics have the memory that is in use.
+    /// A request's metrics have the used memory.
     pub memory_usage: bool,
     /// A request's metrics have the load over five minutes.
     pub five_minutes: bool,
@@ -83,10 +82,10 @@ impl PluginVersion {
     pub const V3_0: Self = Self(5);
     /// Memory in bytes; the agent's compute unit.
     pub const V4_0: Self = Self(6);
-    /// Of the load, only that over one minute.
+    /// Metrics have only the load over one minute.
     pub const V5_0: Self = Self(7);
 
-    /// What this release speaks.
+    /// The versions that this release speaks.
     pub const SPOKEN: Versions<Self> = Versions { min: Self::V1_0, max: Self::V5_0 };
 
     /// The version of this number.
@@ -99,22 +98,22 @@ impl PluginVersion {
         self.0
     }
 
-    /// Whether it is a version at all: zero is what a body without one decodes to.
+    /// Whether this is a version. A body without a version decodes to zero, which is not.
     pub const fn is_valid(self) -> bool {
         self.0 != 0
     }
 
-    /// All that are known, the oldest first.
+    /// All known versions, the oldest first.
     pub fn known() -> impl Iterator<Item = Self> {
         (1..).map(Self).take(TABLE.len())
     }
 
-    /// The one before it, if there is one.
+    /// The version before this one.
     pub fn before(self) -> Option<Self> {
         self.0.checked_sub(1).map(Self).filter(|version| version.is_valid())
     }
 
-    /// What it is like; one from the future is taken for the latest, none for the oldest.
+    /// The features. A future version has those of the latest, zero those of the oldest.
     pub fn features(self) -> &'static PluginFeatures {
         let index = usize::try_from(self.0.saturating_sub(1)).unwrap_or(usize::MAX);
         &TABLE[index.min(TABLE.len() - 1)]

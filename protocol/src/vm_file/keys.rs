@@ -1,22 +1,25 @@
-//! Every key of a VM file. Those of sizes are keys of the plugin's list, too.
+//! Every key of a VM file. The plugin's list shares the keys of sizes.
 
 use crate::config::Value::{Memory, Number, Text, Time, Truth, Whole};
 use crate::config::{Field, Kind, Table, key};
 use crate::{Bytes, ScaleDown, Target, VmInfo, limits};
 
-/// Without this an annotation's bounds are needed.
+/// The default of keys that annotations may replace.
 const BOUND: &str = "required, unless there are annotations";
-/// Of the keys that the reference's annotations have a default of their own for.
+/// The default that the reference's annotations imply.
 const AT_ONCE: &str = "0s where only the reference's annotations are given";
-/// Where something in the guest listens.
+/// The address of a server in the guest.
 const fn guest(allowed: &'static str) -> Kind {
     Kind::Other { written: "an IP address and a port", allowed }
 }
 
-/// Who goes first.
-pub const PRIORITY: Field =
-    key("priority", limits::PRIORITY, "Who goes first when room is short: higher first.")
-        .or(Whole(0));
+/// The priority.
+pub const PRIORITY: Field = key(
+    "priority",
+    limits::PRIORITY,
+    "The order when room is short: the higher priority goes first.",
+)
+.or(Whole(0));
 /// The step of memory.
 pub const MEMORY_SLOT: Field =
     key("memory_slot", limits::SLOT, "The step of memory in what is said to the plugin.")

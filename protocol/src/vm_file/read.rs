@@ -1,4 +1,4 @@
-//! From the nodes of a file to a [`VmFile`], or to everything that is wrong with it.
+//! Reads the nodes of a file into a [`VmFile`], or reports all its problems.
 
 use super::VmFile;
 use super::keys::VM;
@@ -14,22 +14,22 @@ use std::time::Duration;
 
 /// The longest name of a VM.
 const LONGEST_NAME: usize = 63;
-/// The tables that annotations stand in for.
+/// The tables that annotations replace.
 const SIZED: [&str; 3] = ["min", "max", "target"];
 
 impl VmFile {
-    /// Checks what a VM file says; `stem` is the file's name without `.toml`.
+    /// Checks a VM file; `stem` is the file's name without `.toml`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn from_nodes(stem: &str, nodes: BTreeMap<String, Node>) -> Result<Self, Vec<Problem>> {
         Self::with_usual(stem, nodes, &Usual::default())
     }
 
-    /// The same, where something else holds for files that do not say it.
+    /// The same with other defaults.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All problems of the file.
     pub fn with_usual(
         stem: &str,
         nodes: BTreeMap<String, Node>,
@@ -41,7 +41,7 @@ impl VmFile {
     }
 }
 
-/// Every key is looked at, also when an earlier one is wrong.
+/// Reads every key, even after an invalid one.
 fn read(file: &mut Reader, stem: &str, usual: &Usual) -> Option<VmFile> {
     let name = name(file, stem);
     let qmp = file.required("qmp");
@@ -63,7 +63,7 @@ fn read(file: &mut Reader, stem: &str, usual: &Usual) -> Option<VmFile> {
         },
         usual: *usual,
     };
-    // What is wrong with the name is no reason to look at nothing else.
+    // Even with an invalid name, the rest is checked.
     let named = name.clone().unwrap_or_else(|| VmName::on_host(""));
     let info = match file.peek("annotations") {
         Some(_) => annotated(file, named, &defaults),
@@ -86,13 +86,13 @@ fn name(file: &mut Reader, stem: &str) -> Option<VmName> {
     good.then(|| VmName::on_host(stem))
 }
 
-/// The file's slot, or this one where it says none; nothing where what it says is none.
+/// The file's slot, or `usual` if the file has no slot; `None` if its slot is invalid.
 pub fn memory_slot(file: &mut Reader, usual: Bytes) -> Option<Bytes> {
     let slot = file.find("memory_slot");
     file.are_sound(&["memory_slot"]).then_some(slot.unwrap_or(usual))
 }
 
-/// The bounds of a file with `min` and `max`, in slots of this size, if that is known.
+/// The bounds of a file with `min` and `max`, in slots of this size if it is known.
 pub fn bounds(file: &mut Reader, slot: Option<Bytes>) -> Option<Bounds> {
     let kind = limits::slots(slot.unwrap_or_default());
     let mut size = |[cpu, mem]: [&str; 2]| {
@@ -107,7 +107,7 @@ pub fn bounds(file: &mut Reader, slot: Option<Bytes>) -> Option<Bounds> {
     bounds.map_err(|problems| file.add(problems)).ok()
 }
 
-/// Bounds and target from the file's own keys.
+/// The desired state from the file's own keys.
 fn plain(
     file: &mut Reader,
     name: VmName,
@@ -134,12 +134,12 @@ fn plain(
     })
 }
 
-/// Bounds and target, and what else they say, from annotations.
+/// The desired state from annotations, and from the file's own keys where annotations are silent.
 fn annotated(file: &mut Reader, name: VmName, defaults: &Defaults) -> Option<VmInfo> {
     let table = file.find_with("annotations", |node| node.table().cloned())?;
     file.forbid(&SIZED, "must not stand beside annotations");
     let (count, texts) = (table.len(), texts(file, table));
-    // What a broken annotation was to say is not missing: its own problem is enough.
+    // The bounds of a broken annotation are not reported as missing: its own problem is enough.
     let unread = texts.len() < count;
     let mut said = Annotations::default();
     let mut problems = said.update(&texts, defaults.memory_slot);
