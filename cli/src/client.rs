@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windlass_kit::client::{Address, Ask, ClientError, ask};
+use windlass_kit::client::{Address, Ask, ClientError, ask, with_causes};
 use windlass_kit::clock::Clock;
 
 /// A host answers from what it knows; the longest wait is for a slow disk.
@@ -94,7 +94,7 @@ impl Client {
         let request = request.within(DEADLINE).at_most(LARGEST);
         let is_order = request.headers.contains_key(NOT_AFTER);
         let answer = ask(&Address::Unix(self.socket.clone()), request).await.map_err(|error| {
-            let mut why = chain(&error);
+            let mut why = with_causes(&error);
             if is_order && matches!(error, ClientError::NoAnswer { .. }) {
                 why.push_str("; the order takes no effect later");
             }
@@ -179,22 +179,10 @@ fn refused(status: u16, body: &[u8]) -> Failure {
     }
 }
 
-/// An error with its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::scratch::Scratch;
+    use crate::scratch::Scratch;
     use serde_json::Value;
     use std::time::{SystemTime, UNIX_EPOCH};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

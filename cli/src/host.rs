@@ -1,35 +1,22 @@
 //! `windlass host`: the agent and the plugin of one host, in one process.
 //!
-//! [`run`] composes them: permits go through the plugin's router, called in memory; what the
-//! agent sees goes into the books; the steward owns VM files, state and history; the socket
-//! lets the command line look and order. The modules below it are parts of that, most of them
-//! plain values: [`config`] and `windlass_vm_files` judge files, [`state`] and [`history`] keep what
-//! survives a restart.
+//! [`run`] composes them: permits go through the plugin's router, called in memory, and what the
+//! agent sees goes into the books. Everything else is [`windlass_agent_host`], as it is for
+//! `windlass-agent`: VM files, state and history, and the socket by which the command line looks
+//! and orders. What is left here judges host.toml: [`config`], [`room`], [`together`].
 
 pub mod amount;
-mod changes;
-mod checked;
 pub mod config;
-mod desk;
-mod disk;
-pub mod history;
-pub mod http;
 pub mod keys;
 mod ledger;
 mod metrics;
-mod parts;
 mod permits;
-pub mod reach;
 pub mod room;
-#[cfg(test)]
-pub(crate) mod scratch;
-mod sender;
 mod serve;
-pub mod socket;
-pub mod state;
-mod steward;
+mod settings;
+#[cfg(test)]
+mod tests;
 pub mod together;
-mod view;
 
 use crate::failure::Failure;
 use crate::options::DEFAULT_CONFIG;

@@ -1,14 +1,13 @@
 //! The command `windlass`: runs Windlass on one host, and lets a person look.
 //!
 //! [`host`] composes the agent and the plugin in one process and serves a socket; every other
-//! command is a client of that socket ([`client`], [`api`]). [`explain`] turns decisions into
-//! words and does no I/O, so that the same words can be checked against a scripted world.
+//! command is a client of that socket ([`client`], [`api`]), or of the socket of a `windlass-agent`.
+//! [`explain`] turns decisions into words and does no I/O, so that the same words can be checked
+//! against a scripted world.
 
-pub mod api;
 pub mod args;
 pub mod client;
 pub mod command;
-pub mod explain;
 pub mod failure;
 pub mod host;
 pub mod names;
@@ -16,4 +15,8 @@ pub mod options;
 pub mod out;
 pub mod run;
 
+#[cfg(test)]
+pub(crate) mod scratch;
+
+pub use windlass_agent_host::{api, explain};
 pub use windlass_kit::problem;

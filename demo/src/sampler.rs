@@ -126,8 +126,10 @@ fn inside(figures: &windlass_lab::Inside) -> Option<Inside> {
 
 fn write_down(recording: &mut Recording, reading: &Reading<HostStatus>) {
     let state = &reading.value;
-    let books = Books { room: state.node.room, reserved: state.node.reserved };
-    recording.books.push(reading.with(books));
+    if let Some(node) = &state.node {
+        let books = Books { room: node.room, reserved: node.reserved };
+        recording.books.push(reading.with(books));
+    }
     for vm in &mut recording.vms {
         let Some(status) = state.vms.iter().find(|status| status.name == vm.name) else { continue };
         vm.ours.push(reading.with(ours(status, state)));
@@ -135,7 +137,8 @@ fn write_down(recording: &mut Recording, reading: &Reading<HostStatus>) {
 }
 
 fn ours(status: &VmStatus, state: &HostStatus) -> Ours {
-    let booked = state.node.vms.iter().find(|booked| booked.name == status.name);
+    let booked =
+        state.node.as_ref().and_then(|node| node.vms.iter().find(|vm| vm.name == status.name));
     Ours {
         load: status.signals.load,
         goal: status.goal,

@@ -143,7 +143,7 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         status: world.status(vm),
         state: None,
         monitor: None,
-        node: world.books(),
+        node: Some(world.books()),
         problems: Vec::new(),
         parked: Vec::new(),
         returning: Vec::new(),

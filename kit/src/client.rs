@@ -51,3 +51,14 @@ where
     let mut line = Line::over(stream, to).await?;
     line.ask(to, ask, After::Close).await.map_err(|unanswered| unanswered.error)
 }
+/// An error with its causes.
+pub fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

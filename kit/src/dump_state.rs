@@ -4,19 +4,33 @@
 //! none). The state is gathered on a thread of its own, one at a time, with a time limit, so that
 //! nobody who works waits for somebody who looks, and a lock that is stuck holds one thread.
 
+use crate::program::{Failure, listen};
+use crate::server::{Counts, Limits, serve};
+use crate::tasks::Tasks;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use serde_json::Value;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// A state that is larger is not sent.
 const MOST: usize = 16 << 20;
+
+/// A listener that shows the state, where the configuration has one.
+#[derive(Debug)]
+pub struct DumpListener {
+    listener: TcpListener,
+    at: SocketAddr,
+    limit: Duration,
+}
 
 /// Whose state it is, and how long gathering it may take.
 #[derive(Clone)]
@@ -24,6 +38,39 @@ pub struct DumpState {
     gather: Arc<dyn Fn() -> Value + Send + Sync>,
     limit: Duration,
     turn: Arc<Semaphore>,
+}
+
+// === impl DumpListener ===
+
+impl DumpListener {
+    /// Listens at this address, if one is given; gathering the state may take as long as is said there.
+    ///
+    /// # Errors
+    /// It cannot be listened on.
+    pub async fn listen(at: Option<(SocketAddr, Duration)>) -> Result<Option<Self>, Failure> {
+        let Some((at, limit)) = at else { return Ok(None) };
+        let (listener, at) = listen("dump_state", at).await?;
+        Ok(Some(Self { listener, at, limit }))
+    }
+
+    /// Shows what `gather` says of a process that `stop` ends. Where that is, as a program says it.
+    ///
+    /// It goes on while the process drains: the state can be looked at until the very end.
+    pub fn serve(
+        self,
+        counts: Counts,
+        stop: CancellationToken,
+        gather: impl Fn(bool) -> Value + Send + Sync + 'static,
+    ) -> String {
+        let Self { listener, at, limit } = self;
+        let state = DumpState::new(limit, move || gather(stop.is_cancelled()));
+        let request_time = limit + Duration::from_secs(5);
+        let limits = Limits { connections: 8, request_time, ..Limits::small(counts) };
+        let served = serve(listener, router(state), limits, CancellationToken::new());
+        // Of no group that is drained.
+        Tasks::default().minor("dump-state", served);
+        format!("dump-state http://{at}\n")
+    }
 }
 
 // === impl DumpState ===

@@ -1,6 +1,7 @@
 //! What signals mean: the first SIGTERM or SIGINT stops, a second one exits at once, SIGHUP
 //! asks for the configuration to be read again.
 
+use crate::program::Failure;
 use crate::tasks::Tasks;
 use std::io;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -46,6 +47,16 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str 
 // === impl Hangups ===
 
 impl Hangups {
+    /// Listens for every signal that a program of ours heeds: those that end it stop `tasks`.
+    ///
+    /// # Errors
+    /// If a signal cannot be listened for.
+    pub fn and_stop_on_signal(tasks: &Tasks) -> Result<Self, Failure> {
+        stop_on_signal(tasks)
+            .and_then(|()| Self::listen())
+            .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))
+    }
+
     /// Starts listening for SIGHUP, which no longer ends the process from then on.
     ///
     /// # Errors

@@ -140,8 +140,9 @@ pub struct HostStatus {
     pub ordered: Option<Ordered>,
     /// The host's available memory, if known.
     pub host_available: Option<Bytes>,
-    /// The books.
-    pub node: NodeStatus,
+    /// The books; absent where another process keeps them.
+    #[serde(default)]
+    pub node: Option<NodeStatus>,
     /// The VMs, by name.
     pub vms: Vec<VmStatus>,
 }

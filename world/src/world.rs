@@ -324,7 +324,7 @@ impl World {
             frozen: false,
             ordered: None,
             host_available: None,
-            node: self.books(),
+            node: Some(self.books()),
             vms: statuses.collect(),
         }
     }

@@ -2,15 +2,16 @@
 //!
 //! Called from the tasks of all VMs and never waits: a short lock on the books, and a map of
 //! who is there. A VM that may be there and was not looked for yet counts with the most that it
-//! may have ([`HostLedger::presume`]), so that a restart promises its room to no other; its own
+//! may have ([`NodeBooks::presume`]), so that a restart promises its room to no other; its own
 //! runner finds out, by the one connection that its monitor serves.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use windlass_agent::{Ledger, NodeEvent};
+use windlass_agent_host::NodeBooks;
 use windlass_plugin::Shared;
-use windlass_plugin_core::VmRecord;
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::status::NodeStatus;
+use windlass_protocol::{Moment, Note, Resources, VmName, VmRecord};
 
 /// Feeds the books of this host.
 pub(super) struct HostLedger {
@@ -33,9 +34,25 @@ impl HostLedger {
         Self { books, present: Mutex::default() }
     }
 
-    /// Counts a VM that may be there and was not looked for yet with this much, or more if it was
-    /// presumed to have more.
-    pub(super) fn presume(&self, vm: &VmName, record: VmRecord, ceiling: Resources) {
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NodeBooks for HostLedger {
+    fn room(&self) -> Resources {
+        self.books.with_books(|books| books.room())
+    }
+
+    fn status(&self, now: Moment) -> NodeStatus {
+        self.books.with_books(|books| books.status(now))
+    }
+
+    fn notes(&self, vm: &VmName) -> Vec<Note> {
+        self.books.with_books(|books| books.notes(vm))
+    }
+
+    fn presume(&self, vm: &VmName, record: VmRecord, ceiling: Resources) {
         let mut present = self.lock();
         if !present.seen.contains(vm) {
             present.presumed.insert(vm.clone());
@@ -43,26 +60,19 @@ impl HostLedger {
         }
     }
 
-    /// VMs that are in the books without having been seen.
-    pub(super) fn presumed(&self) -> Vec<VmName> {
+    fn presumed(&self) -> Vec<VmName> {
         self.lock().presumed.iter().cloned().collect()
     }
 
-    /// Whether a VM is in the books without having been seen.
-    pub(super) fn is_presumed(&self, vm: &VmName) -> bool {
+    fn is_presumed(&self, vm: &VmName) -> bool {
         self.lock().presumed.contains(vm)
     }
 
-    /// A presumed VM turned out not to be there.
-    pub(super) fn refute(&self, vm: &VmName) {
+    fn refute(&self, vm: &VmName) {
         let mut present = self.lock();
         if present.presumed.remove(vm) {
             self.books.with_books(|books| books.leave(vm));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -48,10 +48,10 @@ impl Books {
 
 impl From<&HostStatus> for Books {
     fn from(state: &HostStatus) -> Self {
-        let vms = state.node.vms.iter();
+        let vms = state.node.iter().flat_map(|node| &node.vms);
         Self {
             vms: vms.map(|booked| (booked.name.name.clone(), booked.reserved)).collect(),
-            reserved: state.node.reserved,
+            reserved: state.node.as_ref().map_or(Resources::ZERO, |node| node.reserved),
             settled: is_settled(state),
         }
     }
@@ -59,7 +59,7 @@ impl From<&HostStatus> for Books {
 
 /// Parked vCPUs count until the informant of a VM that is acted on was heard.
 fn is_settled(state: &HostStatus) -> bool {
-    state.node.vms.iter().all(|booked| {
+    state.node.iter().flat_map(|node| &node.vms).all(|booked| {
         let vm = state.vms.iter().find(|vm| vm.name == booked.name);
         vm.is_some_and(|vm| {
             let heard = match vm.mode {

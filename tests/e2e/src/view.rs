@@ -34,11 +34,12 @@ impl View {
     ) -> Self {
         let name = VmName::on_host(name);
         let vm = state.and_then(|state| state.vms.iter().find(|vm| vm.name == name));
-        let booked = state.and_then(|state| state.node.vms.iter().find(|vm| vm.name == name));
-        let left = state.map(|state| {
-            let others = state.node.vms.iter().filter(|vm| vm.name != name);
+        let node = state.and_then(|state| state.node.as_ref());
+        let booked = node.and_then(|node| node.vms.iter().find(|vm| vm.name == name));
+        let left = node.map(|node| {
+            let others = node.vms.iter().filter(|vm| vm.name != name);
             let others = others.map(|vm| vm.reserved.cpu.cores_up()).sum();
-            state.node.room.cpu.cores_up().saturating_sub(others)
+            node.room.cpu.cores_up().saturating_sub(others)
         });
         Self { parks, vm: vm.cloned(), booked: booked.cloned(), left, outside, inside }
     }

@@ -6,8 +6,8 @@
 use crate::input::Input;
 use crate::{talk, words};
 use windlass_agent_core::metrics_text::parse;
-use windlass_cli::api::Refusal;
-use windlass_cli::host::http::idle;
+use windlass_agent_host::api::Refusal;
+use windlass_agent_host::http::idle;
 use windlass_informant_core::Averages;
 use windlass_informant_core::event::Memory;
 use windlass_informant_core::wire::Figures;

@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 31] = [
+const MAY_LINK: [(&str, &[&str]); 32] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -61,6 +61,10 @@ const MAY_LINK: [(&str, &[&str]); 31] = [
     ("vm-files", &["protocol", "kit", "agent-core", "drivers-qemu"]),
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
+    (
+        "agent-host",
+        &["protocol", "kit", "agent-core", "agent", "drivers", "drivers-qemu", "vm-files"],
+    ),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("agent-program", &["protocol", "kit", "agent", "agent-billing", "drivers", "vm-files"]),
     ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
@@ -79,6 +83,7 @@ const MAY_LINK: [(&str, &[&str]); 31] = [
             "kit",
             "agent-core",
             "agent",
+            "agent-host",
             "agent-program",
             "vm-files",
             "drivers",
@@ -106,6 +111,7 @@ const MAY_LINK: [(&str, &[&str]); 31] = [
             "informant",
             "plugin-core",
             "plugin",
+            "agent-host",
             "agent-program",
             "plugin-program",
             "windlass",

@@ -58,10 +58,11 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 18] = [
+const TALKERS: [&str; 19] = [
     "agent",
     "agent/billing",
     "agent/core",
+    "agent/host",
     "agent/program",
     "cli",
     "demo",

@@ -12,10 +12,11 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 17] = [
+const TALKERS: [&str; 18] = [
     "agent",
     "agent/billing",
     "agent/core",
+    "agent/host",
     "agent/program",
     "cli",
     "drivers",

@@ -4,7 +4,7 @@ use super::cgroup::{Limits, Servers};
 use super::files;
 use super::report::{Check, Report};
 use super::vms::fits;
-use crate::host::scratch::Scratch;
+use crate::scratch::Scratch;
 use expect_test::expect;
 use std::fs;
 use std::path::Path;

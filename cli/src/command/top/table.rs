@@ -69,15 +69,19 @@ pub(super) fn plain(sight: &Sight, sorting: Sorting) -> String {
 /// The node and the host.
 pub(super) fn head(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
-    let node = &state.node;
-    let over = if node.room.covers(node.reserved) {
-        ""
-    } else {
-        ", which is more than there is: no VM grows"
+    let node = match &state.node {
+        Some(node) if node.room.covers(node.reserved) => {
+            format!("node {}; reserved {}", node.room, node.reserved)
+        }
+        Some(node) => format!(
+            "node {}; reserved {}, which is more than there is: no VM grows",
+            node.room, node.reserved
+        ),
+        None => "the plugin keeps the books of the node".to_owned(),
     };
     let host =
         state.host_available.map_or(String::new(), |mem| format!("; host memory available {mem}"));
-    let mut lines = vec![format!("node {}; reserved {}{over}{host}", node.room, node.reserved)];
+    let mut lines = vec![format!("{node}{host}")];
     lines.extend(frozen(state));
     lines
 }
@@ -86,10 +90,10 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
 pub(super) fn rowless(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
     let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
-    rowless.map(|entry| rowless_line(entry, &state.node)).collect()
+    rowless.map(|entry| rowless_line(entry, state.node.as_ref())).collect()
 }
 
-fn rowless_line(entry: &VmEntry, node: &NodeStatus) -> String {
+fn rowless_line(entry: &VmEntry, node: Option<&NodeStatus>) -> String {
     let stands = absent(&entry.name, entry.state, entry.monitor.as_deref(), node);
     format!("{}: {stands}", short(&entry.name))
 }

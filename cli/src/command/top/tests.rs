@@ -198,7 +198,11 @@ fn sight() -> Sight {
             frozen: true,
             ordered: None,
             host_available: Some(Bytes::from_mib(1_536)),
-            node: NodeStatus { room: size(4, 4096), reserved: size(5, 4096), vms: Vec::new() },
+            node: Some(NodeStatus {
+                room: size(4, 4096),
+                reserved: size(5, 4096),
+                vms: Vec::new(),
+            }),
             vms,
         },
         entries: vec![entry("gone", None), entry("web", Some(ago(0)))],

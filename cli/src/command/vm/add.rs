@@ -102,7 +102,8 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
         let host: HostStatus = client.get("/v1/state").await?;
         let known = VmName::on_host(name);
         let state = entries.iter().find(|entry| entry.name == known).map(|entry| entry.state);
-        let counts = host.node.vms.iter().any(|booked| booked.name == known);
+        let books = host.node.map_or(Vec::new(), |node| node.vms);
+        let counts = books.iter().any(|booked| booked.name == known);
         Ok((facts.vms_dir.join(format!("{name}.toml")), state, counts))
     })?;
     match fs::remove_file(&path) {

@@ -1,0 +1,277 @@
+//! The owner of everything that is written down: VM files, state, history.
+//!
+//! One task. It looks at the VM files, tells the agent which VMs there are, obeys the orders
+//! that come over the socket, and keeps what must survive a restart. It decides no size, and it
+//! waits for nothing but the next thing to happen: disks work apart ([`Disk`]), and VMs are
+//! reached by the agent alone. What it cannot write it says, and goes on: a full or silent disk
+//! stops no VM from following its load.
+
+mod answers;
+mod begin;
+mod orders;
+mod persist;
+mod reconcile;
+mod release;
+
+use crate::api::Done;
+use crate::books::NodeBooks;
+use crate::checked_attach::{CheckedAttach, Findings};
+use crate::commands::{ANSWERED_WITHIN, Asked, Declined, Reply};
+use crate::disk::Disk;
+use crate::figures::Figures;
+use crate::history::{History, Unwritten};
+use crate::problem::{Problem, Report};
+use crate::settings::Settings;
+use crate::state::{Known, State};
+use release::Release;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_agent::{Agent, Standing};
+use windlass_drivers::any::AnyAttach;
+use windlass_kit::clock::Clock;
+use windlass_kit::config::Unread;
+use windlass_kit::errand::Errand;
+use windlass_kit::watchdog::{Pulse, Watchdog};
+use windlass_protocol::status::Ordered;
+use windlass_protocol::vm_file::VmFile;
+use windlass_protocol::{Moment, Resources, VmName, VmRecord};
+use windlass_vm_files::folder::{Folder, Look, Step};
+
+/// A changed file is in force after two looks.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What a configuration that is not followed does to the one before it.
+const IN_FORCE: &str = "the last valid one stays in force";
+
+/// How a VM is reached that is known like this.
+pub type Ways = Box<dyn Fn(&str, &Known, &Findings) -> CheckedAttach + Send>;
+
+/// What the controller works with.
+pub struct HostController {
+    pub(crate) clock: Clock,
+    pub(crate) agent: Agent,
+    pub(crate) books: Option<Arc<dyn NodeBooks>>,
+    pub(crate) findings: Findings,
+    pub(crate) ways: Ways,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) watchdog: Watchdog,
+    pub(crate) settings: Box<dyn Settings>,
+    pub(crate) folder: Folder,
+    pub(crate) state: State,
+    pub(crate) history: History,
+    /// What is wrong besides files, by subject.
+    pub(crate) reports: BTreeMap<&'static str, Report>,
+    pub(crate) figures: Figures,
+    /// Releases since the start, by VM.
+    pub(crate) releases: BTreeMap<String, Release>,
+    /// Where the last order to freeze or thaw is shown.
+    pub(crate) last_order: watch::Sender<Option<Ordered>>,
+    /// Looks so far: some things are not done at each.
+    pub(crate) looks: u64,
+    pub(crate) errands: Errands,
+    /// Orders that are done, and answered once that is written down.
+    pub(crate) unkept: Vec<Unkept>,
+}
+
+/// What disks are doing.
+#[derive(Default)]
+pub(crate) struct Errands {
+    look: Errand<Look>,
+    config: Errand<Result<String, Unread>>,
+    /// Up to which change of the state, and what came of it.
+    save: Errand<(u64, io::Result<()>)>,
+    history: Errand<Result<(), Unwritten>>,
+}
+
+/// An order that is done and not written down.
+pub(crate) struct Unkept {
+    change: u64,
+    /// When it is answered at the latest.
+    by: Moment,
+    done: Done,
+    reply: Reply<Done>,
+}
+
+/// From where the controller hears what is wanted of it.
+pub struct Inbox {
+    pub(crate) orders: mpsc::Receiver<Asked>,
+    /// Told when the configuration is to be read again.
+    pub(crate) reloads: Arc<Notify>,
+    pub(crate) stop: CancellationToken,
+}
+
+// === impl HostController ===
+
+impl HostController {
+    /// Works until it is to stop; says on `begun` that every VM that was there counts.
+    pub async fn run(
+        mut self,
+        mut inbox: Inbox,
+        begun: oneshot::Sender<()>,
+    ) -> Result<(), Infallible> {
+        let pulse = self.watchdog.clone().watch("host controller");
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let begin = self.begin(&mut looks, &pulse);
+        if inbox.stop.run_until_cancelled(begin).await.is_some() {
+            // What waited for it may be gone.
+            let _ = begun.send(());
+            self.work(&mut inbox, &mut looks, &pulse).await;
+            self.reconcile();
+        }
+        self.end().await;
+        Ok(())
+    }
+
+    async fn work(&mut self, inbox: &mut Inbox, looks: &mut Interval, pulse: &Pulse) {
+        loop {
+            pulse.turn("orders, files and disks");
+            tokio::select! {
+                biased;
+                () = inbox.stop.cancelled() => return,
+                (change, saved) = self.errands.save.done() => self.saved(change, saved),
+                written = self.errands.history.done() => self.wrote_history(written),
+                look = self.errands.look.done() => {
+                    pulse.at("what the VM files say to be followed");
+                    self.take_look(look);
+                }
+                text = self.errands.config.done() => self.reloaded(text),
+                _ = looks.tick() => {
+                    pulse.at("all VMs to be reconciled");
+                    self.tick();
+                }
+                () = inbox.reloads.notified(), if self.errands.config.is_free() => self.reload(),
+                Some(asked) = inbox.orders.recv() => {
+                    pulse.at("an order to be carried out");
+                    self.take(asked);
+                }
+            }
+        }
+    }
+
+    /// Carries out an order, unless it came too late or its sender is gone.
+    fn take(&mut self, asked: Asked) {
+        if let Some(order) = asked.take(self.clock.now()) {
+            self.obey(order);
+        }
+    }
+
+    /// Carries out what a look at the VM files found.
+    fn follow(&mut self, step: Step) {
+        match step {
+            Step::Manage(file) => {
+                let name = &file.info.name.name;
+                let heeds = self.agent.heeds(&file.info.name);
+                info!(vm = name, released = !heeds, "vm file in force");
+                // A person who let go of it takes it back with `resume`.
+                if heeds {
+                    self.manage(*file);
+                }
+            }
+            Step::Forget(name) => {
+                info!(vm = name, "vm file is gone");
+                // Without a runner it was never there.
+                if self.agent.forget(&VmName::on_host(name.as_str())).is_ok() {
+                    self.keep_standing(&name);
+                }
+                self.state.change(|kept| kept.pause(&name, None));
+            }
+        }
+    }
+
+    /// Has the agent manage a VM as its file says, or paused as a person said.
+    fn manage(&mut self, mut file: VmFile) {
+        let name = file.info.name.name.clone();
+        let paused = self.state.kept().pauses.get(&name).copied();
+        let known = Known {
+            standing: Standing::Managed,
+            monitor: file.qmp.clone(),
+            vcpu_removal: file.vcpu_removal,
+            size: self.known(&name).and_then(|known| known.size),
+            max: file.info.bounds.max,
+            record: VmRecord::of(&file.info),
+        };
+        let before = self.known(&name);
+        let is_new = before.is_none();
+        // What was written down may be two seconds old: the largest that it may have been given.
+        let ceiling = before.map_or(known.max, |before| {
+            known.max.max(before.max).max(before.size.unwrap_or_default())
+        });
+        if before.is_none_or(|before| before.monitor != known.monitor) {
+            self.findings.forget(&name);
+        }
+        // Of a VM that the agent has looked for, the agent knows better.
+        let vm = VmName::on_host(name.as_str());
+        if is_new || self.books.as_ref().is_some_and(|books| books.is_presumed(&vm)) {
+            self.presume(&name, &known, ceiling);
+        }
+        let reach = (self.ways)(&name, &known, &self.findings);
+        self.state.change(|kept| drop(kept.vms.insert(name, known)));
+        file.info.paused_until = file.info.paused_until.max(paused);
+        self.agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(reach));
+    }
+
+    /// Has the agent count a VM that nobody manages.
+    fn count(&mut self, name: &str, known: &Known) {
+        let last = known.size.unwrap_or(known.max);
+        self.presume(name, known, last);
+        let reach = (self.ways)(name, known, &self.findings);
+        self.state.change(|kept| drop(kept.vms.insert(name.to_owned(), known.clone())));
+        self.agent.count(VmName::on_host(name), AnyAttach::new(reach), last, known.standing);
+    }
+
+    /// Counts a VM with the most that it may have until its hypervisor was looked for: it may have
+    /// been there all the while.
+    fn presume(&self, name: &str, known: &Known, ceiling: Resources) {
+        if let Some(books) = &self.books {
+            books.presume(&VmName::on_host(name), known.record, ceiling);
+        }
+    }
+
+    /// What may be reserved for VMs, where this process keeps the books.
+    fn room(&self) -> Option<Resources> {
+        self.books.as_ref().map(|books| books.room())
+    }
+
+    fn known(&self, name: &str) -> Option<&Known> {
+        self.state.kept().vms.get(name)
+    }
+
+    fn standing(&self, name: &str) -> Option<Standing> {
+        self.agent.standing(&VmName::on_host(name))
+    }
+
+    /// Has it written down how a VM stands.
+    fn keep_standing(&mut self, name: &str) {
+        // What the agent does not know any more was forgotten.
+        let standing = self.standing(name).unwrap_or(Standing::Removed);
+        self.state.change(|kept| {
+            if let Some(known) = kept.vms.get_mut(name) {
+                known.standing = standing;
+            }
+        });
+    }
+
+    /// Keeps or ends a report; a new one is logged once.
+    fn settle(&mut self, subject: &'static str, problems: Option<(Vec<Problem>, &str)>) {
+        let Some((problems, meanwhile)) = problems else {
+            if self.reports.remove(subject).is_some() {
+                info!(subject, "as it should be again");
+            }
+            return;
+        };
+        let report =
+            Report { subject: subject.to_owned(), problems, meanwhile: meanwhile.to_owned() };
+        if self.reports.get(subject) != Some(&report) {
+            warn!(%report, "needs a look");
+            self.reports.insert(subject, report);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What the controller does by itself, at each look and now and then.
+
+use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, warn};
+use crate::problem::{Problem, Report};
+use std::collections::BTreeSet;
+
+/// Looks between two reconciliations, and between two tidyings: two seconds, a minute.
+const RECONCILE: u64 = 4;
+const TIDY: u64 = 120;
+
+impl HostController {
+    /// Has the VM files looked at, and now and then everything else.
+    pub(super) fn tick(&mut self) {
+        self.look();
+        self.refute();
+        self.say_what_is_late();
+        self.looks += 1;
+        if self.looks.is_multiple_of(RECONCILE) {
+            self.reconcile();
+        }
+        if self.looks.is_multiple_of(TIDY) {
+            self.history.forget_before(self.clock.now());
+        }
+    }
+
+    /// Has the VM files looked at, unless a look is under way.
+    pub(super) fn look(&mut self) {
+        let disk = self.disk.clone();
+        self.errands.look.start(|| disk.look());
+    }
+
+    /// Follows what a look at the VM files found, and says what is new of wrong ones.
+    pub(super) fn take_look(&mut self, look: Look) {
+        let (before, is_read) = (self.folder.reports(), look.is_ok());
+        for step in self.folder.observe(look, false) {
+            self.follow(step);
+        }
+        if is_read {
+            self.forget_unfiled();
+        }
+        self.warn_of_files(&before);
+    }
+
+    /// Forgets each VM whose file went while the host could not read the folder: no look ever found
+    /// that file, so none finds that it is gone.
+    fn forget_unfiled(&mut self) {
+        let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
+        for vm in self.agent.undeclared(|vm| filed.contains(vm.name.as_str())) {
+            self.follow(Step::Forget(vm.name));
+        }
+    }
+
+    /// Says which files are wrong, but for what was said `before`.
+    pub(super) fn warn_of_files(&self, before: &[Report]) {
+        for report in self.folder.reports() {
+            if !before.contains(&report) {
+                warn!(%report, "vm file is not as it should be");
+            }
+        }
+    }
+
+    /// Writes down what became of the VMs, and reports what does not fit together.
+    pub(super) fn reconcile(&mut self) {
+        self.take_standings();
+        self.look_at_releases();
+        self.end_pauses();
+        self.keep_history();
+        self.weigh_minima();
+        self.keep();
+        let (files, problems) = (self.folder.valid().count(), self.problems().len());
+        let tracked = self.agent.standings().len();
+        self.figures.observe(self.agent.is_frozen(), files, problems, tracked);
+    }
+
+    /// What each VM was last seen to have, and which are no more.
+    fn take_standings(&mut self) {
+        let standings = self.agent.standings();
+        let ports = self.agent.ports();
+        let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
+        self.state.change(|kept| {
+            kept.vms.retain(|name, _| standings.iter().any(|(vm, ..)| vm.name == *name));
+            for (vm, standing, upper) in standings {
+                if let Some(known) = kept.vms.get_mut(&vm.name) {
+                    known.size = upper;
+                    known.standing = standing;
+                }
+            }
+            kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));
+            let known = &kept.vms;
+            kept.ports.retain(|name, _| known.contains_key(name));
+            let filed = |name: &String| filed.contains(name.as_str());
+            kept.orders.retain(|name, _| filed(name) || known.contains_key(name));
+        });
+        self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
+    }
+
+    /// A VM that was presumed to be there, was looked for and was not found is not there.
+    fn refute(&self) {
+        let Some(books) = &self.books else { return };
+        for vm in books.presumed() {
+            if self.agent.is_absent(&vm) {
+                books.refute(&vm);
+            }
+        }
+    }
+
+    fn end_pauses(&mut self) {
+        let now = self.clock.now();
+        self.state.change(|kept| kept.pauses.retain(|_, until| *until > now));
+    }
+
+    /// Takes in the decisions and the books' answers of one VM that are new.
+    pub(super) fn take_history_of(&mut self, vm: &VmName) {
+        let notes = self.books.as_ref().map_or(Vec::new(), |books| books.notes(vm));
+        let closed = self.agent.decisions(vm).map(|said| said.closed).unwrap_or_default();
+        self.history.decided(&vm.name, &closed);
+        self.history.noted(&vm.name, notes);
+    }
+
+    /// Minima above the room: some VM never gets its minimum.
+    fn weigh_minima(&mut self) {
+        let (Some(room), minima) = (self.room(), self.folder.minima()) else { return };
+        let limit = format!(
+            "the minima of all VM files come to {minima}, which is more than the node's {room}"
+        );
+        let over = !room.covers(minima);
+        let problem = over
+            .then(|| (vec![Problem::without_value("min", limit)], "who comes last stays short"));
+        self.settle("node", problem);
+    }
+
+    /// Has the configuration read again.
+    pub(super) fn reload(&mut self) {
+        let disk = self.disk.clone();
+        self.errands.config.start(|| disk.config());
+    }
+
+    /// Follows what the configuration says, after it was read again.
+    pub(super) fn reloaded(&mut self, text: Result<String, Unread>) {
+        let followed = text.map_err(|unread| vec![unread.into()]);
+        let file = self.settings.file();
+        match followed.and_then(|text| self.settings.follow(&text)) {
+            Ok(waits) => {
+                info!(file, "configuration read again");
+                let problem = (!waits.is_empty()).then(|| {
+                    let limit = "has changed, and takes effect at the next start";
+                    let problem = Problem::without_value(waits.join(", "), limit);
+                    (vec![problem], "what was read at the start is in force")
+                });
+                self.settle(file, problem);
+            }
+            Err(problems) => {
+                // Said after each SIGHUP.
+                self.reports.remove(file);
+                self.settle(file, Some((problems, IN_FORCE)));
+            }
+        }
+    }
+
+    /// Whether this moment has come.
+    pub(super) fn is_past(&self, moment: Moment) -> bool {
+        moment <= self.clock.now()
+    }
+}

@@ -1,0 +1,90 @@
+//! Why there is no figure of a VM: one line, the same wherever VMs are listed or explained.
+
+use crate::api::VmState;
+use std::path::Path;
+use windlass_protocol::VmName;
+use windlass_protocol::status::NodeStatus;
+
+/// How a VM stands that no agent is attached to, to follow its name: `not there: …`.
+pub fn absent(
+    vm: &VmName,
+    state: VmState,
+    monitor: Option<&Path>,
+    node: Option<&NodeStatus>,
+) -> String {
+    let booked = node.map(|node| node.vms.iter().find(|booked| booked.name == *vm));
+    let counts = match booked {
+        Some(Some(booked)) => format!("{} stay reserved for it", booked.reserved),
+        Some(None) => "nothing is reserved for it".to_owned(),
+        None => "what is reserved for it is in the plugin's books".to_owned(),
+    };
+    match state {
+        VmState::Managed => {
+            let monitor =
+                monitor.map_or("its monitor".to_owned(), |path| path.display().to_string());
+            format!("not there: no QEMU serves {monitor}")
+        }
+        VmState::Invalid => format!("not managed, its file is invalid; {counts}"),
+        VmState::Releasing => format!("being released; {counts}"),
+        VmState::Released => format!("released; {counts}"),
+        VmState::Removed => format!("removed; {counts}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::api::VmState;
+    use crate::explain::{Explained, page};
+    use expect_test::expect;
+    use windlass_protocol::status::{Booked, NodeStatus};
+    use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+
+    const ROOM: Resources = Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(1));
+
+    #[test]
+    fn a_page_says_how_a_vm_stands_that_is_not_there() {
+        let text = [
+            stands(Some(VmState::Managed), Vec::new()),
+            stands(Some(VmState::Invalid), Vec::new()),
+            stands(Some(VmState::Released), vec![booked()]),
+            stands(Some(VmState::Removed), vec![booked()]),
+            stands(None, vec![booked()]),
+        ];
+        expect![[r#"
+            Now, 2026-11-21T10:00:05Z: db1 is not there: no QEMU serves /run/db1.sock.
+            Now, 2026-11-21T10:00:05Z: db1 is not managed, its file is invalid; nothing is reserved for it.
+            Now, 2026-11-21T10:00:05Z: db1 is released; 4 vCPU / 1GiB stay reserved for it.
+            Now, 2026-11-21T10:00:05Z: db1 is removed; 4 vCPU / 1GiB stay reserved for it.
+            Now, 2026-11-21T10:00:05Z: db1 is not managed.
+        "#]]
+        .assert_eq(&text.concat());
+    }
+
+    fn stands(state: Option<VmState>, vms: Vec<Booked>) -> String {
+        let text = page(&Explained {
+            at: Moment::from_millis(1_795_255_205_000),
+            vm: VmName::on_host("db1"),
+            decisions: Vec::new(),
+            open: None,
+            notes: Vec::new(),
+            ordered: Vec::new(),
+            status: None,
+            state,
+            monitor: Some("/run/db1.sock".into()),
+            node: Some(NodeStatus { room: ROOM, reserved: Resources::ZERO, vms }),
+            problems: Vec::new(),
+            parked: Vec::new(),
+            returning: Vec::new(),
+            trust_guest_parking: None,
+        });
+        text.lines()
+            .filter(|line| line.starts_with("Now"))
+            .map(|line| format!("{line}\n"))
+            .collect()
+    }
+
+    fn booked() -> Booked {
+        let name = VmName::on_host("db1");
+        Booked { name, priority: 0, reserved: ROOM, claim: None }
+    }
+}

@@ -1,0 +1,100 @@
+//! All that is known of one VM: its decisions and the books' answers by time, then the present.
+
+use super::explained::Explained;
+use super::room::holders;
+use super::summary::last_order;
+use super::words::{instant, short};
+use super::{absent, note, ordered, sentence, waiting};
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::{Moment, Waiting};
+
+/// The whole story of a VM as text, one sentence a line.
+pub fn page(explained: &Explained) -> String {
+    let mut lines: Vec<(Moment, String)> = explained
+        .decisions
+        .iter()
+        .chain(&explained.open)
+        .map(|decision| (decision.at, sentence(decision)))
+        .chain(explained.notes.iter().map(|told| (told.first, note(&explained.vm, told))))
+        .collect();
+    // Stable: a decision stands before the answer that the books gave to it.
+    lines.sort_by_key(|(at, _)| *at);
+    let mut text = String::new();
+    if lines.is_empty() {
+        text.push_str("No decision in this time.\n");
+    }
+    for (_, line) in lines {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push('\n');
+    for line in present(explained) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// The VM at this moment, and why it does not move.
+fn present(explained: &Explained) -> Vec<String> {
+    let head = format!("Now, {}: {}", instant(explained.at), short(&explained.vm));
+    let node = explained.node.as_ref();
+    let mut lines = Vec::new();
+    match (&explained.status, explained.state) {
+        (Some(status), _) => {
+            lines.push(format!("{head} {}.", size(status)));
+            for why in &status.waiting {
+                lines.push(format!("- {}", waiting(why, status, explained.at)));
+                if let Waiting::Room { wanted, permit } = why {
+                    let holders = holders(explained, *wanted, *permit);
+                    lines.extend(holders.into_iter().map(|holder| format!("- {holder}")));
+                }
+            }
+        }
+        (None, Some(state)) => {
+            let stands = absent(&explained.vm, state, explained.monitor.as_deref(), node);
+            lines.push(format!("{head} is {stands}."));
+        }
+        (None, None) => lines.push(format!("{head} is not managed.")),
+    }
+    if let Some(node) = node
+        && let Some(booked) = node.vms.iter().find(|booked| booked.name == explained.vm)
+    {
+        lines.push(format!(
+            "- {} are reserved for it; of the node's {}, {} are reserved in all.",
+            booked.reserved, node.room, node.reserved
+        ));
+    }
+    lines.extend(
+        explained.ordered.iter().map(|last| format!("- {}: {}.", last_order(last), ordered(last))),
+    );
+    lines.extend(explained.problems.iter().map(|problem| format!("- {problem}")));
+    lines
+}
+
+fn size(status: &VmStatus) -> String {
+    let has = status.upper.map_or("was not seen yet".to_owned(), |upper| format!("has {upper}"));
+    let online = status
+        .online
+        .zip(status.seen)
+        .filter(|(online, seen)| *online != seen.plugged)
+        .map_or(String::new(), |(online, seen)| {
+            format!(" ({online} of {} plugged vCPUs are online)", seen.plugged)
+        });
+    let goal = status.goal.map_or("no goal yet".to_owned(), |goal| format!("a goal of {goal}"));
+    let granted = status
+        .permit
+        .map_or("nothing granted yet".to_owned(), |granted| format!("{granted} granted"));
+    let session = match status.session {
+        SessionState::Absent => "no informant",
+        SessionState::Registered => "an informant that has not confirmed this agent",
+        SessionState::Active => "an informant that follows this agent",
+        SessionState::Suspended => "an informant that is now controlled by another agent",
+    };
+    let unit = status.unit.map_or(String::new(), |unit| format!(", sizes in steps of {unit}"));
+    let bounds = status.bounds;
+    format!(
+        "{has}{online}, {goal}, {granted}, {session}{unit}, and bounds from {} to {}",
+        bounds.min, bounds.max
+    )
+}

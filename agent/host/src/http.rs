@@ -1,0 +1,467 @@
+//! The host's socket as HTTP: each handler reads its request, asks one question, and writes.
+//!
+//! Requests are read strictly: whoever sends one has the same release or made a mistake. Every
+//! answer is JSON, also a refusal, which names the field, the value and the limit.
+
+use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
+use crate::books::NodeBooks;
+use crate::checked_attach::Findings;
+use crate::commands::{Declined, HostCommands, Order, Sender};
+use crate::explain::{Explained, parked_by_others, returned_by_others};
+use crate::problem::Problem;
+use crate::{changes, vm_check};
+use axum::extract::{Path, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tracing::info;
+use windlass_agent::{Agent, Config, Remote, Unheard};
+use windlass_kit::clock::Clock;
+use windlass_kit::errand::Work;
+use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::{LogLevel, TelemetryError};
+use windlass_protocol::status::{HostStatus, NodeStatus, Ordered};
+use windlass_protocol::words::defused;
+use windlass_protocol::{ComputeUnit, Moment, VmName};
+use windlass_vm_files::folder::Look;
+
+/// How far back `explain` looks unless told otherwise, in minutes.
+const HOUR: u64 = 60;
+
+/// What the disk may take to say what the VM files are while one is checked.
+const LOOKED_WITHIN: Duration = Duration::from_secs(4);
+
+/// Characters of a refusal.
+const LONGEST: usize = 500;
+
+/// What the handlers answer from.
+#[derive(Clone)]
+pub struct ApiState {
+    pub(crate) agent: Agent,
+    pub(crate) books: Option<Arc<dyn NodeBooks>>,
+    pub(crate) commands: HostCommands,
+    pub(crate) clock: Clock,
+    pub(crate) facts: HostFacts,
+    pub(crate) findings: Findings,
+    pub(crate) log_level: LogLevel,
+    /// What the VM files are at this moment.
+    pub(crate) looks: Looks,
+    /// The last order to freeze or thaw.
+    pub(crate) ordered: watch::Receiver<Option<Ordered>>,
+}
+
+/// A way to look at the VM files, apart.
+pub(crate) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
+
+/// An answer, or why there is none.
+type Answer<T> = Result<Json<T>, Refused>;
+
+/// A request that is refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+/// The socket of a host without VMs and books whose controller takes no orders: what is asked of it is
+/// answered from nothing, and an order that is understood is refused as not taken. For trying
+/// what is sent to a socket; must be made within a runtime.
+pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
+    let clock = Clock::system();
+    let nowhere = "http://127.0.0.1:1".parse().expect("this is an address");
+    let permits = Arc::new(Remote::new(nowhere, Duration::from_secs(1)));
+    let agent = Agent::new(Config::new(unit), permits, Arc::new(Unheard), tasks, clock);
+    let facts = HostFacts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: clock.now(),
+        config: PathBuf::new(),
+        vms_dir: PathBuf::new(),
+        state_dir: PathBuf::new(),
+        admin: String::new(),
+        trust_guest_parking: None,
+    };
+    router(ApiState {
+        agent,
+        books: None,
+        commands: HostCommands::new(clock).0,
+        clock,
+        facts,
+        findings: Findings::default(),
+        log_level: LogLevel::ended(),
+        looks: Arc::new(|| Box::pin(ready(Ok(BTreeMap::new())))),
+        ordered: watch::channel(None).1,
+    })
+}
+
+/// Every path of the socket.
+pub fn router(api: ApiState) -> Router {
+    Router::new()
+        .route("/v1/state", get(state))
+        .route("/v1/host", get(host))
+        .route("/v1/problems", get(problems))
+        .route("/v1/vms", get(vms))
+        .route("/v1/changes", get(changes))
+        .route("/v1/explain/{vm}", get(explain))
+        .route("/v1/freeze", post(freeze))
+        .route("/v1/thaw", post(thaw))
+        .route("/v1/vm/{vm}/release", post(release).get(releasing))
+        .route("/v1/vm/{vm}/pause", post(pause))
+        .route("/v1/vm/{vm}/resume", post(resume))
+        .route("/v1/vm/{vm}/findings", get(findings))
+        .route("/v1/check", post(check))
+        .route("/v1/log-level", get(log_level).put(set_log_level))
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(api)
+}
+
+async fn state(State(state): State<ApiState>) -> Json<HostStatus> {
+    let now = state.clock.now();
+    Json(HostStatus {
+        at: now,
+        frozen: state.agent.is_frozen(),
+        ordered: *state.ordered.borrow(),
+        host_available: state.agent.host_available(),
+        node: state.node(now),
+        vms: state.agent.status(),
+    })
+}
+
+async fn host(State(state): State<ApiState>) -> Json<HostFacts> {
+    Json(state.facts)
+}
+
+async fn problems(State(state): State<ApiState>) -> Answer<impl Serialize> {
+    answer(state.commands.ask(Order::Problems).await)
+}
+
+async fn vms(State(state): State<ApiState>) -> Answer<impl Serialize> {
+    answer(state.commands.ask(Order::List).await)
+}
+
+async fn changes(State(state): State<ApiState>) -> Json<Vec<Changed>> {
+    Json(changes::changes(&state.agent))
+}
+
+async fn explain(
+    State(state): State<ApiState>,
+    Path(vm): Path<String>,
+    uri: Uri,
+) -> Answer<Explained> {
+    let now = state.clock.now();
+    let minutes = minutes(uri.query())?;
+    let since = Moment::from_millis(now.millis().saturating_sub(minutes * 60_000));
+    let told = state.commands.ask(|reply| Order::Tell(vm.clone(), since, reply)).await?;
+    let name = VmName::on_host(vm);
+    let said = state.agent.decisions(&name);
+    if said.is_err() && !told.known {
+        return Err(unknown(&name));
+    }
+    let said = said.unwrap_or_default();
+    let recent = |decision: &windlass_protocol::Decision| decision.at >= since;
+    let vms = state.agent.status();
+    Ok(Json(Explained {
+        at: now,
+        decisions: said.closed.into_iter().filter(recent).collect(),
+        open: said.open,
+        notes: told.notes,
+        ordered: told.ordered,
+        parked: parked_by_others(&name, &vms),
+        returning: returned_by_others(&name, &vms),
+        trust_guest_parking: state.facts.trust_guest_parking,
+        status: vms.into_iter().find(|status| status.name == name),
+        state: told.entry.as_ref().map(|entry| entry.state),
+        monitor: told.entry.and_then(|entry| entry.monitor),
+        node: state.node(now),
+        problems: told.problems,
+        vm: name,
+    }))
+}
+
+async fn freeze(
+    State(state): State<ApiState>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(state.commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await)
+}
+
+async fn thaw(
+    State(state): State<ApiState>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(state.commands.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await)
+}
+
+async fn release(
+    State(state): State<ApiState>,
+    Path(vm): Path<String>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    let release: Release = read(&body)?;
+    answer(
+        state.commands.order(&sender, |reply| Order::Release(vm, release, sender.by, reply)).await,
+    )
+}
+
+async fn releasing(
+    State(state): State<ApiState>,
+    Path(vm): Path<String>,
+) -> Answer<impl Serialize> {
+    answer(state.commands.ask(|reply| Order::Releasing(vm, reply)).await)
+}
+
+async fn pause(
+    State(state): State<ApiState>,
+    Path(vm): Path<String>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    let Pause { until } = read(&body)?;
+    let until = moment(&until, state.clock.now())?;
+    answer(
+        state
+            .commands
+            .order(&sender, |reply| Order::Pause(vm, Some(until), sender.by, reply))
+            .await,
+    )
+}
+
+async fn resume(
+    State(state): State<ApiState>,
+    Path(vm): Path<String>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    nothing(&body)?;
+    answer(state.commands.order(&sender, |reply| Order::Pause(vm, None, sender.by, reply)).await)
+}
+
+async fn findings(State(state): State<ApiState>, Path(vm): Path<String>) -> Answer<VmFindings> {
+    let name = VmName::on_host(vm);
+    let (at, findings) = state.findings.of(&name.name).ok_or_else(|| unasked(&state, &name))?;
+    let status = state.agent.status().into_iter().find(|status| status.name == name);
+    let findings = vm_check::as_of_now(findings, status.as_ref());
+    let place = state.commands.ask(|reply| Order::Informant(name.name.clone(), reply)).await?;
+    let informant = Some(vm_check::informant(place, status.as_ref()).await);
+    Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
+}
+
+async fn check(
+    State(state): State<ApiState>,
+    sender: Sender,
+    body: Bytes,
+) -> Answer<impl Serialize> {
+    let check: Check = read(&body)?;
+    let look = timeout(LOOKED_WITHIN, (state.looks)()).await;
+    let late = || Problem::without_value("", "cannot be read: the disk does not answer");
+    let look = look.unwrap_or_else(|_| Err(late()));
+    answer(state.commands.order(&sender, |reply| Order::Check(check, look, sender.by, reply)).await)
+}
+
+async fn log_level(State(state): State<ApiState>) -> Answer<LogFilter> {
+    let filter = state.log_level.get().map_err(|error| Refused::failed(&error))?;
+    Ok(Json(LogFilter { filter }))
+}
+
+async fn set_log_level(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
+    let LogFilter { filter } = read(&body)?;
+    let before = state.log_level.get().map_err(|error| Refused::failed(&error))?;
+    state.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
+    let after = state.log_level.get().map_err(|error| Refused::failed(&error))?;
+    let by = sender.by;
+    let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
+    info!(order = "log-level", filter = after, uid, pid, "ordered");
+    let changed = before != after;
+    Ok(Json(Done { message: format!("the log level is {after}, until the next start"), changed }))
+}
+
+async fn no_such_path(uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    Refused {
+        status: StatusCode::NOT_FOUND,
+        code: "no-such-path",
+        message: format!("there is nothing at {path}; try /v1/state or /v1/host"),
+    }
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    let method: String = method.as_str().chars().take(20).collect();
+    Refused {
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        code: "wrong-method",
+        message: format!(
+            "{method} is not for {path}; what is read takes GET, an order takes POST, and only the \
+             log level PUT"
+        ),
+    }
+}
+
+fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
+    Ok(Json(result?))
+}
+
+/// The body of an order that has none: empty, `null` or `{}`.
+fn nothing(body: &[u8]) -> Result<(), Refused> {
+    match body.trim_ascii() {
+        b"" | b"null" | b"{}" => Ok(()),
+        _ => Err(Refused::bad("the body: this order takes none".to_owned())),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { "the body".to_owned() } else { path };
+        Refused::bad(format!("{field}: {}", error.inner()))
+    })?;
+    json.end().map_err(|error| Refused::bad(format!("the body: {error}")))?;
+    Ok(value)
+}
+
+fn minutes(query: Option<&str>) -> Result<u64, Refused> {
+    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(HOUR) };
+    let shown: String = query.chars().take(100).collect();
+    query
+        .strip_prefix("minutes=")
+        .and_then(|minutes| minutes.parse().ok())
+        .filter(|minutes| (1..=HOUR).contains(minutes))
+        .ok_or_else(|| Refused::bad(format!("{shown}: must be minutes=N, with N from 1 to 60")))
+}
+
+fn moment(until: &str, now: Moment) -> Result<Moment, Refused> {
+    /// Longer than this is a file's `mode = "observe"`.
+    const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+    let shown: String = until.chars().take(50).collect();
+    let time: Timestamp = until.parse().map_err(|_| {
+        Refused::bad(format!("until = {shown}: must be RFC 3339, as 2026-12-24T18:00:00Z"))
+    })?;
+    let until = u64::try_from(time.as_millisecond()).map(Moment::from_millis).unwrap_or_default();
+    if until <= now || until.since(now) > LONGEST {
+        return Err(Refused::bad(format!(
+            "until = {shown}: must be in the future, and less than 366 days away"
+        )));
+    }
+    Ok(until)
+}
+
+fn unknown(vm: &VmName) -> Refused {
+    Refused {
+        status: StatusCode::NOT_FOUND,
+        code: "unknown-vm",
+        message: format!("nothing is known of a VM {}; see `windlass vm list`", vm.name),
+    }
+}
+
+/// A VM whose monitor has said nothing so far, not even by its silence.
+fn unasked(state: &ApiState, vm: &VmName) -> Refused {
+    if !state.agent.standings().iter().any(|(known, ..)| known == vm) {
+        return unknown(vm);
+    }
+    let message = format!("the monitor of {} is being asked; try again in a few seconds", vm.name);
+    Refused { status: StatusCode::CONFLICT, code: "not-now", message }
+}
+
+// === impl ApiState ===
+
+impl ApiState {
+    /// The books, where this process keeps them.
+    fn node(&self, now: Moment) -> Option<NodeStatus> {
+        self.books.as_ref().map(|books| books.status(now))
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    pub(crate) fn bad(message: String) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
+    }
+
+    pub(crate) fn forbidden(message: String) -> Self {
+        Self { status: StatusCode::FORBIDDEN, code: "forbidden", message }
+    }
+
+    fn failed(error: &TelemetryError) -> Self {
+        let status = StatusCode::INTERNAL_SERVER_ERROR;
+        Self { status, code: "failed", message: error.to_string() }
+    }
+}
+
+impl From<Declined> for Refused {
+    fn from(declined: Declined) -> Self {
+        let (status, code) = match declined {
+            Declined::UnknownVm(_) => (StatusCode::NOT_FOUND, "unknown-vm"),
+            Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
+            Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
+            Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),
+            Declined::Busy | Declined::Late | Declined::Outdated | Declined::Abandoned => {
+                (StatusCode::SERVICE_UNAVAILABLE, "busy")
+            }
+        };
+        Self { status, code, message: declined.to_string() }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        // It may quote the request.
+        let message = defused(&self.message, LONGEST);
+        let body = Refusal { code: self.code.to_owned(), message };
+        (self.status, Json(body)).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::http::Request;
+    use tower::ServiceExt;
+    use windlass_protocol::UnitChoice;
+
+    #[test]
+    fn a_pause_ends_in_the_future_and_within_366_days() {
+        const NOW: i64 = 1_795_255_200_000;
+        const LONGEST: i64 = 366 * 24 * 3_600_000;
+        for (millis, may_be) in [(-1, false), (0, false), (1, true)]
+            .into_iter()
+            .chain([(LONGEST, true), (LONGEST + 1, false)])
+        {
+            let text = Timestamp::from_millisecond(NOW + millis).unwrap().to_string();
+            let (now, until) = (Moment::from_millis(1_795_255_200_000), NOW + millis);
+            let until = may_be.then(|| Moment::from_millis(until.try_into().unwrap()));
+            assert_eq!(moment(&text, now).ok(), until, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_idle_socket_answers_and_takes_no_order() {
+        let tasks = Tasks::default();
+        let socket = idle(&tasks, UnitChoice::default().usual());
+        for (method, path, status) in [("GET", "/v1/state", 200), ("POST", "/v1/freeze", 503)] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty());
+            let answer = socket.clone().oneshot(request.unwrap()).await.unwrap();
+            assert_eq!(answer.status(), status, "{path}");
+        }
+    }
+}

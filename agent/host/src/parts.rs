@@ -1,0 +1,190 @@
+//! The parts of a host, put together: who knows whom.
+//!
+//! What they stand on is given: the clock, the disk, and how VMs are reached. So a test has the
+//! same host in memory, under a clock of its own.
+
+use crate::api::HostFacts;
+use crate::books::NodeBooks;
+use crate::checked_attach::Findings;
+use crate::commands::HostCommands;
+use crate::controller::{HostController, Inbox, Ways};
+use crate::disk::{Disk, Recalled};
+use crate::figures::Figures;
+use crate::http::ApiState;
+use crate::problem::{Problem, Report};
+use crate::settings::Settings;
+use crate::state::State;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::{Notify, watch};
+use tracing::warn;
+use windlass_agent::{Agent, Config, Ledger, Permits};
+use windlass_kit::clock::Clock;
+use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::LogLevel;
+use windlass_kit::watchdog::Watchdog;
+use windlass_protocol::{Usual, VmName};
+use windlass_vm_files::folder::Folder;
+
+/// What a program says of the agent that it runs.
+pub struct Composition {
+    /// What the agent is told, but for what was kept.
+    pub agent: Config,
+    /// Who permits.
+    pub permits: Arc<dyn Permits>,
+    /// Who is told of what the agent sees.
+    pub ledger: Arc<dyn Ledger>,
+    /// The books, where this process keeps them.
+    pub books: Option<Arc<dyn NodeBooks>>,
+    /// What SIGHUP has read again.
+    pub settings: Box<dyn Settings>,
+    /// What holds for VM files that do not say it.
+    pub usual: Usual,
+}
+
+/// What a host stands on.
+pub struct Setup {
+    /// What its program says.
+    pub composition: Composition,
+    /// What the socket says of the process; also where its files are.
+    pub facts: HostFacts,
+    /// What time it is.
+    pub clock: Clock,
+    /// What is read and written.
+    pub disk: Arc<dyn Disk>,
+    /// What was kept over the restart.
+    pub recalled: Recalled,
+    /// How VMs are reached.
+    pub ways: Ways,
+    /// What notices parts that hang.
+    pub watchdog: Watchdog,
+    /// What is logged.
+    pub log_level: LogLevel,
+}
+
+/// The parts of a host.
+pub struct Parts {
+    /// The agent.
+    pub agent: Agent,
+    /// What is counted besides what the agent counts.
+    pub figures: Figures,
+    /// For the socket.
+    pub api: ApiState,
+    /// The task that owns what is written down.
+    pub controller: HostController,
+    /// Where that task hears what is wanted of it.
+    pub inbox: Inbox,
+}
+
+// === impl Setup ===
+
+impl Setup {
+    /// Puts a host together; its VMs are tasks of `tasks`. Nothing is managed before the controller
+    /// runs.
+    pub fn assemble(self, tasks: &Tasks) -> Parts {
+        let Self { composition, facts, clock, disk, recalled, ways, watchdog, log_level } = self;
+        let Composition { agent, permits, ledger, books, settings, usual } = composition;
+        let Recalled { state, history, decisions, problem } = recalled;
+        let reports = reports(&facts.state_dir, problem, history.passed_over());
+        let told = told(agent, &state, watchdog.clone());
+        let agent = Agent::new(told, permits, ledger, tasks, clock);
+        agent.recall(decisions);
+        let (findings, figures) = (Findings::default(), Figures::default());
+        let ((commands, orders), (last_order, ordered)) =
+            (HostCommands::new(clock), watch::channel(None));
+        let folder = Folder::with_usual(&facts.vms_dir, usual);
+        let looked = disk.clone();
+        let api = ApiState {
+            agent: agent.clone(),
+            books: books.clone(),
+            commands,
+            clock,
+            facts,
+            findings: findings.clone(),
+            log_level,
+            looks: Arc::new(move || looked.look()),
+            ordered,
+        };
+        let controller = HostController {
+            clock,
+            agent: agent.clone(),
+            books,
+            findings,
+            ways,
+            disk,
+            watchdog,
+            settings,
+            folder,
+            state,
+            history,
+            reports,
+            figures: figures.clone(),
+            releases: BTreeMap::new(),
+            last_order,
+            looks: 0,
+            errands: Default::default(),
+            unkept: Vec::new(),
+        };
+        let inbox = Inbox { orders, reloads: Arc::new(Notify::new()), stop: tasks.stopping() };
+        Parts { agent, figures, api, controller, inbox }
+    }
+}
+
+/// What the agent is told once: with what was kept, and what notices that a runner hangs.
+fn told(agent: Config, state: &State, watchdog: Watchdog) -> Config {
+    let ports = state.kept().ports.iter();
+    let kept_ports = ports.map(|(vm, port)| (VmName::on_host(vm.as_str()), *port)).collect();
+    Config { kept_ports, watchdog, ..agent }
+}
+
+/// What is not as it was left.
+fn reports(
+    state_dir: &Path,
+    problem: Option<Problem>,
+    torn: usize,
+) -> BTreeMap<&'static str, Report> {
+    let torn =
+        (torn > 0).then(|| Problem::without_value("", format!("{torn} lines were not understood")));
+    let found = [
+        ("state.json", problem, "the host is frozen"),
+        ("history/*.jsonl", torn, "they are passed over"),
+    ];
+    let mut reports = BTreeMap::new();
+    for (subject, problem, meanwhile) in found {
+        let Some(problem) = problem else { continue };
+        let report = Report {
+            subject: format!("{}/{subject}", state_dir.display()),
+            problems: vec![problem],
+            meanwhile: meanwhile.to_owned(),
+        };
+        warn!(%report, "not as it was left");
+        reports.insert(subject, report);
+    }
+    reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Kept;
+    use std::time::Duration;
+    use tokio::time::timeout;
+    use tokio_util::sync::CancellationToken;
+    use windlass_kit::notify;
+    use windlass_protocol::UnitChoice;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_agent_is_told_what_was_kept() {
+        let ports = BTreeMap::from([("db1".to_owned(), 8)]);
+        let state = State::of(Kept { ports, ..Kept::default() });
+        let watchdog = Watchdog::default();
+        let told = told(Config::new(UnitChoice::default()), &state, watchdog.clone());
+        assert_eq!(told.kept_ports, BTreeMap::from([(VmName::on_host("db1"), 8)]));
+        // A runner that hangs is noticed by the watchdog of the host.
+        let _hangs = told.watchdog.watch("runner");
+        let turns = watchdog.clone().run(notify::Notify::default(), CancellationToken::new());
+        assert!(timeout(Duration::from_secs(20), turns).await.is_err());
+        assert_eq!(watchdog.hanging().len(), 1);
+    }
+}

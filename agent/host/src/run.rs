@@ -1,0 +1,262 @@
+//! Runs a host on this machine: from where things are to the parts, and their end in order.
+
+use crate::api::HostFacts;
+use crate::checked_attach::CheckedAttach;
+use crate::controller::Ways;
+use crate::disk::{MachineDisk, Recalled};
+use crate::parts::{Composition, Parts, Setup};
+use crate::{http, socket, view_socket};
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Notify as Reloads, oneshot};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use windlass_agent::Agent;
+use windlass_drivers_qemu::Qemu;
+use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
+use windlass_kit::clock::Clock;
+use windlass_kit::dump_state::DumpListener;
+use windlass_kit::errand::apart;
+use windlass_kit::notify::Notify;
+use windlass_kit::program::{self, Failure};
+use windlass_kit::server::{Counts, Limits, serve};
+use windlass_kit::signal::Hangups;
+use windlass_kit::tasks::Tasks;
+use windlass_kit::telemetry::LogLevel;
+use windlass_kit::watchdog::Watchdog;
+
+/// What everything together may take to end; the agent takes leave of its guests meanwhile.
+const GRACE: Duration = Duration::from_secs(8);
+
+/// What the disk may take to say what was kept over a restart: nothing is decided without it.
+const OPENED_WITHIN: Duration = Duration::from_secs(30);
+
+/// What readiness waits for.
+const VM_FILES: &str = "vm files";
+
+/// What a request to change the log level over TCP is told, where no socket is for that alone.
+const CHANGE_LEVEL: &str = "`windlass log-level LEVEL` does it, over the host's socket";
+
+/// A program that runs an agent on this machine.
+pub struct Host {
+    /// What it says of its agent.
+    pub composition: Composition,
+    /// Where its files and addresses are.
+    pub places: Places,
+    /// What time it is, also for what was composed already.
+    pub clock: Clock,
+    /// What is logged.
+    pub log_level: LogLevel,
+    /// Where the state is shown, if anywhere.
+    pub dump_state: Option<Dump>,
+    /// What it adds to the parts.
+    pub start: Start,
+}
+
+/// Where the files and addresses of a host are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The file it was configured by.
+    pub config: PathBuf,
+    /// Where it keeps what survives a restart.
+    pub state_dir: PathBuf,
+    /// What else may have that folder: `another agent`.
+    pub rival: &'static str,
+    /// Where it looks for VM files.
+    pub vms_dir: PathBuf,
+    /// Where the command line reaches it.
+    pub socket: PathBuf,
+    /// Where health and metrics are served.
+    pub admin: SocketAddr,
+    /// Where the log level can be changed besides.
+    pub admin_socket: Option<PathBuf>,
+}
+
+/// The state of an agent, for a person who looks for a fault.
+pub struct Dump {
+    /// Where it is shown.
+    pub at: SocketAddr,
+    /// How long gathering it may take.
+    pub limit: Duration,
+    /// Gathers it, of an agent that runs or is about to end.
+    pub gather: Gather,
+}
+
+/// Gathers the state of an agent that runs, or is about to end.
+pub type Gather = Box<dyn Fn(&Agent, bool) -> Value + Send + Sync>;
+
+/// Exports what a program counts, and starts what it has besides, among these tasks. Says where
+/// refusals of the listeners are counted.
+pub type Start = Box<dyn FnOnce(&Parts, &mut Registry, &Tasks) -> Result<Counts, Failure> + Send>;
+
+/// Where a host is reached.
+struct Listeners {
+    socket: UnixListener,
+    /// For those who may only look, where it could be had.
+    view: Option<UnixListener>,
+    admin: TcpListener,
+    admin_socket: Option<OwnerSocket>,
+    dump: Option<DumpListener>,
+}
+
+/// Runs a host until it is told to end.
+///
+/// # Errors
+/// What it needs cannot be had, or a part of it failed.
+pub async fn run(host: Host) -> Result<(), Failure> {
+    let Host { composition, places, clock, log_level, dump_state, start } = host;
+    let tasks = Tasks::default();
+    let hangups = Hangups::and_stop_on_signal(&tasks)?;
+    // First what only one process can have: a second host ends here and has touched nothing.
+    let socket = socket::listen(&places.socket).await?;
+    let (admin, admin_at) = program::listen("admin", places.admin).await?;
+    let admin_socket = OwnerSocket::listen(places.admin_socket.as_deref()).await?;
+    let dump = DumpListener::listen(dump_state.as_ref().map(|dump| (dump.at, dump.limit))).await?;
+    let opening = open(&places, clock);
+    let Some(opened) = tasks.stopping().run_until_cancelled(opening).await else {
+        return end(&tasks, &places.socket, false).await;
+    };
+    let (disk, recalled) = opened?;
+    let view = view_socket::listen(&places.socket).await;
+    let shows = view.is_some();
+    let listeners = Listeners { socket, view, admin, admin_socket, dump };
+
+    let watchdog = Watchdog::default();
+    let setup = Setup {
+        facts: facts(&places, clock, admin_at, &composition),
+        composition,
+        clock,
+        disk: Arc::new(disk),
+        recalled,
+        ways: ways(clock),
+        watchdog: watchdog.clone(),
+        log_level: log_level.clone(),
+    };
+    let parts = setup.assemble(&tasks);
+    let systemd = Notify::from_env();
+    tasks.vital("watchdog", watchdog.clone().run(systemd.clone(), tasks.stopping()));
+    let mut registry = Registry::default();
+    parts.agent.metrics().register(&mut registry);
+    watchdog.register(&mut registry);
+    let counts = start(&parts, &mut registry, &tasks)?;
+    let readiness = Readiness::default();
+    readiness.wait_for(VM_FILES);
+    let change_level = match &listeners.admin_socket {
+        None => CHANGE_LEVEL.to_owned(),
+        socket => OwnerSocket::change_level(socket.as_ref()),
+    };
+    let registry = Arc::new(registry);
+    let admin = Admin { readiness: readiness.clone(), registry, log_level, watchdog, change_level };
+    let (said, begun) = listeners.serve(parts, admin, dump_state, hangups, counts, &tasks);
+
+    let stop = tasks.stopping();
+    // A host that is told to end before it has begun was never ready.
+    if let Some(Ok(())) = stop.run_until_cancelled(begun).await {
+        readiness.done(VM_FILES);
+        let socket = places.socket.display();
+        info!(%socket, admin = %admin_at, "ready");
+        systemd.ready();
+        program::say(&format!("socket {socket}\n{said}admin http://{admin_at}\nready\n"))?;
+    }
+    stop.cancelled().await;
+    end(&tasks, &places.socket, shows).await
+}
+
+// === impl Listeners ===
+
+impl Listeners {
+    /// Serves at all of them, and has the controller run. Says where the state is shown, and when every
+    /// VM that was there counts.
+    fn serve(
+        self,
+        parts: Parts,
+        admin: Admin,
+        dump_state: Option<Dump>,
+        hangups: Hangups,
+        counts: Counts,
+        tasks: &Tasks,
+    ) -> (String, oneshot::Receiver<()>) {
+        let Parts { agent, api, controller, inbox, .. } = parts;
+        let stop = tasks.stopping();
+        let said = self.dump.zip(dump_state).map(|(listener, Dump { gather, .. })| {
+            listener.serve(counts.clone(), stop.clone(), move |ends| gather(&agent, ends))
+        });
+        admin::start(admin, self.admin, self.admin_socket, &Limits::small(counts.clone()), tasks);
+        let (router, limits) = (http::router(api), socket::limits(counts));
+        if let Some(view) = self.view {
+            let shown = view_socket::router(router.clone());
+            let limits = view_socket::limits(&limits);
+            tasks.vital("view socket", serve(view, shown, limits, stop.clone()));
+        }
+        tasks.vital("socket", serve(self.socket, router, limits, stop.clone()));
+        tasks.vital("hang-ups", pass_on(hangups, inbox.reloads.clone(), stop));
+        let (begin, begun) = oneshot::channel();
+        tasks.vital("host controller", controller.run(inbox, begin));
+        (said.unwrap_or_default(), begun)
+    }
+}
+
+/// Has the configuration read again after each SIGHUP.
+async fn pass_on(
+    mut hangups: Hangups,
+    reloads: Arc<Reloads>,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    while stop.run_until_cancelled(hangups.next()).await.is_some() {
+        reloads.notify_one();
+    }
+    Ok(())
+}
+
+/// Takes leave of everything, and removes the sockets that this host listens at.
+async fn end(tasks: &Tasks, socket: &Path, shows: bool) -> Result<(), Failure> {
+    let drained = program::drain(tasks, GRACE).await;
+    let _ = std::fs::remove_file(socket);
+    if shows {
+        view_socket::remove(socket);
+    }
+    drained
+}
+
+/// What was kept over the restart, and where what is to be kept goes.
+async fn open(places: &Places, clock: Clock) -> Result<(MachineDisk, Recalled), Failure> {
+    let (of, now) = (places.clone(), clock.now());
+    let opening =
+        apart(move || MachineDisk::open(of.rival, &of.state_dir, of.vms_dir, of.config, now));
+    let opened = timeout(OPENED_WITHIN, opening).await.unwrap_or_else(|_| {
+        let why = format!("the disk does not answer within {} s", OPENED_WITHIN.as_secs());
+        Err(io::Error::new(io::ErrorKind::TimedOut, why))
+    });
+    opened.and_then(|opened| opened).map_err(|error| {
+        let state_dir = places.state_dir.display();
+        Failure::CannotCreate(format!("cannot use the state_dir {state_dir}: {error}"))
+    })
+}
+
+/// VMs are reached by QEMU's monitor.
+fn ways(clock: Clock) -> Ways {
+    Box::new(move |name, known, findings| {
+        let qemu = Qemu { qmp: known.monitor.clone(), vcpu_removal: known.vcpu_removal };
+        CheckedAttach::new(name, qemu, findings, clock)
+    })
+}
+
+fn facts(places: &Places, clock: Clock, admin: SocketAddr, composition: &Composition) -> HostFacts {
+    HostFacts {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: clock.now(),
+        config: places.config.clone(),
+        vms_dir: places.vms_dir.clone(),
+        state_dir: places.state_dir.clone(),
+        admin: admin.to_string(),
+        trust_guest_parking: Some(composition.agent.trust_guest_parking),
+    }
+}
