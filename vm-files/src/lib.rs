@@ -1,13 +1,14 @@
 //! VMs that are declared by files of their host.
 //!
 //! [`text`] reads one file, [`folder`] says which files are in force. A file becomes what the
-//! agent knows: [`vm`], and [`qemu`], the way to its hypervisor. The agent itself knows no file: a
+//! agent knows: [`vm`], and [`attach`], the way to its hypervisor. The agent itself knows no file: a
 //! VM may be declared elsewhere.
 
 pub mod folder;
 pub mod text;
 
 use windlass_agent_core::{Guest, Vm};
+use windlass_drivers::any::AnyAttach;
 use windlass_drivers_qemu::Qemu;
 use windlass_protocol::vm_file::VmFile;
 
@@ -18,7 +19,7 @@ pub fn vm(file: &VmFile) -> Vm {
     Vm { info: info.clone(), guest }
 }
 
-/// How the hypervisor of that VM is reached.
-pub fn qemu(file: &VmFile) -> Qemu {
-    Qemu { qmp: file.qmp.clone(), vcpu_removal: file.vcpu_removal }
+/// The way to the hypervisor of that VM, by the driver that its keys name.
+pub fn attach(file: &VmFile) -> AnyAttach {
+    AnyAttach::new(Qemu { qmp: file.qmp.clone(), vcpu_removal: file.vcpu_removal })
 }

@@ -16,7 +16,6 @@ use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use windlass_agent::Agent;
-use windlass_drivers::any::AnyAttach;
 use windlass_kit::errand::{Errand, LATE, apart};
 use windlass_kit::problem::Problem;
 use windlass_kit::program::Failure;
@@ -24,7 +23,7 @@ use windlass_kit::signal::Hangups;
 use windlass_kit::watchdog::Pulse;
 use windlass_protocol::VmName;
 use windlass_vm_files::folder::{self, Folder, Look, Step};
-use windlass_vm_files::{qemu, vm};
+use windlass_vm_files::{attach, vm};
 
 /// A changed file is in force after two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -125,7 +124,7 @@ impl Keeper {
         match step {
             Step::Manage(file) => {
                 info!(vm = file.info.name.name, "vm file in force");
-                self.agent.declare(vm(&file), AnyAttach::new(qemu(&file)));
+                self.agent.declare(vm(&file), attach(&file));
             }
             Step::Forget(name) => {
                 info!(vm = name, "vm file is gone; the vm keeps its size");

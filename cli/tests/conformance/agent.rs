@@ -6,8 +6,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use windlass_agent::{Agent, Asked, Config, Permits, Unheard};
 use windlass_conformance::agent::{Ready, Start, Stop};
-use windlass_drivers::any::AnyAttach;
-use windlass_drivers_qemu::Qemu;
 use windlass_kit::client::{Address, Ask, ask};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -46,8 +44,7 @@ impl Start for Library {
         let (permits, clock) = (Arc::new(Remote(ready.plugin)), Clock::system());
         let inside = runtime.enter();
         let agent = Agent::new(config, permits, Arc::new(Unheard), &tasks, clock);
-        let qemu = Qemu { qmp: ready.qmp.clone(), vcpu_removal: false };
-        agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(qemu));
+        agent.manage(windlass_vm_files::vm(&file), windlass_vm_files::attach(&file));
         drop(inside);
         Ok(Box::new(Running { runtime, tasks }))
     }

@@ -58,7 +58,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
     ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
-    ("vm-files", &["protocol", "kit", "agent-core", "drivers-qemu"]),
+    ("vm-files", &["protocol", "kit", "agent-core", "drivers", "drivers-qemu"]),
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     (
@@ -66,7 +66,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
         &["protocol", "kit", "agent-core", "agent", "drivers", "drivers-qemu", "vm-files"],
     ),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
-    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "drivers", "vm-files"]),
+    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "vm-files"]),
     ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
