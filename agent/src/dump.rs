@@ -2,7 +2,7 @@
 //!
 //! It is read from what runners publish, so a VM that hangs does not keep it waiting.
 
-use crate::view::{Heard, View};
+use crate::view::{GuestSnapshot, View};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use windlass_agent_core::{Standing, Vm};
@@ -33,7 +33,7 @@ pub(crate) fn vm(
         "callback_port": port,
         "monitor": declared.map(|(_, place)| place),
         "informant": declared.map(|(vm, _)| vm.guest.informant),
-        "told": declared.map(|(vm, _)| &vm.info),
+        "told": declared.map(|(vm, _)| vm.info.as_ref()),
         "upper": view.upper,
         "status": view.status,
         "open": view.open,
@@ -121,7 +121,7 @@ fn loads(sample: &Sample) -> Value {
 }
 
 /// A session of which `/register` was answered: its informant had asked it for its id before.
-fn server(state: SessionState, guest: &Heard) -> Option<Value> {
+fn server(state: SessionState, guest: &GuestSnapshot) -> Option<Value> {
     let session = guest.session?;
     let numbered = session.sequence > Sequence::ZERO;
     let (mode, registered) = match state {
@@ -143,7 +143,7 @@ fn server(state: SessionState, guest: &Heard) -> Option<Value> {
 }
 
 /// What the informant said of itself when it was last registered with.
-fn informant(guest: &Heard) -> Option<Value> {
+fn informant(guest: &GuestSnapshot) -> Option<Value> {
     let (version, metrics_port) = (guest.version?, guest.metrics_port);
     metrics_port.and_then(|_| value(&InformantDesc { version, metrics_port }.encode()))
 }
@@ -213,11 +213,11 @@ mod tests {
             sequence: Sequence::from_number(number),
             callback: Some(([10, 0, 0, 1], 10310).into()),
         };
-        let guest = Heard {
+        let guest = GuestSnapshot {
             version: Some(InformantVersion::V1_2),
             metrics_port: Some(9100),
             session: Some(session(12)),
-            ..Heard::default()
+            ..GuestSnapshot::default()
         };
         assert_eq!(
             server(SessionState::Active, &guest),
@@ -244,7 +244,7 @@ mod tests {
         }
         // While `/register` is under way.
         for (number, called) in [(0, false), (1, true)] {
-            let guest = Heard { session: Some(session(number)), ..guest };
+            let guest = GuestSnapshot { session: Some(session(number)), ..guest };
             let shown = server(SessionState::Absent, &guest).unwrap();
             assert_eq!(
                 (&shown["mode"], &shown["madeContact"]),
@@ -255,7 +255,7 @@ mod tests {
                 (&json!(called), &json!(null))
             );
         }
-        assert_eq!(server(SessionState::Absent, &Heard::default()), None);
-        assert_eq!(informant(&Heard::default()), None);
+        assert_eq!(server(SessionState::Absent, &GuestSnapshot::default()), None);
+        assert_eq!(informant(&GuestSnapshot::default()), None);
     }
 }

@@ -4,6 +4,7 @@
 //! before its first permit is asked for, and a size is witnessed before anything is planned
 //! on it. So [`Ledger::note`] must not wait.
 
+use std::sync::Arc;
 use windlass_protocol::{Resources, VmInfo, VmName};
 
 /// Whoever keeps the books.
@@ -18,7 +19,7 @@ pub enum NodeEvent {
     /// It is there. Said again after the VM was gone, or after its runner had to start anew.
     Entered {
         /// What it should be.
-        info: Box<VmInfo>,
+        info: Arc<VmInfo>,
         /// The most that it may have, as its hypervisor says. `None`: the hypervisor is there
         /// and does not say, so it counts with the maximum of its bounds until it does.
         upper: Option<Resources>,
@@ -26,7 +27,7 @@ pub enum NodeEvent {
     /// What it should be changed.
     Updated {
         /// What it should be.
-        info: Box<VmInfo>,
+        info: Arc<VmInfo>,
     },
     /// It may have this much: the books must cover no less. Said at every look.
     Witnessed {

@@ -18,7 +18,7 @@ use crate::plugin::Permits;
 use crate::runner::{Booked, Start};
 use crate::shared::{Shared, lock};
 use crate::told::Told;
-use crate::view::View;
+use crate::view::{Doing, View};
 use ear::Ear;
 use entry::{Entry, Vms, keep_running};
 use std::collections::BTreeMap;
@@ -129,7 +129,10 @@ impl Agent {
     pub fn release(&self, vm: &VmName, size: Option<Resources>) -> Result<(), UnknownVm> {
         if let Some(entry) = lock(&self.vms).entries.get(vm) {
             // It may be from an earlier release; the runner says anew when it has let go.
-            lock(&entry.view).counted = false;
+            let mut doing = lock(&entry.doing);
+            if matches!(*doing, Doing::Counting) {
+                *doing = Doing::Seeking;
+            }
         }
         self.change(vm, |roster| roster.release(vm, size))
     }
@@ -175,16 +178,15 @@ impl Agent {
 
     /// The managed VMs that are there, by name. Never waits for one of them.
     pub fn status(&self) -> Vec<VmStatus> {
-        let views: Vec<_> =
-            lock(&self.vms).entries.values().map(|entry| entry.view.clone()).collect();
-        views.iter().filter_map(|view| lock(view).status.clone()).collect()
+        let now = self.shared.clock.now();
+        lock(&self.vms).entries.values().filter_map(|entry| entry.view(now).status).collect()
     }
 
     /// Every VM that is known, by name: its standing, and the most that it may have as last
     /// seen, if it is there. What a host writes down for after a restart.
     pub fn standings(&self) -> Vec<(VmName, Standing, Option<Resources>)> {
         let vms = lock(&self.vms);
-        let upper = |vm: &VmName| vms.entries.get(vm).and_then(|entry| lock(&entry.view).upper);
+        let upper = |vm: &VmName| vms.entries.get(vm).and_then(|entry| entry.booked().1);
         let standings = vms.roster.standings();
         standings.map(|(vm, standing)| (vm.clone(), standing, upper(vm))).collect()
     }
@@ -192,7 +194,9 @@ impl Agent {
     /// Whether a VM was looked for and is not there, or is not known. What a VM was counted with
     /// before it was looked for is free from then on.
     pub fn is_absent(&self, vm: &VmName) -> bool {
-        lock(&self.vms).entries.get(vm).is_none_or(|entry| lock(&entry.view).absent)
+        let found_none =
+            |entry: &Entry| matches!(entry.doing(), Doing::Waiting) && !entry.booked().0;
+        lock(&self.vms).entries.get(vm).is_none_or(found_none)
     }
 
     /// What is known of a VM, managed or not. Never waits for it.
@@ -202,16 +206,16 @@ impl Agent {
     pub fn known(&self, vm: &VmName) -> Result<Known, UnknownVm> {
         let vms = lock(&self.vms);
         let entry = vms.entries.get(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
-        let View { can, present, upper, counted, .. } = *lock(&entry.view);
+        let View { can, present, upper, counted, .. } = entry.view(self.shared.clock.now());
         let let_go = counted && vms.roster.standing(vm) != Some(Standing::Managed);
         Ok(Known { can, present, upper, let_go })
     }
 
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
     pub fn charges(&self) -> Vec<Charged> {
-        let vms = lock(&self.vms);
+        let (vms, now) = (lock(&self.vms), self.shared.clock.now());
         let charged = |(vm, entry): (&VmName, &Entry)| {
-            let view = lock(&entry.view);
+            let view = entry.view(now);
             let mode = view.status.as_ref().map(|status| status.mode);
             Charged { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
         };
@@ -229,8 +233,8 @@ impl Agent {
     /// # Errors
     /// If there is no such VM, and has not been one lately.
     pub fn decisions(&self, vm: &VmName) -> Result<Explained, UnknownVm> {
-        let view = lock(&self.vms).entries.get(vm).map(|entry| entry.view.clone());
         let now = self.shared.clock.now();
+        let view = lock(&self.vms).entries.get(vm).map(|entry| entry.view(now));
         let closed = lock(&self.shared.history).of(now, vm);
         if view.is_none() && closed.is_none() {
             return Err(UnknownVm(vm.clone()));
@@ -238,9 +242,8 @@ impl Agent {
         let mut explained =
             Explained { closed: closed.unwrap_or_default(), ..Explained::default() };
         if let Some(view) = view {
-            let view = lock(&view);
-            explained.open = view.open.clone();
-            explained.waiting = view.status.iter().flat_map(|s| s.waiting.clone()).collect();
+            explained.open = view.open;
+            explained.waiting = view.status.map(|status| status.waiting).unwrap_or_default();
         }
         Ok(explained)
     }
@@ -271,18 +274,19 @@ impl Agent {
 
     /// The state of every VM, for a person who looks for a fault.
     pub fn dump(&self) -> serde_json::Value {
-        let vms = lock(&self.vms);
+        let (vms, now) = (lock(&self.vms), self.shared.clock.now());
         let dumps = vms.entries.iter().map(|(vm, entry)| {
             let (told, port) = (entry.told.borrow(), *entry.port.borrow());
             let place = told.attach.place();
             let declared = told.desired.vm.as_ref().map(|vm| (vm, place.as_str()));
-            dump::vm(vm, told.desired.standing, port, declared, &lock(&entry.view))
+            dump::vm(vm, told.desired.standing, port, declared, &entry.view(now))
         });
         dump::agent(vms.roster.is_frozen(), dumps.collect())
     }
 
     /// The state in the shape of the reference's agent; `plugin` is where permits are asked for.
     pub fn reference_dump(&self, stopped: bool, plugin: IpAddr) -> serde_json::Value {
+        let now = self.shared.clock.now();
         let pod = |(vm, entry): (&VmName, &Entry)| {
             let told = entry.told.borrow();
             Pod {
@@ -292,7 +296,7 @@ impl Agent {
                 port: *entry.port.borrow(),
                 vm: told.desired.vm.clone(),
                 place: told.attach.place(),
-                view: lock(&entry.view).clone(),
+                view: entry.view(now),
             }
         };
         let pods: Vec<Pod> = lock(&self.vms).entries.iter().map(pod).collect();
@@ -350,16 +354,16 @@ impl Agent {
             port,
             stop: tasks.stopping(),
         };
-        let view = Arc::new(Mutex::new(View::default()));
+        let (doing, booked) = (Arc::default(), Arc::new(Mutex::new(Booked::nothing(last))));
         let start = Start {
             shared: self.shared.clone(),
             vm: name.clone(),
             told: receiver,
             calls,
             port: heard.clone(),
-            view: view.clone(),
+            doing: Arc::clone(&doing),
             stop: tasks.stopping(),
-            booked: Arc::new(Mutex::new(Booked::nothing(last))),
+            booked: booked.clone(),
         };
         // At once, so that the first session need not wait; else as soon as it can.
         let mut listener = declared.then(|| ear.listen().ok()).flatten();
@@ -373,6 +377,6 @@ impl Agent {
         });
         info!(vm = %name, %standing, "vm known");
         let (since, port) = (self.shared.clock.now(), heard);
-        Entry { told, since, view, port, tasks }
+        Entry { told, since, doing, booked, port, tasks }
     }
 }

@@ -8,39 +8,40 @@
 //!     └────────────────────────────┴──────────────────────────────────┘
 //! ```
 //!
-//! One task owns one `Scaler`; nothing is locked while anything is waited for. What is under
-//! way when a phase ends is hung up by dropping it. A VM that is gone stays watched for, as
+//! One task drives one `Scaler`, which others only read; nothing is locked while anything is waited
+//! for. What is under way when a phase ends is hung up by dropping it. A VM that is gone stays watched for, as
 //! long as it is declared.
 
 mod account;
+mod alarms;
 mod connections;
 mod hypervisor;
 mod lines;
 mod managed;
+mod phase;
+mod size_changes;
 mod start;
-mod unseen;
 
 pub(crate) use account::Booked;
+pub(crate) use managed::Managed;
 pub(crate) use start::{End, Start};
 
 use crate::callback::Waiting as Call;
 use crate::shared::{Shared, lock};
 use crate::told::Told;
-use crate::view::View;
+use crate::view::Doing;
 use account::Account;
 use hypervisor::{Happening, Hypervisor, Wanted};
-use managed::{Managed, Progress};
-use std::future::poll_fn;
+use managed::Progress;
+use phase::Phase;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_agent_core::{CallAnswer, Charge, Event, Standing};
+use windlass_agent_core::{CallAnswer, Event, Standing};
 use windlass_drivers::any::AnyAttach;
 use windlass_drivers::{Attach, DriverError, Notice};
-use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Capabilities, Moment, Peer};
 
 /// How often a VM that is only counted is looked at, beside its notices.
@@ -48,22 +49,12 @@ const COUNT_EVERY: Duration = Duration::from_secs(3);
 /// The longest wait of the loop: what people read is never older.
 const TURN: Duration = Duration::from_secs(1);
 
-/// What the runner is doing for the VM.
-enum Phase {
-    /// Not attached: there is no VM, or it cannot be reached.
-    Absent,
-    Managed(Box<Managed>),
-    Counted {
-        look_at: Moment,
-    },
-}
-
 struct Runner {
     shared: Arc<Shared>,
     told: watch::Receiver<Told>,
     calls: mpsc::Receiver<Call>,
     port: watch::Receiver<Option<u16>>,
-    view: Arc<Mutex<View>>,
+    doing: Arc<Mutex<Doing>>,
     stop: CancellationToken,
     account: Account,
     hypervisor: Hypervisor,
@@ -105,7 +96,7 @@ impl Runner {
             shared: start.shared,
             told: start.told,
             port: start.port,
-            view: start.view,
+            doing: start.doing,
             stop: start.stop,
             reach,
             phase: Phase::Absent,
@@ -124,11 +115,11 @@ impl Runner {
             let wake = match self.turn(now) {
                 Ok(wake) => wake.min(now.after(TURN)),
                 Err(end) => {
-                    self.publish(now);
+                    self.show(now);
                     return end;
                 }
             };
-            self.publish(now);
+            self.show(now);
             pulse.turn("what happens next");
             // In a fixed order, so that what a seed plays can be played again. Nothing is starved: what
             // comes first comes over connections, and pauses for each answer; what was told is
@@ -138,7 +129,7 @@ impl Runner {
                 () = self.stop.cancelled(), if !self.stopping => self.stopping = true,
                 happening = self.hypervisor.next() => self.happened(happening),
                 happening = hypervisor::next(&mut self.other) => self.found(happening),
-                event = next(&mut self.phase) => self.heard(event),
+                event = self.phase.next() => self.heard(event),
                 Some(call) = self.calls.recv() => self.called(call),
                 // The sender lives as long as the agent; if it goes, the process stops.
                 Ok(()) = self.told.changed() => {}
@@ -169,7 +160,7 @@ impl Runner {
                 Ok(*look_at)
             }
             Phase::Managed(managed) => {
-                let progress = managed.turn(now, &mut self.hypervisor);
+                let progress = lock(managed).turn(now, &mut self.hypervisor);
                 match progress {
                     Progress::Waits(wake) => Ok(wake.unwrap_or(now.after(TURN))),
                     Progress::Left if self.stopping => Err(End::Stopped),
@@ -194,19 +185,16 @@ impl Runner {
             self.reach = reach;
             self.seek(now);
         }
-        match standing {
-            Standing::Managed => {
-                self.let_go = false;
-                if matches!(self.phase, Phase::Counted { .. }) {
-                    // To be managed, what can be done with it has to be asked again.
-                    let attach = self.hypervisor.way().clone();
-                    self.reach_anew(now, attach);
-                }
+        if standing == Standing::Managed {
+            self.let_go = false;
+            if matches!(self.phase, Phase::Counted { .. }) {
+                // To be managed, what can be done with it has to be asked again.
+                let attach = self.hypervisor.way().clone();
+                self.reach_anew(now, attach);
             }
-            Standing::Released | Standing::Removed => {}
         }
         let told = self.told.borrow();
-        if let Phase::Managed(managed) = &mut self.phase {
+        if let Some(mut managed) = self.phase.managed() {
             managed.told(now, &told.desired, self.stopping);
         }
         if let Some(vm) = &told.desired.vm {
@@ -237,7 +225,7 @@ impl Runner {
 
     /// What was decided for the VM ends here.
     fn leave_phase(&mut self, now: Moment) {
-        if let Phase::Managed(managed) = &mut self.phase {
+        if let Some(mut managed) = self.phase.managed() {
             managed.interrupted(now);
         }
         self.phase = Phase::Absent;
@@ -283,15 +271,15 @@ impl Runner {
             (_, Standing::Managed | Standing::Released | Standing::Removed) => None,
         };
         drop(told);
-        match (&mut self.phase, vm) {
-            (Phase::Managed(managed), _) => managed.attached_again(now, capabilities),
+        match (&self.phase, vm) {
+            (Phase::Managed(managed), _) => lock(managed).attached_again(now, capabilities),
             (Phase::Absent | Phase::Counted { .. }, Some(vm)) => {
                 info!(place = self.hypervisor.way().place(), "attached");
                 let (shared, port) = (self.shared.clone(), self.port.clone());
                 let seed = shared.seed();
                 let mut managed = Managed::new(shared, vm, port, seed, now);
                 managed.hear(now, Event::Attached(capabilities));
-                self.phase = Phase::Managed(Box::new(managed));
+                self.phase = Phase::Managed(Arc::new(Mutex::new(managed)));
             }
             (Phase::Absent | Phase::Counted { .. }, None) => self.begin_counting(now),
         }
@@ -303,9 +291,13 @@ impl Runner {
             Phase::Managed(managed) => {
                 let unseen = matches!(event, Event::Failed(Peer::Hypervisor, _));
                 let looked = matches!(event, Event::Seen(_));
-                managed.hear(now, event);
-                if unseen && managed.upper().is_none() {
-                    self.account.unseen(managed.info());
+                let unknown = {
+                    let mut managed = lock(managed);
+                    managed.hear(now, event);
+                    (unseen && managed.upper().is_none()).then(|| managed.info().clone())
+                };
+                if let Some(info) = unknown {
+                    self.account.unseen(&info);
                 }
                 self.keep_account(looked);
             }
@@ -320,15 +312,16 @@ impl Runner {
 
     /// Tells the ledger what a VM that is managed may have, after a look or where that changed.
     fn keep_account(&mut self, looked: bool) {
-        let Phase::Managed(managed) = &self.phase else { return };
-        if let Some(due) = managed.account(looked, self.account.upper()) {
-            self.account.seen(managed.info(), due);
+        let last = self.account.upper();
+        let due = self.phase.managed().and_then(|managed| managed.account(looked, last));
+        if let Some((info, due)) = due {
+            self.account.seen(&info, due);
         }
     }
 
     fn noticed(&mut self, now: Moment, notice: Notice) {
         match &mut self.phase {
-            Phase::Managed(managed) => managed.noticed(now, notice),
+            Phase::Managed(managed) => lock(managed).noticed(now, notice),
             Phase::Counted { look_at } => *look_at = now,
             Phase::Absent => {}
         }
@@ -358,7 +351,7 @@ impl Runner {
     fn called(&mut self, call: Call) {
         let now = self.shared.clock.now();
         match &mut self.phase {
-            Phase::Managed(managed) => managed.called(now, call),
+            Phase::Managed(managed) => lock(managed).called(now, call),
             Phase::Absent | Phase::Counted { .. } => drop(call.answer.send(CallAnswer::Unknown)),
         }
         self.keep_account(false);
@@ -366,7 +359,7 @@ impl Runner {
 
     fn begin_counting(&mut self, now: Moment) {
         let mut upper = self.account.upper();
-        if let Phase::Managed(managed) = &self.phase {
+        if let Some(managed) = self.phase.managed() {
             upper = managed.upper().or(upper);
             self.hypervisor.disregard();
         }
@@ -379,59 +372,16 @@ impl Runner {
 
     /// A VM that is there counts, also before it says what it has.
     fn count_unseen(&mut self) {
-        let vm = self.told.borrow().desired.vm.clone();
-        if let Some(vm) = vm {
+        if let Some(vm) = &self.told.borrow().desired.vm {
             self.account.unseen(&vm.info);
         }
     }
 
-    fn publish(&mut self, now: Moment) {
-        let (status, open) = match &mut self.phase {
-            Phase::Managed(managed) => managed.publish(now),
-            Phase::Absent | Phase::Counted { .. } => (None, None),
-        };
-        let status = status.or_else(|| self.unseen_status());
-        let absent = matches!(self.phase, Phase::Absent);
-        let absent = absent && self.sought && !self.account.is_present();
-        let view = View {
-            status,
-            open,
-            upper: self.account.upper(),
-            absent,
-            present: self.account.is_present(),
-            ..View::default()
-        };
-        let view = match &self.phase {
-            Phase::Managed(managed) => View {
-                can: managed.capabilities(),
-                charge: managed.charge(now),
-                silent: managed.is_silent(),
-                errors: managed.errors(),
-                guest: managed.heard(),
-                ..view
-            },
-            Phase::Absent if !self.sought || self.account.is_present() => view,
-            Phase::Absent => View { charge: Charge::Nothing, ..view },
-            Phase::Counted { .. } => View { charge: Charge::Nothing, counted: true, ..view },
-        };
-        *lock(&self.view) = view;
+    /// Says what it is doing, for whoever reads of the VM.
+    fn show(&self, now: Moment) {
+        if let Some(mut managed) = self.phase.managed() {
+            managed.take_note(now);
+        }
+        *lock(&self.doing) = self.phase.doing(self.sought);
     }
-
-    /// What is known of a VM that is there, is to be managed, and cannot be reached.
-    fn unseen_status(&self) -> Option<VmStatus> {
-        let told = self.told.borrow();
-        let managed = told.desired.standing == Standing::Managed;
-        let vm = told.desired.vm.as_ref().filter(|_| managed)?;
-        let unreached = matches!(self.phase, Phase::Absent) && self.account.is_present();
-        unreached.then(|| unseen::status(&vm.info))
-    }
-}
-
-/// The next answer. Can be dropped and called again at any time.
-async fn next(phase: &mut Phase) -> Event {
-    poll_fn(|cx| match phase {
-        Phase::Managed(managed) => managed.lines.poll(cx),
-        Phase::Absent | Phase::Counted { .. } => Poll::Pending,
-    })
-    .await
 }

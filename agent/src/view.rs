@@ -1,7 +1,12 @@
 //! What people can read of a VM without waiting for its runner.
+//!
+//! A runner says what it is doing ([`Doing`]), and what is read follows from that when somebody reads
+//! it: nothing is computed for nobody.
 
 use crate::errors::Errors;
+use crate::runner::Managed;
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use windlass_agent_core::Charge;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
@@ -9,7 +14,21 @@ use windlass_protocol::{
 };
 use windlass_scaling::Sample;
 
-/// What people can read of a runner without waiting for it.
+/// What a runner is doing for its VM.
+#[derive(Clone, Default)]
+pub(crate) enum Doing {
+    /// It looks for the VM for the first time.
+    #[default]
+    Seeking,
+    /// It found no VM, or one that cannot be reached.
+    Waiting,
+    /// It manages the VM.
+    Managing(Arc<Mutex<Managed>>),
+    /// It looks at the VM and counts it.
+    Counting,
+}
+
+/// What people read of a VM, at one moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
     /// `None` while the VM is not there, or is not managed.
@@ -18,8 +37,6 @@ pub(crate) struct View {
     pub(crate) open: Option<Decision>,
     /// The last size that is known, also of a VM that is only counted.
     pub(crate) upper: Option<Resources>,
-    /// Its hypervisor was looked for, and is not there.
-    pub(crate) absent: bool,
     /// What its hypervisor can do, while the VM is managed.
     pub(crate) can: Option<Capabilities>,
     /// Whether its hypervisor is there.
@@ -31,12 +48,12 @@ pub(crate) struct View {
     /// Whether its informant is silent for longer than it may.
     pub(crate) silent: bool,
     pub(crate) errors: Errors,
-    pub(crate) guest: Heard,
+    pub(crate) guest: GuestSnapshot,
 }
 
 /// What was last heard of a guest.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct GuestSnapshot {
     /// When its informant last said anything.
     pub(crate) at: Option<Moment>,
     /// What is spoken with it, or was in the last session.

@@ -16,7 +16,7 @@ use windlass_protocol::vm_file::VmFile;
 pub fn vm(file: &VmFile) -> Vm {
     let VmFile { info, informant, advertise, metrics, qmp: _, vcpu_removal: _ } = file;
     let guest = Guest { informant: *informant, advertise: *advertise, metrics: *metrics };
-    Vm { info: info.clone(), guest }
+    Vm { info: info.clone().into(), guest }
 }
 
 /// The way to the hypervisor of that VM, by the driver that its keys name.

@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 use windlass_protocol::{
     AgentId, Bytes, Capabilities, ComputeUnit, InformantVersion, Peer, PluginVersion, Resize,
     Resources, Seen, Sequence, VmInfo,
@@ -17,7 +18,7 @@ use windlass_scaling::Sample;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The VM's file or annotations changed.
-    Told(VmInfo),
+    Told(Arc<VmInfo>),
     /// It names another place for the guest's figures, or is read for the first time.
     FiguresMoved {
         /// Whether they are read elsewhere than where the informant says.

@@ -25,6 +25,7 @@ use crate::vm::Vm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use windlass_protocol::{Moment, Resources, VmName};
 
 /// The VMs of a node, as they should be.
@@ -201,7 +202,10 @@ impl Member {
         let mut vm = self.vm.clone();
         if let Some(vm) = &mut vm {
             // The later of its own pause and the one that a person asked for.
-            vm.info.paused_until = vm.info.paused_until.max(self.paused_until);
+            let until = vm.info.paused_until.max(self.paused_until);
+            if until != vm.info.paused_until {
+                Arc::make_mut(&mut vm.info).paused_until = until;
+            }
         }
         Desired { vm, order, standing: self.standing }
     }

@@ -78,6 +78,7 @@ use informant::Informant;
 use orders::Orders;
 use permit::Permit;
 use signals::Signals;
+use std::sync::Arc;
 use target::Target;
 use vm::Vm;
 use windlass_protocol::status::{SessionState, VmStatus};
@@ -109,7 +110,8 @@ pub struct Scaler {
 
 impl Scaler {
     /// A VM of which nothing is known but what it should be.
-    pub fn new(info: VmInfo, settings: Settings, now: Moment) -> Self {
+    pub fn new(info: impl Into<Arc<VmInfo>>, settings: Settings, now: Moment) -> Self {
+        let info = info.into();
         let mut jitter = Jitter::new(settings.seed);
         let measure_at = now.after(jitter.within(settings.periods.metrics));
         let mut rest = Rest::default();

@@ -1,13 +1,14 @@
 //! What a VM is to the agent, wherever it is declared: in a file of its host, or by an API server.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use windlass_protocol::VmInfo;
 
 /// A VM as it is declared. How its hypervisor is reached is said beside it, by a driver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vm {
-    /// What it should be.
-    pub info: VmInfo,
+    /// What it should be: one copy, which all share.
+    pub info: Arc<VmInfo>,
     /// Where its guest is reached.
     pub guest: Guest,
 }

@@ -188,9 +188,9 @@ fn a_permit_of_before_is_not_relied_on_after_watching() {
     let permit = |vm: &Vm| vm.scaler.status(vm.now).permit;
     assert_eq!(permit(&vm), Some(cu(3)));
     vm.tell(Event::Sent(asks(cu(3))));
-    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
+    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }.into()));
     assert_eq!(permit(&vm), None);
-    vm.tell(Event::Told(info()));
+    vm.tell(Event::Told(info().into()));
     vm.tell(Event::Permitted(cu(3)));
     assert_eq!(permit(&vm), None, "that was asked before");
     vm.answered(asks(cu(3)), Event::Permitted(cu(2)));
@@ -262,7 +262,7 @@ fn a_guest_that_reports_no_vcpus_is_told_of_each_that_was_added() {
     let mut vm = Vm::with_session(1);
     let two = Resources { cpu: cu(2).cpu, ..cu(1) };
     let bounds = Bounds { min: two, max: cu(4) };
-    vm.tell(Event::Told(VmInfo { bounds, ..info() }));
+    vm.tell(Event::Told(VmInfo { bounds, ..info() }.into()));
     vm.answered(asks(two), Event::Permitted(two));
     assert_eq!(vm.tells(), None);
     vm.answered(Action::Resize(Resize::Cpu(two.cpu)), Event::Resized);

@@ -220,5 +220,5 @@ fn lost(vm: &mut Vm) {
 }
 
 fn observes(vm: &mut Vm) {
-    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
+    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }.into()));
 }

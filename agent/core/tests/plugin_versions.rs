@@ -98,8 +98,8 @@ fn a_request_names_what_was_last_permitted() {
     vm.wait(6_000);
     assert_eq!(vm.asks().unwrap().last_permit, Some(cu(1)));
     vm.fails(Failure::NoAnswer);
-    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }));
-    vm.tell(Event::Told(info()));
+    vm.tell(Event::Told(VmInfo { mode: Mode::Observe, ..info() }.into()));
+    vm.tell(Event::Told(info().into()));
     vm.wait(6_000);
     assert_eq!(vm.asks().unwrap().last_permit, None, "nobody asked meanwhile");
 }
@@ -108,7 +108,7 @@ fn a_request_names_what_was_last_permitted() {
 #[test]
 fn an_agent_that_was_permitted_nothing_says_first_what_there_is() {
     let mut vm = Vm::that_speaks(PluginVersion::SPOKEN);
-    vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+    vm.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }.into()));
     for _ in 0..3 {
         let asking = vm.asks().unwrap();
         assert_eq!((asking.resources, asking.last_permit), (cu(1), None));
@@ -171,7 +171,9 @@ impl Vm {
     fn wants_three(&mut self) {
         self.asks().unwrap();
         self.permitted(cu(1));
-        self.tell(Event::Told(VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }));
+        self.tell(Event::Told(
+            VmInfo { bounds: Bounds { min: cu(3), max: cu(4) }, ..info() }.into(),
+        ));
         self.wait(250);
         assert_eq!(self.asks().unwrap().resources, cu(3));
     }

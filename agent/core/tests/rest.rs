@@ -80,7 +80,7 @@ fn a_maximum_that_a_person_moves_again_and_again_is_no_flapping() {
             for max in [3, 4] {
                 let mut info = guest.info();
                 info.bounds.max = cu(max);
-                guest.scaler.observe(guest.now, Event::Told(info));
+                guest.scaler.observe(guest.now, Event::Told(info.into()));
                 guest.passes(30);
                 assert_eq!(guest.has(), cu(max), "{shrink:?}");
             }
@@ -119,7 +119,7 @@ fn only_what_was_taken_and_is_given_again_and_again_is_flapping() {
     ];
     for (what, happens, flaps) in cases {
         let mut vm = Vm::with_session(4);
-        vm.tell(Event::Told(VmInfo { scale_down: ScaleDown::default(), ..info() }));
+        vm.tell(Event::Told(VmInfo { scale_down: ScaleDown::default(), ..info() }.into()));
         vm.answered(Action::Measure, Event::Measured(vm.report(4)));
         (0..7).for_each(|_| happens(&mut vm));
         assert_eq!(vm.scaler.is_flapping(vm.now), flaps, "{what}");
@@ -174,7 +174,7 @@ fn a_release_and_a_lower_maximum_do_not_wait() {
     assert_eq!(guest.has(), cu(4));
     let mut info = guest.info();
     info.bounds.max = cu(3);
-    guest.scaler.observe(guest.now, Event::Told(info));
+    guest.scaler.observe(guest.now, Event::Told(info.into()));
     guest.passes(15);
     assert_eq!(guest.has(), cu(3));
     guest.scaler.observe(guest.now, Event::Ordered(Order::Release(Some(cu(1)))));

@@ -8,6 +8,7 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use windlass_agent_core::roster::Step;
 use windlass_agent_core::{Desired, Guest, Order, Roster, Standing, Vm};
 use windlass_protocol::{Moment, Resources, VmInfo, VmName};
@@ -124,12 +125,12 @@ fn the_later_pause_counts_and_what_is_declared_keeps_its_own() {
     let paused = |roster: &Roster| roster.desired(&name()).unwrap().vm.unwrap().info.paused_until;
     let (soon, latest) = (Moment::from_millis(2_000), Moment::from_millis(10_000));
     let mut vm = vm(1);
-    vm.info.paused_until = Some(soon);
+    Arc::make_mut(&mut vm.info).paused_until = Some(soon);
     roster.declare(vm.clone());
     assert_eq!(paused(&roster), Some(soon));
     roster.pause(&name(), Some(LATER));
     assert_eq!(paused(&roster), Some(LATER));
-    vm.info.paused_until = Some(latest);
+    Arc::make_mut(&mut vm.info).paused_until = Some(latest);
     roster.declare(vm);
     assert_eq!(paused(&roster), Some(latest));
     roster.pause(&name(), None);
@@ -259,7 +260,7 @@ fn act(roster: &Roster, runners: &mut BTreeMap<VmName, Desired>) {
 
 fn vm(priority: i32) -> Vm {
     let guest = Guest { informant: ([127, 0, 0, 1], 1).into(), advertise: None, metrics: None };
-    Vm { info: VmInfo { name: name(), priority, ..support::info() }, guest }
+    Vm { info: VmInfo { name: name(), priority, ..support::info() }.into(), guest }
 }
 
 fn name() -> VmName {

@@ -1,18 +1,21 @@
 //! The VMs of an agent: how they should be, and the runners that follow that.
 
-use crate::runner::{self, End, Start};
+mod unseen;
+
+use crate::runner::{self, Booked, End, Start};
 use crate::shared::lock;
 use crate::told::Told;
-use crate::view::View;
+use crate::view::{Doing, View};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
-use windlass_agent_core::{Desired, Roster};
+use windlass_agent_core::{Charge, Desired, Roster, Standing};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
-use windlass_protocol::{Moment, VmName};
+use windlass_protocol::status::VmStatus;
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// The VMs of an agent. Each of the roster has an entry.
 #[derive(Default)]
@@ -26,7 +29,8 @@ pub(super) struct Entry {
     pub(super) told: watch::Sender<Told>,
     /// When it became known.
     pub(super) since: Moment,
-    pub(super) view: Arc<Mutex<View>>,
+    pub(super) doing: Arc<Mutex<Doing>>,
+    pub(super) booked: Arc<Mutex<Booked>>,
     pub(super) port: watch::Receiver<Option<u16>>,
     pub(super) tasks: Tasks,
 }
@@ -34,6 +38,39 @@ pub(super) struct Entry {
 // === impl Entry ===
 
 impl Entry {
+    /// What people read of the VM at this moment.
+    pub(super) fn view(&self, now: Moment) -> View {
+        let (present, upper) = self.booked();
+        let counted = View { charge: Charge::Nothing, ..View::default() };
+        let view = match self.doing() {
+            Doing::Managing(managed) => lock(&managed).view(now),
+            Doing::Counting => View { counted: true, ..counted },
+            Doing::Waiting if !present => counted,
+            Doing::Seeking | Doing::Waiting => {
+                View { status: present.then(|| self.unseen()).flatten(), ..View::default() }
+            }
+        };
+        View { present, upper, ..view }
+    }
+
+    /// Whether the VM is there, and the most that it may have, as last seen.
+    pub(super) fn booked(&self) -> (bool, Option<Resources>) {
+        let booked = lock(&self.booked);
+        (booked.is_present(), booked.upper())
+    }
+
+    /// What the runner is doing.
+    pub(super) fn doing(&self) -> Doing {
+        lock(&self.doing).clone()
+    }
+
+    /// What is known of a VM that is there, is to be managed, and cannot be reached.
+    fn unseen(&self) -> Option<VmStatus> {
+        let told = self.told.borrow();
+        let vm = told.desired.vm.as_ref()?;
+        (told.desired.standing == Standing::Managed).then(|| unseen::status(&vm.info))
+    }
+
     /// Tells the runner how things should be, and how the VM is reached, as far as that changed.
     pub(super) fn tell(&self, desired: Option<Desired>, attach: Option<AnyAttach>) {
         self.told.send_if_modified(|told| {

@@ -6,8 +6,8 @@
 
 use crate::ledger::NodeEvent;
 use crate::metrics::Presence;
-use crate::shared::Shared;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::shared::{Shared, lock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use windlass_agent_core::BooksUpdate;
 use windlass_protocol::{Resources, VmInfo, VmName};
 
@@ -27,7 +27,7 @@ pub(super) struct Account {
     booked: Arc<Mutex<Booked>>,
     /// What the ledger was told that the VM should be, since it is managed over this connection.
     /// `None`: it is to be entered.
-    entered: Option<VmInfo>,
+    entered: Option<Arc<VmInfo>>,
 }
 
 // === impl Booked ===
@@ -36,6 +36,16 @@ impl Booked {
     /// The ledger has nothing; the VM had `last` before a restart, if that is known.
     pub(crate) fn nothing(last: Option<Resources>) -> Self {
         Self { present: None, upper: last }
+    }
+
+    /// Whether the ledger has the VM.
+    pub(crate) fn is_present(&self) -> bool {
+        self.present.is_some()
+    }
+
+    /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
+    pub(crate) fn upper(&self) -> Option<Resources> {
+        self.upper
     }
 }
 
@@ -54,28 +64,28 @@ impl Account {
 
     /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
     pub(super) fn upper(&self) -> Option<Resources> {
-        self.booked().upper
+        self.booked().upper()
     }
 
     /// Whether the ledger has the VM.
     pub(super) fn is_present(&self) -> bool {
-        self.booked().present.is_some()
+        self.booked().is_present()
     }
 
     /// What the VM should be changed.
-    pub(super) fn updated(&mut self, info: &VmInfo) {
+    pub(super) fn updated(&mut self, info: &Arc<VmInfo>) {
         if self.entered.is_some() {
             self.enter(info, None);
         }
     }
 
     /// The VM is there and was never seen: it counts with the most that it may have.
-    pub(super) fn unseen(&mut self, info: &VmInfo) {
+    pub(super) fn unseen(&mut self, info: &Arc<VmInfo>) {
         self.enter(info, None);
     }
 
     /// A VM that is managed was seen. What was permitted goes once its agent counts on no permit.
-    pub(super) fn seen(&mut self, info: &VmInfo, due: BooksUpdate) {
+    pub(super) fn seen(&mut self, info: &Arc<VmInfo>, due: BooksUpdate) {
         self.enter(info, Some(due.upper()));
         match due {
             BooksUpdate::Witnessed(upper) => {
@@ -111,14 +121,13 @@ impl Account {
 
     /// The ledger has the VM, and knows what it should be: what was said of it is said anew when
     /// it changed.
-    fn enter(&mut self, info: &VmInfo, upper: Option<Resources>) {
+    fn enter(&mut self, info: &Arc<VmInfo>, upper: Option<Resources>) {
         if self.entered.as_ref() == Some(info) {
             return;
         }
-        let info = Box::new(info.clone());
-        let event = match self.entered.replace((*info).clone()) {
-            Some(_) => NodeEvent::Updated { info },
-            None => NodeEvent::Entered { info, upper },
+        let event = match self.entered.replace(info.clone()) {
+            Some(_) => NodeEvent::Updated { info: info.clone() },
+            None => NodeEvent::Entered { info: info.clone(), upper },
         };
         self.book(upper);
         self.tell(event);
@@ -132,7 +141,7 @@ impl Account {
     }
 
     fn booked(&self) -> MutexGuard<'_, Booked> {
-        self.booked.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.booked)
     }
 
     fn tell(&self, event: NodeEvent) {

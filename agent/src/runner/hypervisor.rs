@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
-use windlass_agent_core::{Action, Event, Failure};
+use windlass_agent_core::{Event, Failure};
 use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_kit::backoff::Backoff;
@@ -308,25 +308,6 @@ pub(crate) async fn next(hypervisor: &mut Option<Hypervisor>) -> Happening {
 pub(crate) enum Wanted {
     Look,
     Resize(Resize),
-}
-
-// === impl Wanted ===
-
-impl Wanted {
-    /// `None` for what is not a hypervisor's.
-    pub(crate) fn of(action: Action) -> Option<Self> {
-        match action {
-            Action::Look => Some(Self::Look),
-            Action::Resize(resize) => Some(Self::Resize(resize)),
-            Action::Measure
-            | Action::AskPlugin(_)
-            | Action::Register(_)
-            | Action::CheckHealth(_)
-            | Action::Downscale(..)
-            | Action::Upscale(..)
-            | Action::Unregister(_) => None,
-        }
-    }
 }
 
 async fn carry_out(

@@ -1,35 +1,35 @@
 //! A VM that is attached to and acted on: its scaler, and the requests that it asked for.
 
+use super::alarms::Alarms;
 use super::connections::Connections;
 use super::hypervisor::{Hypervisor, Wanted};
 use super::lines::Lines;
+use super::size_changes::SizeChanges;
 use crate::address;
 use crate::callback::Waiting as Calling;
-use crate::config::{LEAVE_TIME, Silence};
+use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
 use crate::informant::Informant;
-use crate::metrics::Presence;
-use crate::shared::Shared;
-use crate::view::{Heard, Session};
+use crate::shared::{Shared, lock};
+use crate::view::{GuestSnapshot, Session, View};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
 use windlass_agent_core::{
-    Action, BooksUpdate, Call, CallAnswer, Charge, Desired, Event, Failure, HeldAnswers, Order,
-    Scaler, Settings, Standing, Vm,
+    Action, BooksUpdate, Call, CallAnswer, Desired, Event, Failure, HeldAnswers, Order, Scaler,
+    Settings, Standing, Vm,
 };
 use windlass_drivers::Notice;
-use windlass_protocol::status::VmStatus;
 use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{
-    Capabilities, Decision, Mode, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
+    Capabilities, Decision, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
 };
 use windlass_scaling::Sample;
 
 /// A VM that is attached to and acted on.
-pub(super) struct Managed {
+pub(crate) struct Managed {
     shared: Arc<Shared>,
     vm: Vm,
     port: watch::Receiver<Option<u16>>,
@@ -40,12 +40,7 @@ pub(super) struct Managed {
     /// For the plugin's wire, which carries the two kernel averages.
     sample: Option<Sample>,
     errors: Errors,
-    /// What the VM had when the plugin was last asked.
-    asked: Option<Resources>,
-    /// The size that its informant agreed to or was told of last, or that it found.
-    agreed: Option<Resources>,
-    /// The size that it is asked for or told of.
-    saying: Option<Resources>,
+    sizes: SizeChanges,
     /// Answers that wait until nothing is under way.
     held: HeldAnswers<oneshot::Sender<CallAnswer>>,
     /// Where its informant was last told to call back.
@@ -54,10 +49,7 @@ pub(super) struct Managed {
     unreachable: bool,
     /// When it was taken up.
     since: Moment,
-    /// Counts while its informant is silent.
-    silent: Option<Presence>,
-    /// Counts while it grows and shrinks again and again.
-    flapping: Option<Presence>,
+    alarms: Alarms,
     /// After this the VM is left, whatever is still under way.
     leave_by: Option<Moment>,
 }
@@ -93,6 +85,7 @@ impl Managed {
         scaler.observe(now, Event::FiguresMoved { elsewhere: vm.guest.metrics.is_some() });
         Self {
             scaler,
+            sizes: SizeChanges::new(shared.metrics.reference.clone()),
             shared,
             vm,
             port,
@@ -101,15 +94,11 @@ impl Managed {
             connections: Connections::default(),
             sample: None,
             errors: Errors::default(),
-            asked: None,
-            agreed: None,
-            saying: None,
             held: HeldAnswers::default(),
             announced: None,
             unreachable: false,
             since: now,
-            silent: None,
-            flapping: None,
+            alarms: Alarms::default(),
             leave_by: None,
         }
     }
@@ -186,10 +175,7 @@ impl Managed {
         if let Event::Measured(sample) = &event {
             self.sample = Some(*sample);
         }
-        if let (Event::Permitted(permit), Some(had)) = (&event, self.asked) {
-            self.shared.metrics.reference.accepted(had, *permit);
-        }
-        self.answered_size(&event);
+        self.sizes.heard(&event, self.scaler.upper());
         debug!(?event, "heard");
         let takes = takes_version(&event);
         if event == Event::Reset {
@@ -247,7 +233,7 @@ impl Managed {
         debug!(call = ?calling.call, ?answer, "called");
         if matches!(calling.call, Call::Resume(_)) {
             // Another agent may have said what it may use meanwhile.
-            self.agreed = self.scaler.upper();
+            self.sizes.finds(self.scaler.upper());
         }
         if let Some((to, answer)) = self.held.take(calling.call, calling.answer, answer) {
             // The informant may have hung up.
@@ -263,37 +249,35 @@ impl Managed {
         }
     }
 
-    pub(super) fn publish(&mut self, now: Moment) -> (Option<VmStatus>, Option<Decision>) {
+    /// Writes down what was decided, and counts what lasts.
+    pub(super) fn take_note(&mut self, now: Moment) {
         self.keep_decisions(now);
-        self.count_silence(now);
-        self.count_flapping(now);
-        (Some(self.scaler.status(now)), self.scaler.open_decision().cloned())
+        self.alarms.check(now, self.since, &self.vm, &self.scaler, &self.shared);
+    }
+
+    /// What people read of the VM: the scaler is asked at that moment.
+    pub(crate) fn view(&self, now: Moment) -> View {
+        View {
+            status: Some(self.scaler.status(now)),
+            open: self.scaler.open_decision().cloned(),
+            can: self.scaler.capabilities(),
+            charge: self.scaler.charge(now),
+            silent: self.alarms.silent(),
+            errors: self.errors.clone(),
+            guest: self.guest(),
+            ..View::default()
+        }
     }
 
     pub(super) fn upper(&self) -> Option<Resources> {
         self.scaler.upper()
     }
 
-    /// What its hypervisor can do.
-    pub(super) fn capabilities(&self) -> Option<Capabilities> {
-        self.scaler.capabilities()
-    }
-
-    /// What is billed of it.
-    pub(super) fn charge(&self, now: Moment) -> Charge {
-        self.scaler.charge(now)
-    }
-
-    /// Whether its informant is silent for longer than it may.
-    pub(super) fn is_silent(&self) -> bool {
-        self.silent.is_some()
-    }
-
     /// What was last heard of the guest.
-    pub(super) fn heard(&self) -> Heard {
+    fn guest(&self) -> GuestSnapshot {
         let at = Some(self.scaler.heard_at()).filter(|at| *at > self.since);
         let session = |(id, sequence)| Session { id, sequence, callback: self.announced };
-        Heard {
+        GuestSnapshot {
             at,
             version: at.map(|_| self.scaler.version()),
             session: self.scaler.numbered().map(session),
@@ -302,98 +286,62 @@ impl Managed {
         }
     }
 
-    pub(super) fn errors(&self) -> Errors {
-        self.errors.clone()
-    }
-
-    pub(super) fn info(&self) -> &VmInfo {
+    pub(super) fn info(&self) -> &Arc<VmInfo> {
         &self.vm.info
     }
 
     /// What the ledger is to hear, of which it heard `last`.
-    pub(super) fn account(&self, looked: bool, last: Option<Resources>) -> Option<BooksUpdate> {
-        BooksUpdate::due(&self.scaler, looked, last)
+    pub(super) fn account(
+        &self,
+        looked: bool,
+        last: Option<Resources>,
+    ) -> Option<(Arc<VmInfo>, BooksUpdate)> {
+        Some((self.vm.info.clone(), BooksUpdate::due(&self.scaler, looked, last)?))
     }
 
     fn start(&mut self, action: Action, hypervisor: &mut Hypervisor) {
-        if let Some(wanted) = Wanted::of(action) {
-            hypervisor.start(wanted);
-            return;
-        }
-        let callback = match action {
-            Action::Register(_) | Action::Unregister(_) => self.callback(),
-            Action::Look
-            | Action::Resize(_)
-            | Action::Measure
-            | Action::AskPlugin(_)
-            | Action::CheckHealth(_)
-            | Action::Downscale(..)
-            | Action::Upscale(..) => None,
-        };
-        if matches!(action, Action::Register(_)) {
-            self.announced = callback;
-        }
-        if let Action::Downscale(_, _, said) | Action::Upscale(_, _, said) = action {
-            self.says_size(said);
-        }
-        let times = self.shared.config.times;
-        let (peer, lines) = (action.peer(), &mut self.lines);
+        let (peer, times) = (action.peer(), self.shared.config.times);
         match action {
-            Action::Look | Action::Resize(_) => {}
+            Action::Look => hypervisor.start(Wanted::Look),
+            Action::Resize(resize) => hypervisor.start(Wanted::Resize(resize)),
             Action::Measure => {
                 let from = address::metrics(&self.vm.guest, self.scaler.metrics_port());
                 let (from, clock) = (self.connections.to(from), self.shared.clock);
-                lines.start(peer, scrape::read(from, clock, times.metrics));
+                self.lines.start(peer, scrape::read(from, clock, times.metrics));
             }
             Action::AskPlugin(asking) => {
-                self.asked = self.scaler.upper();
-                if let Some(had) = self.asked {
-                    self.shared.metrics.reference.asked(had, asking.resources);
-                }
+                self.sizes.asks(self.scaler.upper(), asking.resources);
                 let (shared, info) = (self.shared.clone(), self.vm.info.clone());
                 // The guest's load of long ago is not its load.
                 let sample =
                     self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
-                lines.start(peer, async move {
+                self.lines.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
                     let refusals = &shared.refusals;
                     plugin::ask(permits, &info, &asking, sample, times.permit, refusals).await
                 });
             }
-            Action::Register(_)
-            | Action::CheckHealth(_)
-            | Action::Downscale(..)
-            | Action::Upscale(..)
-            | Action::Unregister(_) => {
-                let counts = self.shared.metrics.reference.clone();
-                let at = self.connections.to(self.vm.guest.informant);
-                let informant = Informant { at, callback, times };
-                lines.start(peer, async move { informant.ask(action, &counts).await });
+            Action::Register(_) => {
+                self.announced = self.callback();
+                self.ask_informant(action, self.announced);
+            }
+            Action::Unregister(_) => {
+                let callback = self.callback();
+                self.ask_informant(action, callback);
+            }
+            Action::CheckHealth(_) => self.ask_informant(action, None),
+            Action::Downscale(_, _, said) | Action::Upscale(_, _, said) => {
+                self.sizes.says(said);
+                self.ask_informant(action, None);
             }
         }
     }
 
-    /// The informant is asked for this size, or told of it.
-    fn says_size(&mut self, said: Resources) {
-        self.saying = Some(said);
-        if let Some(had) = self.agreed {
-            self.shared.metrics.reference.said_to_informant(had, said);
-        }
-    }
-
-    /// What became of the size that was said. A new informant finds what there is.
-    fn answered_size(&mut self, event: &Event) {
-        if matches!(event, Event::Registered { .. }) {
-            self.agreed = self.scaler.upper();
-        }
-        if !matches!(event, Event::Agreed { .. } | Event::Upscaled) {
-            return;
-        }
-        if let Some(said) = self.saying.take()
-            && let Some(had) = self.agreed.replace(said)
-        {
-            self.shared.metrics.reference.informant_approved(had, said);
-        }
+    fn ask_informant(&mut self, action: Action, callback: Option<SocketAddr>) {
+        let counts = self.shared.metrics.reference.clone();
+        let at = self.connections.to(self.vm.guest.informant);
+        let informant = Informant { at, callback, times: self.shared.config.times };
+        self.lines.start(action.peer(), async move { informant.ask(action, &counts).await });
     }
 
     /// Where the informant calls back, if it can.
@@ -408,35 +356,6 @@ impl Managed {
         }
         self.unreachable = lost;
         found.ok()
-    }
-
-    /// A VM that is only watched speaks to no informant.
-    fn count_silence(&mut self, now: Moment) {
-        let Silence { after, grace } = self.shared.config.silence;
-        // A guest that stands still says nothing, and that is no fault of its informant.
-        let silent = self.vm.info.mode == Mode::Act
-            && self.scaler.run_state().executes()
-            && now.since(self.since) >= grace
-            && now.since(self.scaler.silent_since()) >= after;
-        if !silent {
-            if self.silent.take().is_some() {
-                info!("informant is heard again");
-            }
-        } else if self.silent.is_none() {
-            warn!(informant = %self.vm.guest.informant, "informant is silent; no memory is taken back");
-            self.silent = Some(self.shared.metrics.reference.silent());
-        }
-    }
-
-    fn count_flapping(&mut self, now: Moment) {
-        if !self.scaler.is_flapping(now) {
-            if self.flapping.take().is_some() {
-                info!("no longer flapping");
-            }
-        } else if self.flapping.is_none() {
-            warn!("flapping: it grew soon after it shrank, again and again; it is kept for longer");
-            self.flapping = Some(self.shared.metrics.flapping());
-        }
     }
 
     fn answer_held(&mut self) {
@@ -459,8 +378,7 @@ impl Managed {
             outcome = %decision.outcome, "decision closed"
         );
         self.shared.metrics.decided(&decision);
-        let mut history = self.shared.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.add(now, decision);
+        lock(&self.shared.history).add(now, decision);
     }
 }
 

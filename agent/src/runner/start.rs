@@ -4,7 +4,7 @@ use super::account::Booked;
 use crate::callback::Calls;
 use crate::shared::Shared;
 use crate::told::Told;
-use crate::view::View;
+use crate::view::Doing;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +19,7 @@ pub(crate) struct Start {
     pub(crate) calls: Calls,
     /// The port at which its informant calls back; `None` while none is to be had.
     pub(crate) port: watch::Receiver<Option<u16>>,
-    pub(crate) view: Arc<Mutex<View>>,
+    pub(crate) doing: Arc<Mutex<Doing>>,
     pub(crate) stop: CancellationToken,
     pub(crate) booked: Arc<Mutex<Booked>>,
 }

@@ -25,8 +25,7 @@ async fn a_vm_that_is_taken_back_is_entered_with_what_it_has() {
     let before = node.plugin.told(&vm.name).len();
     node.manage(&vm);
     node.until("the books hear of it", || node.plugin.told(&vm.name).len() > before).await;
-    let entered =
-        NodeEvent::Entered { info: Box::new(vm.file.info.clone()), upper: Some(vm.upper()) };
+    let entered = NodeEvent::Entered { info: vm.file.info.clone().into(), upper: Some(vm.upper()) };
     assert_eq!(node.plugin.told(&vm.name)[before], entered);
 }
 

@@ -70,7 +70,7 @@ async fn a_vm_whose_monitor_is_taken_counts_with_the_most_it_may_have() {
     node.manage(&vm);
     node.until("it is entered", || !node.plugin.told(&vm.name).is_empty()).await;
     node.pass(60).await;
-    let entered = NodeEvent::Entered { info: Box::new(vm.file.info.clone()), upper: None };
+    let entered = NodeEvent::Entered { info: vm.file.info.clone().into(), upper: None };
     assert_eq!(node.plugin.told(&vm.name), [entered]);
     let status = node.status(&vm).unwrap();
     assert_eq!((status.seen, status.waiting), (None, vec![Waiting::HypervisorLost]));

@@ -287,7 +287,7 @@ impl Bench {
     fn booked(&self) -> VmInfo {
         let told = self.node.plugin.told(&self.vm.name);
         let info = told.into_iter().rev().find_map(|event| match event {
-            NodeEvent::Entered { info, .. } | NodeEvent::Updated { info } => Some(*info),
+            NodeEvent::Entered { info, .. } | NodeEvent::Updated { info } => Some((*info).clone()),
             NodeEvent::Witnessed { .. } | NodeEvent::Counted { .. } | NodeEvent::Left { .. } => {
                 None
             }

@@ -138,7 +138,7 @@ impl Vm {
                 let most = 1 + u64::from(input.byte() % 6);
                 let min = Resources::min(self.info.bounds.min, units(most));
                 self.info.bounds = Bounds { min, max: units(most) };
-                self.hear(Event::Told(self.info.clone()));
+                self.hear(Event::Told(self.info.clone().into()));
             }
         }
     }

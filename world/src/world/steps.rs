@@ -183,7 +183,8 @@ impl World {
                     self.nodes[node].update(&info);
                 }
                 self.to(&name, |world, who| {
-                    let told = |world: &mut Self, who| world.notify(who, Event::Told(info.clone()));
+                    let told =
+                        |world: &mut Self, who| world.notify(who, Event::Told(info.clone().into()));
                     world.for_each_agent(who, told);
                 });
             }

@@ -3,30 +3,31 @@
 //! An order outranks load. It passes by every wait, and never by a permit or a consent.
 
 use crate::event::Order;
+use std::sync::Arc;
 use windlass_protocol::{Capabilities, Mode, Moment, Resources, VmInfo};
 use windlass_scaling::goal;
 
 /// What people want of one VM.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
-    info: VmInfo,
+    info: Arc<VmInfo>,
     order: Order,
 }
 
 // === impl Orders ===
 
 impl Orders {
-    pub(super) const fn new(info: VmInfo) -> Self {
+    pub(super) const fn new(info: Arc<VmInfo>) -> Self {
         Self { info, order: Order::Follow }
     }
 
     /// How the VM is described.
-    pub(super) const fn info(&self) -> &VmInfo {
+    pub(super) fn info(&self) -> &VmInfo {
         &self.info
     }
 
     /// The description changed.
-    pub(super) fn told(&mut self, info: VmInfo) {
+    pub(super) fn told(&mut self, info: Arc<VmInfo>) {
         self.info = info;
     }
 
@@ -100,16 +101,16 @@ mod tests {
 
     #[test]
     fn a_release_is_reached_at_its_size_within_what_the_driver_can_do() {
-        let mut orders = Orders::new(info(Mode::Act));
+        let mut orders = Orders::new(info(Mode::Act).into());
         let can = capabilities();
         assert_eq!(orders.size(size(2), &can), None, "the load is followed");
         orders.ordered(Order::Release(Some(size(9))));
         assert_eq!(orders.size(size(2), &can), Some(can.max));
         assert!(!orders.is_reached(Some(size(2)), Some(&can)));
         assert!(orders.is_reached(Some(can.max), Some(&can)));
-        orders.told(info(Mode::Observe));
+        orders.told(info(Mode::Observe).into());
         assert!(orders.is_reached(Some(size(2)), Some(&can)), "it is not moved there");
-        orders.told(info(Mode::Act));
+        orders.told(info(Mode::Act).into());
         orders.ordered(Order::Release(None));
         assert!(orders.releases_as_it_is() && orders.is_reached(None, None));
     }

@@ -129,13 +129,13 @@ impl Story {
     pub(crate) fn watch(&mut self) {
         self.tell("a person says: only watch");
         self.info.mode = Mode::Observe;
-        self.observe(Event::Told(self.info.clone()));
+        self.observe(Event::Told(self.info.clone().into()));
     }
 
     pub(crate) fn pause(&mut self, seconds: u64) {
         self.tell(&format!("a person says: pause for {seconds} s"));
         self.info.paused_until = Some(self.now.after(Duration::from_secs(seconds)));
-        self.observe(Event::Told(self.info.clone()));
+        self.observe(Event::Told(self.info.clone().into()));
     }
 
     pub(crate) fn load(&mut self, load: f64) {

@@ -1,0 +1,48 @@
+//! What a runner is doing for its VM.
+
+use super::managed::Managed;
+use crate::shared::lock;
+use crate::view::Doing;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+use windlass_agent_core::Event;
+use windlass_protocol::Moment;
+
+/// What a runner is doing for its VM.
+pub(super) enum Phase {
+    /// Not attached: there is no VM, or it cannot be reached.
+    Absent,
+    Managed(Arc<Mutex<Managed>>),
+    Counted {
+        look_at: Moment,
+    },
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// The VM, while it is managed.
+    pub(super) fn managed(&self) -> Option<MutexGuard<'_, Managed>> {
+        match self {
+            Self::Managed(managed) => Some(lock(managed)),
+            Self::Absent | Self::Counted { .. } => None,
+        }
+    }
+
+    /// The next answer. Can be dropped and called again at any time.
+    pub(super) async fn next(&self) -> Event {
+        poll_fn(|cx| self.managed().map_or(Poll::Pending, |mut managed| managed.lines.poll(cx)))
+            .await
+    }
+
+    /// The same in the words of those who read of the VM. `sought`: it was looked for.
+    pub(super) fn doing(&self, sought: bool) -> Doing {
+        match self {
+            Self::Absent if sought => Doing::Waiting,
+            Self::Absent => Doing::Seeking,
+            Self::Managed(managed) => Doing::Managing(managed.clone()),
+            Self::Counted { .. } => Doing::Counting,
+        }
+    }
+}
