@@ -7,21 +7,19 @@
 mod billing;
 #[path = "process/guest.rs"]
 mod guest;
-#[path = "../../../cli/tests/host/machine.rs"]
-mod machine;
 #[path = "process/receiver.rs"]
 mod receiver;
 #[path = "process/support.rs"]
 mod support;
 
 use guest::Guest;
-use machine::Machine;
 use receiver::Receiver;
 use serde_json::json;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
 use support::{Agent, Folder, Plugin, fail, speaks_to, until, vm_file};
+use windlass_testkit::qmp::Machine;
 
 /// A node with room for three units; the VM `a` may have four.
 const LIST: &str = "\

@@ -2,14 +2,12 @@
 
 use super::{MIB, MOST, Machine, UNIT_MIB, lock};
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
-
-const GREETING: &str = "{\"QMP\": {\"version\": {\"qemu\": {\"micro\": 22, \"minor\": 2, \
-    \"major\": 7}, \"package\": \"\"}, \"capabilities\": [\"oob\"]}}\r\n";
+use windlass_testkit::qmp::{GREETING, Sizes, reply};
 
 /// Binds now; serves one client after another.
 pub(super) fn serve(
@@ -29,66 +27,39 @@ pub(super) fn serve(
 async fn converse(client: UnixStream, machine: &Mutex<Machine>) -> Result<()> {
     let (read, mut write) = client.into_split();
     let mut lines = BufReader::new(read).lines();
-    write.write_all(GREETING.as_bytes()).await?;
+    write.write_all(format!("{GREETING}\r\n").as_bytes()).await?;
     while let Some(line) = lines.next_line().await? {
         let request: Value = serde_json::from_str(&line)?;
         let command = request["execute"].as_str().unwrap_or_default();
-        let answer = match answer(command, &request["arguments"], &mut lock(machine)) {
-            Some(result) => json!({"return": result, "id": request["id"]}),
-            None => json!({"id": request["id"], "error": {
-                "class": "CommandNotFound", "desc": "The command has not been found",
-            }}),
-        };
+        let result = answer(command, &request["arguments"], &mut lock(machine));
+        let answer = reply(&request["id"], result);
         write.write_all(format!("{answer}\r\n").as_bytes()).await?;
     }
     Ok(())
 }
 
 fn answer(command: &str, arguments: &Value, machine: &mut Machine) -> Option<Value> {
-    Some(match command {
-        "query-hotpluggable-cpus" => (0..MOST).map(|slot| cpu(slot, machine.plugged)).collect(),
-        "query-memory-devices" => json!([{"type": "virtio-mem", "data": {
-            "memdev": "/objects/vmem0", "memaddr": 1_u64 << 32, "block-size": 2 * MIB, "node": 0,
-            "size": machine.added, "requested-size": machine.added,
-            "max-size": (MOST - 1) * UNIT_MIB * MIB, "id": "vm0",
-        }}]),
-        "query-memory-size-summary" => {
-            json!({"base-memory": UNIT_MIB * MIB, "plugged-memory": machine.added})
-        }
-        "query-kvm" => json!({"enabled": false, "present": true}),
-        "query-memdev" => json!([{"id": "vmem0", "size": (MOST - 1) * UNIT_MIB * MIB}]),
-        "query-status" => json!({"running": true, "status": "running"}),
-        "qom-list" => json!([]),
-        "qom-set" => {
-            machine.added = arguments["value"].as_u64()?;
-            machine.was_resized();
-            json!({})
-        }
-        "device_add" => {
-            machine.plugged += 1;
-            machine.was_resized();
-            json!({})
-        }
-        "qmp_capabilities" => json!({}),
-        _ => return None,
-    })
-}
-
-fn cpu(slot: u64, plugged: u64) -> Value {
-    let mut cpu = json!({
-        "type": "max-x86_64-cpu", "vcpus-count": 1,
-        "props": {"socket-id": 0, "core-id": slot, "thread-id": 0, "node-id": 0},
-    });
-    if slot < plugged {
-        cpu["qom-path"] = format!("/machine/unattached/device[{slot}]").into();
+    let mut sizes = Sizes {
+        plugged: machine.plugged,
+        slots: MOST,
+        boot: UNIT_MIB * MIB,
+        added: machine.added,
+        requested: machine.added,
+        most_added: (MOST - 1) * UNIT_MIB * MIB,
+    };
+    let result = sizes.answer(command, arguments)?;
+    if matches!(command, "qom-set" | "device_add") {
+        (machine.plugged, machine.added) = (sizes.plugged, sizes.added);
+        machine.was_resized();
     }
-    cpu
+    Some(result)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::Work;
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn what_is_asked_for_is_there() {

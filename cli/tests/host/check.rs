@@ -1,8 +1,8 @@
 //! What is said of a VM whose monitor cannot be used.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, informant, until, vm_file};
 use std::os::unix::net::UnixListener;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn a_monitor_that_another_client_has_is_named_with_what_to_do() {

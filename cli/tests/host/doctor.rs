@@ -1,8 +1,8 @@
 //! What `windlass doctor` says of a host that runs, and of one that does not.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, informant, until, vm_file};
 use serde_json::Value;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn a_host_is_examined_with_each_of_its_vms() {

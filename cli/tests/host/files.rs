@@ -1,9 +1,9 @@
 //! VM files and host.toml while the host runs.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use serde_json::Value;
 use std::fs;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn a_vm_is_managed_from_the_moment_its_file_is_there_until_it_is_gone() {

@@ -1,12 +1,12 @@
 //! Monitors and disks that hang: the host goes on, and ends when it is told to.
 
-use crate::support::machine::{Machine, listen};
 use crate::support::{Host, until, vm_file};
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use windlass_testkit::qmp::{Machine, listen};
 
 /// What is promised within 5 s may take this on a machine that plays other tests too; a host that
 /// hangs says so only after 15 s.

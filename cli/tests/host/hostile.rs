@@ -1,9 +1,9 @@
 //! Broken and hostile requests to the socket: each gets a clear answer, and nobody else notices.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use windlass_testkit::qmp::Machine;
 
 /// A method, a path, a body, the status and the words that are due.
 const REQUESTS: &[(&str, &str, &str, u16, &str)] = &[

@@ -1,8 +1,8 @@
 //! Freeze, pause, release, and what the command line says when it cannot.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use std::process::Command;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn a_vm_is_paused_resumed_released_and_taken_back() {

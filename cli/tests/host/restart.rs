@@ -1,8 +1,8 @@
 //! What a host knows after it ended, in order or not.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use std::fs;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn freeze_pauses_and_ports_survive_a_crash() {

@@ -1,8 +1,5 @@
 //! A host in a folder of its own, and a machine that it can attach to.
 
-#[path = "machine.rs"]
-pub(crate) mod machine;
-
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,11 +1,11 @@
 //! What a person sees on a terminal, which `script` lends.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, until, vm_file};
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn the_table_is_drawn_again_until_a_key_ends_it() {

@@ -1,11 +1,11 @@
 //! Who ordered what, how a release ends, and what is refused before anything is done.
 
-use crate::support::machine::Machine;
 use crate::support::{Host, informant, ok, until, vm_file};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
+use windlass_testkit::qmp::Machine;
 
 #[test]
 fn each_order_is_kept_with_the_process_that_gave_it() {

@@ -10,8 +10,6 @@
 
 pub mod check;
 mod cpu;
-#[cfg(test)]
-mod fake_monitor;
 mod link;
 mod memory;
 mod peer;

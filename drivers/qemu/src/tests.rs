@@ -1,10 +1,12 @@
 //! The driver against a monitor that speaks QMP and does as it is told: well and badly.
 
 use super::*;
-use crate::fake_monitor::{FakeMonitor, Reply, socket_path};
 use serde_json::json;
 use std::time::Duration;
 use windlass_protocol::{Bytes, RunState};
+use windlass_testkit::qmp::{FakeMonitor, GREETING, Reply};
+use windlass_testkit::wait::until_async;
+use windlass_testkit::{Folder, Process};
 
 /// What is waited for in vain here; nothing that happens takes long.
 const SHORT: Limits =
@@ -133,11 +135,7 @@ async fn an_answer_held_too_long_is_not_taken_for_that_to_the_next_command() {
     });
     let (mut driver, _notices) = attach(&monitor).await;
     let growth = driver.resize(Resize::Cpu(MilliCpu::from_cores(3)));
-    let sent = async {
-        while monitor.changes().is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
+    let sent = until_async("it is sent", async || !monitor.changes().is_empty());
     tokio::select! {
         outcome = growth => panic!("nobody answers, and yet {outcome:?}"),
         () = sent => {}
@@ -201,7 +199,7 @@ async fn what_is_not_qmp_breaks_the_connection_and_nothing_else() {
         (b"{\"return\": {}, \"id\": -1}\n".to_vec(), "not qmp"),
         (b"{\"error\": {\"class\": \"x\", \"desc\": \"no id\"}}\n".to_vec(), "no id"),
         (b"{\"QMP\": {\"version\": {\"qemu\": {\"major\": 9}}}}\n".to_vec(), "not qmp"),
-        (format!("{}\n", crate::fake_monitor::GREETING).into_bytes(), "second greeting"),
+        (format!("{}\n", GREETING).into_bytes(), "second greeting"),
     ] {
         let mut reply = Some(bytes);
         let monitor = FakeMonitor::new(move |command, _| match (command, reply.take()) {
@@ -250,14 +248,14 @@ async fn a_monitor_that_hangs_up_in_the_middle_of_a_command_is_not_gone() {
 
 #[tokio::test]
 async fn no_socket_and_nobody_behind_it_are_gone() {
-    let nowhere = Qemu { qmp: socket_path(), vcpu_removal: false };
+    let folder = Folder::create().unwrap();
+    let nowhere = Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false };
     assert!(matches!(nowhere.attach().await, Err(DriverError::Gone { .. })));
 
-    let left_behind = socket_path();
+    let left_behind = folder.at("left.sock");
     drop(std::os::unix::net::UnixListener::bind(&left_behind).unwrap());
-    let dead = Qemu { qmp: left_behind.clone(), vcpu_removal: false };
+    let dead = Qemu { qmp: left_behind, vcpu_removal: false };
     assert!(matches!(dead.attach().await, Err(DriverError::Gone { .. })));
-    std::fs::remove_file(left_behind).unwrap();
 
     let monitor = FakeMonitor::new(|command, _| match command {
         "qom-set" => Reply::HangUp,
@@ -283,29 +281,19 @@ async fn a_monitor_that_accepts_and_does_not_greet_is_taken() {
 /// Nobody can connect, so only an earlier connection tells which process it is.
 #[tokio::test]
 async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
-    let path = socket_path();
+    let folder = Folder::create().unwrap();
+    let path = folder.at("qmp.sock");
     let socket = tokio::net::UnixSocket::new_stream().unwrap();
     socket.bind(&path).unwrap();
     let _listener = socket.listen(1).unwrap();
     let qemu = Qemu { qmp: path.clone(), vcpu_removal: false };
-    let mut process = std::process::Command::new("sleep").arg("600").spawn().unwrap();
-    let pid = process.id().to_string();
-    let send = |signal: &str| {
-        let sent = std::process::Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(sent.success());
-    };
+    let mut process = Process::start("sleep", |sleep| {
+        sleep.arg("600");
+    });
+    let pid = process.id();
     let has_state = |letter: &str| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
         stat.contains(&format!(") {letter} "))
-    };
-    let becomes = async |letter: &str, wanted: bool| {
-        for _ in 0..1_000 {
-            if has_state(letter) == wanted {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("whether it is {letter} is never {wanted}");
     };
     let said = async || qemu.attach_within(SHORT).await.unwrap_err();
     // The attempts of the driver itself fill the queue.
@@ -313,23 +301,21 @@ async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
         let own = said().await;
         assert!(matches!(own, DriverError::Taken { .. }), "{own}: this process runs");
     }
-    send("-STOP");
+    process.signal("STOP");
     Peer::pretend(&path, process.id());
-    becomes("T", true).await;
+    until_async("it is stopped", async || has_state("T")).await;
     let found = qemu.check_within(SHORT).await.remove(0).text;
     assert!(found.contains(&format!("its process {pid} is stopped")), "{found}");
     assert!(found.contains("kill -CONT") && !found.contains("another"), "{found}");
-    send("-CONT");
-    becomes("T", false).await;
+    process.signal("CONT");
+    until_async("it goes on", async || !has_state("T")).await;
     assert!(matches!(said().await, DriverError::Taken { .. }));
-    process.kill().unwrap();
-    process.wait().unwrap();
+    process.kill();
     let unknown = said().await;
     assert!(matches!(unknown, DriverError::Silent { .. }), "{unknown}");
     let found = qemu.check_within(SHORT).await.remove(0).text;
     assert!(found.contains("another client has it, or its process is stopped"), "{found}");
     assert!(found.contains("kill -CONT") && found.contains("second -qmp"), "{found}");
-    std::fs::remove_file(path).unwrap();
 }
 
 #[tokio::test]

@@ -1,11 +1,6 @@
 //! What the driver says of a machine, by the answers of a monitor that only talks.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[expect(dead_code, reason = "the driver's own tests have it misbehave")]
-#[path = "../src/fake_monitor.rs"]
-mod fake_monitor;
-
-use fake_monitor::{FakeMonitor, Reply};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
@@ -13,6 +8,7 @@ use windlass_drivers_qemu::{Qemu, QemuDriver};
 use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu,
 };
+use windlass_testkit::qmp::{FakeMonitor, Reply};
 
 #[tokio::test]
 async fn a_vm_is_seen_as_the_hypervisor_has_it() {

@@ -8,6 +8,7 @@
 //! - [`wait`]: until a condition holds, with a deadline; for `async` tests too (feature `tokio`).
 //! - [`process`], [`leash`]: programs that end with their value, and with the test.
 //! - [`http`]: requests as exact bytes, and a server that answers as a test says.
+//! - `qmp`: monitors without a hypervisor (feature `qmp`).
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test that called it")]
 
@@ -15,6 +16,8 @@ pub mod folder;
 pub mod http;
 pub mod leash;
 pub mod process;
+#[cfg(feature = "qmp")]
+pub mod qmp;
 pub mod wait;
 
 pub use folder::Folder;

@@ -118,7 +118,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
         ],
     ),
     ("repo", &["protocol", "windlass"]),
-    ("bench", &["lab", "protocol"]),
+    ("bench", &["lab", "protocol", "testkit"]),
 ];
 
 #[test]

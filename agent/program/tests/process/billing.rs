@@ -2,12 +2,12 @@
 
 use crate::LIST;
 use crate::guest::Guest;
-use crate::machine::Machine;
 use crate::receiver::Receiver;
 use crate::support::{Agent, Folder, Plugin, fail, until, vm_file};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use windlass_testkit::qmp::Machine;
 
 /// For how long there is no agent: longer than any other time between two looks.
 const GAP: Duration = Duration::from_secs(4);

@@ -1,7 +1,8 @@
 //! What a person is told of machines, by the answers of a monitor that only talks.
 
 use super::*;
-use crate::fake_monitor::{FakeMonitor, Reply, socket_path};
+use windlass_testkit::Folder;
+use windlass_testkit::qmp::{FakeMonitor, Reply};
 
 #[tokio::test]
 async fn a_usual_machine_scales() {
@@ -111,7 +112,8 @@ async fn what_a_monitor_does_not_answer_is_told_beside_what_it_does() {
             "limited monitor: The monitor did not answer everything: no.",
         ]
     );
-    let nowhere = Qemu { qmp: socket_path(), vcpu_removal: false };
+    let folder = Folder::create().unwrap();
+    let nowhere = Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false };
     assert!(matches!(nowhere.try_check().await, Err(DriverError::Gone { .. })));
     let found = nowhere.check().await;
     assert!(found.len() == 1 && found[0].is_unreached(), "{found:?}");
