@@ -11,14 +11,16 @@
 mod connection;
 mod counts;
 mod crowd;
+mod deadline;
 mod limits;
 mod listen;
+mod service;
 
 pub use counts::{Counts, Refusal};
 pub use limits::Limits;
 pub use listen::{Accept, bind_unix};
+pub use service::Service;
 
-use axum::Router;
 use crowd::{Crowd, LEAVES_WITHIN};
 use std::io;
 use std::sync::Arc;
@@ -32,13 +34,13 @@ use tracing::{debug, warn};
 /// After an accept that failed for want of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves `router` until `stop`, then lets requests under way finish.
+/// Serves until `stop`, then lets requests under way finish.
 ///
 /// # Errors
 /// None while `stop` is not cancelled; a failing accept is logged and tried again.
 pub async fn serve<L: Accept>(
     listener: L,
-    router: Router,
+    service: impl Service,
     limits: Limits,
     stop: CancellationToken,
 ) -> Result<(), io::Error> {
@@ -67,7 +69,7 @@ pub async fn serve<L: Accept>(
         }
         let caller = L::caller(&stream);
         let (room, crowd) = (room.clone(), crowd.clone());
-        let (router, limits, stop) = (router.clone(), limits.clone(), stop.clone());
+        let (service, limits, stop) = (service.clone(), limits.clone(), stop.clone());
         connections.spawn(async move {
             let leaves = timeout(LEAVES_WITHIN.saturating_mul(2), room.acquire_owned());
             let permit = match permit {
@@ -78,7 +80,7 @@ pub async fn serve<L: Accept>(
                 limits.counts.refused(Refusal::Crowded);
                 return L::turn_away(&stream, CROWDED.as_bytes());
             };
-            connection::run(stream, caller, crowd.enter(), router, limits, stop).await;
+            connection::run(stream, caller, crowd.enter(), service, limits, stop).await;
             drop(permit);
         });
     }

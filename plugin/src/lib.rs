@@ -11,5 +11,5 @@ pub mod metrics;
 pub mod refusal;
 pub mod shared;
 
-pub use http::{Permits, router};
+pub use http::{Endpoint, Permits, router};
 pub use shared::Shared;

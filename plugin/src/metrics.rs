@@ -13,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use windlass_plugin_core::{Books, wire};
 use windlass_protocol::Resources;
 
@@ -20,6 +21,9 @@ use windlass_protocol::Resources;
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     by_answer: Family<Labels, Counter>,
+    /// Found once: most answers are one of these.
+    granted: Arc<OnceLock<Counter>>,
+    short: Arc<OnceLock<Counter>>,
 }
 
 /// The words are the spellings of an enum, so there are only so many.
@@ -97,12 +101,12 @@ impl Requests {
 
     /// Counts a request: whether it got less than it asked for, or why it was refused.
     pub(crate) fn count(&self, short: Result<bool, &Refusal>) {
-        let answer = match short {
-            Ok(false) => "granted",
-            Ok(true) => "short",
-            Err(refusal) => word(refusal),
+        let counter = |answer| self.by_answer.get_or_create_owned(&Labels { answer });
+        match short {
+            Ok(false) => self.granted.get_or_init(|| counter("granted")).inc(),
+            Ok(true) => self.short.get_or_init(|| counter("short")).inc(),
+            Err(refusal) => counter(word(refusal)).inc(),
         };
-        self.by_answer.get_or_create(&Labels { answer }).inc();
     }
 }
 

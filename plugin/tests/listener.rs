@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Limits, serve};
-use windlass_plugin::{Shared, router};
+use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::plugin::{PermitRequest, PermitResponse};
 use windlass_protocol::{
@@ -22,7 +22,7 @@ async fn a_slow_sender_keeps_nobody_waiting() {
     let stop = CancellationToken::new();
     let limits =
         Limits { request_time: Duration::from_millis(500), ..Limits::small(Counts::default()) };
-    let server = serve(listener, router(node()), limits, stop.clone());
+    let server = serve(listener, Endpoint(node()), limits, stop.clone());
     let client = async {
         let mut slow = Vec::new();
         for begun in

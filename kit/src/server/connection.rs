@@ -2,25 +2,24 @@
 
 use super::counts::Refusal;
 use super::crowd::{LEAVES_WITHIN, Seat};
+use super::deadline::Deadline;
 use super::limits::Limits;
+use super::service::Service;
 use crate::caught::caught;
-use axum::Router;
-use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 use tracing::{debug, error};
 use windlass_protocol::status::Caller;
 
@@ -30,55 +29,70 @@ const MAX_HEADERS: usize = 64;
 /// hyper asks for no less than this.
 const MIN_BUFFER: usize = 8192;
 
+/// What answers the requests of one connection.
+struct Answers<V> {
+    service: V,
+    caller: Option<Caller>,
+    seat: Seat,
+    deadline: Deadline,
+    limits: Arc<Limits>,
+}
+
 /// Serves requests until the peer ends, or a limit or `stop` does.
-pub(super) async fn run<S>(
+pub(super) async fn run<S, V: Service>(
     stream: S,
     caller: Option<Caller>,
     seat: Seat,
-    router: Router,
+    service: V,
     limits: Arc<Limits>,
     stop: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let seat = &Arc::new(seat);
-    let service = service_fn(|mut request: Request<Incoming>| {
-        if let Some(caller) = caller {
-            request.extensions_mut().insert(caller);
-        }
-        let (router, limits, seat) = (router.clone(), limits.clone(), Arc::clone(seat));
+    let deadline = Deadline::new();
+    let answers = Answers { service, caller, seat, deadline, limits: limits.clone() };
+    let answers = &Arc::new(answers);
+    let service = service_fn(|request: Request<Incoming>| {
+        let answers = Arc::clone(answers);
         // Boxed, because only a connection whose futures can be moved gives its stream back.
-        Box::pin(async move {
-            seat.works();
-            let answer = answer(router, request, &limits).await;
-            seat.rests();
-            Ok::<_, Infallible>(answer)
-        })
+        Box::pin(async move { Ok::<_, Infallible>(answers.to(request).await) })
     });
     let mut connection = http1::Builder::new()
-        .timer(TokioTimer::new())
+        .timer(answers.deadline.clone())
         .header_read_timeout(limits.head_time)
         .max_headers(MAX_HEADERS)
         .max_buf_size(limits.head_size.max(MIN_BUFFER))
+        // Answers are small: to copy one behind its head costs less than to write both at once.
+        .writev(false)
         .serve_connection(TokioIo::new(stream), service);
-    let ended = {
-        let mut whole = pin!(poll_fn(|cx| connection.poll_without_shutdown(cx)));
-        tokio::select! {
-            ended = &mut whole => Ok(ended),
-            () = stop.cancelled() => Err(limits.request_time),
-            () = seat.told_to_leave() => Err(LEAVES_WITHIN),
-            () = tokio::time::sleep(limits.connection_time) => Err(limits.request_time),
-        }
-    };
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(grace) => {
-            // The request under way gets its answer, and one that is not read is cut.
-            let mut last = pin!(connection);
-            last.as_mut().graceful_shutdown();
-            drop(timeout(grace, last).await);
-            return;
-        }
+    // What is stated between two looks does not end before the second.
+    let between = limits.head_time.min(limits.request_time);
+    let mut look = pin!(sleep(between));
+    let (mut end, mut leaves) = (Instant::now() + limits.connection_time, false);
+    let ended = loop {
+        let grace = tokio::select! {
+            biased;
+            ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
+            () = stop.cancelled(), if !leaves => limits.request_time,
+            () = answers.seat.told_to_leave(), if !leaves => LEAVES_WITHIN,
+            () = &mut look => {
+                let now = Instant::now();
+                if now < end {
+                    let next = answers.deadline.look(now).unwrap_or(now + between);
+                    look.as_mut().reset(next.min(now + between).min(end));
+                    continue;
+                }
+                if leaves {
+                    // An answer that is not read is cut.
+                    return;
+                }
+                limits.request_time
+            }
+        };
+        // The request under way gets its answer.
+        (leaves, end) = (true, Instant::now() + grace);
+        look.as_mut().reset(Instant::now());
+        Pin::new(&mut connection).graceful_shutdown();
     };
     let parts = connection.into_parts();
     let mut stream = parts.io.into_inner();
@@ -100,32 +114,47 @@ pub(super) async fn run<S>(
     drop(timeout(limits.head_time, stream.shutdown()).await);
 }
 
-/// One request, from its head to its answer.
-async fn answer(router: Router, request: Request<Incoming>, limits: &Limits) -> Response {
-    let deadline = Instant::now() + limits.request_time;
-    let (head, body) = request.into_parts();
-    if body.size_hint().lower() > limits.body_size as u64 {
-        return limits.refuse(Refusal::BodySize);
+// === impl Answers ===
+
+impl<V: Service> Answers<V> {
+    async fn to(&self, mut request: Request<Incoming>) -> Response {
+        if let Some(caller) = self.caller {
+            request.extensions_mut().insert(caller);
+        }
+        self.seat.works();
+        self.deadline.set(Instant::now() + self.limits.request_time);
+        let answer = match self.answer(request).await {
+            Ok(response) => response,
+            Err(refusal) => self.limits.refuse(refusal),
+        };
+        self.seat.rests();
+        answer
     }
-    let body = match timeout_at(deadline, Limited::new(body, limits.body_size).collect()).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            return limits.refuse(Refusal::BodySize);
+
+    /// One request, from its head to its answer.
+    async fn answer(&self, request: Request<Incoming>) -> Result<Response, Refusal> {
+        let (head, body) = request.into_parts();
+        let most = self.limits.body_size;
+        if body.size_hint().lower() > most as u64 {
+            return Err(Refusal::BodySize);
         }
-        Ok(Err(error)) => {
-            debug!(%error, "request body broken off");
-            return limits.refuse(Refusal::BodyBroken);
+        let body = match self.deadline.within(Limited::new(body, most).collect()).await {
+            Some(Ok(body)) => body.to_bytes(),
+            Some(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::BodySize),
+            Some(Err(error)) => {
+                debug!(%error, "request body broken off");
+                return Err(Refusal::BodyBroken);
+            }
+            None => return Err(Refusal::BodyTime),
+        };
+        let request = Request::from_parts(head, body);
+        match self.deadline.within(caught(self.service.answer(request))).await {
+            Some(Ok(response)) => Ok(response),
+            Some(Err(panicked)) => {
+                error!(why = panicked.0, "request handler panicked");
+                Err(Refusal::Panic)
+            }
+            None => Err(Refusal::AnswerTime),
         }
-        Err(_) => return limits.refuse(Refusal::BodyTime),
-    };
-    let request = Request::from_parts(head, Body::from(body));
-    match timeout_at(deadline, caught(router.oneshot(request))).await {
-        Ok(Ok(Ok(response))) => response,
-        Ok(Ok(Err(never))) => match never {},
-        Ok(Err(panicked)) => {
-            error!(why = panicked.0, "request handler panicked");
-            limits.refuse(Refusal::Panic)
-        }
-        Err(_) => limits.refuse(Refusal::AnswerTime),
     }
 }

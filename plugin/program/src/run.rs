@@ -27,6 +27,7 @@ use windlass_kit::signal::{Hangups, stop_on_signal};
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::{self, Pulse, Watchdog};
+use windlass_plugin::Endpoint;
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
@@ -94,8 +95,8 @@ async fn run(
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());
     let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
-    let router = windlass_plugin::router(plugin.clone());
-    tasks.vital("permits", serve(permits, router, http::limits(counts), stop.clone()));
+    let endpoint = Endpoint(plugin.clone());
+    tasks.vital("permits", serve(permits, endpoint, http::limits(counts), stop.clone()));
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
     let systemd = Notify::from_env();
     tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));

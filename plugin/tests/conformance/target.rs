@@ -9,7 +9,7 @@ use windlass_conformance::plugin::{Options, Vm};
 use windlass_conformance::versions::{PLUGIN, Version};
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Limits, serve};
-use windlass_plugin::{Shared, router};
+use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::{
     Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, VmInfo, VmName,
@@ -33,7 +33,7 @@ impl Target {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 ready.send(listener.local_addr().unwrap()).unwrap();
                 let limits = Limits::small(Counts::default());
-                serve(listener, router(node()), limits, stopped).await.unwrap();
+                serve(listener, Endpoint(node()), limits, stopped).await.unwrap();
             });
         });
         Self { addr: listens.recv().unwrap(), stop, serving: Some(serving) }

@@ -7,7 +7,7 @@
 
 use crate::BadBody;
 use std::borrow::Cow;
-use std::str;
+use std::str::{self, Utf8Error};
 
 /// The deepest nesting of values.
 pub(crate) const DEPTH: usize = 512;
@@ -26,14 +26,14 @@ pub(crate) enum Json<'a> {
 
 /// The first value of a body, and its end.
 pub(crate) fn first(body: &[u8]) -> Result<(Json<'_>, usize), BadBody> {
-    let mut parser = Parser { body, at: 0 };
+    let mut parser = Parser::new(body, 0);
     let json = parser.value(0)?;
     Ok((json, parser.at))
 }
 
 /// Checks that only white space follows.
 pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
-    let mut parser = Parser { body, at };
+    let mut parser = Parser::new(body, at);
     match parser.peek() {
         None => Ok(()),
         Some(_) => Err(parser.bad("something follows the value")),
@@ -42,10 +42,18 @@ pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
 
 struct Parser<'a> {
     body: &'a [u8],
+    /// The body, as far as it is UTF-8.
+    text: &'a str,
     at: usize,
 }
 
 impl<'a> Parser<'a> {
+    fn new(body: &'a [u8], at: usize) -> Self {
+        let valid = |error: Utf8Error| str::from_utf8(&body[..error.valid_up_to()]);
+        let text = str::from_utf8(body).or_else(valid).unwrap_or_default();
+        Self { body, text, at }
+    }
+
     fn value(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
         if depth >= DEPTH {
             return Err(self.bad("nested deeper than 512"));
@@ -65,7 +73,7 @@ impl<'a> Parser<'a> {
 
     fn object(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
         self.at += 1;
-        let mut fields = Vec::new();
+        let mut fields = Vec::with_capacity(if depth == 0 { 8 } else { 0 });
         if self.take(b'}') {
             return Ok(Json::Object(fields));
         }
@@ -146,11 +154,9 @@ impl<'a> Parser<'a> {
         let plain = self.plain();
         if self.byte() == Some(b'"') {
             self.at += 1;
-            return Ok(
-                str::from_utf8(plain).map_or_else(|_| String::from_utf8_lossy(plain), Cow::from)
-            );
+            return Ok(plain.map_or_else(|bytes| String::from_utf8_lossy(bytes), Cow::from));
         }
-        let mut text = plain.to_vec();
+        let mut text = plain.map_or_else(<[u8]>::to_vec, |plain| plain.as_bytes().to_vec());
         loop {
             match self.byte() {
                 None => return Err(self.bad("a text is not closed")),
@@ -163,18 +169,18 @@ impl<'a> Parser<'a> {
                     text.extend_from_slice(escaped.encode_utf8(&mut [0; 4]).as_bytes());
                 }
                 Some(0..=0x1f) => return Err(self.bad("a control character in a text")),
-                Some(_) => text.extend_from_slice(self.plain()),
+                Some(_) => text.extend_from_slice(self.plain().map_or_else(|b| b, str::as_bytes)),
             }
         }
     }
 
-    /// What stands for itself, from here on.
-    fn plain(&mut self) -> &'a [u8] {
-        let rest = &self.body[self.at..];
+    /// What stands for itself, from here on: a text, or bytes that are not all UTF-8.
+    fn plain(&mut self) -> Result<&'a str, &'a [u8]> {
+        let (from, rest) = (self.at, &self.body[self.at..]);
         let plain = |byte: &u8| *byte >= 0x20 && *byte != b'"' && *byte != b'\\';
         let run = rest.iter().position(|byte| !plain(byte)).unwrap_or(rest.len());
         self.at += run;
-        &rest[..run]
+        self.text.get(from..self.at).ok_or(&rest[..run])
     }
 
     fn escape(&mut self) -> Result<char, BadBody> {
@@ -300,6 +306,8 @@ mod tests {
         assert_eq!(parse(r#""\ud800x""#), Json::Text("\u{fffd}x".into()));
         assert_eq!(parse(r#""\ud800\u0041""#), Json::Text("\u{fffd}A".into()));
         assert_eq!(first(b"\"a\xffb\"").unwrap().0, Json::Text("a\u{fffd}b".into()));
+        let after = [Json::Text("\u{fffd}".into()), Json::Text("é".into()), Json::Number("1")];
+        assert_eq!(first(b"[\"\xff\",\"\xc3\xa9\",1]").unwrap().0, Json::List(after.into()));
     }
 
     #[test]
