@@ -74,7 +74,7 @@ async fn examine(args: &Args) -> Report {
     let mut report = Report::default();
     report.add("machine", machine::checks(&files));
     if seen.facts.is_some() || files.iter().any(Read::is_of_host) {
-        report.add("host", host::checks(socket, client.as_ref().err(), &seen).await);
+        report.add("host", host::checks(socket, client.as_ref().err(), &seen, &files).await);
     }
     let mut ports = Vec::new();
     for files in &files {

@@ -30,7 +30,8 @@ pub(super) async fn serve(
         .map_err(|problem| Failure::Invalid(format!("{}: {problem}", path.display())))?;
     warn_of_overcommitment(machine, &config);
     let places = Places {
-        config: path,
+        // For commands that run in another folder.
+        config: std::path::absolute(&path).unwrap_or(path),
         state_dir: config.state_dir.clone(),
         rival: "another `windlass host`",
         vms_dir: config.vms_dir.clone(),

@@ -31,6 +31,13 @@ fn a_host_is_examined_with_each_of_its_vms() {
         "{said}"
     );
     assert!(!said.contains('\u{1b}'), "a pipe gets no colour: {said}");
+    host.put("c", "qmp = 7\n");
+    let once = "c.toml: qmp = 7: must be an absolute path of at most 107 bytes\n    ";
+    until("an invalid file is said once, each problem below the other", || {
+        let (_, said) = examined(&host);
+        said.matches("qmp = 7").count() == 1 && said.contains(once)
+    });
+    std::fs::remove_file(host.path("vms.d/c.toml")).unwrap();
     let json = host.windlass(&["doctor", "--output", "json"]).stdout;
     let json: Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(json["sections"][0]["name"], "machine");

@@ -5,7 +5,7 @@ use crate::command::configured::{Configured, Kind};
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
 use crate::host::together::misfits;
-use crate::problem::Problem;
+use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
 use windlass_kit::config::read_text;
 use windlass_protocol::Resources;
@@ -67,6 +67,11 @@ impl Read {
         self.folder.iter().flat_map(Folder::valid).collect()
     }
 
+    /// What is wrong with the VM files.
+    pub(super) fn reports(&self) -> Vec<Report> {
+        self.folder.iter().flat_map(Folder::reports).collect()
+    }
+
     /// The page with the keys of this file.
     const fn page(&self) -> &'static str {
         match self.kind {
@@ -103,7 +108,7 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         let found = format!("{} is a long path for a socket", socket.display());
         checks.push(Check::limited(found, "The one that only shows is longer still.", HOST));
     }
-    for report in files.folder.iter().flat_map(Folder::reports) {
+    for report in files.reports() {
         let advice = "Correct the file; `windlass check FILE` says whether it is right.";
         checks.push(Check::failed(report.to_string(), advice, VM));
     }

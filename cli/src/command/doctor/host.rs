@@ -1,11 +1,13 @@
 //! The host itself: whether it answers, who may reach it, and what it says is wrong.
 
+use super::files::Read;
 use super::programs::lives;
 use super::report::Check;
 use crate::api::{GROUP, HostFacts, Reports, VIEW_GROUP, VmEntry, view_socket};
 use crate::client::Client;
 use crate::explain::{frozen, instant};
 use crate::failure::Failure;
+use crate::problem::Report;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use windlass_protocol::status::HostStatus;
@@ -40,8 +42,13 @@ pub(super) async fn look(client: Result<&Client, &Failure>) -> Seen {
     seen
 }
 
-/// What is said of it.
-pub(super) async fn checks(socket: &Path, absent: Option<&Failure>, seen: &Seen) -> Vec<Check> {
+/// What is said of it. Of `files` it is said elsewhere what is wrong with them.
+pub(super) async fn checks(
+    socket: &Path,
+    absent: Option<&Failure>,
+    seen: &Seen,
+    files: &[Read],
+) -> Vec<Check> {
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
     let mut checks = Vec::new();
     if let Some(why) = absent {
@@ -71,7 +78,10 @@ pub(super) async fn checks(socket: &Path, absent: Option<&Failure>, seen: &Seen)
             "docs/troubleshooting.md#everything-should-stop",
         )
     }));
-    checks.extend(seen.problems.iter().map(|report| {
+    let is_said = |report: &&Report| {
+        files.iter().flat_map(Read::reports).any(|said| said.subject == report.subject)
+    };
+    checks.extend(seen.problems.iter().filter(|report| !is_said(report)).map(|report| {
         let advice = "The host goes on meanwhile; it says more in its log.";
         Check::limited(report.to_string(), advice, "docs/errors.md#while-the-host-runs")
     }));

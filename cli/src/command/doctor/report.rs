@@ -111,8 +111,9 @@ impl Check {
     }
 
     fn text(&self, colour: bool, width: usize) -> String {
-        let found = wrap(&format!("  {} {}", self.verdict.sign(false), self.found), width);
         let plain = self.verdict.sign(false);
+        let found = self.found.replace('\n', "\n    ");
+        let found = wrap(&format!("  {plain} {found}"), width);
         let mut text = found.replacen(&plain, &self.verdict.sign(colour), 1);
         if let Some(advice) = &self.advice {
             text.push_str(&wrap(&format!("      {advice}"), width));

@@ -8,6 +8,7 @@ use super::help;
 use super::table::{Cells, head, rowless, titles};
 use super::tone::Tone;
 use crate::explain::{fit, page, summary, wrap};
+use crate::problem::Report;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -64,9 +65,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, paint: Paint) {
 
 fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &mut App, paint: Paint) {
     let width = usize::from(area.width);
-    let mut above = head(&app.sight);
-    above.extend(few(rowless(&app.sight), "`windlass vm list` has all"));
-    let above = wrap(&above.join("\n"), width);
+    let mut above = wrap(&head(&app.sight).join("\n"), width);
+    for line in few(rowless(&app.sight), "`windlass vm list` has all") {
+        above.push_str(&format!("{}\n", fit(&line, width)));
+    }
     let [top, middle] =
         Layout::vertical([Constraint::Length(rows(&above) + 1), Constraint::Min(3)]).areas(area);
     frame.render_widget(Paragraph::new(above).style(bold()), top);
@@ -135,10 +137,22 @@ fn below(app: &App, width: usize, paint: Paint) -> (String, Style) {
         Some(Err(why)) => return (wrap(&format!("! {why}"), width), paint.of(Color::Red)),
         None => {}
     }
-    let reports = app.sight.reports.iter().map(|report| format!("! {report}")).collect();
-    let mut notes = few(reports, "`windlass doctor` has all");
+    // A line each: the table comes first.
+    let mut notes = few(app.sight.reports.iter().map(brief).collect(), "`windlass doctor` has all");
     notes.extend(app.trouble.iter().map(|why| format!("! {why}; what is shown is old")));
-    (wrap(&notes.join("\n"), width), paint.of(Color::Red))
+    let lines: Vec<String> = notes.iter().map(|note| fit(note, width)).collect();
+    (lines.join("\n"), paint.of(Color::Red))
+}
+
+/// The first problem of a report, and how many more it has.
+fn brief(report: &Report) -> String {
+    let Report { subject, problems, .. } = report;
+    let first = problems.first().map(ToString::to_string).unwrap_or_default();
+    let more = match problems.len() {
+        0 | 1 => String::new(),
+        count => format!(" (1 of {count})"),
+    };
+    format!("! {subject}{more}: {first}")
 }
 
 /// The question that is asked, or what the keys do.

@@ -8,6 +8,7 @@ use super::screen::{Paint, draw};
 use super::sight::Sight;
 use super::table::plain;
 use crate::api::{Changed, VmEntry, VmState};
+use crate::problem::{Problem, Report};
 use expect_test::expect;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -128,6 +129,38 @@ fn many_vms_that_are_not_there_leave_room_for_the_table() {
         q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort  r reverse  1/5
     "#]]
     .assert_eq(&text(&mut App::new(sight, Sorting::default()), 80));
+}
+
+#[test]
+fn problems_of_files_leave_room_for_the_table() {
+    let mut sight = sight();
+    let problem = || Problem::new("qmp", 7, "must be an absolute path of at most 107 bytes");
+    sight.reports = (0..9)
+        .map(|nth| Report {
+            subject: format!("/etc/windlass/vms.d/a{nth}.toml"),
+            problems: std::iter::repeat_with(problem).take(6).collect(),
+            meanwhile: "this VM is not managed".to_owned(),
+        })
+        .collect();
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more
+          than there is: no VM grows; host memory available 1.5GiB
+        FROZEN: no VM changes its size until `windlass thaw`
+        gone: not there: no QEMU serves /run/vms/gone/qmp.sock
+
+        VM▲       CPU     MEMORY  LOAD  STATE
+        batch     2       768MiB  0.03  at goal
+        db1       1 of 2  768MiB  2.70  waiting for room, 1 vCPU mo…
+        mail      1 of 2  768MiB  –     no metrics from the guest f…
+        stuck     1 of 2  768MiB  0.03  QEMU not answering for 12s
+        a wider terminal shows USED, GOAL, GRANTED, BOUNDS, CHANGED
+        ! /etc/windlass/vms.d/a0.toml (1 of 6): qmp = 7: must be an…
+        ! /etc/windlass/vms.d/a1.toml (1 of 6): qmp = 7: must be an…
+        ! /etc/windlass/vms.d/a2.toml (1 of 6): qmp = 7: must be an…
+        … and 6 more; `windlass doctor` has all
+        q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort
+    "#]]
+    .assert_eq(&text(&mut App::new(sight, Sorting::default()), 60));
 }
 
 #[test]
