@@ -30,6 +30,8 @@ const LARGEST: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Client {
     socket: PathBuf,
+    /// The socket takes no orders.
+    only_looks: bool,
 }
 
 // === impl Client ===
@@ -42,8 +44,13 @@ impl Client {
     /// Nobody serves the socket, or this user may not open it.
     pub fn to(socket: &Path) -> Result<Self, Failure> {
         open(socket, |socket| UnixStream::connect(socket).map(drop))
-            .map(|socket| Self { socket })
+            .map(|open| Self { only_looks: open != socket, socket: open })
             .map_err(|error| unreachable(socket, &error))
+    }
+
+    /// Whether this user may look and order nothing.
+    pub const fn only_looks(&self) -> bool {
+        self.only_looks
     }
 
     /// Reads something.
@@ -246,7 +253,7 @@ mod tests {
     async fn only_an_order_that_was_sent_is_said_to_take_no_effect_later() {
         let dir = Scratch::new();
         let socket = dir.path().join("host.sock");
-        let client = Client { socket: socket.clone() };
+        let client = Client { only_looks: false, socket: socket.clone() };
         let later = "the order takes no effect later";
         let nobody = client.post::<_, Value>("/v1/freeze", &()).await.unwrap_err().to_string();
         assert!(nobody.contains("No such file") && !nobody.contains(later), "{nobody}");
@@ -264,7 +271,7 @@ mod tests {
         let dir = Scratch::new();
         let socket = dir.path().join("host.sock");
         let host = UnixListener::bind(&socket).unwrap();
-        let client = Client { socket };
+        let client = Client { only_looks: false, socket };
         let heard = async || {
             let mut head = [0; 4096];
             let (mut stream, _) = host.accept().await.unwrap();

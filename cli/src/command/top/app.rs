@@ -25,6 +25,8 @@ pub(super) struct App {
     pub(super) said: Option<Result<String, String>>,
     /// Why what is shown is old.
     pub(super) trouble: Option<String>,
+    /// Whether this user may look and order nothing.
+    pub(super) only_looks: bool,
 }
 
 /// What fills the screen.
@@ -83,6 +85,10 @@ pub(super) enum Order {
 pub(super) const SPANS: [(char, u32, &str); 3] =
     [('1', 15, "15 min"), ('2', 60, "1 h"), ('3', 480, "8 h")];
 
+/// What a user is told who may look and order nothing.
+const ONLY_LOOKS: &str =
+    "you may only look: root and members of group windlass may pause and resume VMs";
+
 /// Lines that a page up or down moves.
 const PAGE: isize = 10;
 
@@ -94,7 +100,12 @@ impl App {
         let lines = lines(&sight, sorting);
         let table = TableState::default().with_selected((!lines.is_empty()).then_some(0));
         let (page, question, said, trouble) = (Page::List, None, None, None);
-        Self { sorting, sight, lines, table, page, question, said, trouble }
+        Self { sorting, sight, lines, table, page, question, said, trouble, only_looks: false }
+    }
+
+    /// For a user who may look and order nothing, if so.
+    pub(super) fn only_looking(self, only_looks: bool) -> Self {
+        Self { only_looks, ..self }
     }
 
     /// Takes what a look gave. What was selected stays selected, wherever it stands now.
@@ -159,7 +170,11 @@ impl App {
             KeyCode::Left => self.sort(self.sorting.moved(-1)),
             KeyCode::Right => self.sort(self.sorting.moved(1)),
             KeyCode::Char('r') => self.sort(self.sorting.turned()),
-            KeyCode::Char('p') => self.question = self.selected().map(|vm| self.pause_of(vm)),
+            KeyCode::Char('p') => {
+                if let Some(vm) = self.selected().map(str::to_owned) {
+                    self.ask_to_pause(&vm);
+                }
+            }
             KeyCode::Char('?' | 'h') => self.page = Page::Help(0),
             KeyCode::Enter => {
                 let vm = self.selected()?.to_owned();
@@ -189,18 +204,21 @@ impl App {
             }
             KeyCode::Char('p') => {
                 let vm = story.vm.clone();
-                self.question = Some(self.pause_of(&vm));
+                self.ask_to_pause(&vm);
             }
             _ => {}
         }
         None
     }
 
-    fn pause_of(&self, vm: &str) -> Question {
-        if self.sight.is_paused(vm) {
-            Question::Resume(vm.to_owned())
+    fn ask_to_pause(&mut self, vm: &str) {
+        let vm = vm.to_owned();
+        if self.only_looks {
+            self.said = Some(Err(ONLY_LOOKS.to_owned()));
+        } else if self.sight.is_paused(&vm) {
+            self.question = Some(Question::Resume(vm));
         } else {
-            Question::Pause(vm.to_owned())
+            self.question = Some(Question::Pause(vm));
         }
     }
 

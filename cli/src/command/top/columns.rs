@@ -32,7 +32,9 @@ impl Columns {
             cells.fold(titles[column].chars().count(), usize::max)
         };
         let mut shown: Vec<(usize, usize)> = (0..COLUMNS).map(|c| (c, longest(c))).collect();
-        for spare in SPARE {
+        // That by which the VMs are sorted stays.
+        let is_sorted = |column: usize| titles[column].ends_with(['▲', '▼']);
+        for spare in SPARE.into_iter().filter(|spare| !is_sorted(*spare)) {
             let wanted = |(column, wide): &(usize, usize)| {
                 if *column == last { STATE.min(*wide) } else { *wide }
             };
@@ -78,6 +80,7 @@ fn between(shown: &[(usize, usize)]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::order::{Column, Sorting};
     use super::super::table::titles;
     use super::*;
 
@@ -109,6 +112,16 @@ mod tests {
         assert_eq!(left_out(100), ["GRANTED", "BOUNDS"]);
         assert_eq!(left_out(80), ["USED", "GRANTED", "BOUNDS", "CHANGED"]);
         assert_eq!(left_out(60), ["USED", "GOAL", "GRANTED", "BOUNDS", "CHANGED"]);
+    }
+
+    #[test]
+    fn the_column_by_which_vms_are_sorted_stays() {
+        let titles = titles(Some(Sorting { by: Column::Granted, reversed: false }));
+        let columns = Columns::of(&titles, [row()].iter(), 60);
+        let left_out: Vec<&str> =
+            columns.left_out().into_iter().map(|column| titles[column].as_str()).collect();
+        assert_eq!(left_out, ["USED", "GOAL", "BOUNDS", "CHANGED"]);
+        assert_eq!(columns.wide(), 60);
     }
 
     #[test]

@@ -29,7 +29,8 @@ Keys:
   q Esc      end; on another page, back; Ctrl-C ends everywhere
 
 {COLUMNS}
-  A narrow terminal leaves columns out: BOUNDS, GRANTED, USED, CHANGED and GOAL, in this order.
+  A narrow terminal leaves out BOUNDS, GRANTED, USED, CHANGED, GOAL, one by one:
+  never the one by which the VMs are sorted.
 
 Colours (none where NO_COLOR is set):
   red        a part does not answer, and a person has to look: `windlass doctor`

@@ -44,9 +44,10 @@ enum Answer {
 pub(super) fn run(client: &Client, sorting: Sorting) -> Result<(), Failure> {
     // Before the screen is taken over: a host that does not answer is said in plain text.
     let first = client::run(look(client))?;
+    let app = App::new(first, sorting).only_looking(client.only_looks());
     let mut terminal = ratatui::try_init()
         .map_err(|error| Failure::CannotCreate(format!("cannot use the terminal: {error}")))?;
-    let result = watch(client, &mut terminal, App::new(first, sorting));
+    let result = watch(client, &mut terminal, app);
     ratatui::restore();
     result.map_err(|error| Failure::CannotCreate(format!("cannot draw on the terminal: {error}")))
 }

@@ -169,7 +169,7 @@ fn last_line(app: &App, width: usize) -> (String, Style) {
         (None, Page::List) => (keys_of_list(app, width), Style::default()),
         (None, Page::Story(story)) => {
             let verbose = if story.verbose { "v shorter" } else { "v every decision" };
-            let pause = if app.sight.is_paused(&story.vm) { "p resume" } else { "p pause" };
+            let pause = pause_key(app, &story.vm);
             (keys(&["Esc back", "↑↓ scroll", verbose, pause], width), Style::default())
         }
         (None, Page::Help(_)) => (keys(&["Esc back", "↑↓ scroll"], width), Style::default()),
@@ -184,10 +184,7 @@ fn asking(question: &str, answers: &str, width: usize) -> String {
 
 fn keys_of_list(app: &App, width: usize) -> String {
     let selected = app.table.selected().and_then(|at| app.lines.get(at));
-    let pause = match selected {
-        Some(line) if app.sight.is_paused(&line.vm) => "p resume",
-        Some(_) | None => "p pause",
-    };
+    let pause = selected.map_or("", |line| pause_key(app, &line.vm));
     let place = match app.table.selected() {
         Some(at) => format!("{}/{}", at + 1, app.lines.len()),
         None => String::new(),
@@ -195,6 +192,15 @@ fn keys_of_list(app: &App, width: usize) -> String {
     let all =
         ["q quit", "? help", "Enter explain", pause, "↑↓ select", "←→ sort", "r reverse", &place];
     keys(&all, width)
+}
+
+/// What `p` does; nothing for a user who may only look.
+fn pause_key(app: &App, vm: &str) -> &'static str {
+    match (app.only_looks, app.sight.is_paused(vm)) {
+        (true, _) => "",
+        (false, true) => "p resume",
+        (false, false) => "p pause",
+    }
 }
 
 /// As many of these as there is room for, the most important first.

@@ -92,6 +92,18 @@ fn what_an_order_led_to_stays_until_the_next_key() {
 }
 
 #[test]
+fn a_user_who_may_only_look_is_told_so_at_once() {
+    let mut app = app().only_looking(true);
+    assert!(!text(&mut app, 150).contains("p pause"), "no key is shown that is refused");
+    for open in [&[][..], &[KeyCode::Enter]] {
+        press(&mut app, open);
+        assert_eq!(press(&mut app, &[KeyCode::Char('p')]), None);
+        assert_eq!(app.question, None);
+        assert!(text(&mut app, 150).contains("! you may only look: root and members of group"));
+    }
+}
+
+#[test]
 fn a_story_is_opened_scrolled_and_left() {
     let mut app = app();
     assert_eq!(press(&mut app, &[KeyCode::Down, KeyCode::Enter]), Some(Wish::Look));
@@ -137,8 +149,8 @@ fn the_help_is_read_to_its_end_and_left() {
           CHANGED   the last change of its size in the last hour: ↑ larger, ↓ smaller
           STATE     at goal, or what keeps the VM from its goal
 
-          A narrow terminal leaves columns out: BOUNDS, GRANTED, USED, CHANGED and GOAL,
-            in this order.
+          A narrow terminal leaves out BOUNDS, GRANTED, USED, CHANGED, GOAL, one by one:
+          never the one by which the VMs are sorted.
 
         Colours (none where NO_COLOR is set):
           red        a part does not answer, and a person has to look: `windlass doctor`
