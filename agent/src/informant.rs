@@ -12,14 +12,14 @@ use std::time::Duration;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Said, Unheard};
 use windlass_agent_core::{Action, Event, Failure};
-use windlass_kit::client::{Answer, Ask, Kept};
+use windlass_kit::client::{Answer, Ask, Pool};
 use windlass_protocol::{InformantVersion, Peer};
 
 /// The informant of one guest.
 #[derive(Clone, Debug)]
 pub(crate) struct Informant {
     /// Where it listens.
-    pub(crate) at: Arc<Kept>,
+    pub(crate) at: Arc<Pool>,
     /// Where it calls back.
     pub(crate) callback: Option<SocketAddr>,
     /// How long it may take.

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
-use windlass_kit::client::{Ask, Kept};
+use windlass_kit::client::{Ask, Pool};
 use windlass_protocol::plugin::METHOD;
 
 /// Bytes of an answer that are read; it has a few hundred.
@@ -31,7 +31,7 @@ pub struct PluginAt {
 #[derive(Debug)]
 pub struct Remote {
     at: PluginAt,
-    kept: Kept,
+    kept: Pool,
     limit: Duration,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for PluginAt {
 impl Remote {
     /// The plugin that is there; it may take `limit` to answer.
     pub const fn new(at: PluginAt, limit: Duration) -> Self {
-        let kept = Kept::new(at.address, CONNECTIONS);
+        let kept = Pool::new(at.address, CONNECTIONS);
         Self { at, kept, limit }
     }
 }

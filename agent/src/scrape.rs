@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
 use windlass_agent_core::{Event, Failure, metrics_text};
-use windlass_kit::client::{Ask, Kept};
+use windlass_kit::client::{Ask, Pool};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Peer;
 
 /// Reads them. Always ends within `limit`, with exactly one event for the scaler.
-pub(crate) async fn read(from: Arc<Kept>, clock: Clock, limit: Duration) -> Event {
+pub(crate) async fn read(from: Arc<Pool>, clock: Clock, limit: Duration) -> Event {
     // What it says is no older than this, however long it is on its way.
     let asked_at = clock.now();
     let request = Ask::new(Method::GET, "/metrics", "").within(limit).at_most(METRICS_SIZE);

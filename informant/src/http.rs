@@ -7,8 +7,8 @@
 
 pub mod endpoints;
 
-use crate::beside::Beside;
 use crate::log;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::shared::Shared;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -52,7 +52,7 @@ struct Open {
 }
 
 /// Serves until the end of the program.
-pub async fn serve<B: Beside>(shared: Arc<Shared<B>>, listener: TcpListener) {
+pub async fn serve<B: MemoryCotenant>(shared: Arc<Shared<B>>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     let mut oldest_first: VecDeque<Open> = VecDeque::new();
     loop {
@@ -87,7 +87,7 @@ pub async fn serve<B: Beside>(shared: Arc<Shared<B>>, listener: TcpListener) {
 /// being answered.
 pub async fn connection<B, S>(shared: Arc<Shared<B>>, stream: S, busy: Arc<AtomicBool>)
 where
-    B: Beside,
+    B: MemoryCotenant,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (shared, busy) = (&shared, &busy);

@@ -6,21 +6,21 @@
 //!
 //! What it decides is in `windlass-informant-core`; here is how it acts: [`run`] wires the
 //! parts, [`runner`] carries out the plan, [`http`] answers, [`call`] calls agents, [`proc`]
-//! and [`hotplug`] read and change the machine, and [`beside`] is for who else has a say.
+//! and [`hotplug`] read and change the machine, and [`memory_cotenant`] is for who else has a say.
 
-pub mod beside;
 pub mod call;
 pub mod clock;
 pub mod config;
-pub mod hands;
 pub mod hotplug;
 pub mod http;
+pub mod kernel_events;
 pub mod log;
+pub mod memory_cotenant;
 pub mod metrics;
-pub mod notices;
 pub mod proc;
 pub mod run;
 pub mod runner;
 pub mod sampler;
 pub mod shared;
+pub mod sysfs_worker;
 pub mod tree;

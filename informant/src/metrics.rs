@@ -3,8 +3,8 @@
 //! The lines that an agent reads are the core's [`Figures`]; the rest is for people. A figure
 //! that is missing has no line.
 
-use crate::beside::Beside;
 use crate::hotplug;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::proc::{self, Stall};
 use crate::shared::Shared;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,15 +45,15 @@ impl Count {
 }
 
 /// The text of `/metrics`.
-pub fn text<B: Beside>(shared: &Shared<B>) -> String {
+pub fn text<B: MemoryCotenant>(shared: &Shared<B>) -> String {
     let mut page = read(shared).page();
     pressure(shared, &mut page);
     own(shared, &mut page);
-    shared.beside.metrics(shared.clock.now(), &mut page);
+    shared.cotenant.metrics(shared.clock.now(), &mut page);
     page.text()
 }
 
-fn read<B: Beside>(shared: &Shared<B>) -> Figures {
+fn read<B: MemoryCotenant>(shared: &Shared<B>) -> Figures {
     let loads = shared.tree.read("proc/loadavg").ok().and_then(|text| proc::loadavg(&text));
     let seconds = shared.load().averages(shared.clock.now());
     // Asked first: what was on its way then is there by the time the machine is read.
@@ -63,11 +63,11 @@ fn read<B: Beside>(shared: &Shared<B>) -> Figures {
         Cpus::of(&present, &online)
     });
     let memory = shared.tree.read("proc/meminfo").ok().and_then(|text| proc::meminfo(&text));
-    let memory = memory.map(|memory| shared.beside.shown(shared.clock.now(), memory));
+    let memory = memory.map(|memory| shared.cotenant.shown(shared.clock.now(), memory));
     Figures { minutes: loads.map(|loads| loads.minutes), seconds, cpus, memory }
 }
 
-fn pressure<B: Beside>(shared: &Shared<B>, page: &mut Page) {
+fn pressure<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
     let (mut percents, mut seconds) = (Vec::new(), Vec::new());
     for resource in ["cpu", "memory", "io"] {
         let file = shared.tree.read(&format!("proc/pressure/{resource}"));
@@ -86,7 +86,7 @@ fn pressure<B: Beside>(shared: &Shared<B>, page: &mut Page) {
     page.counter("windlass_pressure_seconds_total", about, seconds);
 }
 
-fn own<B: Beside>(shared: &Shared<B>, page: &mut Page) {
+fn own<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
     let (agents, parked, urgent) = {
         let core = shared.core();
         (core.agents(), core.parked().len(), core.urgent(shared.clock.now()))

@@ -1,14 +1,14 @@
 //! Builds the parts and runs them until a signal ends the program.
 
-use crate::beside::Beside;
 use crate::config::Config;
-use crate::hands::Hands;
 use crate::hotplug;
 use crate::http;
+use crate::kernel_events;
 use crate::log;
-use crate::notices;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::runner;
 use crate::shared::Shared;
+use crate::sysfs_worker::SysfsWorker;
 use crate::tree::Tree;
 use anyhow::Context;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ pub fn run(config: &Config) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// It cannot begin to serve.
-pub fn run_beside<B: Beside>(config: &Config, beside: B) -> anyhow::Result<()> {
+pub fn run_beside<B: MemoryCotenant>(config: &Config, cotenant: B) -> anyhow::Result<()> {
     let tree = Tree::new(config.root.as_deref());
     if tree.is_the_machine()
         && let Err(error) = rustix::process::setpriority_process(None, NICE)
@@ -44,10 +44,10 @@ pub fn run_beside<B: Beside>(config: &Config, beside: B) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?
-        .block_on(serve(config, tree, beside))
+        .block_on(serve(config, tree, cotenant))
 }
 
-async fn serve<B: Beside>(config: &Config, tree: Tree, beside: B) -> anyhow::Result<()> {
+async fn serve<B: MemoryCotenant>(config: &Config, tree: Tree, cotenant: B) -> anyhow::Result<()> {
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen on {}", config.listen))?;
@@ -60,19 +60,19 @@ async fn serve<B: Beside>(config: &Config, tree: Tree, beside: B) -> anyhow::Res
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for signals")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
 
-    let hands = Hands::start(tree.clone()).context("cannot start a thread")?;
+    let worker = SysfsWorker::start(tree.clone()).context("cannot start a thread")?;
     let core = Informant::new(Settings {
         versions: config.versions,
         metrics_port: address.port(),
         parked,
         leased,
     });
-    let shared = Arc::new(Shared::new(core, tree, beside));
-    notices::listen(Arc::clone(&shared)).context("cannot start a thread")?;
+    let shared = Arc::new(Shared::new(core, tree, cotenant));
+    kernel_events::listen(Arc::clone(&shared)).context("cannot start a thread")?;
     B::start(&shared)?;
     log::info(format_args!("serving on {address}"));
     tokio::select! {
-        () = runner::run(Arc::clone(&shared), hands, config.sample_every) => {}
+        () = runner::run(Arc::clone(&shared), worker, config.sample_every) => {}
         () = http::serve(Arc::clone(&shared), listener) => {}
         _ = terminate.recv() => log::info(format_args!("told to end")),
         _ = interrupt.recv() => log::info(format_args!("told to end")),

@@ -1,10 +1,10 @@
 //! The loop: sample, plan, act, wait. The only one who carries out the core's plans.
 
-use crate::beside::Beside;
 use crate::call;
-use crate::hands::Hands;
 use crate::log;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::shared::Shared;
+use crate::sysfs_worker::SysfsWorker;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,17 @@ struct Said {
 }
 
 /// Carries out the plan until the end of the program.
-pub async fn run<B: Beside>(shared: Arc<Shared<B>>, mut hands: Hands, sample_every: Duration) {
+pub async fn run<B: MemoryCotenant>(
+    shared: Arc<Shared<B>>,
+    mut worker: SysfsWorker,
+    sample_every: Duration,
+) {
     let mut calls = JoinSet::new();
     let mut said = Said::default();
     let mut ticks = interval(sample_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let wake_at = act(&shared, &hands, &mut calls);
+        let wake_at = act(&shared, &worker, &mut calls);
         said.say(&shared);
         let wait = wake_at.map_or(AT_MOST, |at| shared.clock.until(at).min(AT_MOST));
         tokio::select! {
@@ -41,7 +45,7 @@ pub async fn run<B: Beside>(shared: Arc<Shared<B>>, mut hands: Hands, sample_eve
                     shared.observe(event);
                 }
             }
-            Some(event) = hands.report() => shared.observe(event),
+            Some(event) = worker.report() => shared.observe(event),
             () = shared.woken.notified() => {}
             () = sleep(wait) => {}
         }
@@ -49,7 +53,11 @@ pub async fn run<B: Beside>(shared: Arc<Shared<B>>, mut hands: Hands, sample_eve
 }
 
 /// Begins everything that the plan has; when to look again.
-fn act<B: Beside>(shared: &Shared<B>, hands: &Hands, calls: &mut JoinSet<Event>) -> Option<Moment> {
+fn act<B: MemoryCotenant>(
+    shared: &Shared<B>,
+    worker: &SysfsWorker,
+    calls: &mut JoinSet<Event>,
+) -> Option<Moment> {
     let now = shared.clock.now();
     let mut core = shared.core();
     let plan = core.plan(now);
@@ -62,14 +70,14 @@ fn act<B: Beside>(shared: &Shared<B>, hands: &Hands, calls: &mut JoinSet<Event>)
                 }
                 calls.spawn(call::call(agent, at, ask));
             }
-            Action::Look | Action::Do(_) => hands.begin(action),
+            Action::Look | Action::Do(_) => worker.begin(action),
         }
     }
     core.plan(now).wake_at
 }
 
 impl Said {
-    fn say<B: Beside>(&mut self, shared: &Shared<B>) {
+    fn say<B: MemoryCotenant>(&mut self, shared: &Shared<B>) {
         let core = shared.core();
         let current = core.current();
         if current != self.current {

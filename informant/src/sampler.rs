@@ -4,7 +4,7 @@
 //! `/proc/stat`, without the kernel adding up every interrupt of every vCPU for it. Tasks that
 //! wait for I/O are only in `/proc/stat`, which is read once a second; so is the overhead.
 
-use crate::beside::Beside;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::proc;
 use crate::shared::Shared;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Default for Sampler {
 impl Sampler {
     /// Takes one sample: load goes to the averages, memory is returned for the core. What
     /// cannot be read is left out.
-    pub fn sample<B: Beside>(&mut self, shared: &Shared<B>) -> Option<Memory> {
+    pub fn sample<B: MemoryCotenant>(&mut self, shared: &Shared<B>) -> Option<Memory> {
         let now = shared.clock.now();
         if self.seldom_at.is_none_or(|at| at <= now) {
             self.seldom_at = Some(now.after(SELDOM));

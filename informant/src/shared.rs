@@ -4,8 +4,8 @@
 //! wakes the runner, which carries out the plan; whoever waits for the core to get somewhere
 //! is woken when the runner has told it something.
 
-use crate::beside::Beside;
 use crate::clock::Clock;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::metrics::Counts;
 use crate::sampler::Sampler;
 use crate::tree::Tree;
@@ -36,12 +36,12 @@ pub struct Shared<B = ()> {
     /// The time.
     pub clock: Clock,
     /// What else has a say.
-    pub beside: B,
+    pub cotenant: B,
 }
 
-impl<B: Beside> Shared<B> {
+impl<B: MemoryCotenant> Shared<B> {
     /// An informant on this tree.
-    pub fn new(core: Informant, tree: Tree, beside: B) -> Self {
+    pub fn new(core: Informant, tree: Tree, cotenant: B) -> Self {
         Self {
             core: Mutex::new(core),
             load: Mutex::default(),
@@ -51,7 +51,7 @@ impl<B: Beside> Shared<B> {
             counts: Counts::default(),
             tree,
             clock: Clock::start(),
-            beside,
+            cotenant,
         }
     }
 
@@ -70,7 +70,7 @@ impl<B: Beside> Shared<B> {
         let memory = self.sampler.lock().unwrap_or_else(PoisonError::into_inner).sample(self);
         if let Some(memory) = memory {
             self.counts.samples.add();
-            let memory = self.beside.sampled(self.clock.now(), memory);
+            let memory = self.cotenant.sampled(self.clock.now(), memory);
             self.observe(Event::Sampled(memory));
         }
     }

@@ -2,17 +2,17 @@
 //!
 //! Every request has a deadline over all of it, and a limit on the answer's size; there are no
 //! redirects, no proxy from the environment, no names to resolve. [`ask`] makes a connection for each
-//! request; [`Kept`] keeps connections to a peer that is asked again and again. When the deadline
+//! request; [`Pool`] keeps connections to a peer that is asked again and again. When the deadline
 //! passes the connection is closed, so a late answer is not heard.
 
-mod kept;
-mod line;
+mod connection;
+mod pool;
 mod request;
 
-pub use kept::Kept;
+pub use pool::Pool;
 pub use request::{Address, Answer, Ask, ClientError};
 
-use line::{After, Line, connect};
+use connection::{After, Connection, connect};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
@@ -48,8 +48,8 @@ pub async fn ask_over<S>(stream: S, to: &Address, ask: Ask) -> Result<Answer, Cl
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut line = Line::over(stream, to).await?;
-    line.ask(to, ask, After::Close).await.map_err(|unanswered| unanswered.error)
+    let mut connection = Connection::over(stream, to).await?;
+    connection.ask(to, ask, After::Close).await.map_err(|unanswered| unanswered.error)
 }
 /// An error with its causes.
 pub fn with_causes(error: &dyn std::error::Error) -> String {

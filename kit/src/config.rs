@@ -11,7 +11,7 @@ use std::path::Path;
 use thiserror::Error;
 use toml::de::{DeInteger, DeTable, DeValue};
 use windlass_protocol::config::{Form, Node, Problem, Reader, Table};
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 
 /// A configuration that is longer is not read: a person did not write it.
 const MAX_FILE: u64 = 256 * 1024;
@@ -105,7 +105,7 @@ pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
 
 fn unread(line: Option<usize>, message: &str) -> Problem {
     let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    Problem::without_value("", format!("{line}{}", defused(message, LONGEST)))
+    Problem::without_value("", format!("{line}{}", sanitized(message, LONGEST)))
 }
 
 fn toml_table(table: DeTable<'_>) -> BTreeMap<String, Node> {

@@ -1,29 +1,29 @@
-//! How a process lives. Knows no VMs.
+//! What every process needs: tasks, signals, configuration, logs, HTTP. Knows no VMs.
 //!
-//! - [`tasks`]: background work that can be stopped, waited for, and noticed when it dies
-//! - [`signal`]: SIGTERM stops, a second one exits at once, SIGHUP reloads
-//! - [`clock`]: the one place that turns the machine's clocks into a `Moment`
-//! - [`backoff`]: how long to wait before trying again
-//! - [`config`]: files that people write, from a path to a reader of their keys
-//! - [`problem`]: all that is wrong with a file, for people
-//! - [`keep`]: files and folders that outlive the process
-//! - [`errand`]: work that may block a thread, done apart from whoever wants it
-//! - [`notify`]: what systemd is told
-//! - [`program`]: how a program ends, listens and says that it is ready
-//! - [`telemetry`]: logs, with a filter that can be changed while the process runs
-//! - `server` (feature): HTTP with every limit set; `admin` on top of it: health, metrics, log level
-//! - `watchdog` (feature `server`): notices a part of the process that hangs
-//! - `dump_state` (feature `server`): the state of a process as JSON, off the hot path
-//! - `client` (feature): one bounded request over TCP or a unix socket
+//! - [`tasks`]: background tasks, their shutdown and their failures
+//! - [`signal`]: the first SIGTERM stops, the second exits at once, SIGHUP reloads
+//! - [`clock`]: turns the machine's clocks into `Moment`s
+//! - [`backoff`]: the wait before the next attempt
+//! - [`config`]: reads files that people write
+//! - [`problem`]: all problems of a file, for people
+//! - [`atomic_file`]: files that outlive the process, and locks of folders
+//! - [`blocking`]: blocking work on threads of its own
+//! - [`notify`]: reports to systemd
+//! - [`program`]: exit codes, listening, standard output
+//! - [`telemetry`]: logs, with a filter that can change at run time
+//! - `server` (feature): HTTP with all limits; `admin` on top of it: health, metrics, log level
+//! - `watchdog` (feature `server`): detects a part of the process that hangs
+//! - `dump_state` (feature `server`): the state of a process as JSON
+//! - `client` (feature): bounded requests over TCP or a unix socket
 //!
-//! Both features are off by default, so that a crate which needs the clock does not link HTTP.
+//! Both features are off by default, so that a crate that only needs the clock does not link HTTP.
 
+pub mod atomic_file;
 pub mod backoff;
-mod caught;
+pub mod blocking;
+mod catch_panic;
 pub mod clock;
 pub mod config;
-pub mod errand;
-pub mod keep;
 pub mod notify;
 pub mod problem;
 pub mod program;

@@ -9,8 +9,8 @@
 //! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension.
 
 mod connection;
+mod connections;
 mod counts;
-mod crowd;
 mod deadline;
 mod limits;
 mod listen;
@@ -21,7 +21,7 @@ pub use limits::Limits;
 pub use listen::{Accept, bind_unix};
 pub use service::Service;
 
-use crowd::{Crowd, LEAVES_WITHIN};
+use connections::{Connections, LEAVES_WITHIN};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub async fn serve<L: Accept>(
     stop: CancellationToken,
 ) -> Result<(), io::Error> {
     let limits = Arc::new(limits);
-    let (crowd, room) = (Crowd::default(), Arc::new(Semaphore::new(limits.connections)));
+    let (open, room) = (Connections::default(), Arc::new(Semaphore::new(limits.connections)));
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -62,13 +62,13 @@ pub async fn serve<L: Accept>(
             }
         };
         let permit = room.clone().try_acquire_owned().ok();
-        if permit.is_none() && !crowd.make_room() {
+        if permit.is_none() && !open.make_room() {
             limits.counts.refused(Refusal::Crowded);
             L::turn_away(&stream, CROWDED.as_bytes());
             continue;
         }
         let caller = L::caller(&stream);
-        let (room, crowd) = (room.clone(), crowd.clone());
+        let (room, open) = (room.clone(), open.clone());
         let (service, limits, stop) = (service.clone(), limits.clone(), stop.clone());
         connections.spawn(async move {
             let leaves = timeout(LEAVES_WITHIN.saturating_mul(2), room.acquire_owned());
@@ -80,7 +80,7 @@ pub async fn serve<L: Accept>(
                 limits.counts.refused(Refusal::Crowded);
                 return L::turn_away(&stream, CROWDED.as_bytes());
             };
-            connection::run(stream, caller, crowd.enter(), service, limits, stop).await;
+            connection::run(stream, caller, open.enter(), service, limits, stop).await;
             drop(permit);
         });
     }

@@ -5,7 +5,7 @@
 //! panics has failed; the others go on.
 
 use crate::backoff::Backoff;
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
@@ -76,7 +76,7 @@ impl Tasks {
         let shared = self.shared.clone();
         self.spawn(name, async move {
             let _stop = stop;
-            let why = match caught(task).await {
+            let why = match catch_panic(task).await {
                 Ok(Ok(())) => return,
                 Ok(Err(why)) => why.to_string(),
                 Err(panicked) => panicked.0,
@@ -93,7 +93,7 @@ impl Tasks {
         task: impl Future<Output = Result<(), E>> + Send + 'static,
     ) {
         self.spawn(name, async move {
-            match caught(task).await {
+            match catch_panic(task).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => warn!(task = name, %why, "task failed"),
                 Err(panicked) => error!(task = name, why = panicked.0, "task panicked"),
@@ -113,7 +113,7 @@ impl Tasks {
             let mut backoff = Restarts::default();
             loop {
                 let started = Instant::now();
-                match caught(make()).await {
+                match catch_panic(make()).await {
                     Ok(Ok(())) => return,
                     Ok(Err(why)) => warn!(task = name, %why, "task failed, starting it again"),
                     Err(panicked) => {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use windlass_kit::client::{Address, Ask, ClientError, Kept, ask};
+use windlass_kit::client::{Address, Ask, ClientError, Pool, ask};
 use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::Caller;
@@ -219,7 +219,7 @@ async fn the_client_hangs_up_on_a_server_that_stalls_babbles_or_vanishes() {
 #[tokio::test]
 async fn a_kept_connection_is_used_again_until_its_peer_closes_it() {
     let server = Counting::start(|served| served < 3).await;
-    let kept = Kept::new(server.address, 1);
+    let kept = Pool::new(server.address, 1);
     let get = || Ask::new(Method::GET, "/", "").within(PATIENCE);
     for _ in 0..6 {
         assert_eq!(kept.ask(get()).await.unwrap().status, 200);
@@ -235,7 +235,7 @@ async fn a_kept_connection_is_used_again_until_its_peer_closes_it() {
 async fn only_what_means_the_same_twice_is_asked_twice() {
     // Each connection answers once, takes another request, and ends.
     let server = Counting::start(|served| served < 1).await;
-    let kept = Kept::new(server.address, 1);
+    let kept = Pool::new(server.address, 1);
     let ask = |method| kept.ask(Ask::new(method, "/", "").within(PATIENCE));
     assert_eq!(ask(Method::PUT).await.unwrap().status, 200);
     server.takes_one_more.store(true, Ordering::SeqCst);
@@ -247,7 +247,7 @@ async fn only_what_means_the_same_twice_is_asked_twice() {
 #[tokio::test]
 async fn no_more_connections_are_kept_than_asked_for() {
     let server = Counting::start(|_| true).await;
-    let kept = Kept::new(server.address, 2);
+    let kept = Pool::new(server.address, 2);
     let get = || kept.ask(Ask::new(Method::GET, "/", "").within(PATIENCE));
     let (one, two, three) = tokio::join!(get(), get(), get());
     assert!([one, two, three].iter().all(Result::is_ok));

@@ -1,6 +1,6 @@
 //! Why a body is invalid: the field, its value, and the allowed values.
 
-use crate::words::defused;
+use crate::words::sanitized;
 use std::fmt;
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ impl BadBody {
 
 /// A value of a peer, for a message of ours.
 pub(crate) fn shortened(text: &str) -> String {
-    defused(text, 60)
+    sanitized(text, 60)
 }
 
 #[cfg(test)]

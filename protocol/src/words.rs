@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::de::value::{Error, StrDeserializer};
 
 /// At most `most` characters of a text, without control characters; `…` marks a cut.
-pub fn defused(text: &str, most: usize) -> String {
+pub fn sanitized(text: &str, most: usize) -> String {
     let harmless = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let mut short: String = text.chars().take(most).map(harmless).collect();
     if text.chars().nth(most).is_some() {
@@ -37,8 +37,8 @@ mod tests {
 
     #[test]
     fn a_short_text_without_control_characters_is_unchanged() {
-        assert_eq!(defused("grün", 4), "grün");
-        assert_eq!(defused("x\u{1b}[2J\n", 9), "x\u{fffd}[2J\u{fffd}");
-        assert_eq!(defused("grüner", 4), "grün…");
+        assert_eq!(sanitized("grün", 4), "grün");
+        assert_eq!(sanitized("x\u{1b}[2J\n", 9), "x\u{fffd}[2J\u{fffd}");
+        assert_eq!(sanitized("grüner", 4), "grün…");
     }
 }

@@ -1,10 +1,10 @@
 //! Time, the VMs, and what people do to them.
 
 mod agents;
+mod convergence;
 mod deliver;
 mod hypervisors;
 mod informants;
-mod rested;
 pub(crate) mod stands;
 mod steps;
 

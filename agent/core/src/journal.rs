@@ -7,7 +7,7 @@
 use crate::event::Action;
 use std::time::Duration;
 use windlass_protocol::decision::{Answered, Consented};
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 use windlass_protocol::{
     Change, Decision, MilliCpu, Mode, Moment, Outcome, Resize, Resources, VmInfo, VmName,
 };
@@ -105,7 +105,7 @@ impl Journal {
         online: Option<MilliCpu>,
     ) {
         let Some(open) = &mut self.open else { return };
-        let status = defused(status, MOST_WORDS);
+        let status = sanitized(status, MOST_WORDS);
         let earlier = open.consent.replace(Consented { asked, agreed, status });
         if agreed {
             open.refusal = earlier.filter(|earlier| !earlier.agreed).or(open.refusal.take());

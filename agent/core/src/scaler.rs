@@ -28,7 +28,7 @@
 //! |---|---|---|
 //! | `orders` | how the VM is described, and what a person ordered | |
 //! | `signals` | the guest's figures, and whether they count | the guest's figures |
-//! | `rest` | what the figures called for before ([`windlass_scaling::rest`]) | |
+//! | `stabilizer` | what the figures called for before ([`windlass_scaling::stabilization`]) | |
 //! | `hypervisor` | what it can do, whether its figures are fresh, what became of resizes | looks, resizes |
 //! | `permit` | what the books hold at least | the plugin |
 //! | `informant` | the session, and whether this agent is to run in it | the informant |
@@ -86,7 +86,7 @@ use windlass_protocol::{
     AgentId, Capabilities, ComputeUnit, Decision, InformantVersion, Moment, Resources, RunState,
     Sequence, VmInfo, VmName, Waiting,
 };
-use windlass_scaling::Rest;
+use windlass_scaling::Stabilizer;
 
 /// One VM.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub struct Scaler {
     settings: Settings,
     orders: Orders,
     signals: Signals,
-    rest: Rest,
+    stabilizer: Stabilizer,
     size: SizeRange,
     hypervisor: Hypervisor,
     permit: Permit,
@@ -114,19 +114,19 @@ impl Scaler {
         let info = info.into();
         let mut jitter = Jitter::new(settings.seed);
         let measure_at = now.after(jitter.within(settings.periods.metrics));
-        let mut rest = Rest::default();
-        rest.keep(now);
+        let mut stabilizer = Stabilizer::default();
+        stabilizer.keep(now);
         let mut scaler = Self {
             journal: Journal::new(info.name.clone()),
             orders: Orders::new(info),
             signals: Signals::new(measure_at),
-            rest,
+            stabilizer,
             size: SizeRange::default(),
             hypervisor: Hypervisor::new(),
             permit: Permit::new(settings.plugin_versions),
             informant: Informant::new(&settings, now),
             guest: Guest::default(),
-            target: Target { rested: None, goal: None, from: now, until: None },
+            target: Target { stabilized: None, goal: None, from: now, until: None },
             settings,
             jitter,
         };
@@ -294,7 +294,7 @@ impl Scaler {
             settings: &self.settings,
             orders: &self.orders,
             signals: &self.signals,
-            rest: &self.rest,
+            stabilizer: &self.stabilizer,
             size: &self.size,
             hypervisor: &self.hypervisor,
             permit: &self.permit,
@@ -311,11 +311,11 @@ impl Scaler {
 
     /// Something happened: remembers what the signals call for, computes the target, and writes it down.
     fn decide(&mut self, now: Moment) {
-        let mut rest = std::mem::take(&mut self.rest);
+        let mut stabilizer = std::mem::take(&mut self.stabilizer);
         if let Some(inputs) = self.vm(now).inputs() {
-            rest.note(now, &inputs);
+            stabilizer.note(now, &inputs);
         }
-        self.rest = rest;
+        self.stabilizer = stabilizer;
         self.target = self.vm(now).target();
         if let (Some(goal), Some(has)) = (self.target.goal, self.vm(now).using()) {
             self.journal.keep(now, self.orders.info(), goal, has);

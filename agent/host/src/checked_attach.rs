@@ -16,8 +16,8 @@ use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_drivers_qemu::Qemu;
 use windlass_drivers_qemu::check::Finding;
+use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
-use windlass_kit::errand::Work;
 use windlass_protocol::Moment;
 
 /// To connect, look at what can scale, and attach: each command has a shorter limit of its own.

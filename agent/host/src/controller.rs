@@ -35,9 +35,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent::{Agent, Standing};
 use windlass_drivers::any::AnyAttach;
+use windlass_kit::blocking::BlockingTask;
 use windlass_kit::clock::Clock;
 use windlass_kit::config::Unread;
-use windlass_kit::errand::Errand;
 use windlass_kit::watchdog::{Pulse, Watchdog};
 use windlass_protocol::status::Ordered;
 use windlass_protocol::vm_file::VmFile;
@@ -75,19 +75,19 @@ pub struct HostController {
     pub(crate) last_order: watch::Sender<Option<Ordered>>,
     /// Looks so far: some things are not done at each.
     pub(crate) looks: u64,
-    pub(crate) errands: Errands,
+    pub(crate) blocking: BlockingTasks,
     /// Orders that are done, and answered once that is written down.
     pub(crate) unkept: Vec<Unkept>,
 }
 
 /// What disks are doing.
 #[derive(Default)]
-pub(crate) struct Errands {
-    look: Errand<Look>,
-    config: Errand<Result<String, Unread>>,
+pub(crate) struct BlockingTasks {
+    look: BlockingTask<Look>,
+    config: BlockingTask<Result<String, Unread>>,
     /// Up to which change of the state, and what came of it.
-    save: Errand<(u64, io::Result<()>)>,
-    history: Errand<Result<(), Unwritten>>,
+    save: BlockingTask<(u64, io::Result<()>)>,
+    history: BlockingTask<Result<(), Unwritten>>,
 }
 
 /// An order that is done and not written down.
@@ -136,18 +136,18 @@ impl HostController {
             tokio::select! {
                 biased;
                 () = inbox.stop.cancelled() => return,
-                (change, saved) = self.errands.save.done() => self.saved(change, saved),
-                written = self.errands.history.done() => self.wrote_history(written),
-                look = self.errands.look.done() => {
+                (change, saved) = self.blocking.save.done() => self.saved(change, saved),
+                written = self.blocking.history.done() => self.wrote_history(written),
+                look = self.blocking.look.done() => {
                     pulse.at("what the VM files say to be followed");
                     self.take_look(look);
                 }
-                text = self.errands.config.done() => self.reloaded(text),
+                text = self.blocking.config.done() => self.reloaded(text),
                 _ = looks.tick() => {
                     pulse.at("all VMs to be reconciled");
                     self.tick();
                 }
-                () = inbox.reloads.notified(), if self.errands.config.is_free() => self.reload(),
+                () = inbox.reloads.notified(), if self.blocking.config.is_free() => self.reload(),
                 Some(asked) = inbox.orders.recv() => {
                     pulse.at("an order to be carried out");
                     self.take(asked);

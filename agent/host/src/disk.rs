@@ -9,8 +9,8 @@ use crate::state::{State, StateFile};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use windlass_kit::blocking::{Work, run_blocking};
 use windlass_kit::config::{Unread, read_text};
-use windlass_kit::errand::{Work, apart};
 use windlass_protocol::{Decision, Moment};
 use windlass_vm_files::folder::{self, Look};
 
@@ -77,7 +77,7 @@ impl Disk for MachineDisk {
     fn look(&self) -> Work<Look> {
         let folder = self.vms_dir.clone();
         Box::pin(async move {
-            let looked = apart(move || folder::look(&folder)).await;
+            let looked = run_blocking(move || folder::look(&folder)).await;
             looked.unwrap_or_else(|error| Err(unread(&error)))
         })
     }
@@ -85,20 +85,20 @@ impl Disk for MachineDisk {
     fn config(&self) -> Work<Result<String, Unread>> {
         let path = self.config.clone();
         Box::pin(async move {
-            let read = apart(move || read_text(&path)).await;
+            let read = run_blocking(move || read_text(&path)).await;
             read.unwrap_or_else(|error| Err(Unread::Failed(error)))
         })
     }
 
     fn save(&self, text: Vec<u8>) -> Work<io::Result<()>> {
         let file = self.state.clone();
-        Box::pin(async move { apart(move || file.save(&text)).await? })
+        Box::pin(async move { run_blocking(move || file.save(&text)).await? })
     }
 
     fn write(&self, batch: Batch) -> Work<Result<(), Unwritten>> {
         let (files, lines) = (self.history.clone(), batch.lines.clone());
         Box::pin(async move {
-            let written = apart(move || files.write(batch)).await;
+            let written = run_blocking(move || files.write(batch)).await;
             written.unwrap_or_else(|error| Err(Unwritten { lines, error }))
         })
     }

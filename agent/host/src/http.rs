@@ -28,12 +28,12 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::info;
 use windlass_agent::{Agent, Config, Remote, Unheard};
+use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
-use windlass_kit::errand::Work;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{LogLevel, TelemetryError};
 use windlass_protocol::status::{HostStatus, NodeStatus, Ordered};
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 use windlass_protocol::{ComputeUnit, Moment, VmName};
 use windlass_vm_files::folder::Look;
 
@@ -425,7 +425,7 @@ impl From<Declined> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         // It may quote the request.
-        let message = defused(&self.message, LONGEST);
+        let message = sanitized(&self.message, LONGEST);
         let body = Refusal { code: self.code.to_owned(), message };
         (self.status, Json(body)).into_response()
     }

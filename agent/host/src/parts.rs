@@ -123,7 +123,7 @@ impl Setup {
             releases: BTreeMap::new(),
             last_order,
             looks: 0,
-            errands: Default::default(),
+            blocking: Default::default(),
             unkept: Vec::new(),
         };
         let inbox = Inbox { orders, reloads: Arc::new(Notify::new()), stop: tasks.stopping() };

@@ -22,9 +22,9 @@ use tracing::info;
 use windlass_agent::Agent;
 use windlass_drivers_qemu::Qemu;
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
+use windlass_kit::blocking::run_blocking;
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::DumpListener;
-use windlass_kit::errand::apart;
 use windlass_kit::notify::Notify;
 use windlass_kit::program::{self, Failure};
 use windlass_kit::server::{Counts, Limits, serve};
@@ -229,8 +229,9 @@ async fn end(tasks: &Tasks, socket: &Path, shows: bool) -> Result<(), Failure> {
 /// What was kept over the restart, and where what is to be kept goes.
 async fn open(places: &Places, clock: Clock) -> Result<(MachineDisk, Recalled), Failure> {
     let (of, now) = (places.clone(), clock.now());
-    let opening =
-        apart(move || MachineDisk::open(of.rival, &of.state_dir, of.vms_dir, of.config, now));
+    let opening = run_blocking(move || {
+        MachineDisk::open(of.rival, &of.state_dir, of.vms_dir, of.config, now)
+    });
     let opened = timeout(OPENED_WITHIN, opening).await.unwrap_or_else(|_| {
         let why = format!("the disk does not answer within {} s", OPENED_WITHIN.as_secs());
         Err(io::Error::new(io::ErrorKind::TimedOut, why))

@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use windlass_agent::Standing;
-use windlass_kit::keep::{Had, have_folder, is_full, replace};
+use windlass_kit::atomic_file::{FolderLock, is_full, lock_folder, replace};
 use windlass_protocol::status::Ordered;
 use windlass_protocol::{Moment, Resources, VmRecord};
 
@@ -76,7 +76,7 @@ pub struct State {
 #[derive(Debug)]
 pub struct StateFile {
     /// Held as long as this lives: two hosts with one folder would undo each other.
-    _lock: Had,
+    _lock: FolderLock,
     path: PathBuf,
 }
 
@@ -152,7 +152,7 @@ impl StateFile {
         folder: &Path,
         now: Moment,
     ) -> io::Result<(Self, State, Option<Problem>)> {
-        let lock = have_folder(folder, owner)?;
+        let lock = lock_folder(folder, owner)?;
         let file = Self { _lock: lock, path: folder.join(FILE) };
         let aside = folder.join(ASIDE);
         let (kept, problem) = match fs::read(&file.path) {

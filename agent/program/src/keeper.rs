@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 use windlass_agent::Agent;
-use windlass_kit::errand::{Errand, LATE, apart};
+use windlass_kit::blocking::{BlockingTask, LATE, run_blocking};
 use windlass_kit::problem::Problem;
 use windlass_kit::program::Failure;
 use windlass_kit::signal::Hangups;
@@ -40,15 +40,15 @@ pub(crate) struct Keeper {
     pub(crate) listed: Arc<AtomicBool>,
     /// Whether the ports could not be written, and that was said.
     pub(crate) unwritten: bool,
-    pub(crate) errands: Errands,
+    pub(crate) blocking: BlockingTasks,
 }
 
 /// What disks are doing.
 #[derive(Default)]
-pub(crate) struct Errands {
-    look: Errand<Look>,
-    ports: Errand<(Ports, io::Result<()>)>,
-    config: Errand<io::Result<Result<AgentConfig, Failure>>>,
+pub(crate) struct BlockingTasks {
+    look: BlockingTask<Look>,
+    ports: BlockingTask<(Ports, io::Result<()>)>,
+    config: BlockingTask<io::Result<Result<AgentConfig, Failure>>>,
 }
 
 // === impl Keeper ===
@@ -58,7 +58,7 @@ impl Keeper {
     /// answer is as one that cannot be read.
     pub(crate) async fn begin(&mut self) {
         self.look();
-        let look = timeout(LATE, self.errands.look.done()).await;
+        let look = timeout(LATE, self.blocking.look.done()).await;
         self.looked(look.unwrap_or_else(|_| Err(silent())));
     }
 
@@ -76,16 +76,16 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                look = self.errands.look.done() => self.looked(look),
-                (ports, kept) = self.errands.ports.done() => self.kept_ports(ports, kept),
-                config = self.errands.config.done() => self.reloaded(config),
+                look = self.blocking.look.done() => self.looked(look),
+                (ports, kept) = self.blocking.ports.done() => self.kept_ports(ports, kept),
+                config = self.blocking.config.done() => self.reloaded(config),
                 _ = looks.tick() => {
-                    if self.errands.look.is_late() {
+                    if self.blocking.look.is_late() {
                         self.looked(Err(silent()));
                     }
                     self.look();
                 }
-                () = hangups.next(), if self.errands.config.is_free() => self.reload(),
+                () = hangups.next(), if self.blocking.config.is_free() => self.reload(),
             }
         }
     }
@@ -93,9 +93,9 @@ impl Keeper {
     /// Has the VM files looked at, unless a look is under way.
     fn look(&mut self) {
         let folder = self.config.vms_dir.clone();
-        self.errands.look.start(|| {
+        self.blocking.look.start(|| {
             Box::pin(async move {
-                let look = apart(move || folder::look(&folder)).await;
+                let look = run_blocking(move || folder::look(&folder)).await;
                 look.unwrap_or_else(|error| Err(unread(&error)))
             })
         });
@@ -139,10 +139,10 @@ impl Keeper {
         let (ports, folder) = (self.agent.ports(), &self.folder);
         let Some(due) = self.state.due(ports, |vm| folder.get(&vm.name).is_some()) else { return };
         let file = self.state.file();
-        self.errands.ports.start(|| {
+        self.blocking.ports.start(|| {
             Box::pin(async move {
                 let ports = due.clone();
-                let kept = apart(move || file.write(&ports)).await;
+                let kept = run_blocking(move || file.write(&ports)).await;
                 (due, kept.and_then(|kept| kept))
             })
         });
@@ -165,7 +165,7 @@ impl Keeper {
     /// Has the configuration read again.
     fn reload(&mut self) {
         let args = self.args.clone();
-        self.errands.config.start(|| Box::pin(apart(move || args.read())));
+        self.blocking.config.start(|| Box::pin(run_blocking(move || args.read())));
         self.look();
     }
 

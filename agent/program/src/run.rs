@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::billing;
 use crate::config::AgentConfig;
-use crate::keeper::{Errands, Keeper};
+use crate::keeper::{BlockingTasks, Keeper};
 use crate::metrics::{self, Files};
 use crate::state::State;
 use clap::Parser;
@@ -113,9 +113,9 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     info!(node, plugin = %config.plugin, admin = %admin_at, "starting");
     let listed = Arc::<AtomicBool>::default();
     let sizes = billing::sizes(agent.clone(), listed.clone(), clock, figures);
-    let (args, unwritten, errands) = (Arc::new(args), false, Errands::default());
+    let (args, unwritten, blocking) = (Arc::new(args), false, BlockingTasks::default());
     let mut keeper =
-        Keeper { agent, args, config, folder, state, files, listed, unwritten, errands };
+        Keeper { agent, args, config, folder, state, files, listed, unwritten, blocking };
     stop.run_until_cancelled(keeper.begin()).await;
     if let Some(billing) = billing {
         billing.start(sizes, clock, &tasks);

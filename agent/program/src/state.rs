@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use tracing::warn;
-use windlass_kit::keep::{Had, have_folder, replace};
+use windlass_kit::atomic_file::{FolderLock, lock_folder, replace};
 use windlass_protocol::VmName;
 
 const FILE: &str = "ports.json";
@@ -23,7 +23,7 @@ pub type Ports = BTreeMap<VmName, u16>;
 #[derive(Debug)]
 pub struct State {
     /// Held as long as this lives: two agents with one folder would undo each other.
-    _lock: Had,
+    _lock: FolderLock,
     path: PathBuf,
     kept: Ports,
 }
@@ -40,7 +40,7 @@ impl State {
     /// # Errors
     /// The folder cannot be made or written to, or another agent has it.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let lock = have_folder(folder, "another agent")?;
+        let lock = lock_folder(folder, "another agent")?;
         let path = folder.join(FILE);
         let kept = match fs::read(&path) {
             Ok(text) => match understand(&text) {

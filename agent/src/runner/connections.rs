@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use windlass_kit::client::Kept;
+use windlass_kit::client::Pool;
 
 /// Of these, as long as they are asked: the informant and the metrics, often at one address.
 const ADDRESSES: usize = 2;
@@ -13,18 +13,18 @@ const CONNECTIONS: usize = 2;
 /// Connections that are kept to the addresses that were asked last.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    newest_last: Vec<Arc<Kept>>,
+    newest_last: Vec<Arc<Pool>>,
 }
 
 // === impl Connections ===
 
 impl Connections {
     /// Who is asked at this address.
-    pub(super) fn to(&mut self, address: SocketAddr) -> Arc<Kept> {
+    pub(super) fn to(&mut self, address: SocketAddr) -> Arc<Pool> {
         let known = self.newest_last.iter().position(|kept| kept.to() == address);
         let kept = match known {
             Some(index) => self.newest_last.remove(index),
-            None => Arc::new(Kept::new(address, CONNECTIONS)),
+            None => Arc::new(Pool::new(address, CONNECTIONS)),
         };
         self.newest_last.push(kept.clone());
         let old = self.newest_last.len().saturating_sub(ADDRESSES);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 
 /// Bytes of one line. The longest answer that is asked for here, `query-pci` of a machine full
 /// of devices, has a tenth of that.
@@ -164,7 +164,7 @@ impl BadLine {
 
 /// A text that QEMU had a part in, fit to be logged and shown.
 pub(crate) fn words(text: &str) -> String {
-    defused(text, MOST_WORDS)
+    sanitized(text, MOST_WORDS)
 }
 
 // === impl Event ===

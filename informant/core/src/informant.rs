@@ -9,7 +9,7 @@ use crate::event::{Action, Ask, Event, Plan};
 use crate::machine::Machine;
 use crate::memory::{Consent, Watch};
 use crate::refusal::{Cause, Refusal};
-use crate::registry::{Given, Registry, Verified, lease_of};
+use crate::registry::{PastAnswer, Registry, Verified, lease_of};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_protocol::informant::{
@@ -131,7 +131,7 @@ impl Informant {
         message: &ResourceMessage,
         judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
     ) -> Result<DownscaleResult, Refusal> {
-        let alike = |given: &Given| matches!(given, Given::Downscale { .. });
+        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Downscale { .. });
         let ResourceMessage { resources, id, sequence } = *message;
         if message.is_bare() {
             self.registry.verify_bare()?;
@@ -139,15 +139,15 @@ impl Informant {
         }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {}
-            Verified::Again(Given::Downscale { ok, status }) => {
+            Verified::Again(PastAnswer::Downscale { ok, status }) => {
                 return Ok(DownscaleResult { ok, status });
             }
-            Verified::Again(Given::Upscale) | Verified::Stale => {
+            Verified::Again(PastAnswer::Upscale) | Verified::Stale => {
                 return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
             }
         }
         let DownscaleResult { ok, status } = self.consent(now, resources, judge);
-        let given = Given::Downscale { ok, status: status.clone() };
+        let given = PastAnswer::Downscale { ok, status: status.clone() };
         self.registry.answered_request(id, sequence, given);
         Ok(DownscaleResult { ok, status })
     }
@@ -190,7 +190,7 @@ impl Informant {
         message: &ResourceMessage,
         then: impl FnOnce(),
     ) -> Result<(), Refusal> {
-        let alike = |given: &Given| matches!(given, Given::Upscale);
+        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Upscale);
         let ResourceMessage { resources, id, sequence } = *message;
         if message.is_bare() {
             self.registry.verify_bare()?;
@@ -201,7 +201,7 @@ impl Informant {
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {
                 self.give(now, resources);
-                self.registry.answered_request(id, sequence, Given::Upscale);
+                self.registry.answered_request(id, sequence, PastAnswer::Upscale);
                 then();
             }
             Verified::Again(_) | Verified::Stale => {}

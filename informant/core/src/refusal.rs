@@ -5,7 +5,7 @@ use std::fmt;
 use thiserror::Error;
 use windlass_protocol::AgentId;
 use windlass_protocol::version::{InformantVersion, Versions};
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 
 /// A request that was not carried out. A stale or declined one is not refused: that is an
 /// answer.
@@ -125,7 +125,7 @@ impl fmt::Display for Cause {
 impl Shortened {
     /// Shortens `text`.
     pub fn new(text: &str) -> Self {
-        Self(defused(text, 60))
+        Self(sanitized(text, 60))
     }
 }
 

@@ -16,7 +16,7 @@
 
 mod member;
 
-pub(crate) use member::{Given, lease_of};
+pub(crate) use member::{PastAnswer, lease_of};
 
 use crate::event::{Action, Ask, Failure, Plan};
 use crate::refusal::{Cause, Refusal, Shortened};
@@ -59,7 +59,7 @@ pub(crate) enum Verified {
     /// It is new: carry it out.
     New,
     /// It was answered before, with this.
-    Again(Given),
+    Again(PastAnswer),
     /// It is older than one that was answered.
     Stale,
 }
@@ -174,7 +174,7 @@ impl Registry {
         &mut self,
         id: AgentId,
         sequence: Sequence,
-        alike: impl Fn(&Given) -> bool,
+        alike: impl Fn(&PastAnswer) -> bool,
     ) -> Result<Verified, Refusal> {
         let member = self.member_that_counts().filter(|member| member.id == id);
         let member = member.ok_or(Refusal::NotActive(id))?;
@@ -191,7 +191,7 @@ impl Registry {
     }
 
     /// Keeps the answer to a request that was carried out.
-    pub(crate) fn answered_request(&mut self, id: AgentId, sequence: Sequence, answer: Given) {
+    pub(crate) fn answered_request(&mut self, id: AgentId, sequence: Sequence, answer: PastAnswer) {
         if let Some(member) = self.member_mut(id) {
             member.request = Some(Numbered { sequence, answer });
         }

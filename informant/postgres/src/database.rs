@@ -13,7 +13,7 @@ use windlass_informant::log;
 use windlass_informant_postgres_core::event::JOB_LIMIT;
 use windlass_informant_postgres_core::{Action, Event, Problem, Seen};
 use windlass_protocol::Bytes;
-use windlass_protocol::words::defused;
+use windlass_protocol::words::sanitized;
 
 /// So long PostgreSQL's processes have to take note of a size.
 const IN_EFFECT: Duration = Duration::from_millis(500);
@@ -135,7 +135,7 @@ async fn limits(client: &Client, config: &Config) -> Result<(Bytes, Option<Bytes
     );
     let [limit, most] = row(client, &query).await?;
     let unreadable =
-        |value: &str| Problem::Unreadable { name: setting.clone(), value: defused(value, WORDS) };
+        |value: &str| Problem::Unreadable { name: setting.clone(), value: sanitized(value, WORDS) };
     let limit = limit.unwrap_or_default();
     let bytes = amount(&limit).ok_or_else(|| unreadable(&limit))?;
     Ok((bytes, most.as_deref().and_then(amount)))
@@ -146,7 +146,7 @@ async fn used(client: &Client, query: &str) -> Result<Bytes, Problem> {
     let used = used.unwrap_or_default();
     amount(&used).ok_or_else(|| Problem::Unreadable {
         name: "the answer to --cache-used-query".to_owned(),
-        value: defused(&used, WORDS),
+        value: sanitized(&used, WORDS),
     })
 }
 
@@ -179,5 +179,5 @@ fn words(error: &Error) -> String {
         Some(said) => said.message().to_owned(),
         None => error.source().map_or_else(|| error.to_string(), |cause| cause.to_string()),
     };
-    defused(&text, WORDS)
+    sanitized(&text, WORDS)
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
-use windlass_informant::beside::Beside;
+use windlass_informant::memory_cotenant::MemoryCotenant;
 use windlass_informant::shared::Shared;
 use windlass_informant::tree::Tree;
 use windlass_informant::{config, log};
@@ -65,9 +65,9 @@ impl Postgres {
     }
 }
 
-impl Beside for Postgres {
+impl MemoryCotenant for Postgres {
     fn start(shared: &Arc<Shared<Self>>) -> anyhow::Result<()> {
-        let mut database = shared.beside.database.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut database = shared.cotenant.database.lock().unwrap_or_else(PoisonError::into_inner);
         match database.take() {
             Some(database) => {
                 worker::start(Arc::clone(shared), database).context("cannot start a thread")
@@ -91,9 +91,9 @@ impl Beside for Postgres {
         message: &ResourceMessage,
     ) -> Result<DownscaleResult, Refusal> {
         let result = {
-            let _turn = shared.beside.turn.lock().await;
+            let _turn = shared.cotenant.turn.lock().await;
             let result = consent(shared, message).await;
-            shared.beside.woken.notify_one();
+            shared.cotenant.woken.notify_one();
             result?
         };
         shared.follow().await;
@@ -104,13 +104,13 @@ impl Beside for Postgres {
         let now = shared.clock.now();
         let size = message.resources.mem;
         let told = || {
-            shared.beside.cache().told(size);
+            shared.cotenant.cache().told(size);
             if let Err(error) = note::write(&shared.tree, size) {
                 log::warn(format_args!("cannot note what the VM has: {error}"));
             }
         };
         shared.core().upscale_then(now, message, told)?;
-        shared.beside.woken.notify_one();
+        shared.cotenant.woken.notify_one();
         Ok(())
     }
 
@@ -127,7 +127,7 @@ async fn consent(
     shared.sample();
     let now = shared.clock.now();
     let asked = message.resources.mem;
-    let proposal = shared.beside.cache().propose(now, asked);
+    let proposal = shared.cotenant.cache().propose(now, asked);
     let (target, rest) = match proposal {
         Err(problem) => return decline(shared, message, &problem),
         Ok(Proposal::Untouched) => return shared.core().downscale(now, message),
@@ -147,7 +147,7 @@ async fn consent(
     if !agrees {
         // It does not fit, or this request was answered before.
         return shared.core().downscale_judged(now, &rest, |result| {
-            shared.beside.counts.declined.add();
+            shared.cotenant.counts.declined.add();
             declined(words(&result.status))
         });
     }
@@ -163,12 +163,12 @@ async fn made_smaller(
     asked: Bytes,
     target: Bytes,
 ) -> Result<(), Problem> {
-    let beside = &shared.beside;
-    beside.cache().begin(shared.clock.now(), asked, target);
-    beside.woken.notify_one();
+    let cotenant = &shared.cotenant;
+    cotenant.cache().begin(shared.clock.now(), asked, target);
+    cotenant.woken.notify_one();
     loop {
-        let moved = beside.moved.notified();
-        if let Some(outcome) = beside.cache().outcome(shared.clock.now()) {
+        let moved = cotenant.moved.notified();
+        if let Some(outcome) = cotenant.cache().outcome(shared.clock.now()) {
             return outcome;
         }
         let _ = timeout(SAMPLE_EVERY, moved).await;
@@ -185,7 +185,7 @@ fn agree(
     words: impl Fn(&str) -> String,
 ) -> Result<DownscaleResult, Refusal> {
     let (before, least) = {
-        let cache = shared.beside.cache();
+        let cache = shared.cotenant.cache();
         (cache.allowed(), cache.least(asked))
     };
     let noted = note::write(&shared.tree, least);
@@ -195,15 +195,15 @@ fn agree(
         if let Err(error) = &noted {
             return declined(format!("the agreement cannot be noted: {error}"));
         }
-        agreed = result.ok && shared.beside.cache().agreed(now);
+        agreed = result.ok && shared.cotenant.cache().agreed(now);
         DownscaleResult { ok: agreed, status: words(&result.status) }
     });
     if agreed {
-        shared.beside.counts.agreed.add();
+        shared.cotenant.counts.agreed.add();
         return result;
     }
-    shared.beside.cache().taken_back();
-    shared.beside.counts.declined.add();
+    shared.cotenant.cache().taken_back();
+    shared.cotenant.counts.declined.add();
     let restored = match before {
         Some(before) => note::write(&shared.tree, before),
         None => note::forget(&shared.tree),
@@ -220,10 +220,10 @@ fn decline(
     message: &ResourceMessage,
     problem: &Problem,
 ) -> Result<DownscaleResult, Refusal> {
-    shared.beside.cache().taken_back();
+    shared.cotenant.cache().taken_back();
     let now = shared.clock.now();
     shared.core().downscale_judged(now, message, |_| {
-        let counts = &shared.beside.counts;
+        let counts = &shared.cotenant.counts;
         let fits = !matches!(problem, Problem::DoesNotFit { .. });
         if fits {
             counts.failed.add()

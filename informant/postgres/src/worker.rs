@@ -38,12 +38,12 @@ pub fn start(shared: Arc<Shared<Postgres>>, database: Database) -> io::Result<()
 }
 
 async fn run(shared: &Shared<Postgres>, mut database: Database) {
-    let beside = &shared.beside;
+    let cotenant = &shared.cotenant;
     let mut said = Said::default();
     loop {
         let now = shared.clock.now();
         let plan = {
-            let mut cache = beside.cache();
+            let mut cache = cotenant.cache();
             let plan = cache.plan(now);
             if let Some(action) = plan.action {
                 cache.observe(now, Event::Sent(action));
@@ -52,23 +52,23 @@ async fn run(shared: &Shared<Postgres>, mut database: Database) {
         };
         let Some(action) = plan.action else {
             let wait = plan.wake_at.map_or(AT_MOST, |at| shared.clock.until(at).min(AT_MOST));
-            let _ = timeout(wait, beside.woken.notified()).await;
+            let _ = timeout(wait, cotenant.woken.notified()).await;
             continue;
         };
         let event = database.carry_out(action).await;
         if let Action::Set(size) = action {
-            beside.counts.set(matches!(event, Event::Seen(seen) if seen.limit == size));
+            cotenant.counts.set(matches!(event, Event::Seen(seen) if seen.limit == size));
         }
-        beside.cache().observe(shared.clock.now(), event);
-        beside.moved.notify_waiters();
-        said.say(beside);
+        cotenant.cache().observe(shared.clock.now(), event);
+        cotenant.moved.notify_waiters();
+        said.say(cotenant);
     }
 }
 
 impl Said {
-    fn say(&mut self, beside: &Postgres) {
+    fn say(&mut self, cotenant: &Postgres) {
         let (seen, problem) = {
-            let cache = beside.cache();
+            let cache = cotenant.cache();
             (cache.last_seen(), cache.problem().map(ToString::to_string))
         };
         let limit = seen.map(|seen| seen.limit);

@@ -4,7 +4,7 @@
 //! checks. A handler calls one function of the core, and waits for what it has to.
 
 use super::{BODY, LARGEST};
-use crate::beside::Beside;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::metrics;
 use crate::shared::Shared;
 use bytes::Bytes;
@@ -45,7 +45,7 @@ enum Problem {
 ///
 /// # Errors
 /// Never.
-pub async fn answer<B: Beside>(
+pub async fn answer<B: MemoryCotenant>(
     shared: &Shared<B>,
     request: Request<Incoming>,
     busy: &AtomicBool,
@@ -60,7 +60,7 @@ pub async fn answer<B: Beside>(
     Ok(response)
 }
 
-async fn route<B: Beside>(
+async fn route<B: MemoryCotenant>(
     shared: &Shared<B>,
     request: Request<Incoming>,
     busy: &AtomicBool,
@@ -83,7 +83,7 @@ async fn route<B: Beside>(
 }
 
 /// One of ours.
-fn page<B: Beside>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
+fn page<B: MemoryCotenant>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
     let page = match request.uri().path() {
         "/metrics" => metrics_page,
         "/livez" => livez,
@@ -98,7 +98,7 @@ fn page<B: Beside>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
 }
 
 /// One of the reference's.
-async fn message<B: Beside>(
+async fn message<B: MemoryCotenant>(
     shared: &Shared<B>,
     endpoint: Endpoint,
     body: &[u8],
@@ -117,7 +117,7 @@ async fn message<B: Beside>(
     }
 }
 
-async fn register<B: Beside>(
+async fn register<B: MemoryCotenant>(
     shared: &Shared<B>,
     desc: &AgentDesc,
 ) -> Result<wire::Answer, Problem> {
@@ -130,7 +130,7 @@ async fn register<B: Beside>(
     done.await.unwrap_or(Err(Problem::Unready))
 }
 
-async fn upscale<B: Beside>(
+async fn upscale<B: MemoryCotenant>(
     shared: &Shared<B>,
     message: &ResourceMessage,
 ) -> Result<wire::Answer, Problem> {
@@ -139,13 +139,16 @@ async fn upscale<B: Beside>(
     Ok(wire::Answer::Upscaled)
 }
 
-fn unregister<B: Beside>(shared: &Shared<B>, desc: &AgentDesc) -> Result<wire::Answer, Problem> {
+fn unregister<B: MemoryCotenant>(
+    shared: &Shared<B>,
+    desc: &AgentDesc,
+) -> Result<wire::Answer, Problem> {
     let unregistered = shared.core().unregister(desc)?;
     shared.woken.notify_one();
     Ok(wire::Answer::Unregistered(unregistered))
 }
 
-fn metrics_page<B: Beside>(shared: &Shared<B>) -> Answer {
+fn metrics_page<B: MemoryCotenant>(shared: &Shared<B>) -> Answer {
     (200, PROMETHEUS, metrics::text(shared).into_bytes())
 }
 
@@ -154,7 +157,7 @@ fn livez<B>(_: &Shared<B>) -> Answer {
 }
 
 /// Ready: load is being read.
-fn readyz<B: Beside>(shared: &Shared<B>) -> Answer {
+fn readyz<B: MemoryCotenant>(shared: &Shared<B>) -> Answer {
     if shared.load().is_sampled(shared.clock.now()) {
         plain(200, "ok\n")
     } else {

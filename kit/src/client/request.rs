@@ -1,4 +1,4 @@
-//! A request, its answer, and why there is none.
+//! A request, its answer, and the errors of a request without an answer.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Address {
     /// TCP.
@@ -24,17 +24,17 @@ pub struct Ask {
     pub method: Method,
     /// Its path, and query if there is one.
     pub path: String,
-    /// Headers beside the usual ones; one of the same name stands in for the usual one.
+    /// Headers in addition to the usual ones; a header of the same name replaces the usual one.
     pub headers: HeaderMap,
     /// Its body.
     pub body: Bytes,
-    /// How long all of it may take.
+    /// The deadline of the whole request.
     pub deadline: Duration,
-    /// Bytes of the answer's body.
+    /// The most bytes of the answer's body.
     pub max_answer: usize,
 }
 
-/// What came back, whatever its status.
+/// An answer, with any status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Its status.
@@ -43,46 +43,46 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The request is none.
+    /// The path is invalid.
     #[error("{path:?} is no path to ask for")]
     Path {
-        /// What was asked for.
+        /// The path.
         path: String,
     },
-    /// Nobody listens there; certainly nothing was done.
+    /// No server listens at the address, so the request was certainly not carried out.
     #[error("cannot connect to {to}")]
     Connect {
-        /// Where.
+        /// The address.
         to: Address,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
-    /// No whole answer in time; it may have been done.
+    /// No whole answer before the deadline; the request may have been carried out.
     #[error("no answer from {to} within {limit:?}")]
     NoAnswer {
-        /// Who was asked.
+        /// The address.
         to: Address,
-        /// How long was waited.
+        /// The deadline.
         limit: Duration,
     },
-    /// The answer is larger than any that is expected; it was probably done.
+    /// The answer is too large; the request was probably carried out.
     #[error("the answer of {to} is larger than {limit} bytes")]
     TooLarge {
-        /// Who was asked.
+        /// The address.
         to: Address,
         /// The limit.
         limit: usize,
     },
-    /// The connection broke, or carried something that is not HTTP; it may have been done.
+    /// The connection broke or did not carry HTTP; the request may have been carried out.
     #[error("the connection to {to} broke")]
     Broken {
-        /// Who was asked.
+        /// The address.
         to: Address,
-        /// What went wrong.
+        /// The error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -123,20 +123,20 @@ impl Ask {
         }
     }
 
-    /// The same, with this header.
+    /// Adds a header.
     #[must_use]
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// The same, with this deadline.
+    /// Sets the deadline.
     #[must_use]
     pub fn within(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// The same, with this limit on the answer's body.
+    /// Sets the limit of the answer's body.
     #[must_use]
     pub fn at_most(self, max_answer: usize) -> Self {
         Self { max_answer, ..self }
@@ -146,7 +146,7 @@ impl Ask {
 // === impl Answer ===
 
 impl Answer {
-    /// The body as text, shortened, for a person.
+    /// The body as shortened text, for a person.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).trim().chars().take(500).collect()
     }

@@ -1,11 +1,11 @@
 //! One connection, from its first byte to its end.
 
+use super::connections::{LEAVES_WITHIN, Slot};
 use super::counts::Refusal;
-use super::crowd::{LEAVES_WITHIN, Seat};
 use super::deadline::Deadline;
 use super::limits::Limits;
 use super::service::Service;
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use axum::response::Response;
 use http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -33,7 +33,7 @@ const MIN_BUFFER: usize = 8192;
 struct Answers<V> {
     service: V,
     caller: Option<Caller>,
-    seat: Seat,
+    slot: Slot,
     deadline: Deadline,
     limits: Arc<Limits>,
 }
@@ -42,7 +42,7 @@ struct Answers<V> {
 pub(super) async fn run<S, V: Service>(
     stream: S,
     caller: Option<Caller>,
-    seat: Seat,
+    slot: Slot,
     service: V,
     limits: Arc<Limits>,
     stop: CancellationToken,
@@ -50,7 +50,7 @@ pub(super) async fn run<S, V: Service>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deadline = Deadline::new();
-    let answers = Answers { service, caller, seat, deadline, limits: limits.clone() };
+    let answers = Answers { service, caller, slot, deadline, limits: limits.clone() };
     let answers = &Arc::new(answers);
     let service = service_fn(|request: Request<Incoming>| {
         let answers = Arc::clone(answers);
@@ -74,7 +74,7 @@ pub(super) async fn run<S, V: Service>(
             biased;
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
             () = stop.cancelled(), if !leaves => limits.request_time,
-            () = answers.seat.told_to_leave(), if !leaves => LEAVES_WITHIN,
+            () = answers.slot.asked_to_leave(), if !leaves => LEAVES_WITHIN,
             () = &mut look => {
                 let now = Instant::now();
                 if now < end {
@@ -121,13 +121,13 @@ impl<V: Service> Answers<V> {
         if let Some(caller) = self.caller {
             request.extensions_mut().insert(caller);
         }
-        self.seat.works();
+        self.slot.set_busy();
         self.deadline.set(Instant::now() + self.limits.request_time);
         let answer = match self.answer(request).await {
             Ok(response) => response,
             Err(refusal) => self.limits.refuse(refusal),
         };
-        self.seat.rests();
+        self.slot.set_idle();
         answer
     }
 
@@ -148,7 +148,7 @@ impl<V: Service> Answers<V> {
             None => return Err(Refusal::BodyTime),
         };
         let request = Request::from_parts(head, body);
-        match self.deadline.within(caught(self.service.answer(request))).await {
+        match self.deadline.within(catch_panic(self.service.answer(request))).await {
             Some(Ok(response)) => Ok(response),
             Some(Err(panicked)) => {
                 error!(why = panicked.0, "request handler panicked");

@@ -17,9 +17,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
+use windlass_kit::blocking::{BlockingTask, run_blocking};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
-use windlass_kit::errand::{Errand, apart};
 use windlass_kit::notify::Notify;
 use windlass_kit::program::{self, Failure, listen};
 use windlass_kit::server::{Counts, Limits, serve};
@@ -116,7 +116,7 @@ async fn reloads(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let mut reading = Errand::default();
+    let mut reading = BlockingTask::default();
     loop {
         pulse.turn("SIGHUP, or the lists that are read after it");
         tokio::select! {
@@ -125,7 +125,7 @@ async fn reloads(
             read = reading.done() => reloaded(&plugin, read),
             () = hangups.next(), if reading.is_free() => {
                 let source = source.clone();
-                reading.start(|| Box::pin(apart(move || source.read())));
+                reading.start(|| Box::pin(run_blocking(move || source.read())));
             }
             () = tokio::time::sleep(watchdog::TURN) => {}
         }

@@ -1,6 +1,6 @@
 //! An error in something that a person wrote: field, value, limit.
 
-use crate::words::defused;
+use crate::words::sanitized;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -29,8 +29,8 @@ impl Problem {
         value: impl fmt::Display,
         limit: impl Into<String>,
     ) -> Self {
-        let field = defused(&field.into(), LONGEST_FIELD);
-        Self { field, value: defused(&value.to_string(), LONGEST_VALUE), limit: limit.into() }
+        let field = sanitized(&field.into(), LONGEST_FIELD);
+        Self { field, value: sanitized(&value.to_string(), LONGEST_VALUE), limit: limit.into() }
     }
 
     /// A problem of a missing field, or of the whole file.

@@ -3,7 +3,7 @@
 //! Ambiguous units are invalid: `MB` and `M` mean ten to the sixth to some people and two to the
 //! twentieth to others. The error names the unit to write.
 
-use crate::words::defused;
+use crate::words::sanitized;
 
 /// The most characters of an unknown unit that an error quotes.
 const LONGEST: usize = 20;
@@ -22,7 +22,7 @@ pub(super) fn complaint(text: &str) -> Option<String> {
     };
     let is_one = matches!(unit, "B" | "KiB" | "MiB" | "GiB" | "TiB");
     (!is_one).then(|| {
-        let unit = defused(unit, LONGEST);
+        let unit = sanitized(unit, LONGEST);
         format!("{unit} is no unit of memory here; write {meant}")
     })
 }

@@ -11,7 +11,7 @@ use crate::resize_outcomes::Aim;
 use std::time::Duration;
 use windlass_protocol::timing::PERMIT_OUTLIVES_SIGHT;
 use windlass_protocol::{Moment, Peer, Resize, Resources, Seen};
-use windlass_scaling::rest::Move;
+use windlass_scaling::stabilization::Move;
 
 // === impl Scaler ===
 
@@ -27,7 +27,7 @@ impl Scaler {
             }
             Event::FiguresMoved { elsewhere } => {
                 self.signals.moved(now, elsewhere);
-                self.rest.keep(now);
+                self.stabilizer.keep(now);
                 // An agent that acted alone by these figures may act no more, and nothing else would
                 // end what it was permitted.
                 if !self.acts(now) {
@@ -127,7 +127,7 @@ impl Scaler {
             Action::Upscale(_, _, told) => {
                 let using = self.vm(now).using();
                 if self.orders.follows_load() && using.is_some_and(|has| has.cpu < told.cpu) {
-                    self.rest.cpu_moved(now, Move::Grew);
+                    self.stabilizer.cpu_moved(now, Move::Grew);
                 }
                 self.journal.sent(action, self.size.online(), false);
                 self.size.allow(told.cpu);
@@ -150,16 +150,16 @@ impl Scaler {
             return;
         }
         match (resize, aim) {
-            (Resize::Cpu(_), Aim::Grow) => self.rest.cpu_moved(now, Move::Grew),
+            (Resize::Cpu(_), Aim::Grow) => self.stabilizer.cpu_moved(now, Move::Grew),
             // Fewer vCPUs count when the guest agrees to them: those that go are idle.
             (Resize::Cpu(_), Aim::Shrink) | (_, Aim::CallOff) => {}
-            (Resize::Memory(_), Aim::Grow) => self.rest.memory_moved(now, Move::Grew),
+            (Resize::Memory(_), Aim::Grow) => self.stabilizer.memory_moved(now, Move::Grew),
             (Resize::Memory(_), Aim::Shrink) => {
                 let [_, bounded] = self.target_at(now).is_bounded();
                 if !bounded {
-                    self.rest.memory_moved(now, Move::Shrank);
+                    self.stabilizer.memory_moved(now, Move::Shrank);
                 }
-                self.rest.memory_leaves(now, true);
+                self.stabilizer.memory_leaves(now, true);
             }
         }
     }
@@ -178,7 +178,7 @@ impl Scaler {
         }
         self.size.see(self.hypervisor.tells_of(now), seen, settled);
         let leaves = self.vm(now).memory_leaves();
-        self.rest.memory_leaves(now, leaves);
+        self.stabilizer.memory_leaves(now, leaves);
         let acts = self.acts(now);
         self.signals.sees_state(now, seen.state.executes(), acts);
         if settled && self.hypervisor.judge(now, seen, &mut self.jitter) {
@@ -201,7 +201,7 @@ impl Scaler {
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.hypervisor.session_begins();
                 self.informant.registered(now, version, &mut self.jitter);
-                self.rest.keep(now);
+                self.stabilizer.keep(now);
                 self.guest.registered(metrics_port);
                 // It may have been told to run already.
                 self.prepare_to_act();
@@ -210,7 +210,7 @@ impl Scaler {
                 let has = self.vm(now).using().unwrap_or(target);
                 let [bounded, _] = self.target_at(now).is_bounded();
                 if target.cpu < has.cpu && self.orders.follows_load() && !bounded {
-                    self.rest.cpu_moved(now, Move::Shrank);
+                    self.stabilizer.cpu_moved(now, Move::Shrank);
                 }
                 let cpu = self.guest.agreed(now, target, has, &mut self.jitter);
                 if self.size.agreed(cpu) {
@@ -261,7 +261,7 @@ impl Scaler {
         self.hypervisor.forget_outcomes();
         self.size.rebooted();
         self.signals.forget();
-        self.rest.keep(now);
+        self.stabilizer.keep(now);
         self.journal.interrupted(now);
     }
 

@@ -154,11 +154,11 @@ impl Vm<'_> {
     /// What keeps the goal from what the signals call for. A person's order passes by that.
     fn waiting_to_rest(&self, target: &Target, waiting: &mut Vec<Waiting>) {
         let follows = self.orders.follows_load() && !self.is_held();
-        let Some(rested) = target.rested.filter(|_| follows) else { return };
-        if let Some(held) = rested.held {
+        let Some(stabilized) = target.stabilized.filter(|_| follows) else { return };
+        if let Some(held) = stabilized.held {
             waiting.push(Waiting::Holding { goal: held.size, until: held.until });
         }
-        if let Some(settling) = rested.settling {
+        if let Some(settling) = stabilized.settling {
             waiting.push(Waiting::Settling { until: settling.until });
         }
         if let Some(flapping) = self.flapping() {

@@ -4,13 +4,13 @@
 //! status and journal read the same one.
 
 use windlass_protocol::{Clip, Moment};
-use windlass_scaling::{Goal, Rested};
+use windlass_scaling::{Goal, StabilizedGoal};
 
 /// What the VM should have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Target {
     /// What the signals call for, after its rest.
-    pub(super) rested: Option<Rested>,
+    pub(super) stabilized: Option<StabilizedGoal>,
     /// What counts: the same, or what people ordered. `None` before the VM was seen.
     pub(super) goal: Option<Goal>,
     /// When this was computed.
@@ -30,7 +30,7 @@ impl Target {
     /// Whether load calls for more than the VM has, and no figure says yet whether that is the work
     /// of returning memory.
     pub(super) fn is_unclear(&self) -> bool {
-        self.rested.is_some_and(|rested| rested.unclear)
+        self.stabilized.is_some_and(|stabilized| stabilized.unclear)
     }
 
     /// Whether the maximum keeps the goal down, of vCPUs and of memory: what a person's lower maximum
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_target_holds_until_time_alone_may_change_it() {
         let at = Moment::from_millis;
-        let target = Target { rested: None, goal: None, from: at(10), until: Some(at(20)) };
+        let target = Target { stabilized: None, goal: None, from: at(10), until: Some(at(20)) };
         assert_eq!([9, 10, 19, 20].map(|now| target.holds_at(at(now))), [false, true, true, false]);
     }
 }

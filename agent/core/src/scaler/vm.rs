@@ -13,8 +13,8 @@ use crate::settings::Settings;
 use crate::size_range::SizeRange;
 use windlass_protocol::timing::INFORMANT_GONE;
 use windlass_protocol::{ComputeUnit, Moment, Reason, Resize, Resources, Signal};
-use windlass_scaling::rest::Flapping;
-use windlass_scaling::{Inputs, Rest};
+use windlass_scaling::stabilization::Flapping;
+use windlass_scaling::{Inputs, Stabilizer};
 
 /// The parts of one VM, as they are at one moment.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub(super) struct Vm<'a> {
     pub(super) settings: &'a Settings,
     pub(super) orders: &'a Orders,
     pub(super) signals: &'a Signals,
-    pub(super) rest: &'a Rest,
+    pub(super) stabilizer: &'a Stabilizer,
     pub(super) size: &'a SizeRange,
     pub(super) hypervisor: &'a Hypervisor,
     pub(super) permit: &'a Permit,
@@ -120,8 +120,9 @@ impl<'a> Vm<'a> {
     pub(super) fn target(&self) -> Target {
         let now = self.now;
         let inputs = self.inputs();
-        let rested = inputs.map(|inputs| self.rest.rested(now, &inputs, self.permit.known()));
-        let mut goal = rested.map(|rested| rested.goal);
+        let stabilized =
+            inputs.map(|inputs| self.stabilizer.stabilized(now, &inputs, self.permit.known()));
+        let mut goal = stabilized.map(|stabilized| stabilized.goal);
         if let (Some(goal), Some(size)) = (&mut goal, inputs.and_then(|i| self.ordered_size(&i))) {
             goal.size = size;
             let runs = self.size.run_state().may_resize();
@@ -134,14 +135,14 @@ impl<'a> Vm<'a> {
             self.permit.stays_until(now),
             self.guest.urgency_ends(),
         ];
-        let deadlines = self.rest.deadlines(now, self.orders.info());
+        let deadlines = self.stabilizer.deadlines(now, self.orders.info());
         let until = deadlines.chain(ends.into_iter().flatten()).filter(|at| *at > now).min();
-        Target { rested, goal, from: now, until }
+        Target { stabilized, goal, from: now, until }
     }
 
     /// The axis that grows and shrinks again and again, if there is one.
     pub(super) fn flapping(&self) -> Option<Flapping> {
-        self.rest.flapping(self.now, self.orders.info().scale_down)
+        self.stabilizer.flapping(self.now, self.orders.info().scale_down)
     }
 
     fn ordered_size(&self, inputs: &Inputs<'_>) -> Option<Resources> {

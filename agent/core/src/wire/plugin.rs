@@ -60,7 +60,7 @@ pub fn from_plugin(
 /// A refusal in the reference's words. One that does not know a version may not get as far as the
 /// version: what it cannot read is "bad JSON" to it.
 fn refusal(status: u16, body: &[u8]) -> Unheard {
-    let words = words::defused(&String::from_utf8_lossy(body), MOST_WORDS);
+    let words = words::sanitized(&String::from_utf8_lossy(body), MOST_WORDS);
     let lower = words.to_ascii_lowercase();
     match status {
         400 if lower.starts_with("bad json") || lower.contains("protocol version") => {

@@ -39,9 +39,9 @@ impl HostController {
             pulse.turn("the first look at the VM files");
             tokio::select! {
                 biased;
-                look = self.errands.look.done() => return look,
+                look = self.blocking.look.done() => return look,
                 _ = looks.tick() => {
-                    if self.errands.look.is_late() {
+                    if self.blocking.look.is_late() {
                         return Err(unread());
                     }
                 }

@@ -35,14 +35,14 @@ impl HostController {
 
     /// Has what changed written, unless a writing is under way.
     pub(super) fn keep(&mut self) {
-        if !self.errands.save.is_free() {
+        if !self.blocking.save.is_free() {
             return;
         }
         let change = self.state.changes();
         match self.state.unwritten() {
             Some(Ok(text)) => {
                 let saving = self.disk.save(text);
-                self.errands.save.start(|| Box::pin(async move { (change, saving.await) }));
+                self.blocking.save.start(|| Box::pin(async move { (change, saving.await) }));
             }
             Some(Err(error)) => self.saved(change, Err(error)),
             None => {}
@@ -74,13 +74,13 @@ impl HostController {
     }
 
     fn write_history(&mut self) {
-        if !self.errands.history.is_free() {
+        if !self.blocking.history.is_free() {
             return;
         }
         match self.history.take_due() {
             Some(batch) => {
                 let disk = self.disk.clone();
-                self.errands.history.start(|| disk.write(batch));
+                self.blocking.history.start(|| disk.write(batch));
             }
             None => self.settle("history", None),
         }
@@ -100,16 +100,16 @@ impl HostController {
     /// Says which disks do not answer, and to whom an answer is due all the same.
     pub(super) fn say_what_is_late(&mut self) {
         for (subject, is_late) in
-            [("state", self.errands.save.is_late()), ("history", self.errands.history.is_late())]
+            [("state", self.blocking.save.is_late()), ("history", self.blocking.history.is_late())]
         {
             if is_late {
                 self.settle(subject, Some((vec![unwritten(&SILENT)], FORGOTTEN)));
             }
         }
-        if self.errands.config.is_late() {
+        if self.blocking.config.is_late() {
             self.settle(self.settings.file(), Some((vec![unread()], IN_FORCE)));
         }
-        if self.errands.look.is_late() {
+        if self.blocking.look.is_late() {
             self.take_look(Err(unread()));
         }
         let now = self.clock.now();
@@ -126,10 +126,10 @@ impl HostController {
     async fn write_the_rest(&mut self) {
         loop {
             self.keep();
-            if self.errands.save.is_free() {
+            if self.blocking.save.is_free() {
                 break;
             }
-            let (change, saved) = self.errands.save.done().await;
+            let (change, saved) = self.blocking.save.done().await;
             let failed = saved.is_err();
             self.saved(change, saved);
             if failed {
@@ -138,10 +138,10 @@ impl HostController {
         }
         loop {
             self.write_history();
-            if self.errands.history.is_free() {
+            if self.blocking.history.is_free() {
                 return;
             }
-            let written = self.errands.history.done().await;
+            let written = self.blocking.history.done().await;
             if let Err(Unwritten { lines, error: _ }) = written {
                 return self.history.give_back(lines);
             }

@@ -26,7 +26,7 @@ impl HostController {
     /// Has the VM files looked at, unless a look is under way.
     pub(super) fn look(&mut self) {
         let disk = self.disk.clone();
-        self.errands.look.start(|| disk.look());
+        self.blocking.look.start(|| disk.look());
     }
 
     /// Follows what a look at the VM files found, and says what is new of wrong ones.
@@ -132,7 +132,7 @@ impl HostController {
     /// Has the configuration read again.
     pub(super) fn reload(&mut self) {
         let disk = self.disk.clone();
-        self.errands.config.start(|| disk.config());
+        self.blocking.config.start(|| disk.config());
     }
 
     /// Follows what the configuration says, after it was read again.

@@ -8,7 +8,7 @@ use super::hour::{Batch, Entry, History, Hour, LENGTH, Line, end};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use windlass_kit::keep::is_full;
+use windlass_kit::atomic_file::is_full;
 use windlass_protocol::{Decision, Moment};
 
 /// A file is turned over at this size; the one before it is kept.

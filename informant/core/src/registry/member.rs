@@ -46,7 +46,7 @@ pub(crate) struct Member {
     /// The address as the agent wrote it, which `/unregister` must repeat.
     pub(crate) announced: String,
     pub(crate) stage: Stage,
-    line: Line,
+    line: CallState,
     /// In a row.
     failures: u8,
     check_at: Moment,
@@ -79,12 +79,12 @@ pub(crate) enum Stage {
 #[derive(Clone, Debug)]
 pub(crate) struct Numbered {
     pub(crate) sequence: Sequence,
-    pub(crate) answer: Given,
+    pub(crate) answer: PastAnswer,
 }
 
 /// An answer that can be given again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum PastAnswer {
     /// To `/downscale`.
     Downscale { ok: bool, status: String },
     /// To `/upscale`.
@@ -93,7 +93,7 @@ pub(crate) enum Given {
 
 /// What is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
+enum CallState {
     Idle,
     Busy(Ask),
     Resting { until: Moment },
@@ -126,7 +126,7 @@ impl Member {
             addr,
             announced,
             stage: Stage::Joining { checked: false },
-            line: Line::Idle,
+            line: CallState::Idle,
             failures: 0,
             check_at: Moment::default(),
             leased: Moment::default(),
@@ -143,7 +143,7 @@ impl Member {
 
     /// Whether a call to it is under way.
     pub(crate) const fn is_called(&self) -> bool {
-        matches!(self.line, Line::Busy(_))
+        matches!(self.line, CallState::Busy(_))
     }
 
     /// Whether it may be acting on this VM, as far as we know.
@@ -186,9 +186,9 @@ impl Member {
         want: Option<Moment>,
     ) -> Result<Ask, Option<Moment>> {
         match self.line {
-            Line::Busy(_) => return Err(None),
-            Line::Resting { until } if until > now => return Err(Some(until)),
-            Line::Resting { .. } | Line::Idle => {}
+            CallState::Busy(_) => return Err(None),
+            CallState::Resting { until } if until > now => return Err(Some(until)),
+            CallState::Resting { .. } | CallState::Idle => {}
         }
         let (ask, from) = match (self.stage, newest) {
             (Stage::Joining { checked: false }, _) => return Ok(Ask::Id),
@@ -214,7 +214,7 @@ impl Member {
 
     /// From here on the call may take effect.
     pub(crate) fn sent(&mut self, now: Moment, ask: Ask) {
-        self.line = Line::Busy(ask);
+        self.line = CallState::Busy(ask);
         match (ask, self.stage) {
             (Ask::Resume, _) => self.leased = now.after(lease_of(self.version)),
             (Ask::Suspend, _) => self.waits_at = now,
@@ -235,7 +235,7 @@ impl Member {
 
     /// It answered with status 200.
     pub(crate) fn answered(&mut self, now: Moment, by: AgentId, sequence: Sequence) -> Verdict {
-        let Line::Busy(ask) = self.line else { return Verdict::Keep };
+        let CallState::Busy(ask) = self.line else { return Verdict::Keep };
         if by != self.id {
             return Verdict::Drop(Cause::OtherId(by));
         }
@@ -243,7 +243,7 @@ impl Member {
             return self.failure(now, ask, Cause::OldSequence(sequence.number()));
         }
         self.answers = sequence;
-        self.line = Line::Idle;
+        self.line = CallState::Idle;
         self.failures = 0;
         self.check_later(now);
         self.stage = match (ask, self.stage) {
@@ -260,7 +260,7 @@ impl Member {
 
     /// The call to it failed.
     pub(crate) fn failed(&mut self, now: Moment, failure: Failure) -> Verdict {
-        let Line::Busy(ask) = self.line else { return Verdict::Keep };
+        let CallState::Busy(ask) = self.line else { return Verdict::Keep };
         let cause = Cause::Failed(failure);
         match (failure, ask, self.stage) {
             // It is not the agent that we know.
@@ -295,7 +295,7 @@ impl Member {
 
     fn settle(&mut self, now: Moment, stage: Stage) -> Verdict {
         self.stage = stage;
-        self.line = Line::Resting { until: now.after(REST) };
+        self.line = CallState::Resting { until: now.after(REST) };
         Verdict::Keep
     }
 
@@ -304,7 +304,7 @@ impl Member {
         if self.failures >= FAILURES || !self.joined() {
             return Verdict::Drop(cause);
         }
-        self.line = Line::Resting { until: now.after(REST) };
+        self.line = CallState::Resting { until: now.after(REST) };
         let lost = matches!(cause, Cause::Failed(Failure::NoAnswer));
         self.stage = match (ask, self.stage) {
             (Ask::Suspend, Stage::Running | Stage::Resuming { .. }) => Stage::Suspending,

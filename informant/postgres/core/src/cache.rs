@@ -13,8 +13,8 @@
 //! An attempt that nobody comes back to ends by itself. What was set and not seen to be in effect
 //! may be in effect later: until a size was set and then read, the cache counts with the larger.
 
+use crate::backoff::Backoff;
 use crate::event::{Action, Event, JOB_LIMIT, Plan, Problem, Seen};
-use crate::rest::Rest;
 use crate::size::size;
 use std::time::Duration;
 use windlass_informant_core::Memory;
@@ -60,8 +60,8 @@ pub struct FileCache {
     set_at: Option<Moment>,
     attempt: Option<Attempt>,
     busy: Option<(Moment, Action)>,
-    looks: Rest,
-    sets: Rest,
+    looks: Backoff,
+    sets: Backoff,
 }
 
 /// What a consent to less memory needs.
@@ -103,8 +103,8 @@ impl FileCache {
             set_at: None,
             attempt: None,
             busy: None,
-            looks: Rest::default(),
-            sets: Rest::default(),
+            looks: Backoff::default(),
+            sets: Backoff::default(),
         }
     }
 

@@ -15,9 +15,9 @@
 //! Where to look: words between core and shell in [`event`]; how large the cache is to be in
 //! [`size`]; the cache itself in [`cache`].
 
+mod backoff;
 pub mod cache;
 pub mod event;
-mod rest;
 pub mod size;
 
 pub use cache::{FileCache, Proposal};

@@ -2,7 +2,7 @@
 //!
 //! A cache that a program of the guest keeps fills whatever memory it may have. Before less
 //! memory is agreed to it must have become smaller; once there is more it may grow. Who does
-//! that implements [`Beside`]; for `()`, which the plain informant is built with, nobody does,
+//! that implements [`MemoryCotenant`]; for `()`, which the plain informant is built with, nobody does,
 //! and nothing of this is left in the program.
 
 use crate::shared::Shared;
@@ -15,7 +15,7 @@ use windlass_protocol::Moment;
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
 
 /// What else has a say.
-pub trait Beside: Sized + Send + Sync + 'static {
+pub trait MemoryCotenant: Sized + Send + Sync + 'static {
     /// Begins to work beside the informant, which does not wait for it.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ pub trait Beside: Sized + Send + Sync + 'static {
     fn metrics(&self, now: Moment, page: &mut Page);
 }
 
-impl Beside for () {
+impl MemoryCotenant for () {
     fn start(_: &Arc<Shared>) -> Result<()> {
         Ok(())
     }

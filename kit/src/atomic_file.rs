@@ -1,7 +1,7 @@
-//! What a process keeps on disk for its next start.
+//! Files that a process writes for its next start: replaced atomically, in a folder that it locks.
 //!
-//! A file is replaced as a whole (written beside, synced, renamed), so that a crash leaves the old
-//! one or the new one. A folder has one process: two would undo each other.
+//! A file is replaced as a whole (written under another name, synced, renamed), so that a crash leaves the
+//! old file or the new one. Only one process uses a folder: two would undo each other's changes.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -9,22 +9,22 @@ use std::path::Path;
 
 const LOCK: &str = "lock";
 
-/// A folder that this process has, for as long as this lives.
+/// The lock of a folder; dropping it unlocks the folder.
 #[derive(Debug)]
-pub struct Had {
-    /// The locks: of the folder itself, and of a file in it.
+pub struct FolderLock {
+    /// The locks of the folder itself and of a file in it.
     _locks: Vec<File>,
 }
 
-/// Makes a folder if it is not there, and has it for as long as what is returned lives. `owner` is
-/// whom an error names, as `another agent`. A full disk keeps no process from its folder.
+/// Creates and locks a folder. If it is locked, the error names `owner`, such as `another agent`. The lock
+/// works even if the disk is full.
 ///
 /// # Errors
-/// The folder cannot be made or written to, or another process has it.
-pub fn have_folder(folder: &Path, owner: &str) -> io::Result<Had> {
+/// The folder cannot be created or written to, or another process has locked it.
+pub fn lock_folder(folder: &Path, owner: &str) -> io::Result<FolderLock> {
     fs::create_dir_all(folder)?;
-    // Where there is no room for a lock file, the folder's own lock is the only one; a file
-    // system that knows no locks of folders leaves the file's.
+    // A full disk leaves only the folder's own lock; a file system without folder locks leaves only the
+    // file's lock.
     let itself = File::open(folder)?;
     let mut locks = vec![];
     match itself.try_lock() {
@@ -40,10 +40,10 @@ pub fn have_folder(folder: &Path, owner: &str) -> io::Result<Had> {
         Err(error) if is_full(&error) && !locks.is_empty() => {}
         Err(error) => return Err(error),
     }
-    Ok(Had { _locks: locks })
+    Ok(FolderLock { _locks: locks })
 }
 
-/// Whether this says that there is no room left.
+/// Whether this error means that the disk or the quota is full.
 pub fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
@@ -55,7 +55,7 @@ fn busy(owner: &str) -> io::Error {
 /// Replaces a file as a whole.
 ///
 /// # Errors
-/// The file is what it was, or what it should be.
+/// The file has its old or its new content.
 pub fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = File::create(&beside)?;
@@ -73,20 +73,20 @@ mod tests {
     fn a_folder_has_one_process_and_a_file_its_last_text() {
         let own = windlass_testkit::Folder::create().unwrap();
         let folder = own.at("new");
-        let had = have_folder(&folder, "another agent").unwrap();
-        let busy = have_folder(&folder, "another agent").unwrap_err();
+        let lock = lock_folder(&folder, "another agent").unwrap();
+        let busy = lock_folder(&folder, "another agent").unwrap_err();
         assert_eq!(busy.to_string(), "another agent has this state_dir");
         for text in ["a long one", "short"] {
             replace(&folder.join("state.json"), text.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(folder.join("state.json")).unwrap(), text);
         }
         assert!(!folder.join("state.new").exists());
-        drop(had);
-        drop(have_folder(&folder, "another agent").unwrap());
+        drop(lock);
+        drop(lock_folder(&folder, "another agent").unwrap());
         // What keeps a lock from being made is said, unless it is that there is no room.
         fs::remove_file(folder.join(LOCK)).unwrap();
         fs::create_dir(folder.join(LOCK)).unwrap();
-        assert_eq!(have_folder(&folder, "").unwrap_err().kind(), ErrorKind::IsADirectory);
+        assert_eq!(lock_folder(&folder, "").unwrap_err().kind(), ErrorKind::IsADirectory);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rest: a goal that signals lowered waits, and load that a resize makes is not followed.
+//! Stabilizer: a goal that signals lowered waits, and load that a resize makes is not followed.
 //!
 //! The stage after [`goal`](mod@crate::goal), which keeps the reference's arithmetic. It only ever raises a goal, on
 //! each axis, and never above what the VM has: growth, a lower maximum and a person's order pass as
@@ -51,15 +51,15 @@ const MOST_GOALS: usize = 64;
 
 /// What the stage remembers of one VM.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rest {
+pub struct Stabilizer {
     cpu: Axis<MilliCpu>,
     mem: Axis<Bytes>,
     leaving: Leaving,
 }
 
-/// A goal after its rest.
+/// A stabilized goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rested {
+pub struct StabilizedGoal {
     /// The goal that counts.
     pub goal: Goal,
     /// What the signals call for, and when it counts, where that is less on some axis.
@@ -132,9 +132,9 @@ enum Leaving {
     Until(Moment),
 }
 
-// === impl Rest ===
+// === impl Stabilizer ===
 
-impl Rest {
+impl Stabilizer {
     /// Whatever the VM has counts as called for at this moment: it starts, its session does, or
     /// its guest.
     pub fn keep(&mut self, now: Moment) {
@@ -173,7 +173,12 @@ impl Rest {
 
     /// What counts of what the signals call for. `permit` is what the books allow: what they no
     /// longer do is not kept.
-    pub fn rested(&self, now: Moment, inputs: &Inputs<'_>, permit: Option<Resources>) -> Rested {
+    pub fn stabilized(
+        &self,
+        now: Moment,
+        inputs: &Inputs<'_>,
+        permit: Option<Resources>,
+    ) -> StabilizedGoal {
         let calmed = self.calmed(now, inputs);
         let mut counts = goal(&Inputs { sample: calmed.as_ref(), ..*inputs });
         // Nearly always the same: nothing is computed twice for that.
@@ -198,7 +203,7 @@ impl Rest {
             let until = until.into_iter().flatten().flatten().min();
             Held { size, until }
         });
-        Rested { goal: counts, held, settling, unclear }
+        StabilizedGoal { goal: counts, held, settling, unclear }
     }
 
     /// The axis that grows and shrinks again and again, if there is one; the one that is held longer

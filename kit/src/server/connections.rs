@@ -1,8 +1,7 @@
-//! Who makes room when all connections of a server are in use: the one that idles longest.
+//! The open connections of a server, and which of them closes for a new one: the longest idle one.
 //!
-//! A peer that keeps a connection between its requests loses nothing but time when it is closed; one
-//! that is being answered is left alone. One that has not asked yet idles since it came: whoever
-//! connects and says nothing keeps nobody out.
+//! A peer whose idle connection closes only loses time. A connection with a request in progress stays open.
+//! A connection without a request yet is idle since it was accepted, so silent peers cannot keep others out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,47 +9,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What a connection that is told to make room may take to leave.
+/// How long a connection may take to close for a new one.
 pub(super) const LEAVES_WITHIN: Duration = Duration::from_millis(500);
 
-/// The connections of a server. Clones are the same.
+/// The connections of a server. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Crowd(Arc<Inner>);
+pub(super) struct Connections(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    /// By the order in which they came.
+    /// In the order in which they were accepted.
     connections: Mutex<BTreeMap<u64, Arc<Connection>>>,
-    /// Counts connections and answers: of two numbers, the smaller was drawn first.
+    /// A counter of connections and answers: the smaller of two numbers was drawn first.
     drawn: AtomicU64,
 }
 
 struct Connection {
-    /// Drawn with its last answer, or when it came; zero while it is being answered.
+    /// Drawn at its last answer, or when it was accepted; zero while a request is in progress.
     idle_since: AtomicU64,
     leave: CancellationToken,
 }
 
-/// One connection of a crowd; it is none of it any more once this is dropped.
-pub(super) struct Seat {
-    crowd: Crowd,
+/// The place of one connection; dropping it removes the connection.
+pub(super) struct Slot {
+    open: Connections,
     number: u64,
     connection: Arc<Connection>,
 }
 
-// === impl Crowd ===
+// === impl Connections ===
 
-impl Crowd {
-    /// One connection more.
-    pub(super) fn enter(&self) -> Seat {
+impl Connections {
+    /// Adds a connection.
+    pub(super) fn enter(&self) -> Slot {
         let number = self.draw();
         let idle_since = AtomicU64::new(number);
         let connection = Arc::new(Connection { idle_since, leave: CancellationToken::new() });
         self.with(|all| all.insert(number, connection.clone()));
-        Seat { crowd: self.clone(), number, connection }
+        Slot { open: self.clone(), number, connection }
     }
 
-    /// Tells the connection that idles longest to leave; whether there is one.
+    /// Asks the longest idle connection to close; whether there is one.
     pub(super) fn make_room(&self) -> bool {
         self.with(|all| {
             let since = |connection: &Connection| connection.idle_since.load(Ordering::Relaxed);
@@ -71,27 +70,27 @@ impl Crowd {
     }
 }
 
-// === impl Seat ===
+// === impl Slot ===
 
-impl Seat {
-    /// A request is being answered.
-    pub(super) fn works(&self) {
+impl Slot {
+    /// A request is in progress.
+    pub(super) fn set_busy(&self) {
         self.connection.idle_since.store(0, Ordering::Relaxed);
     }
 
-    /// It was answered.
-    pub(super) fn rests(&self) {
-        self.connection.idle_since.store(self.crowd.draw(), Ordering::Relaxed);
+    /// The request was answered.
+    pub(super) fn set_idle(&self) {
+        self.connection.idle_since.store(self.open.draw(), Ordering::Relaxed);
     }
 
-    /// Waits until it is told to make room.
-    pub(super) async fn told_to_leave(&self) {
+    /// Waits until this connection must close for a new one.
+    pub(super) async fn asked_to_leave(&self) {
         self.connection.leave.cancelled().await;
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.crowd.with(|all| all.remove(&self.number));
+        self.open.with(|all| all.remove(&self.number));
     }
 }

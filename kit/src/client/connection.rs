@@ -1,11 +1,11 @@
-//! One connection, over which requests are asked one after another.
+//! One connection, which carries one request after another.
 
 use super::request::{Address, Answer, Ask, ClientError};
 use bytes::Bytes;
 use http::{HeaderValue, Request, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Body;
-use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -14,34 +14,34 @@ use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// Bytes of an answer's head.
+/// The most bytes of an answer's head.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// One connection. It is driven while a request is under way and by nothing else, so an idle one costs
-/// no task, and it ends with this value.
+/// One connection. Only a request in progress drives it, so an idle connection needs no task. Dropping this
+/// value closes it.
 #[derive(Debug)]
-pub(super) struct Line<S: AsyncRead + AsyncWrite + Unpin> {
+pub(super) struct Connection<S: AsyncRead + AsyncWrite + Unpin> {
     sender: SendRequest<Full<Bytes>>,
-    connection: Connection<TokioIo<S>, Full<Bytes>>,
-    /// The connection is over; it is not to be driven any more.
+    connection: http1::Connection<TokioIo<S>, Full<Bytes>>,
+    /// The connection has ended and must not be polled again.
     ended: bool,
 }
 
-/// Whether the peer is to keep the connection after its answer.
+/// Whether the peer should keep the connection after its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     Close,
     Keep,
 }
 
-/// How far a request came that has no answer.
+/// How far a request without an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// Nothing of it was sent.
+    /// The client sent no byte of it.
     Not,
-    /// The connection ended before any answer.
+    /// The connection ended before an answer.
     Perhaps,
-    /// An answer came that cannot be used, or none in the form of HTTP.
+    /// The answer was unusable, or not HTTP.
     Yes,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Unanswered {
     pub(super) asked: Asked,
 }
 
-/// Makes a connection.
+/// Connects to a peer.
 pub(super) async fn connect(address: SocketAddr, to: &Address) -> Result<TcpStream, ClientError> {
     let connected = async {
         let stream = TcpStream::connect(address).await?;
@@ -61,28 +61,28 @@ pub(super) async fn connect(address: SocketAddr, to: &Address) -> Result<TcpStre
     connected.await.map_err(|source| ClientError::Connect { to: to.clone(), source })
 }
 
-// === impl Line ===
+// === impl Connection ===
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Line<S> {
-    /// Over a connection that was just made to `to`.
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
+    /// Uses a new stream to `to`.
     pub(super) async fn over(stream: S, to: &Address) -> Result<Self, ClientError> {
         let made = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
         let (sender, connection) = made.await.map_err(|error| broken(to, 0, error.into()))?;
         Ok(Self { sender, connection, ended: false })
     }
 
-    /// Whether another request can be asked: the peer has not closed the connection.
+    /// Whether the connection can carry another request: the peer has not closed it.
     pub(super) async fn is_open(&mut self) -> bool {
         let Self { sender, connection, ended } = self;
         poll_fn(|cx| {
-            // What the peer said since the last answer is read here: its goodbye, if anything.
+            // Reads what the peer sent since the last answer, such as the end of the connection.
             *ended = *ended || Pin::new(&mut *connection).poll(cx).is_ready();
             Poll::Ready(!*ended && matches!(sender.poll_ready(cx), Poll::Ready(Ok(()))))
         })
         .await
     }
 
-    /// Asks once; has no deadline of its own.
+    /// Sends a request, without a deadline.
     pub(super) async fn ask(
         &mut self,
         to: &Address,
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Line<S> {
                 Unanswered { error: broken(to, limit, error.into()), asked }
             })?;
             let status = response.status().as_u16();
-            // Declared too large: not worth the wait.
+            // A body that is declared too large is not read.
             if response.body().size_hint().lower() > limit as u64 {
                 let error = ClientError::TooLarge { to: to.clone(), limit };
                 return Err(Unanswered { error, asked: Asked::Yes });
@@ -118,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Line<S> {
         tokio::select! {
             biased;
             answer = &mut answer => answer,
-            // What had arrived is still handed over, or its error is.
+            // The answer may have arrived before the end of the connection.
             Ok(()) | Err(_) = &mut *connection => {
                 *ended = true;
                 answer.await
@@ -155,7 +155,7 @@ fn broken(
     }
 }
 
-/// The system ended the connection.
+/// Whether the system ended the connection.
 fn is_io(error: &hyper::Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }

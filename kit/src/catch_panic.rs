@@ -1,7 +1,7 @@
-//! A future whose panic is a value.
+//! Turns the panic of a future into an error.
 //!
-//! One broken task or one broken request is that task's or that request's problem only. The
-//! panic's message goes to whoever waits; the state that the future owned is dropped with it.
+//! A panic affects only its own task or request. The caller gets the panic's message; the state of the
+//! future is dropped.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
@@ -9,15 +9,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What a panicking future said.
+/// The message of a panic.
 #[derive(Debug)]
 pub(crate) struct Panicked(pub(crate) String);
 
-/// Waits for `future`; a panic inside it is an error.
-pub(crate) async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
+/// Waits for `future`; a panic in it is an error.
+pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Panicked> {
     let mut future = pin!(future);
     poll_fn(|cx| {
-        // After a panic the future is never polled again, so no broken state is seen.
+        // After a panic the future is never polled again, so broken state stays invisible.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
             Err(payload) => Poll::Ready(Err(Panicked(message(payload.as_ref())))),
@@ -40,11 +40,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_keeps_its_words() {
-        assert_eq!(caught(async { 7 }).await.unwrap(), 7);
-        let fixed = caught(async { panic!("no room") }).await;
+        assert_eq!(catch_panic(async { 7 }).await.unwrap(), 7);
+        let fixed = catch_panic(async { panic!("no room") }).await;
         assert_eq!(fixed.unwrap_err().0, "no room");
         let number = 3;
-        let formatted = caught(async { panic!("{number} are missing") }).await;
+        let formatted = catch_panic(async { panic!("{number} are missing") }).await;
         assert_eq!(formatted.unwrap_err().0, "3 are missing");
     }
 }

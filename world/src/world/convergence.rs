@@ -1,4 +1,4 @@
-//! How far a world is from rest: who has what its load calls for, and how long the others may take.
+//! Whether a world has converged: which VMs have what their load calls for, and how long the others may take.
 
 use super::World;
 use crate::vm::Vm;

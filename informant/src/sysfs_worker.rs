@@ -16,7 +16,7 @@ const STACK: usize = 131_072;
 
 /// A way to the thread; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Hands {
+pub struct SysfsWorker {
     jobs: SyncSender<Job>,
     reports: Receiver<Event>,
 }
@@ -34,7 +34,7 @@ enum News {
     Failed(String),
 }
 
-impl Hands {
+impl SysfsWorker {
     /// Starts the thread.
     ///
     /// # Errors
@@ -62,7 +62,10 @@ impl Hands {
                 }
             }
         };
-        std::thread::Builder::new().name("hands".to_owned()).stack_size(STACK).spawn(work)?;
+        std::thread::Builder::new()
+            .name("sysfs-worker".to_owned())
+            .stack_size(STACK)
+            .spawn(work)?;
         Ok(Self { jobs, reports })
     }
 

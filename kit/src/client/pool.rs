@@ -1,12 +1,11 @@
-//! A client that keeps its connections between requests.
+//! A client with a pool of connections to one peer.
 //!
-//! A connection that was idle for less than [`CONNECTION_USED`] is used again, if its peer has not
-//! closed it. That a peer went away without a goodbye is found out by the next request: the connection
-//! ends without an answer. Such a request is asked once more, over another connection, if nothing of it
-//! was sent or its method means the same asked twice (RFC 9110, 9.2.2); of any other it stays open
-//! whether it was done.
+//! A request uses a connection that was idle for less than [`CONNECTION_USED`], unless the peer closed it.
+//! If a peer disappeared silently, the next request ends without an answer. The client then repeats it over
+//! another connection if no byte was sent or its method is idempotent (RFC 9110, 9.2.2). For any other
+//! request the outcome stays unknown.
 
-use super::line::{After, Asked, Line, Unanswered, connect};
+use super::connection::{After, Asked, Connection, Unanswered, connect};
 use super::request::{Address, Answer, Ask, ClientError};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,9 +13,9 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use windlass_protocol::timing::CONNECTION_USED;
 
-/// A peer, and idle connections to it.
+/// A peer, and the idle connections to it.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Pool {
     to: SocketAddr,
     most: usize,
     idle: Mutex<Vec<Idle>>,
@@ -24,24 +23,24 @@ pub struct Kept {
 
 #[derive(Debug)]
 struct Idle {
-    line: Line<TcpStream>,
+    connection: Connection<TcpStream>,
     since: Instant,
 }
 
-// === impl Kept ===
+// === impl Pool ===
 
-impl Kept {
-    /// No connection yet to this peer. At most `most` are kept while nothing is asked.
+impl Pool {
+    /// An empty pool for this peer, which keeps at most `most` idle connections.
     pub const fn new(to: SocketAddr, most: usize) -> Self {
         Self { to, most, idle: Mutex::new(Vec::new()) }
     }
 
-    /// Who is asked.
+    /// The address of the peer.
     pub const fn to(&self) -> SocketAddr {
         self.to
     }
 
-    /// Asks once, over a kept connection where there is one. A future that is dropped hangs up.
+    /// Sends a request, over an idle connection if possible. Dropping the future closes the connection.
     ///
     /// # Errors
     /// If no whole answer came in time, in bounds. A refusal by status is an answer.
@@ -53,47 +52,47 @@ impl Kept {
             .unwrap_or_else(|_| Err(ClientError::NoAnswer { to, limit }))
     }
 
-    /// Hangs up on the peer: it is known to be another one now.
+    /// Closes all idle connections, because the peer was replaced.
     pub fn forget(&self) {
         self.idle().clear();
     }
 
     async fn attempt(&self, to: &Address, ask: Ask) -> Result<Answer, ClientError> {
-        while let Some(mut line) = self.take() {
-            if !line.is_open().await {
+        while let Some(mut connection) = self.take() {
+            if !connection.is_open().await {
                 continue;
             }
-            match line.ask(to, ask.clone(), After::Keep).await {
+            match connection.ask(to, ask.clone(), After::Keep).await {
                 Err(Unanswered { asked: Asked::Not, .. }) => {}
                 Err(Unanswered { asked: Asked::Perhaps, .. }) if ask.method.is_idempotent() => {}
-                answered => return self.answered(line, answered).await,
+                answered => return self.answered(connection, answered).await,
             }
         }
-        let mut line = Line::over(connect(self.to, to).await?, to).await?;
-        let answered = line.ask(to, ask, After::Keep).await;
-        self.answered(line, answered).await
+        let mut connection = Connection::over(connect(self.to, to).await?, to).await?;
+        let answered = connection.ask(to, ask, After::Keep).await;
+        self.answered(connection, answered).await
     }
 
-    /// Keeps a connection over which an answer came, if its peer does.
+    /// Keeps a connection after an answer, if the peer keeps it too.
     async fn answered(
         &self,
-        mut line: Line<TcpStream>,
+        mut connection: Connection<TcpStream>,
         answered: Result<Answer, Unanswered>,
     ) -> Result<Answer, ClientError> {
         let answer = answered.map_err(|unanswered| unanswered.error)?;
-        let is_open = line.is_open().await;
+        let is_open = connection.is_open().await;
         let mut idle = self.idle();
         if is_open && idle.len() < self.most {
-            idle.push(Idle { line, since: Instant::now() });
+            idle.push(Idle { connection, since: Instant::now() });
         }
         Ok(answer)
     }
 
-    /// The connection that was used last; those that were idle for too long are closed.
-    fn take(&self) -> Option<Line<TcpStream>> {
+    /// The most recently used connection; closes those that were idle for too long.
+    fn take(&self) -> Option<Connection<TcpStream>> {
         let mut idle = self.idle();
         idle.retain(|idle| idle.since.elapsed() < CONNECTION_USED);
-        idle.pop().map(|idle| idle.line)
+        idle.pop().map(|idle| idle.connection)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {

@@ -8,26 +8,26 @@ use windlass_protocol::{
     Bounds, Bytes, Capabilities, Clip, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Policy,
     Promises, Resources, ScaleDown, ShrinkCpu, Target, VmInfo, VmName,
 };
-use windlass_scaling::rest::{Held, LONGEST_DAMPED, Move, SETTLES_FOR, Settling};
-use windlass_scaling::{Inputs, Loads, Rest, Rested, Sample, goal};
+use windlass_scaling::stabilization::{Held, LONGEST_DAMPED, Move, SETTLES_FOR, Settling};
+use windlass_scaling::{Inputs, Loads, Sample, StabilizedGoal, Stabilizer, goal};
 
 #[test]
 fn a_goal_that_signals_lowered_waits_and_growth_does_not() {
     let mut vm = Vm::of(1, 60);
     vm.at(0).load(3.6);
-    assert_eq!(vm.rested(), cu(4), "growth is at once");
+    assert_eq!(vm.stabilized(), cu(4), "growth is at once");
     vm.has = cu(4);
     vm.at(30).load(0.1);
     vm.at(89).load(0.1);
-    assert_eq!(vm.rested(), cu(4), "the last moment of the hold");
+    assert_eq!(vm.stabilized(), cu(4), "the last moment of the hold");
     let held = vm.all().held;
     assert_eq!(held, Some(Held { size: cu(1), until: Some(at(90)) }));
     assert_eq!(vm.all().goal.reason.cpu, Some(Clip::Held));
     vm.at(90).load(0.1);
-    assert_eq!((vm.rested(), vm.all().held), (cu(1), None));
+    assert_eq!((vm.stabilized(), vm.all().held), (cu(1), None));
     vm.has = cu(3);
     vm.at(95).load(0.1);
-    assert_eq!(vm.rested(), cu(1), "a further step does not wait again");
+    assert_eq!(vm.stabilized(), cu(1), "a further step does not wait again");
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn load_that_comes_back_within_the_hold_begins_it_anew() {
         [(0, 1.8, 2), (10, 0.1, 2), (50, 1.8, 2), (60, 0.1, 2), (119, 0.1, 2), (120, 0.1, 1)]
     {
         vm.at(second).load(load);
-        assert_eq!(vm.rested(), cu(goal), "after {second} s");
+        assert_eq!(vm.stabilized(), cu(goal), "after {second} s");
     }
 }
 
@@ -47,9 +47,9 @@ fn a_goal_of_the_past_makes_no_vm_grow() {
     vm.at(0).load(3.6);
     // The node had no room, and the load is over.
     vm.at(5).load(0.1);
-    assert_eq!(vm.rested(), cu(1));
+    assert_eq!(vm.stabilized(), cu(1));
     vm.has = cu(2);
-    assert_eq!(vm.rested(), cu(2), "what it has it keeps");
+    assert_eq!(vm.stabilized(), cu(2), "what it has it keeps");
 }
 
 #[test]
@@ -57,11 +57,11 @@ fn a_lower_maximum_and_what_the_books_take_back_do_not_wait() {
     let mut vm = Vm::of(4, 60);
     vm.at(0).load(3.6);
     vm.at(10).load(0.1);
-    assert_eq!(vm.rested(), cu(4));
+    assert_eq!(vm.stabilized(), cu(4));
     vm.permit = Some(cu(3));
-    assert_eq!(vm.rested(), cu(3));
+    assert_eq!(vm.stabilized(), cu(3));
     vm.info.bounds.max = cu(2);
-    assert_eq!(vm.rested(), cu(2));
+    assert_eq!(vm.stabilized(), cu(2));
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_start_counts_as_a_goal_of_all_that_it_has() {
     let mut vm = Vm::of(3, 60);
     vm.rest.keep(at(0));
     vm.at(1).load(0.1);
-    assert_eq!(vm.rested(), cu(3));
+    assert_eq!(vm.stabilized(), cu(3));
     vm.at(60).load(0.1);
-    assert_eq!(vm.rested(), cu(1));
+    assert_eq!(vm.stabilized(), cu(1));
 }
 
 #[test]
@@ -79,14 +79,14 @@ fn missing_figures_count_as_a_goal_of_all_that_it_has() {
     let mut vm = Vm::of(3, 60);
     vm.at(0).load(0.1);
     vm.at(100).load(0.1);
-    assert_eq!(vm.rested(), cu(1), "it was idle for long");
+    assert_eq!(vm.stabilized(), cu(1), "it was idle for long");
     vm.load = None;
     vm.at(101).note();
     vm.at(102).load(0.1);
     vm.at(161).load(0.1);
-    assert_eq!(vm.rested(), cu(3));
+    assert_eq!(vm.stabilized(), cu(3));
     vm.at(162).load(0.1);
-    assert_eq!(vm.rested(), cu(1));
+    assert_eq!(vm.stabilized(), cu(1));
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn each_axis_has_its_own_hold_and_zero_is_none() {
     vm.info.scale_down.memory = Duration::ZERO;
     vm.at(0).load(3.6);
     vm.at(1).load(0.1);
-    assert_eq!(vm.rested(), Resources { cpu: cu(4).cpu, mem: cu(1).mem });
+    assert_eq!(vm.stabilized(), Resources { cpu: cu(4).cpu, mem: cu(1).mem });
     let reason = vm.all().goal.reason;
     assert_eq!((reason.cpu, reason.mem), (Some(Clip::Held), None));
     vm.info.scale_down = ScaleDown::AT_ONCE;
-    assert_eq!((vm.rested(), vm.all().held), (cu(1), None));
+    assert_eq!((vm.stabilized(), vm.all().held), (cu(1), None));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn load_at_the_rounding_point_moves_nothing() {
         for second in 0..10 {
             vm.at(second).load(load);
         }
-        assert_eq!(vm.rested(), cu(goal), "{load} with {has}");
+        assert_eq!(vm.stabilized(), cu(goal), "{load} with {has}");
         let held = vm.all().held;
         let near = Held { size: cu(1), until: None };
         assert_eq!(held, (goal == has && has == 2 && load < 1.35).then_some(near), "{load}");
@@ -142,7 +142,11 @@ fn load_that_returning_memory_makes_is_not_followed() {
         }
         (vm.five, vm.load) = (five, fifteen);
         vm.at(second).note();
-        assert_eq!(vm.rested(), cu(goal), "{five:?} and {fifteen:?}, {second} s after {stopped:?}");
+        assert_eq!(
+            vm.stabilized(),
+            cu(goal),
+            "{five:?} and {fifteen:?}, {second} s after {stopped:?}"
+        );
         assert_eq!(vm.all().goal.signals.load, fifteen, "what was measured is said");
         let until = stopped.map(|stopped| at(stopped).after(SETTLES_FOR));
         let lowered = goal::goal(&vm.inputs(&vm.sample())).size != cu(goal);
@@ -159,7 +163,7 @@ fn settling_grows_no_vm_between_two_units() {
     for load in [2.7, 3.6] {
         vm.load = Some(load);
         vm.at(0).note();
-        assert!(vm.rested().cpu <= cu(3).cpu, "{load}: {}", vm.rested());
+        assert!(vm.stabilized().cpu <= cu(3).cpu, "{load}: {}", vm.stabilized());
     }
 }
 
@@ -173,7 +177,7 @@ fn a_longer_window_settles_for_as_long_as_it_is() {
     for (second, goal) in [(20, 1), (60, 1), (61, 2)] {
         vm.minute = Some(1.8);
         vm.at(second).note();
-        assert_eq!(vm.rested(), cu(goal), "after {second} s");
+        assert_eq!(vm.stabilized(), cu(goal), "after {second} s");
     }
 }
 
@@ -200,9 +204,9 @@ fn a_vm_that_flaps_is_held_for_longer_and_forgiven_after_an_hour() {
     vm.at(second).load(1.8);
     vm.at(second + 10).load(0.1);
     vm.at(second + 609).load(0.1);
-    assert_eq!(vm.rested().cpu, cu(2).cpu);
+    assert_eq!(vm.stabilized().cpu, cu(2).cpu);
     vm.at(second + 610).load(0.1);
-    assert_eq!(vm.rested().cpu, cu(1).cpu);
+    assert_eq!(vm.stabilized().cpu, cu(1).cpu);
     assert_eq!(vm.rest.flapping(at(second + 3600), vm.info.scale_down), None);
     // There were six after the reversal at 590 s, which counts for an hour.
     let counted = |now| vm.rest.flapping(at(now), vm.info.scale_down).map(|said| said.reversals);
@@ -239,7 +243,7 @@ proptest! {
             let ends = goals.iter().skip(1).map(|(at, _)| *at).chain([u64::MAX]);
             let recent = goals.iter().zip(ends).filter(|(_, end)| second < end.saturating_add(hold));
             let most = recent.map(|((_, goal), _)| *goal).fold(Resources::ZERO, Resources::max);
-            prop_assert_eq!(vm.rested(), called_for.max(most.min(cu(has))));
+            prop_assert_eq!(vm.stabilized(), called_for.max(most.min(cu(has))));
         }
     }
 
@@ -281,7 +285,7 @@ proptest! {
 
 /// A VM, and what its signals say.
 struct Vm {
-    rest: Rest,
+    rest: Stabilizer,
     info: VmInfo,
     has: Resources,
     permit: Option<Resources>,
@@ -297,7 +301,7 @@ impl Vm {
     fn of(has: u64, hold: u64) -> Self {
         let hold = Duration::from_secs(hold);
         let info = VmInfo { scale_down: ScaleDown { cpu: hold, memory: hold }, ..info() };
-        let (rest, permit, now) = (Rest::default(), None, at(0));
+        let (rest, permit, now) = (Stabilizer::default(), None, at(0));
         Self {
             rest,
             info,
@@ -327,12 +331,12 @@ impl Vm {
         self.rest = rest;
     }
 
-    fn rested(&self) -> Resources {
+    fn stabilized(&self) -> Resources {
         self.all().goal.size
     }
 
-    fn all(&self) -> Rested {
-        self.rest.rested(self.now, &self.inputs(&self.sample()), self.permit)
+    fn all(&self) -> StabilizedGoal {
+        self.rest.stabilized(self.now, &self.inputs(&self.sample()), self.permit)
     }
 
     /// The goal with a quarter of a unit more load.

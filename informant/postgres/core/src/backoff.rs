@@ -12,13 +12,13 @@ const MOST: Duration = Duration::from_secs(5);
 
 /// One kind of request, and how it goes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rest {
+pub(crate) struct Backoff {
     failures: u32,
     until: Option<Moment>,
     problem: Option<Problem>,
 }
 
-impl Rest {
+impl Backoff {
     /// It failed; it is tried again after a while, which `spread` makes shorter or longer by up
     /// to a quarter.
     pub(crate) fn failed(&mut self, now: Moment, problem: Problem, spread: u64) {
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn waits_grow_to_five_seconds_and_a_success_ends_them() {
-        let (mut rest, mut waits) = (Rest::default(), Vec::new());
+        let (mut rest, mut waits) = (Backoff::default(), Vec::new());
         for spread in [25, 25, 25, 25, 25, 25, 25, 0, 50] {
             let now = Moment::default();
             rest.failed(now, Problem::Slow, spread);

@@ -4,8 +4,8 @@
 //! the next look. A tree in place of the machine sends none. A thread waits for them, in
 //! `poll`, because a pressure trigger is an exceptional condition of its file and nothing else.
 
-use crate::beside::Beside;
 use crate::log;
+use crate::memory_cotenant::MemoryCotenant;
 use crate::shared::Shared;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
@@ -54,7 +54,7 @@ enum Found {
 ///
 /// # Errors
 /// No thread can be started.
-pub fn listen<B: Beside>(shared: Arc<Shared<B>>) -> io::Result<()> {
+pub fn listen<B: MemoryCotenant>(shared: Arc<Shared<B>>) -> io::Result<()> {
     if !shared.tree.is_the_machine() {
         return Ok(());
     }
@@ -71,7 +71,7 @@ pub fn listen<B: Beside>(shared: Arc<Shared<B>>) -> io::Result<()> {
             wait(&shared, &mut sources);
         }
     };
-    std::thread::Builder::new().name("notices".to_owned()).stack_size(STACK).spawn(wait)?;
+    std::thread::Builder::new().name("kernel-events".to_owned()).stack_size(STACK).spawn(wait)?;
     Ok(())
 }
 
@@ -83,7 +83,7 @@ fn uevents() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn trigger<B: Beside>(shared: &Shared<B>) -> io::Result<OwnedFd> {
+fn trigger<B: MemoryCotenant>(shared: &Shared<B>) -> io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::open(shared.tree.path("proc/pressure/memory"), flags, Mode::empty())?;
     rustix::io::write(&file, TRIGGER)?;
@@ -91,7 +91,7 @@ fn trigger<B: Beside>(shared: &Shared<B>) -> io::Result<OwnedFd> {
 }
 
 /// Waits for notices and passes them on; a source that is broken is left out from then on.
-fn wait<B: Beside>(shared: &Shared<B>, sources: &mut Vec<Source>) {
+fn wait<B: MemoryCotenant>(shared: &Shared<B>, sources: &mut Vec<Source>) {
     let mut files: Vec<PollFd<'_>> =
         sources.iter().map(|source| PollFd::new(&source.file, source.kind.condition())).collect();
     match poll(&mut files, None) {
@@ -109,7 +109,7 @@ fn wait<B: Beside>(shared: &Shared<B>, sources: &mut Vec<Source>) {
 
 impl Source {
     /// Passes on what was found; whether there may be more.
-    fn pass_on<B: Beside>(&self, shared: &Shared<B>, found: PollFlags) -> bool {
+    fn pass_on<B: MemoryCotenant>(&self, shared: &Shared<B>, found: PollFlags) -> bool {
         match self.read(found) {
             Found::Broken => {
                 log::warn(format_args!("no notice of {} any more", self.kind.of()));
