@@ -23,16 +23,15 @@ mod size_changes;
 mod start;
 
 pub(crate) use account::Booked;
-pub(crate) use managed::Managed;
+pub(crate) use phase::Doing;
 pub(crate) use start::{End, Start};
 
 use crate::callback::Waiting as Call;
 use crate::shared::{Shared, lock};
 use crate::told::Told;
-use crate::view::Doing;
 use account::Account;
 use hypervisor::{Happening, Hypervisor, Wanted};
-use managed::Progress;
+use managed::{Managed, Progress};
 use phase::Phase;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,32 +1,15 @@
 //! What people can read of a VM without waiting for its runner.
 //!
-//! A runner says what it is doing ([`Doing`]), and what is read follows from that when somebody reads
-//! it: nothing is computed for nobody.
+//! It is made when a reader asks for it, from what the runner is doing at that moment.
 
 use crate::errors::Errors;
-use crate::runner::Managed;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
 use windlass_agent_core::Charge;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
     AgentId, Capabilities, Decision, InformantVersion, Moment, Resources, Sequence,
 };
 use windlass_scaling::Sample;
-
-/// What a runner is doing for its VM.
-#[derive(Clone, Default)]
-pub(crate) enum Doing {
-    /// It looks for the VM for the first time.
-    #[default]
-    Seeking,
-    /// It found no VM, or one that cannot be reached.
-    Waiting,
-    /// It manages the VM.
-    Managing(Arc<Mutex<Managed>>),
-    /// It looks at the VM and counts it.
-    Counting,
-}
 
 /// What people read of a VM, at one moment.
 #[derive(Clone, Debug, Default)]

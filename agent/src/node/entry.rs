@@ -2,10 +2,10 @@
 
 mod unseen;
 
-use crate::runner::{self, Booked, End, Start};
+use crate::runner::{self, Booked, Doing, End, Start};
 use crate::shared::lock;
 use crate::told::Told;
-use crate::view::{Doing, View};
+use crate::view::View;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

@@ -1,13 +1,26 @@
-//! What a runner is doing for its VM.
+//! What a runner is doing for its VM, and what of that others may read.
 
 use super::managed::Managed;
 use crate::shared::lock;
-use crate::view::Doing;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 use windlass_agent_core::Event;
 use windlass_protocol::Moment;
+
+/// The phase of a runner, for those who read of its VM without waiting for it.
+#[derive(Clone, Default)]
+pub(crate) enum Doing {
+    /// It looks for the VM for the first time.
+    #[default]
+    Seeking,
+    /// It found no VM, or one that cannot be reached.
+    Waiting,
+    /// It manages the VM.
+    Managing(Arc<Mutex<Managed>>),
+    /// It looks at the VM and counts it.
+    Counting,
+}
 
 /// What a runner is doing for its VM.
 pub(super) enum Phase {

@@ -1,10 +1,10 @@
 //! What a runner starts with, and why it ends.
 
 use super::account::Booked;
+use super::phase::Doing;
 use crate::callback::Calls;
 use crate::shared::Shared;
 use crate::told::Told;
-use crate::view::Doing;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
