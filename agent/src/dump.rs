@@ -5,7 +5,7 @@
 use crate::view::{GuestSnapshot, View};
 use serde_json::{Value, json};
 use std::net::IpAddr;
-use windlass_agent_core::{Standing, Vm};
+use windlass_agent_core::{Lifecycle, Vm};
 use windlass_protocol::informant::{AgentDesc, InformantDesc};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{
@@ -22,14 +22,14 @@ pub(crate) fn agent(frozen: bool, vms: Vec<Value>) -> Value {
 /// One VM, with what is declared of it and the place at which its hypervisor is.
 pub(crate) fn vm(
     name: &VmName,
-    standing: Standing,
+    lifecycle: Lifecycle,
     port: Option<u16>,
     declared: Option<(&Vm, &str)>,
     view: &View,
 ) -> Value {
     json!({
         "name": name,
-        "standing": standing,
+        "standing": lifecycle,
         "callback_port": port,
         "monitor": declared.map(|(_, place)| place),
         "informant": declared.map(|(vm, _)| vm.guest.informant),
@@ -56,7 +56,7 @@ pub(crate) fn reference(stopped: bool, pods: Vec<Value>) -> Value {
 pub(crate) struct Pod {
     pub(crate) name: VmName,
     pub(crate) since: Moment,
-    pub(crate) standing: Standing,
+    pub(crate) lifecycle: Lifecycle,
     pub(crate) port: Option<u16>,
     pub(crate) vm: Option<Vm>,
     pub(crate) place: String,
@@ -83,7 +83,7 @@ impl Pod {
                 "endpointID": self.name.name,
             },
             "runner": runner.map(|(vm, status)| runner_of(vm, status, &self.view, unit, plugin)),
-            "windlass": vm(&self.name, self.standing, self.port, declared, &self.view),
+            "windlass": vm(&self.name, self.lifecycle, self.port, declared, &self.view),
         })
     }
 }

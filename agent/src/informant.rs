@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
-use windlass_agent_core::wire::{self, Said, Unheard};
+use windlass_agent_core::wire::{self, Said, WireError};
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_kit::client::{Answer, Ask, Pool};
 use windlass_protocol::{InformantVersion, Peer};
@@ -72,27 +72,27 @@ impl Informant {
             Failure::NoAnswer
         })?;
         let offered = InformantVersion::SPOKEN;
-        wire::from_informant(action, offered, answer.status, &answer.body).map_err(|unheard| {
-            log(&unheard, endpoint.path, &answer);
-            unheard.failure()
+        wire::from_informant(action, offered, answer.status, &answer.body).map_err(|error| {
+            log(&error, endpoint.path, &answer);
+            error.failure()
         })
     }
 }
 
-fn log(unheard: &Unheard, path: &str, answer: &Answer) {
-    match unheard {
-        Unheard::Refused(status) => {
+fn log(error: &WireError, path: &str, answer: &Answer) {
+    match error {
+        WireError::Refused(status) => {
             let words = answer.text();
             debug!(path, status, words, "informant refused");
         }
-        Unheard::Odd(status) => debug!(path, status, "informant's answer is odd"),
-        Unheard::Broken(error) => warn!(%error, "informant's answer is broken"),
-        Unheard::NotOffered { chosen, .. } => {
+        WireError::Odd(status) => debug!(path, status, "informant's answer is odd"),
+        WireError::Broken(error) => warn!(%error, "informant's answer is broken"),
+        WireError::NotOffered { chosen, .. } => {
             warn!(%chosen, "informant chose a version that was not offered");
         }
-        Unheard::NoMetricsPort => warn!("informant does not say where metrics are read"),
+        WireError::NoMetricsPort => warn!("informant does not say where metrics are read"),
         // The last two are said of a plugin's answers.
-        Unheard::Unasked | Unheard::Version(_) | Unheard::Moving => {
+        WireError::Unasked | WireError::Version(_) | WireError::Moving => {
             debug!(path, "informant was not asked");
         }
     }

@@ -52,9 +52,9 @@ pub enum NodeEvent {
     },
 }
 
-/// A ledger for an agent whose plugin hears of VMs from somebody else.
+/// No ledger: for an agent whose plugin learns of VMs elsewhere.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unheard;
+pub struct NullLedger;
 
 // === impl NodeEvent ===
 
@@ -70,7 +70,7 @@ impl NodeEvent {
 
 // === impl Ledger ===
 
-impl Ledger for Unheard {
+impl Ledger for NullLedger {
     fn note(&self, _: NodeEvent) {}
 }
 

@@ -18,10 +18,11 @@
 //! what came of it. One VM that vanishes, hangs, restarts or lies is that VM's problem only.
 
 mod address;
+mod billed_vm;
 mod callback;
-mod charged;
 pub mod config;
-mod counted;
+mod counted_permits;
+mod desired_state;
 mod dump;
 mod errors;
 mod history;
@@ -37,15 +38,14 @@ mod remote;
 mod runner;
 mod scrape;
 mod shared;
-mod told;
 mod view;
 
-pub use charged::Charged;
+pub use billed_vm::BilledVm;
 pub use config::{Config, Silence, Times};
 pub use history::Explained;
-pub use ledger::{Ledger, NodeEvent, Unheard};
+pub use ledger::{Ledger, NodeEvent, NullLedger};
 pub use metrics::Metrics;
 pub use node::{Agent, Known, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
-pub use windlass_agent_core::{Charge, Guest, Periods, Standing, Vm};
+pub use windlass_agent_core::{Charge, Guest, Lifecycle, Periods, Vm};

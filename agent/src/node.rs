@@ -1,15 +1,16 @@
 //! The VMs of a node: which are managed, by what orders, and what they are doing.
 //!
-//! Everything a runner is told goes through one watched value ([`Told`]) that says how things
+//! Everything a runner is told goes through one watched value ([`DesiredState`]) that says how things
 //! should be, not what to do; a runner that was busy, or that had to start anew, misses
 //! nothing. What runners publish is read here without waiting for them.
 
-mod ear;
+mod callback_listener;
 mod entry;
 
+use crate::billed_vm::BilledVm;
 use crate::callback::Calls;
-use crate::charged::Charged;
 use crate::config::Config;
+use crate::desired_state::DesiredState;
 use crate::dump::{self, Pod};
 use crate::history::Explained;
 use crate::ledger::Ledger;
@@ -17,9 +18,8 @@ use crate::metrics::Metrics;
 use crate::plugin::Permits;
 use crate::runner::{Booked, Doing, Start};
 use crate::shared::{Shared, lock};
-use crate::told::Told;
 use crate::view::View;
-use ear::Ear;
+use callback_listener::CallbackListener;
 use entry::{Entry, Vms, keep_running};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -28,7 +28,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tracing::info;
 use windlass_agent_core::roster::Step;
-use windlass_agent_core::{Roster, Standing, Vm};
+use windlass_agent_core::{Lifecycle, Roster, Vm};
 use windlass_drivers::Attach;
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
@@ -105,10 +105,10 @@ impl Agent {
     /// before a restart. `last` is what it had when it was last seen. Nothing if it is known.
     ///
     /// Must be called within the runtime.
-    pub fn count(&self, vm: VmName, attach: AnyAttach, last: Resources, standing: Standing) {
+    pub fn count(&self, vm: VmName, attach: AnyAttach, last: Resources, lifecycle: Lifecycle) {
         let mut vms = lock(&self.vms);
-        if vms.roster.standing(&vm).is_none() {
-            vms.roster.recall(vm.clone(), standing);
+        if vms.roster.lifecycle(&vm).is_none() {
+            vms.roster.recall(vm.clone(), lifecycle);
             self.follow(&mut vms, &vm, Some(attach), Some(last));
         }
     }
@@ -161,8 +161,8 @@ impl Agent {
     }
 
     /// How a VM stands, if it is known.
-    pub fn standing(&self, vm: &VmName) -> Option<Standing> {
-        lock(&self.vms).roster.standing(vm)
+    pub fn lifecycle(&self, vm: &VmName) -> Option<Lifecycle> {
+        lock(&self.vms).roster.lifecycle(vm)
     }
 
     /// Whether a VM follows what is declared of it: it does not while a person has let go of it.
@@ -182,13 +182,13 @@ impl Agent {
         lock(&self.vms).entries.values().filter_map(|entry| entry.view(now).status).collect()
     }
 
-    /// Every VM that is known, by name: its standing, and the most that it may have as last
+    /// Every VM that is known, by name: its lifecycle, and the most that it may have as last
     /// seen, if it is there. What a host writes down for after a restart.
-    pub fn standings(&self) -> Vec<(VmName, Standing, Option<Resources>)> {
+    pub fn lifecycles(&self) -> Vec<(VmName, Lifecycle, Option<Resources>)> {
         let vms = lock(&self.vms);
         let upper = |vm: &VmName| vms.entries.get(vm).and_then(|entry| entry.booked().1);
-        let standings = vms.roster.standings();
-        standings.map(|(vm, standing)| (vm.clone(), standing, upper(vm))).collect()
+        let lifecycles = vms.roster.lifecycles();
+        lifecycles.map(|(vm, lifecycle)| (vm.clone(), lifecycle, upper(vm))).collect()
     }
 
     /// Whether a VM was looked for and is not there, or is not known. What a VM was counted with
@@ -207,17 +207,17 @@ impl Agent {
         let vms = lock(&self.vms);
         let entry = vms.entries.get(vm).ok_or_else(|| UnknownVm(vm.clone()))?;
         let View { can, present, upper, counted, .. } = entry.view(self.shared.clock.now());
-        let let_go = counted && vms.roster.standing(vm) != Some(Standing::Managed);
+        let let_go = counted && vms.roster.lifecycle(vm) != Some(Lifecycle::Managed);
         Ok(Known { can, present, upper, let_go })
     }
 
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
-    pub fn charges(&self) -> Vec<Charged> {
+    pub fn charges(&self) -> Vec<BilledVm> {
         let (vms, now) = (lock(&self.vms), self.shared.clock.now());
         let charged = |(vm, entry): (&VmName, &Entry)| {
             let view = entry.view(now);
             let mode = view.status.as_ref().map(|status| status.mode);
-            Charged { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
+            BilledVm { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
         };
         vms.entries.iter().map(charged).collect()
     }
@@ -279,7 +279,7 @@ impl Agent {
             let (told, port) = (entry.told.borrow(), *entry.port.borrow());
             let place = told.attach.place();
             let declared = told.desired.vm.as_ref().map(|vm| (vm, place.as_str()));
-            dump::vm(vm, told.desired.standing, port, declared, &entry.view(now))
+            dump::vm(vm, told.desired.lifecycle, port, declared, &entry.view(now))
         });
         dump::agent(vms.roster.is_frozen(), dumps.collect())
     }
@@ -292,7 +292,7 @@ impl Agent {
             Pod {
                 name: vm.clone(),
                 since: entry.since,
-                standing: told.desired.standing,
+                lifecycle: told.desired.lifecycle,
                 port: *entry.port.borrow(),
                 vm: told.desired.vm.clone(),
                 place: told.attach.place(),
@@ -328,7 +328,7 @@ impl Agent {
         let Vms { roster, entries } = vms;
         let Some(entry) = entries.get(vm) else {
             if let (Some(Step::Start(desired)), Some(attach)) = (roster.plan(vm, None), attach) {
-                let told = Told { desired, attach, reach: 0 };
+                let told = DesiredState { desired, attach, reach: 0 };
                 entries.insert(vm.clone(), self.start(vm, told, last));
             }
             return;
@@ -341,13 +341,13 @@ impl Agent {
         }
     }
 
-    fn start(&self, name: &VmName, told: Told, last: Option<Resources>) -> Entry {
+    fn start(&self, name: &VmName, told: DesiredState, last: Option<Resources>) -> Entry {
         let tasks = self.tasks.child();
         let calls = Calls::default();
-        let (declared, standing) = (told.desired.vm.is_some(), told.desired.standing);
+        let (declared, lifecycle) = (told.desired.vm.is_some(), told.desired.lifecycle);
         let (told, receiver) = watch::channel(told);
         let (port, heard) = watch::channel(None);
-        let ear = Ear {
+        let callback_listener = CallbackListener {
             shared: self.shared.clone(),
             vm: name.clone(),
             calls: calls.clone(),
@@ -366,16 +366,17 @@ impl Agent {
             booked: booked.clone(),
         };
         // At once, so that the first session need not wait; else as soon as it can.
-        let mut listener = declared.then(|| ear.listen().ok()).flatten();
-        let told_ear = start.told.clone();
-        tasks
-            .kept("call-back server", move || ear.clone().serve(told_ear.clone(), listener.take()));
+        let mut listener = declared.then(|| callback_listener.listen().ok()).flatten();
+        let told_listener = start.told.clone();
+        tasks.kept("call-back server", move || {
+            callback_listener.clone().serve(told_listener.clone(), listener.take())
+        });
         let (vms, metrics, mut again) = (self.vms.clone(), self.shared.metrics.clone(), false);
         tasks.kept("vm runner", move || {
             metrics.reference.started(std::mem::replace(&mut again, true));
             keep_running(start.clone(), vms.clone())
         });
-        info!(vm = %name, %standing, "vm known");
+        info!(vm = %name, %lifecycle, "vm known");
         let (since, port) = (self.shared.clock.now(), heard);
         Entry { told, since, doing, booked, port, tasks }
     }

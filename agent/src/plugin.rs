@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::{debug, info, warn};
-use windlass_agent_core::wire::{self, Unheard};
+use windlass_agent_core::wire::{self, WireError};
 use windlass_agent_core::{Asking, Event, Failure};
 use windlass_protocol::{Moment, Peer, PluginVersion, Versions, VmInfo};
 use windlass_scaling::Sample;
@@ -103,9 +103,9 @@ pub(crate) async fn ask(
     };
     match tokio::time::timeout(limit, permits.ask(body)).await {
         Ok(Ok((status, body))) => {
-            wire::from_plugin(info, asking, status, &body).unwrap_or_else(|unheard| {
-                log(&unheard, &body, refusals);
-                failed(unheard.failure())
+            wire::from_plugin(info, asking, status, &body).unwrap_or_else(|error| {
+                log(&error, &body, refusals);
+                failed(error.failure())
             })
         }
         Ok(Err(why)) => {
@@ -116,22 +116,22 @@ pub(crate) async fn ask(
     }
 }
 
-fn log(unheard: &Unheard, body: &[u8], refusals: &Refusals) {
-    match unheard {
-        Unheard::Refused(status) => {
+fn log(error: &WireError, body: &[u8], refusals: &Refusals) {
+    match error {
+        WireError::Refused(status) => {
             let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
             debug!(status, words, "plugin refused");
         }
-        Unheard::Version(words) => {
+        WireError::Version(words) => {
             debug!(words, "plugin does not take the version that was stated");
             refusals.lock().words.clone_from(words);
         }
-        Unheard::Moving => debug!("plugin refused: the vm is about to be moved"),
-        Unheard::Broken(_)
-        | Unheard::Odd(_)
-        | Unheard::NotOffered { .. }
-        | Unheard::NoMetricsPort
-        | Unheard::Unasked => warn!(error = %unheard, "plugin's answer is broken"),
+        WireError::Moving => debug!("plugin refused: the vm is about to be moved"),
+        WireError::Broken(_)
+        | WireError::Odd(_)
+        | WireError::NotOffered { .. }
+        | WireError::NoMetricsPort
+        | WireError::Unasked => warn!(error = %error, "plugin's answer is broken"),
     }
 }
 

@@ -16,7 +16,7 @@ mod account;
 mod alarms;
 mod connections;
 mod hypervisor;
-mod lines;
+mod in_flight;
 mod managed;
 mod phase;
 mod size_changes;
@@ -27,8 +27,8 @@ pub(crate) use phase::Doing;
 pub(crate) use start::{End, Start};
 
 use crate::callback::Waiting as Call;
+use crate::desired_state::DesiredState;
 use crate::shared::{Shared, lock};
-use crate::told::Told;
 use account::Account;
 use hypervisor::{Happening, Hypervisor, Wanted};
 use managed::{Managed, Progress};
@@ -38,7 +38,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_agent_core::{CallAnswer, Event, Standing};
+use windlass_agent_core::{CallAnswer, Event, Lifecycle};
 use windlass_drivers::any::AnyAttach;
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_protocol::{Capabilities, Moment, Peer};
@@ -50,7 +50,7 @@ const TURN: Duration = Duration::from_secs(1);
 
 struct Runner {
     shared: Arc<Shared>,
-    told: watch::Receiver<Told>,
+    told: watch::Receiver<DesiredState>,
     calls: mpsc::Receiver<Call>,
     port: watch::Receiver<Option<u16>>,
     doing: Arc<Mutex<Doing>>,
@@ -59,7 +59,7 @@ struct Runner {
     hypervisor: Hypervisor,
     /// Where the hypervisor is declared to be, if that is elsewhere and no VM was found there yet.
     other: Option<Hypervisor>,
-    /// Which `Told::reach` was followed.
+    /// Which `DesiredState::reach` was followed.
     reach: u64,
     phase: Phase,
     /// Whether there is a VM was found out at least once.
@@ -80,7 +80,7 @@ impl Runner {
     fn new(start: Start) -> Self {
         let (attach, reach, managed) = {
             let told = start.told.borrow();
-            (told.attach.clone(), told.reach, told.desired.standing == Standing::Managed)
+            (told.attach.clone(), told.reach, told.desired.lifecycle == Lifecycle::Managed)
         };
         let mut account = Account::open(start.shared.clone(), start.vm.clone(), start.booked);
         // What it had may be given to no other, also before it answers.
@@ -140,12 +140,12 @@ impl Runner {
     /// Does what is due now, and says when to look again.
     fn turn(&mut self, now: Moment) -> Result<Moment, End> {
         self.follow(now);
-        let standing = self.told.borrow().desired.standing;
+        let lifecycle = self.told.borrow().desired.lifecycle;
         match &mut self.phase {
             Phase::Absent if self.stopping => Err(End::Stopped),
             // Whether there is a VM at all has to be known before it is forgotten.
             Phase::Absent
-                if standing == Standing::Removed && !self.account.is_present() && self.sought =>
+                if lifecycle == Lifecycle::Removed && !self.account.is_present() && self.sought =>
             {
                 Err(End::Removed)
             }
@@ -176,15 +176,15 @@ impl Runner {
 
     /// Makes the phase fit what was told.
     fn follow(&mut self, now: Moment) {
-        let (reach, standing) = {
+        let (reach, lifecycle) = {
             let told = self.told.borrow_and_update();
-            (told.reach, told.desired.standing)
+            (told.reach, told.desired.lifecycle)
         };
         if reach != self.reach {
             self.reach = reach;
             self.seek(now);
         }
-        if standing == Standing::Managed {
+        if lifecycle == Lifecycle::Managed {
             self.let_go = false;
             if matches!(self.phase, Phase::Counted { .. }) {
                 // To be managed, what can be done with it has to be asked again.
@@ -264,10 +264,10 @@ impl Runner {
 
     fn attached(&mut self, now: Moment, capabilities: Capabilities) {
         let told = self.told.borrow();
-        let vm = match (&told.desired.vm, told.desired.standing) {
-            (Some(vm), Standing::Managed) => Some(vm.clone()),
-            (Some(vm), Standing::Released) if !self.let_go => Some(vm.clone()),
-            (_, Standing::Managed | Standing::Released | Standing::Removed) => None,
+        let vm = match (&told.desired.vm, told.desired.lifecycle) {
+            (Some(vm), Lifecycle::Managed) => Some(vm.clone()),
+            (Some(vm), Lifecycle::Released) if !self.let_go => Some(vm.clone()),
+            (_, Lifecycle::Managed | Lifecycle::Released | Lifecycle::Removed) => None,
         };
         drop(told);
         match (&self.phase, vm) {

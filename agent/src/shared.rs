@@ -1,7 +1,7 @@
 //! What the runners of all VMs of an agent share.
 
 use crate::config::Config;
-use crate::counted::Counted;
+use crate::counted_permits::CountedPermits;
 use crate::history::History;
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
@@ -37,7 +37,7 @@ impl Shared {
         clock: Clock,
     ) -> Self {
         let metrics = Metrics::default();
-        let permits = Arc::new(Counted { permits, counts: metrics.reference.clone() });
+        let permits = Arc::new(CountedPermits { permits, counts: metrics.reference.clone() });
         Self {
             host_memory: HostMemory::new(config.meminfo.clone()),
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
@@ -70,7 +70,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Remote, Unheard};
+    use crate::{NullLedger, Remote};
     use std::time::Duration;
     use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
 
@@ -82,7 +82,7 @@ mod tests {
         let plugin = "http://127.0.0.1:1".parse().unwrap();
         let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
         let clock = Clock::starting_at(Moment::default());
-        let shared = Shared::new(config, permits, Arc::new(Unheard), clock);
+        let shared = Shared::new(config, permits, Arc::new(NullLedger), clock);
         // As its authors print them.
         let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
         assert_eq!([shared.seed(), shared.seed()], known);

@@ -38,7 +38,7 @@ pub struct Roster {
 /// Whether a VM is acted on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum Lifecycle {
     /// It follows its load, or what else it is ordered.
     Managed,
     /// It is brought to a size and let go; then it is looked at and counted, also when it
@@ -56,7 +56,7 @@ pub struct Desired {
     /// What its scaler is ordered.
     pub order: Order,
     /// Whether it is acted on.
-    pub standing: Standing,
+    pub lifecycle: Lifecycle,
 }
 
 /// What is to be done about one VM.
@@ -77,7 +77,7 @@ struct Member {
     paused_until: Option<Moment>,
     /// The size that it is let go with.
     release: Option<Resources>,
-    standing: Standing,
+    lifecycle: Lifecycle,
 }
 
 // === impl Roster ===
@@ -85,7 +85,7 @@ struct Member {
 impl Roster {
     /// Whether a VM follows what is declared of it: it does not while a person has let go of it.
     pub fn heeds(&self, vm: &VmName) -> bool {
-        self.standing(vm) != Some(Standing::Released)
+        self.lifecycle(vm) != Some(Lifecycle::Released)
     }
 
     /// This is declared of a VM. Returns whether the VM follows it.
@@ -100,25 +100,25 @@ impl Roster {
     /// The same, and a release of the VM ends.
     pub fn take_back(&mut self, vm: Vm) {
         let member = self.vms.entry(vm.info.name.clone());
-        let member = member.or_insert_with(|| Member::new(Standing::Managed));
-        (member.vm, member.standing) = (Some(vm), Standing::Managed);
+        let member = member.or_insert_with(|| Member::new(Lifecycle::Managed));
+        (member.vm, member.lifecycle) = (Some(vm), Lifecycle::Managed);
     }
 
     /// A VM stood like this before a restart, and may be there. Nothing if it is known.
-    pub fn recall(&mut self, vm: VmName, standing: Standing) {
-        self.vms.entry(vm).or_insert_with(|| Member::new(standing));
+    pub fn recall(&mut self, vm: VmName, lifecycle: Lifecycle) {
+        self.vms.entry(vm).or_insert_with(|| Member::new(lifecycle));
     }
 
     /// A VM is declared no more. Returns whether it is known.
     pub fn withdraw(&mut self, vm: &VmName) -> bool {
-        self.change(vm, |member| member.standing = Standing::Removed)
+        self.change(vm, |member| member.lifecycle = Lifecycle::Removed)
     }
 
     /// A VM is brought to a size, or keeps the present one, and is let go. Returns whether it is
     /// known.
     pub fn release(&mut self, vm: &VmName, size: Option<Resources>) -> bool {
         self.change(vm, |member| {
-            (member.standing, member.release) = (Standing::Released, size);
+            (member.lifecycle, member.release) = (Lifecycle::Released, size);
         })
     }
 
@@ -134,7 +134,7 @@ impl Roster {
 
     /// The hypervisor of a VM is gone. Returns whether the VM is forgotten with that.
     pub fn gone(&mut self, vm: &VmName) -> bool {
-        let ends = self.standing(vm) == Some(Standing::Removed);
+        let ends = self.lifecycle(vm) == Some(Lifecycle::Removed);
         if ends {
             self.vms.remove(vm);
         }
@@ -144,14 +144,15 @@ impl Roster {
     /// The VMs that should be declared and are not among those that a source `has`, which was read
     /// as a whole: they are to be withdrawn.
     pub fn undeclared(&self, has: impl Fn(&VmName) -> bool) -> Vec<VmName> {
-        let gone = |vm: &VmName, member: &Member| member.standing != Standing::Removed && !has(vm);
+        let gone =
+            |vm: &VmName, member: &Member| member.lifecycle != Lifecycle::Removed && !has(vm);
         let vms = self.vms.iter().filter(|(vm, member)| gone(vm, member));
         vms.map(|(vm, _)| vm.clone()).collect()
     }
 
     /// Every VM that is known, by name, and how it stands.
-    pub fn standings(&self) -> impl Iterator<Item = (&VmName, Standing)> {
-        self.vms.iter().map(|(vm, member)| (vm, member.standing))
+    pub fn lifecycles(&self) -> impl Iterator<Item = (&VmName, Lifecycle)> {
+        self.vms.iter().map(|(vm, member)| (vm, member.lifecycle))
     }
 
     /// Whether nothing of any VM is to move.
@@ -160,8 +161,8 @@ impl Roster {
     }
 
     /// How a VM stands, if it is known.
-    pub fn standing(&self, vm: &VmName) -> Option<Standing> {
-        self.vms.get(vm).map(|member| member.standing)
+    pub fn lifecycle(&self, vm: &VmName) -> Option<Lifecycle> {
+        self.vms.get(vm).map(|member| member.lifecycle)
     }
 
     /// How things should be with a VM, if it is known.
@@ -186,18 +187,18 @@ impl Roster {
 // === impl Member ===
 
 impl Member {
-    fn new(standing: Standing) -> Self {
-        Self { vm: None, paused_until: None, release: None, standing }
+    fn new(lifecycle: Lifecycle) -> Self {
+        Self { vm: None, paused_until: None, release: None, lifecycle }
     }
 
     fn desired(&self, frozen: bool) -> Desired {
-        let order = match self.standing {
+        let order = match self.lifecycle {
             // Moving to the size that it is let go with waits for the thaw.
-            Standing::Released if frozen && self.release.is_some() => Order::Freeze,
-            Standing::Released => Order::Release(self.release),
-            Standing::Removed => Order::Release(None),
-            Standing::Managed if frozen => Order::Freeze,
-            Standing::Managed => Order::Follow,
+            Lifecycle::Released if frozen && self.release.is_some() => Order::Freeze,
+            Lifecycle::Released => Order::Release(self.release),
+            Lifecycle::Removed => Order::Release(None),
+            Lifecycle::Managed if frozen => Order::Freeze,
+            Lifecycle::Managed => Order::Follow,
         };
         let mut vm = self.vm.clone();
         if let Some(vm) = &mut vm {
@@ -207,13 +208,13 @@ impl Member {
                 Arc::make_mut(&mut vm.info).paused_until = until;
             }
         }
-        Desired { vm, order, standing: self.standing }
+        Desired { vm, order, lifecycle: self.lifecycle }
     }
 }
 
-// === impl Standing ===
+// === impl Lifecycle ===
 
-impl Standing {
+impl Lifecycle {
     /// How a VM that stood like this before a restart stands after it. `declared`: whether it is
     /// declared; `None` if that cannot be found out. A VM that was removed and is declared again
     /// is managed.
@@ -227,7 +228,7 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Managed => "managed",

@@ -8,11 +8,11 @@
 //! and what its own call-back server is asked in [`callback`].
 
 pub mod callback;
+mod error;
 pub mod informant;
 pub mod plugin;
-mod unheard;
 
 pub use callback::{Uncalled, call_answer, called};
+pub use error::WireError;
 pub use informant::{Offered, Said, from_informant, to_informant};
 pub use plugin::{UNSAID, from_plugin, to_plugin};
-pub use unheard::Unheard;

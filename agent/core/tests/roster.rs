@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use windlass_agent_core::roster::Step;
-use windlass_agent_core::{Desired, Guest, Order, Roster, Standing, Vm};
+use windlass_agent_core::{Desired, Guest, Lifecycle, Order, Roster, Vm};
 use windlass_protocol::{Moment, Resources, VmInfo, VmName};
 
-use Standing::{Managed, Released, Removed};
+use Lifecycle::{Managed, Released, Removed};
 
 const LATER: Moment = Moment::from_millis(9_000);
 
@@ -22,7 +22,7 @@ const LATER: Moment = Moment::from_millis(9_000);
 enum Move {
     Declare(i32),
     TakeBack(i32),
-    Recall(Standing),
+    Recall(Lifecycle),
     Withdraw,
     Release(bool),
     Pause(Option<Moment>),
@@ -33,7 +33,7 @@ enum Move {
 }
 
 /// A change, and how a VM stands after it: one that was unknown, managed, released or removed.
-type Row = (&'static str, fn(&mut Roster), [Option<Standing>; 4]);
+type Row = (&'static str, fn(&mut Roster), [Option<Lifecycle>; 4]);
 
 #[test]
 fn each_change_leads_from_one_standing_to_the_next() {
@@ -69,7 +69,7 @@ fn each_change_leads_from_one_standing_to_the_next() {
                 roster.recall(name(), before);
             }
             apply(&mut roster);
-            assert_eq!(roster.standing(&name()), after, "{change} of {before:?}");
+            assert_eq!(roster.lifecycle(&name()), after, "{change} of {before:?}");
         }
     }
 }
@@ -77,7 +77,7 @@ fn each_change_leads_from_one_standing_to_the_next() {
 #[test]
 fn an_order_follows_from_standing_release_and_frost() {
     let size = Some(Resources::ZERO);
-    for (standing, release, frozen, order) in [
+    for (lifecycle, release, frozen, order) in [
         (Managed, None, false, Order::Follow),
         (Managed, None, true, Order::Freeze),
         (Released, None, false, Order::Release(None)),
@@ -91,14 +91,14 @@ fn an_order_follows_from_standing_release_and_frost() {
         let mut roster = Roster::default();
         roster.take_back(vm(1));
         roster.freeze(frozen);
-        if standing == Released || release.is_some() {
+        if lifecycle == Released || release.is_some() {
             roster.release(&name(), release);
         }
-        if standing == Removed {
+        if lifecycle == Removed {
             roster.withdraw(&name());
         }
         let desired = roster.desired(&name()).unwrap();
-        assert_eq!((desired.standing, desired.order), (standing, order), "{release:?} {frozen}");
+        assert_eq!((desired.lifecycle, desired.order), (lifecycle, order), "{release:?} {frozen}");
     }
 }
 
@@ -152,7 +152,7 @@ fn what_a_source_no_longer_has_is_withdrawn_once() {
 
 #[test]
 fn standings_have_words() {
-    let words = [Managed, Released, Removed].map(|standing| standing.to_string());
+    let words = [Managed, Released, Removed].map(|lifecycle| lifecycle.to_string());
     assert_eq!(words, ["managed", "released", "removed"]);
 }
 
@@ -183,7 +183,7 @@ proptest! {
                 continue;
             }
             play(&mut roster, &mut BTreeMap::new(), made);
-            prop_assert_eq!(roster.standing(&name()), Some(Released));
+            prop_assert_eq!(roster.lifecycle(&name()), Some(Released));
         }
         roster.pause(&name(), None);
         prop_assert_eq!(roster.desired(&name()).unwrap().vm, before);
@@ -196,9 +196,9 @@ proptest! {
         let mut roster = Roster::default();
         roster.declare(vm(0));
         for made in moves {
-            let before = roster.standing(&name());
+            let before = roster.lifecycle(&name());
             play(&mut roster, &mut BTreeMap::new(), made);
-            let forgotten = before.is_some() && roster.standing(&name()).is_none();
+            let forgotten = before.is_some() && roster.lifecycle(&name()).is_none();
             let gone = matches!(made, Move::Gone) && before == Some(Removed);
             prop_assert_eq!(forgotten, gone);
         }
@@ -218,11 +218,11 @@ proptest! {
 }
 
 fn move_of() -> impl Strategy<Value = Move> {
-    let standing = prop_oneof![Just(Managed), Just(Released), Just(Removed)];
+    let lifecycle = prop_oneof![Just(Managed), Just(Released), Just(Removed)];
     prop_oneof![
         (0..3).prop_map(Move::Declare),
         (0..3).prop_map(Move::TakeBack),
-        standing.prop_map(Move::Recall),
+        lifecycle.prop_map(Move::Recall),
         Just(Move::Withdraw),
         any::<bool>().prop_map(Move::Release),
         prop_oneof![Just(None), Just(Some(LATER))].prop_map(Move::Pause),
@@ -236,7 +236,7 @@ fn play(roster: &mut Roster, runners: &mut BTreeMap<VmName, Desired>, made: Move
     match made {
         Move::Declare(priority) => _ = roster.declare(vm(priority)),
         Move::TakeBack(priority) => roster.take_back(vm(priority)),
-        Move::Recall(standing) => roster.recall(name(), standing),
+        Move::Recall(lifecycle) => roster.recall(name(), lifecycle),
         Move::Withdraw => _ = roster.withdraw(&name()),
         Move::Release(size) => {
             _ = roster.release(&name(), size.then_some(Resources::ZERO));

@@ -33,7 +33,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_agent::{Agent, Standing};
+use windlass_agent::{Agent, Lifecycle};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::blocking::BlockingTask;
 use windlass_kit::clock::Clock;
@@ -191,7 +191,7 @@ impl HostController {
         let name = file.info.name.name.clone();
         let paused = self.state.kept().pauses.get(&name).copied();
         let known = Known {
-            standing: Standing::Managed,
+            standing: Lifecycle::Managed,
             monitor: file.qmp.clone(),
             vcpu_removal: file.vcpu_removal,
             size: self.known(&name).and_then(|known| known.size),
@@ -244,14 +244,14 @@ impl HostController {
         self.state.kept().vms.get(name)
     }
 
-    fn standing(&self, name: &str) -> Option<Standing> {
-        self.agent.standing(&VmName::on_host(name))
+    fn standing(&self, name: &str) -> Option<Lifecycle> {
+        self.agent.lifecycle(&VmName::on_host(name))
     }
 
     /// Has it written down how a VM stands.
     fn keep_standing(&mut self, name: &str) {
         // What the agent does not know any more was forgotten.
-        let standing = self.standing(name).unwrap_or(Standing::Removed);
+        let standing = self.standing(name).unwrap_or(Lifecycle::Removed);
         self.state.change(|kept| {
             if let Some(known) = kept.vms.get_mut(name) {
                 known.standing = standing;

@@ -27,7 +27,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tracing::info;
-use windlass_agent::{Agent, Config, Remote, Unheard};
+use windlass_agent::{Agent, Config, NullLedger, Remote};
 use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -83,7 +83,7 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
     let clock = Clock::system();
     let nowhere = "http://127.0.0.1:1".parse().expect("this is an address");
     let permits = Arc::new(Remote::new(nowhere, Duration::from_secs(1)));
-    let agent = Agent::new(Config::new(unit), permits, Arc::new(Unheard), tasks, clock);
+    let agent = Agent::new(Config::new(unit), permits, Arc::new(NullLedger), tasks, clock);
     let facts = HostFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock.now(),
@@ -374,7 +374,7 @@ fn unknown(vm: &VmName) -> Refused {
 
 /// A VM whose monitor has said nothing so far, not even by its silence.
 fn unasked(state: &ApiState, vm: &VmName) -> Refused {
-    if !state.agent.standings().iter().any(|(known, ..)| known == vm) {
+    if !state.agent.lifecycles().iter().any(|(known, ..)| known == vm) {
         return unknown(vm);
     }
     let message = format!("the monitor of {} is being asked; try again in a few seconds", vm.name);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use windlass_agent::Standing;
+use windlass_agent::Lifecycle;
 use windlass_kit::atomic_file::{FolderLock, is_full, lock_folder, replace};
 use windlass_protocol::status::Ordered;
 use windlass_protocol::{Moment, Resources, VmRecord};
@@ -49,7 +49,7 @@ pub struct Kept {
 pub struct Known {
     /// How it stands.
     #[serde(rename = "hold")]
-    pub standing: Standing,
+    pub standing: Lifecycle,
     /// Its monitor.
     pub monitor: PathBuf,
     /// Whether its vCPUs can be removed.
@@ -336,7 +336,7 @@ mod tests {
 
     fn known() -> Known {
         Known {
-            standing: Standing::Managed,
+            standing: Lifecycle::Managed,
             monitor: "/run/vms/db1/qmp.sock".into(),
             vcpu_removal: false,
             size: Some(Resources::ZERO),

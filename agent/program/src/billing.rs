@@ -4,7 +4,7 @@ use crate::config::AgentConfig;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use windlass_agent::{Agent, Charged};
+use windlass_agent::{Agent, BilledVm};
 use windlass_agent_billing::{Allocation, Billing, Endpoint, Found, Metrics, Sizes};
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
@@ -53,11 +53,11 @@ pub(crate) fn sizes(
     })
 }
 
-fn are_found(vms: &[Charged]) -> bool {
+fn are_found(vms: &[BilledVm]) -> bool {
     vms.iter().all(|vm| vm.charge.is_settled())
 }
 
-fn found(vm: &Charged) -> Option<Found> {
+fn found(vm: &BilledVm) -> Option<Found> {
     let is_endpoint = Endpoint::try_from(vm.vm.name.clone()).is_ok();
     Some(Found {
         is_endpoint,
@@ -67,6 +67,6 @@ fn found(vm: &Charged) -> Option<Found> {
     })
 }
 
-fn allocation(vm: Charged) -> Option<Allocation> {
+fn allocation(vm: BilledVm) -> Option<Allocation> {
     Allocation::on_host(vm.vm, vm.charge.cpu()?)
 }

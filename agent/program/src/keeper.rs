@@ -116,7 +116,7 @@ impl Keeper {
             warn!(%report, "vm file is not as it should be");
         }
         self.keep_ports();
-        let (valid, tracked) = (self.folder.valid().count(), self.agent.standings().len());
+        let (valid, tracked) = (self.folder.valid().count(), self.agent.lifecycles().len());
         self.files.observe(valid, reports.len() + usize::from(self.unwritten), tracked);
     }
 

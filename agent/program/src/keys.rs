@@ -37,7 +37,7 @@ const SHORTEST: Duration = Duration::from_millis(100);
 /// An agent that waits less does not hear of an informant that cannot call back: that takes it 1.5 s.
 const SHORTEST_REGISTER: Duration = Duration::from_secs(2);
 const LONGEST_REGISTER: Duration = Duration::from_secs(30);
-const LONGEST_HEALTH: Duration = Duration::from_secs(5);
+const LONGEST_ANSWER: Duration = Duration::from_secs(5);
 const LONGEST_READ: Duration = Duration::from_secs(10);
 const LONGEST_DUMP: Duration = Duration::from_secs(60);
 const USUAL_DUMP: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ const OWN: &[Field] = &[
     .or(Time(Times::USUAL.unregister)),
     key(
         "times.health",
-        within(SHORTEST, LONGEST_HEALTH),
+        within(SHORTEST, LONGEST_ANSWER),
         "How long an informant may take to say that a session stands.",
     )
     .or(Time(Times::USUAL.health)),
@@ -164,7 +164,7 @@ const THEIRS: &[Field] = &[
         .or(Seconds(Periods::REFERENCE.register_retry)),
     key(
         "informant.requestTimeoutSeconds",
-        counts(1, SECOND, LONGEST_HEALTH),
+        counts(1, SECOND, LONGEST_ANSWER),
         "How long an informant may take to say that a session stands.",
     )
     .or(Seconds(Times::USUAL.health)),

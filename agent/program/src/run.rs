@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_agent::{Agent, Config, Remote, Unheard};
+use windlass_agent::{Agent, Config, NullLedger, Remote};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::{self, DumpState};
@@ -77,7 +77,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     let permits = Arc::new(Remote::new(config.plugin.clone(), config.times.permit));
     let watchdog = Watchdog::default();
     let told = told(&config, &state, watchdog.clone());
-    let agent = Agent::new(told, permits, Arc::new(Unheard), &tasks, clock);
+    let agent = Agent::new(told, permits, Arc::new(NullLedger), &tasks, clock);
     let (files, stop) = (Files::default(), tasks.stopping());
     let refusals = agent.metrics().refusals();
     let mut said = String::new();

@@ -2,16 +2,16 @@
 
 mod unseen;
 
+use crate::desired_state::DesiredState;
 use crate::runner::{self, Booked, Doing, End, Start};
 use crate::shared::lock;
-use crate::told::Told;
 use crate::view::View;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
-use windlass_agent_core::{Charge, Desired, Roster, Standing};
+use windlass_agent_core::{Charge, Desired, Lifecycle, Roster};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
@@ -26,7 +26,7 @@ pub(super) struct Vms {
 
 /// One VM, as the agent has it.
 pub(super) struct Entry {
-    pub(super) told: watch::Sender<Told>,
+    pub(super) told: watch::Sender<DesiredState>,
     /// When it became known.
     pub(super) since: Moment,
     pub(super) doing: Arc<Mutex<Doing>>,
@@ -68,7 +68,7 @@ impl Entry {
     fn unseen(&self) -> Option<VmStatus> {
         let told = self.told.borrow();
         let vm = told.desired.vm.as_ref()?;
-        (told.desired.standing == Standing::Managed).then(|| unseen::status(&vm.info))
+        (told.desired.lifecycle == Lifecycle::Managed).then(|| unseen::status(&vm.info))
     }
 
     /// Tells the runner how things should be, and how the VM is reached, as far as that changed.

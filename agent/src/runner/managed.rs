@@ -3,7 +3,7 @@
 use super::alarms::Alarms;
 use super::connections::Connections;
 use super::hypervisor::{Hypervisor, Wanted};
-use super::lines::Lines;
+use super::in_flight::InFlight;
 use super::size_changes::SizeChanges;
 use crate::address;
 use crate::callback::Waiting as Calling;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 use tracing::{debug, info, warn};
 use windlass_agent_core::{
-    Action, BooksUpdate, Call, CallAnswer, Desired, Event, Failure, HeldAnswers, Order, Scaler,
-    Settings, Standing, Vm,
+    Action, BooksUpdate, Call, CallAnswer, Desired, Event, Failure, HeldAnswers, Lifecycle, Order,
+    Scaler, Settings, Vm,
 };
 use windlass_drivers::Notice;
 use windlass_protocol::timing::FIGURES_LAST;
@@ -35,7 +35,7 @@ pub(crate) struct Managed {
     port: watch::Receiver<Option<u16>>,
     scaler: Scaler,
     order: Order,
-    pub(super) lines: Lines,
+    pub(super) in_flight: InFlight,
     connections: Connections,
     /// For the plugin's wire, which carries the two kernel averages.
     sample: Option<Sample>,
@@ -90,7 +90,7 @@ impl Managed {
             vm,
             port,
             order: Order::Follow,
-            lines: Lines::default(),
+            in_flight: InFlight::default(),
             connections: Connections::default(),
             sample: None,
             errors: Errors::default(),
@@ -105,7 +105,7 @@ impl Managed {
 
     /// Takes over how things should be.
     pub(super) fn told(&mut self, now: Moment, desired: &Desired, stopping: bool) {
-        let leaving = stopping || desired.standing == Standing::Removed;
+        let leaving = stopping || desired.lifecycle == Lifecycle::Removed;
         let order = if leaving { Order::Release(None) } else { desired.order };
         if leaving {
             self.leave_by.get_or_insert(now.after(LEAVE_TIME));
@@ -307,7 +307,7 @@ impl Managed {
             Action::Measure => {
                 let from = address::metrics(&self.vm.guest, self.scaler.metrics_port());
                 let (from, clock) = (self.connections.to(from), self.shared.clock);
-                self.lines.start(peer, scrape::read(from, clock, times.metrics));
+                self.in_flight.start(peer, scrape::read(from, clock, times.metrics));
             }
             Action::AskPlugin(asking) => {
                 self.sizes.asks(self.scaler.upper(), asking.resources);
@@ -315,7 +315,7 @@ impl Managed {
                 // The guest's load of long ago is not its load.
                 let sample =
                     self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
-                self.lines.start(peer, async move {
+                self.in_flight.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
                     let refusals = &shared.refusals;
                     plugin::ask(permits, &info, &asking, sample, times.permit, refusals).await
@@ -341,7 +341,7 @@ impl Managed {
         let counts = self.shared.metrics.reference.clone();
         let at = self.connections.to(self.vm.guest.informant);
         let informant = Informant { at, callback, times: self.shared.config.times };
-        self.lines.start(action.peer(), async move { informant.ask(action, &counts).await });
+        self.in_flight.start(action.peer(), async move { informant.ask(action, &counts).await });
     }
 
     /// Where the informant calls back, if it can.

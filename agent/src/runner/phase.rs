@@ -45,7 +45,7 @@ impl Phase {
 
     /// The next answer. Can be dropped and called again at any time.
     pub(super) async fn next(&self) -> Event {
-        poll_fn(|cx| self.managed().map_or(Poll::Pending, |mut managed| managed.lines.poll(cx)))
+        poll_fn(|cx| self.managed().map_or(Poll::Pending, |mut managed| managed.in_flight.poll(cx)))
             .await
     }
 

@@ -3,8 +3,8 @@
 use super::account::Booked;
 use super::phase::Doing;
 use crate::callback::Calls;
+use crate::desired_state::DesiredState;
 use crate::shared::Shared;
-use crate::told::Told;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +15,7 @@ use windlass_protocol::VmName;
 pub(crate) struct Start {
     pub(crate) shared: Arc<Shared>,
     pub(crate) vm: VmName,
-    pub(crate) told: watch::Receiver<Told>,
+    pub(crate) told: watch::Receiver<DesiredState>,
     pub(crate) calls: Calls,
     /// The port at which its informant calls back; `None` while none is to be had.
     pub(crate) port: watch::Receiver<Option<u16>>,

@@ -2,21 +2,21 @@
 
 use super::guest::Manner;
 use super::node::{Node, Vm};
-use windlass_agent::{Charge, Charged};
+use windlass_agent::{BilledVm, Charge};
 use windlass_protocol::Mode;
 
 #[tokio::test(start_paused = true)]
 async fn what_is_billed_is_open_from_the_start_until_a_vm_acts_and_nothing_once_it_is_gone() {
     let node = Node::start();
     let vm = node.add("a").await;
-    let unknown = Charged { vm: vm.name.clone(), charge: Charge::Open, mode: None, silent: false };
+    let unknown = BilledVm { vm: vm.name.clone(), charge: Charge::Open, mode: None, silent: false };
     assert_eq!(charged(&node), unknown, "it is listed at once");
     let certain = Charge::Certain(vm.upper().cpu);
     node.until("it acts", || charged(&node).charge == certain).await;
     assert_eq!(charged(&node).mode, Some(Mode::Act));
     vm.fake.end();
     node.until("it is gone", || charged(&node).mode.is_none()).await;
-    assert_eq!(charged(&node), Charged { charge: Charge::Nothing, ..unknown });
+    assert_eq!(charged(&node), BilledVm { charge: Charge::Nothing, ..unknown });
     vm.fake.set_taken(false);
     node.until("it acts again", || charged(&node).charge == certain).await;
 }
@@ -68,6 +68,6 @@ fn acts(node: &Node) -> bool {
     charged(node).charge.cpu().is_some()
 }
 
-fn charged(node: &Node) -> Charged {
+fn charged(node: &Node) -> BilledVm {
     node.agent.charges().pop().unwrap()
 }

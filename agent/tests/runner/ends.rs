@@ -4,7 +4,7 @@ use super::node::{Node, Vm, size};
 use super::plugin::Answers;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
-use windlass_agent::{NodeEvent, Standing};
+use windlass_agent::{Lifecycle, NodeEvent};
 
 #[tokio::test(start_paused = true)]
 async fn a_vm_that_is_taken_back_and_ends_before_it_is_seen_leaves_the_books() {
@@ -50,11 +50,11 @@ async fn a_vm_that_is_taken_back_counts_until_it_is_entered_anew() {
     node.pass(30).await;
     node.agent.forget(&vm.name).unwrap();
     node.pass(30).await;
-    assert_eq!(node.agent.standings().len(), 1, "it is there, and is not forgotten");
+    assert_eq!(node.agent.lifecycles().len(), 1, "it is there, and is not forgotten");
     vm.fake.end();
     vm.fake.let_go();
     leaves(&node, &vm).await;
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +84,7 @@ async fn a_vm_without_a_file_that_ends_while_it_is_attached_to_again_leaves_the_
     vm.fake.end();
     vm.fake.let_go();
     leaves(&node, &vm).await;
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,9 @@ async fn released(node: &Node) -> Vm {
     node.grow(&vm).await;
     node.agent.release(&vm.name, None).unwrap();
     node.until("it is let go", || node.status(&vm).is_none()).await;
-    assert!(node.agent.standings().iter().any(|(_, standing, _)| *standing == Standing::Released));
+    assert!(
+        node.agent.lifecycles().iter().any(|(_, lifecycle, _)| *lifecycle == Lifecycle::Released)
+    );
     vm
 }
 

@@ -85,7 +85,7 @@ async fn decisions_of_a_vm_are_known_before_the_first_and_after_its_end_and_afte
     node.grow(&vm).await;
     node.agent.forget(&vm.name).unwrap();
     vm.fake.end();
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
     let explained = node.agent.decisions(&vm.name).unwrap();
     assert_ne!(explained.closed, []);
     assert_eq!((explained.open.as_ref(), &explained.waiting[..]), (None, &[][..]));

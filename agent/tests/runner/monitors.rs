@@ -1,7 +1,7 @@
 //! A monitor serves one client: beside a connection to it, no second one is tried.
 
 use super::node::{Node, Vm, size};
-use windlass_agent::{NodeEvent, Standing};
+use windlass_agent::{Lifecycle, NodeEvent};
 use windlass_drivers::any::AnyAttach;
 
 #[tokio::test(start_paused = true)]
@@ -12,7 +12,7 @@ async fn a_vm_that_is_taken_back_after_a_restart_is_connected_to_once() {
         vm.name.clone(),
         AnyAttach::new(vm.fake.clone()),
         size(1, 256),
-        Standing::Released,
+        Lifecycle::Released,
     );
     node.until("it is looked at", || vm.fake.looks() > 2).await;
     node.manage(&vm);

@@ -3,7 +3,7 @@
 use super::log::Log;
 use super::node::{Node, Vm, size};
 use std::time::Duration;
-use windlass_agent::{NodeEvent, Standing};
+use windlass_agent::{Lifecycle, NodeEvent};
 use windlass_drivers::any::AnyAttach;
 use windlass_protocol::Waiting;
 
@@ -83,8 +83,8 @@ async fn a_released_vm_is_brought_to_a_size_left_alone_and_counted() {
     let told = node.plugin.told(&vm.name);
     assert!(matches!(told.last(), Some(NodeEvent::Counted { upper, .. })
         if upper.mem == size(2, 512).mem));
-    let (_, standing, upper) = node.agent.standings().pop().unwrap();
-    assert_eq!((standing, upper), (Standing::Released, Some(vm.upper())));
+    let (_, lifecycle, upper) = node.agent.lifecycles().pop().unwrap();
+    assert_eq!((lifecycle, upper), (Lifecycle::Released, Some(vm.upper())));
     // Over another connection it is counted, too.
     vm.fake.hang_up();
     node.until("it is reached again", || vm.fake.is_connected()).await;
@@ -107,7 +107,7 @@ async fn a_vm_whose_file_is_gone_is_counted_until_its_hypervisor_is_gone() {
     assert!(vm.fake.looks() > looks + 10, "it is looked at");
     assert!(matches!(node.plugin.told(&vm.name).last(), Some(NodeEvent::Counted { .. })));
     vm.fake.end();
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
     assert_eq!(node.plugin.told(&vm.name).last(), Some(&NodeEvent::Left { vm: vm.name.clone() }));
     assert!(node.agent.forget(&vm.name).is_err());
 }
@@ -133,7 +133,7 @@ async fn a_vm_that_was_let_go_before_a_restart_counts_from_the_first_moment() {
     let vm = Vm::new("old").await;
     vm.fake.hold();
     let last = size(3, 768);
-    node.agent.count(vm.name.clone(), AnyAttach::new(vm.fake.clone()), last, Standing::Removed);
+    node.agent.count(vm.name.clone(), AnyAttach::new(vm.fake.clone()), last, Lifecycle::Removed);
     node.until("it is counted", || !node.plugin.told(&vm.name).is_empty()).await;
     let counted = NodeEvent::Counted { vm: vm.name.clone(), upper: last };
     assert_eq!(node.plugin.told(&vm.name), [counted]);
@@ -141,7 +141,7 @@ async fn a_vm_that_was_let_go_before_a_restart_counts_from_the_first_moment() {
     let exact = NodeEvent::Counted { vm: vm.name.clone(), upper: size(1, 256) };
     node.until("it is seen", || node.plugin.told(&vm.name).last() == Some(&exact)).await;
     vm.fake.end();
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +152,7 @@ async fn a_vm_that_was_released_before_a_restart_has_a_session_once_it_is_taken_
         vm.name.clone(),
         AnyAttach::new(vm.fake.clone()),
         size(1, 256),
-        Standing::Released,
+        Lifecycle::Released,
     );
     node.until("it is counted", || !node.plugin.told(&vm.name).is_empty()).await;
     node.manage(&vm);
@@ -186,9 +186,9 @@ async fn a_vm_that_was_let_go_before_a_restart_and_is_gone_leaves_the_books() {
         vm.name.clone(),
         AnyAttach::new(vm.fake.clone()),
         size(3, 768),
-        Standing::Removed,
+        Lifecycle::Removed,
     );
-    node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+    node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
     assert_eq!(node.plugin.told(&vm.name).last(), Some(&NodeEvent::Left { vm: vm.name.clone() }));
 }
 
@@ -241,7 +241,7 @@ async fn a_port_of_a_vm_that_is_forgotten_is_the_next_one_s() {
         assert_eq!(node.agent.ports().get(&vm.name), Some(&port));
         node.agent.forget(&vm.name).unwrap();
         vm.fake.end();
-        node.until("it is forgotten", || node.agent.standings().is_empty()).await;
+        node.until("it is forgotten", || node.agent.lifecycles().is_empty()).await;
         assert!(node.agent.ports().is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use windlass_agent::{Agent, Asked, Config, Permits, Unheard};
+use windlass_agent::{Agent, Asked, Config, NullLedger, Permits};
 use windlass_conformance::agent::{Ready, Start, Stop};
 use windlass_kit::client::{Address, Ask, ask};
 use windlass_kit::clock::Clock;
@@ -43,7 +43,7 @@ impl Start for Library {
         let tasks = Tasks::default();
         let (permits, clock) = (Arc::new(Remote(ready.plugin)), Clock::system());
         let inside = runtime.enter();
-        let agent = Agent::new(config, permits, Arc::new(Unheard), &tasks, clock);
+        let agent = Agent::new(config, permits, Arc::new(NullLedger), &tasks, clock);
         agent.manage(windlass_vm_files::vm(&file), windlass_vm_files::attach(&file));
         drop(inside);
         Ok(Box::new(Running { runtime, tasks }))

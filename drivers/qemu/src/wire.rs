@@ -17,6 +17,9 @@ use windlass_protocol::words::sanitized;
 /// of devices, has a tenth of that.
 const LONGEST_LINE: usize = 1 << 20;
 
+/// Bytes that are read at once: most answers are shorter, and each monitor has such a buffer.
+const BUFFER: usize = 2 * 1024;
+
 /// Characters of QEMU's words, and of words about them, that are shown and kept.
 const MOST_WORDS: usize = 300;
 
@@ -221,7 +224,7 @@ impl Greeting {
 
 impl<R: AsyncRead + Unpin> Lines<R> {
     pub(crate) fn new(from: R) -> Self {
-        Self { from: BufReader::new(from), begun: Vec::new() }
+        Self { from: BufReader::with_capacity(BUFFER, from), begun: Vec::new() }
     }
 
     /// The next line; `None` at the end, also if that cuts a line short.

@@ -28,7 +28,7 @@ pub(super) struct Guest {
     /// vCPUs that were asked of the hypervisor, and that the guest was not told of.
     untold: Option<MilliCpu>,
     asking: Option<Asking>,
-    consent: Option<Consent>,
+    consent: Option<AgreedSize>,
     /// vCPUs that it agreed to be content with, in this session and until it is given more.
     content_with: Option<MilliCpu>,
     refusals: Refusals,
@@ -45,7 +45,7 @@ struct Asking {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Consent {
+struct AgreedSize {
     size: Resources,
     until: Moment,
 }
@@ -156,7 +156,7 @@ impl Guest {
         let asking = self.asking.take();
         let asked_at = asking.map_or(now, |asking| asking.at);
         let stands = asking.is_none_or(|asking| !asking.taken_back);
-        let consent = Consent { size: target, until: asked_at.after(CONSENT_LASTS) };
+        let consent = AgreedSize { size: target, until: asked_at.after(CONSENT_LASTS) };
         self.consent = stands.then_some(consent);
         if !stands && target.mem < has.mem {
             self.takes_word_back(now, jitter);

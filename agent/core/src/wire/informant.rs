@@ -1,6 +1,6 @@
 //! What an agent says to a guest's informant: one request per action.
 
-use super::Unheard;
+use super::WireError;
 use crate::event::{Action, Event};
 use windlass_protocol::informant::{
     AgentDesc, DOWNSCALE, DownscaleResult, Empty, Endpoint, HEALTH_CHECK, HealthCheck,
@@ -44,18 +44,18 @@ pub fn from_informant(
     offered: Offered,
     status: u16,
     body: &[u8],
-) -> Result<Event, Unheard> {
+) -> Result<Event, WireError> {
     match status {
         200 => decode(action, offered, body),
-        400.. => Err(Unheard::Refused(status)),
-        _ => Err(Unheard::Odd(status)),
+        400.. => Err(WireError::Refused(status)),
+        _ => Err(WireError::Odd(status)),
     }
 }
 
-fn decode(action: Action, offered: Offered, body: &[u8]) -> Result<Event, Unheard> {
+fn decode(action: Action, offered: Offered, body: &[u8]) -> Result<Event, WireError> {
     match action {
         Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
-            Err(Unheard::Unasked)
+            Err(WireError::Unasked)
         }
         Action::Register(_) => registered(offered, InformantDesc::decode_reply(body)?),
         Action::CheckHealth(_) => Ok(Empty::decode_reply(body).map(|Empty| Event::Healthy)?),
@@ -68,11 +68,11 @@ fn decode(action: Action, offered: Offered, body: &[u8]) -> Result<Event, Unhear
     }
 }
 
-fn registered(offered: Offered, desc: InformantDesc) -> Result<Event, Unheard> {
+fn registered(offered: Offered, desc: InformantDesc) -> Result<Event, WireError> {
     if !offered.contains(desc.version) {
-        return Err(Unheard::NotOffered { chosen: desc.version, offered });
+        return Err(WireError::NotOffered { chosen: desc.version, offered });
     }
-    let metrics_port = desc.metrics_port.ok_or(Unheard::NoMetricsPort)?;
+    let metrics_port = desc.metrics_port.ok_or(WireError::NoMetricsPort)?;
     Ok(Event::Registered { version: desc.version, metrics_port })
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(ResourceMessage::decode_any(&upscale), Ok(message));
         for action in [Action::Look, Action::Measure] {
             assert_eq!(to_informant(action, "", OURS), None);
-            assert_eq!(from_informant(action, OURS, 200, b"{}"), Err(Unheard::Unasked));
+            assert_eq!(from_informant(action, OURS, 200, b"{}"), Err(WireError::Unasked));
         }
     }
 
@@ -192,14 +192,14 @@ mod tests {
             let body = InformantDesc { version, metrics_port }.encode();
             from_informant(Action::Register(ID), offered, 200, &body).unwrap_err()
         };
-        for (unheard, text) in [
+        for (error, text) in [
             (answer(4, Some(9100)), "protoVersion: v2.0 is not v1.1 to v1.2"),
             (answer(1, Some(9100)), "protoVersion: v1.0 is not v1.1 to v1.2"),
             (answer(9, None), "protoVersion: <unknown = v2.0 + 5> is not v1.1 to v1.2"),
             (answer(3, None), "metricsMethod.prometheus.port: is missing"),
         ] {
-            assert_eq!(unheard.to_string(), text);
-            assert_eq!(unheard.failure(), Failure::NoAnswer);
+            assert_eq!(error.to_string(), text);
+            assert_eq!(error.failure(), Failure::NoAnswer);
         }
     }
 }

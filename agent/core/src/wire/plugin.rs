@@ -1,6 +1,6 @@
 //! What an agent says to the plugin: how much its VM has or should get.
 
-use super::Unheard;
+use super::WireError;
 use crate::event::{Asking, Event, Failure};
 use windlass_protocol::plugin::{Metrics, OverRange, PermitRequest, PermitResponse};
 use windlass_protocol::{Bytes, Resources, VmInfo, words};
@@ -46,7 +46,7 @@ pub fn from_plugin(
     asking: &Asking,
     status: u16,
     body: &[u8],
-) -> Result<Event, Unheard> {
+) -> Result<Event, WireError> {
     if status != 200 {
         return Err(refusal(status, body));
     }
@@ -59,15 +59,15 @@ pub fn from_plugin(
 
 /// A refusal in the reference's words. One that does not know a version may not get as far as the
 /// version: what it cannot read is "bad JSON" to it.
-fn refusal(status: u16, body: &[u8]) -> Unheard {
+fn refusal(status: u16, body: &[u8]) -> WireError {
     let words = words::sanitized(&String::from_utf8_lossy(body), MOST_WORDS);
     let lower = words.to_ascii_lowercase();
     match status {
         400 if lower.starts_with("bad json") || lower.contains("protocol version") => {
-            Unheard::Version(words)
+            WireError::Version(words)
         }
-        400 if lower.starts_with("cannot change resources") => Unheard::Moving,
-        _ => Unheard::Refused(status),
+        400 if lower.starts_with("cannot change resources") => WireError::Moving,
+        _ => WireError::Refused(status),
     }
 }
 
@@ -162,13 +162,13 @@ mod tests {
     fn every_other_status_is_a_refusal_and_a_broken_body_no_answer() {
         let asking = asking(PluginVersion::V2_0);
         for status in [0, 204, 302, 400, 404, 500] {
-            let unheard = from_plugin(&info(), &asking, status, b"{}").unwrap_err();
-            assert_eq!(unheard.failure(), Failure::Refused(status));
+            let error = from_plugin(&info(), &asking, status, b"{}").unwrap_err();
+            assert_eq!(error.failure(), Failure::Refused(status));
         }
         for body in ["", "{", "[]", "{}{}", r#"{"permit":{"vCPUs":-1,"mem":1}}"#] {
-            let unheard = from_plugin(&info(), &asking, 200, body.as_bytes()).unwrap_err();
-            assert!(matches!(unheard, Unheard::Broken(_)), "{body}: {unheard}");
-            assert_eq!(unheard.failure(), Failure::NoAnswer, "{body}");
+            let error = from_plugin(&info(), &asking, 200, body.as_bytes()).unwrap_err();
+            assert!(matches!(error, WireError::Broken(_)), "{body}: {error}");
+            assert_eq!(error.failure(), Failure::NoAnswer, "{body}");
         }
     }
 
@@ -193,8 +193,8 @@ mod tests {
             (404, "pod not found", Failure::Refused(404)),
             (500, "bad JSON", Failure::Refused(500)),
         ] {
-            let unheard = from_plugin(&info(), &asking, status, words.as_bytes()).unwrap_err();
-            assert_eq!(unheard.failure(), failure, "{words}: {unheard}");
+            let error = from_plugin(&info(), &asking, status, words.as_bytes()).unwrap_err();
+            assert_eq!(error.failure(), failure, "{words}: {error}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What people ask of the controller: which VMs there are, and whether a file would do.
 
-use super::{HostController, Look, Moment, Resources, Standing, VmName, info};
+use super::{HostController, Lifecycle, Look, Moment, Resources, VmName, info};
 use crate::api::{Check, Checked, VmEntry, VmState};
 use crate::commands::{By, Told};
 use crate::problem::{Problem, Report};
@@ -22,7 +22,7 @@ impl HostController {
         info!(vm = name, valid = judged.is_ok(), uid, pid, "asked whether a vm file would do");
         let path = self.folder.path_of(name);
         let exists = look.as_ref().is_ok_and(|files| files.contains_key(name));
-        let released = self.standing(name) == Some(Standing::Released);
+        let released = self.standing(name) == Some(Lifecycle::Released);
         match judged {
             Ok(file) => {
                 let before = self.folder.get(name).map_or(Resources::ZERO, |f| f.info.bounds.min);
@@ -52,7 +52,7 @@ impl HostController {
     fn in_the_way(&self, name: &str, file: &VmFile, room: Option<Resources>) -> Vec<Problem> {
         let mut problems = Vec::new();
         let removed = self.state.kept().vms.iter().find(|(other, known)| {
-            *other != name && known.standing == Standing::Removed && known.monitor == file.qmp
+            *other != name && known.standing == Lifecycle::Removed && known.monitor == file.qmp
         });
         if let Some((other, _)) = removed {
             let limit = format!(
@@ -75,7 +75,7 @@ impl HostController {
 
     pub(super) fn list(&self) -> Vec<VmEntry> {
         let kept = self.state.kept();
-        let standings = self.agent.standings();
+        let standings = self.agent.lifecycles();
         let size = |name: &str| standings.iter().find(|(vm, ..)| vm.name == name)?.2;
         let mut entries: Vec<VmEntry> = self
             .folder
@@ -83,11 +83,11 @@ impl HostController {
             .map(|(stem, valid, problems)| VmEntry {
                 name: VmName::on_host(stem),
                 state: match (valid, self.standing(stem)) {
-                    (Some(_), Some(Standing::Released)) if self.is_releasing(stem) => {
+                    (Some(_), Some(Lifecycle::Released)) if self.is_releasing(stem) => {
                         VmState::Releasing
                     }
-                    (Some(_), Some(Standing::Released)) => VmState::Released,
-                    (Some(_), Some(Standing::Managed | Standing::Removed) | None) => {
+                    (Some(_), Some(Lifecycle::Released)) => VmState::Released,
+                    (Some(_), Some(Lifecycle::Managed | Lifecycle::Removed) | None) => {
                         VmState::Managed
                     }
                     (None, _) => VmState::Invalid,

@@ -1,6 +1,6 @@
 //! How the controller begins: what was there before the restart counts before anything is granted.
 
-use super::{HostController, Interval, Known, Look, Pulse, Standing};
+use super::{HostController, Interval, Known, Lifecycle, Look, Pulse};
 use crate::problem::Problem;
 
 impl HostController {
@@ -21,7 +21,7 @@ impl HostController {
             let declared = (filed || is_read).then_some(filed);
             let standing = known.standing.after_restart(declared);
             // A VM that has a file, also one that came back while no host ran, is taken up below.
-            if standing != Standing::Managed {
+            if standing != Lifecycle::Managed {
                 self.count(&name, &Known { standing, ..known });
             }
         }

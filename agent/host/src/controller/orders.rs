@@ -3,7 +3,7 @@
 //! Each order is logged and kept with the process that gave it.
 
 use super::release::{self, Sight};
-use super::{HostController, Moment, Resources, Standing, VmName, info, warn};
+use super::{HostController, Lifecycle, Moment, Resources, VmName, info, warn};
 use crate::api::{Done, Release, Releasing};
 use crate::commands::{By, Declined, Order};
 use crate::explain::{instant, state};
@@ -82,7 +82,7 @@ impl HostController {
 
     fn resume(&mut self, vm: &str, by: By) -> Result<Done, Declined> {
         let file = self.filed(vm)?;
-        let released = self.standing(vm) == Some(Standing::Released);
+        let released = self.standing(vm) == Some(Lifecycle::Released);
         let paused = self.state.kept().pauses.get(vm).is_some_and(|until| !self.is_past(*until));
         self.state.change(|kept| kept.pause(vm, None));
         self.ordered(Some(vm), OrderKind::Resume, by, "");
@@ -168,7 +168,7 @@ impl HostController {
 
     /// How far the release of a VM came.
     fn releasing(&mut self, vm: &str) -> Result<Releasing, Declined> {
-        if self.standing(vm) != Some(Standing::Released) {
+        if self.standing(vm) != Some(Lifecycle::Released) {
             self.filed(vm)?;
             return Err(Declined::NotNow(format!("{vm} is not released")));
         }
@@ -194,7 +194,7 @@ impl HostController {
         let names: Vec<String> = self.releases.keys().cloned().collect();
         for vm in names {
             let sight = self.sight(&vm);
-            if self.standing(&vm) != Some(Standing::Released) {
+            if self.standing(&vm) != Some(Lifecycle::Released) {
                 self.releases.remove(&vm);
                 continue;
             }
@@ -253,7 +253,7 @@ impl HostController {
     /// The file of a VM that is managed.
     fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
         let file = self.filed(vm)?;
-        if self.standing(vm) == Some(Standing::Released) {
+        if self.standing(vm) == Some(Lifecycle::Released) {
             let why = match self.is_releasing(vm) {
                 true => format!("{vm} is being released already; `windlass resume {vm}` ends that"),
                 false => format!("{vm} is released already; `windlass resume {vm}` takes it back"),
@@ -270,7 +270,7 @@ impl HostController {
 
     fn unknown(&self, vm: &str) -> Declined {
         let shown: String = vm.chars().take(80).collect();
-        Declined::UnknownVm(if self.standing(vm) == Some(Standing::Removed) {
+        Declined::UnknownVm(if self.standing(vm) == Some(Lifecycle::Removed) {
             format!("{shown} was removed; what it has stays reserved until its QEMU ends")
         } else if self.folder.entries().any(|(stem, ..)| stem == vm) {
             format!("the file of {shown} is not valid; `windlass vm list` says why")

@@ -67,7 +67,7 @@ impl HostController {
 
     /// Takes in what is new of every VM, and has it written.
     pub(super) fn keep_history(&mut self) {
-        for (vm, ..) in self.agent.standings() {
+        for (vm, ..) in self.agent.lifecycles() {
             self.take_history_of(&vm);
         }
         self.write_history();

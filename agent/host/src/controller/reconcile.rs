@@ -68,13 +68,13 @@ impl HostController {
         self.weigh_minima();
         self.keep();
         let (files, problems) = (self.folder.valid().count(), self.problems().len());
-        let tracked = self.agent.standings().len();
+        let tracked = self.agent.lifecycles().len();
         self.figures.observe(self.agent.is_frozen(), files, problems, tracked);
     }
 
     /// What each VM was last seen to have, and which are no more.
     fn take_standings(&mut self) {
-        let standings = self.agent.standings();
+        let standings = self.agent.lifecycles();
         let ports = self.agent.ports();
         let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
         self.state.change(|kept| {

@@ -1,11 +1,11 @@
-//! The VMs of a node as whoever bills them sees them.
+//! What billing knows of one VM.
 
 use windlass_agent_core::Charge;
 use windlass_protocol::{Mode, VmName};
 
-/// A VM at one moment, as whoever bills it sees it.
+/// What billing knows of one VM, at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Charged {
+pub struct BilledVm {
     /// The VM.
     pub vm: VmName,
     /// What this agent bills of it.

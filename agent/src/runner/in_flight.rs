@@ -1,4 +1,4 @@
-//! What is under way with the peers of one VM: at most one request each.
+//! The requests in flight for one VM: at most one to each peer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,15 +11,15 @@ type Request = Pin<Box<dyn Future<Output = Event> + Send>>;
 
 /// The requests under way. Dropping them hangs up.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(super) struct InFlight {
     plugin: Option<Request>,
     informant: Option<Request>,
     metrics: Option<Request>,
 }
 
-// === impl Lines ===
+// === impl InFlight ===
 
-impl Lines {
+impl InFlight {
     /// Starts a request. The scaler never has two for one peer; a second would hang up the
     /// first.
     pub(super) fn start(

@@ -1,12 +1,12 @@
-//! Where a VM's informant is heard: its call-back server.
+//! The listener at which a VM's informant calls back.
 //!
-//! It listens once the VM is declared, and tries again until it can. A VM that is not has no
-//! session, so no memory is taken from it; it still grows.
+//! It listens once the VM is declared, and tries again until it can. A VM without one has no session, so
+//! no memory is taken from it; it still grows.
 
 use crate::callback::{self, Calls};
+use crate::desired_state::DesiredState;
 use crate::ports::NoPort;
 use crate::shared::{Shared, lock};
-use crate::told::Told;
 use std::io;
 use std::net;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
-use windlass_agent_core::Standing;
+use windlass_agent_core::Lifecycle;
 use windlass_kit::backoff;
 use windlass_kit::server::serve;
 use windlass_protocol::VmName;
 
 /// The call-back server of one VM.
 #[derive(Clone)]
-pub(super) struct Ear {
+pub(super) struct CallbackListener {
     pub(super) shared: Arc<Shared>,
     pub(super) vm: VmName,
     pub(super) calls: Calls,
@@ -30,9 +30,9 @@ pub(super) struct Ear {
     pub(super) stop: CancellationToken,
 }
 
-// === impl Ear ===
+// === impl CallbackListener ===
 
-impl Ear {
+impl CallbackListener {
     /// Listens, if that can be done.
     pub(super) fn listen(&self) -> Result<net::TcpListener, NoPort> {
         lock(&self.shared.ports).listen(self.shared.config.callback_listen, &self.vm)
@@ -41,7 +41,7 @@ impl Ear {
     /// Serves once the VM is declared, by `listener` or one of its own, until it is to stop.
     pub(super) async fn serve(
         self,
-        told: watch::Receiver<Told>,
+        told: watch::Receiver<DesiredState>,
         listener: Option<net::TcpListener>,
     ) -> Result<(), io::Error> {
         let opened = match listener {
@@ -66,12 +66,12 @@ impl Ear {
     /// Tries until it can; `None` if the VM is forgotten.
     async fn listen_when_managed(
         &self,
-        mut told: watch::Receiver<Told>,
+        mut told: watch::Receiver<DesiredState>,
     ) -> Option<net::TcpListener> {
         let mut failures = 0;
         loop {
             // One that is no longer managed needs no port that another could have.
-            told.wait_for(|told| told.desired.standing == Standing::Managed).await.ok()?;
+            told.wait_for(|told| told.desired.lifecycle == Lifecycle::Managed).await.ok()?;
             match self.listen() {
                 Ok(listener) => {
                     info!(vm = %self.vm, "its informant can call back");

@@ -1,10 +1,10 @@
-//! What a runner is told, and follows: how things should be with its VM, and how it is reached.
+//! How things should be with one VM, and how it is reached: its runner follows that.
 
 use windlass_agent_core::Desired;
 use windlass_drivers::any::AnyAttach;
 
-/// What a runner is told.
-pub(crate) struct Told {
+/// How things should be with one VM.
+pub(crate) struct DesiredState {
     pub(crate) desired: Desired,
     pub(crate) attach: AnyAttach,
     /// Changes whenever `attach` is another.

@@ -1,7 +1,7 @@
 //! Answers to an informant's calls, and which of them wait.
 //!
-//! Whoever is told that another agent counts, or that there is no such session, goes on at once. So
-//! nothing that this agent asked for may still take effect after it said so: such an answer waits
+//! An informant that hears that another agent counts, or that there is no such session, lets another
+//! agent act at once. So nothing that this agent asked for may still take effect then: the answer waits
 //! until nothing is under way ([`Scaler::is_quiet`]).
 
 use crate::event::{Call, CallAnswer};
@@ -36,7 +36,7 @@ impl<T> HeldAnswers<T> {
         std::mem::take(&mut self.0)
     }
 
-    /// Forgets answers for which nobody waits any more.
+    /// Forgets answers whose callers have hung up.
     pub fn retain(&mut self, waits: impl Fn(&T) -> bool) {
         self.0.retain(|(by, _)| waits(by));
     }

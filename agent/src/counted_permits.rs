@@ -1,12 +1,12 @@
-//! Counts what a plugin answers, by status, whoever it is.
+//! Counts what a plugin answers, by status.
 
 use crate::metrics::reference::Reference;
 use crate::plugin::{Asked, Permits};
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Somebody who gives permits, whose answers are counted.
-pub(crate) struct Counted {
+/// A plugin whose answers are counted.
+pub(crate) struct CountedPermits {
     pub(crate) permits: Arc<dyn Permits>,
     pub(crate) counts: Reference,
 }
@@ -17,9 +17,9 @@ struct Open<'a> {
     status: Option<u16>,
 }
 
-// === impl Counted ===
+// === impl CountedPermits ===
 
-impl Permits for Counted {
+impl Permits for CountedPermits {
     fn ask(&self, body: Bytes) -> Asked<'_> {
         Box::pin(async move {
             let mut open = Open { counts: &self.counts, status: None };

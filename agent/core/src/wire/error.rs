@@ -7,7 +7,7 @@ use windlass_protocol::version::{InformantVersion, Versions};
 
 /// An answer that does not say what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unheard {
+pub enum WireError {
     /// A refusal by status.
     #[error("status: {0} is a refusal")]
     Refused(u16),
@@ -39,9 +39,9 @@ pub enum Unheard {
     Unasked,
 }
 
-// === impl Unheard ===
+// === impl WireError ===
 
-impl Unheard {
+impl WireError {
     /// What the scaler hears.
     pub const fn failure(&self) -> Failure {
         match self {
