@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn a_figure_counts_for_half_a_second_and_is_read_again_then() {
-        let path = std::env::temp_dir().join(format!("windlass-meminfo-{}", std::process::id()));
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let path = folder.at("meminfo");
         let memory = HostMemory::new(path.clone());
         let read = |millis, kib: u64| {
             std::fs::write(&path, format!("MemAvailable: {kib} kB\n")).unwrap();
@@ -71,7 +72,6 @@ mod tests {
         {
             assert_eq!(read(millis, kib), Some(Bytes::from_kib(figure)), "{millis}");
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

@@ -189,11 +189,11 @@ fn refused(status: u16, body: &[u8]) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
     use serde_json::Value;
     use std::time::{SystemTime, UNIX_EPOCH};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixListener;
+    use windlass_testkit::Folder;
 
     #[test]
     fn each_socket_that_cannot_be_used_has_its_words() {
@@ -251,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_an_order_that_was_sent_is_said_to_take_no_effect_later() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let socket = dir.path().join("host.sock");
         let client = Client { only_looks: false, socket: socket.clone() };
         let later = "the order takes no effect later";
@@ -268,7 +268,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_order_says_until_when_it_may_take_effect_and_a_question_does_not() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let socket = dir.path().join("host.sock");
         let host = UnixListener::bind(&socket).unwrap();
         let client = Client { only_looks: false, socket };

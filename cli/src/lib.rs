@@ -15,8 +15,5 @@ pub mod options;
 pub mod out;
 pub mod run;
 
-#[cfg(test)]
-pub(crate) mod scratch;
-
 pub use windlass_agent_host::{api, explain};
 pub use windlass_kit::problem;

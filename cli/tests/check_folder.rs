@@ -4,18 +4,17 @@
 
 use expect_test::{Expect, expect};
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 #[test]
 fn a_folder_is_checked_file_by_file_and_as_a_whole() {
-    let folder = Folder::new("whole");
+    let folder = Folder::new();
     folder.write("host.toml", "[node]\ncpu = 1\nmemory = \"1GiB\"\n");
     folder.write("notes.toml", "name = \"n\"\n");
     folder.write("agent.toml", "plugin = \"http://10.0.0.5:10299\"\nadmin = \"127.0.0.1:10311\"\n");
     folder.write("plugin.json", "{\"memBlockSize\": \"1Gi\"}");
     folder.write("settings.json", "{}");
-    std::os::unix::fs::symlink(folder.0.join("vms.d"), folder.0.join("list.toml")).unwrap();
+    std::os::unix::fs::symlink(folder.0.at("vms.d"), folder.0.at("list.toml")).unwrap();
     folder.write("vms.d/db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 4));
     folder.write("vms.d/db2.toml", &vm("/run/db1.sock", "192.168.122.31:10301", 1));
     folder.write("vms.d/web.toml", &vm("/run/web.sock", "192.168.122.32:10301", 1));
@@ -47,12 +46,12 @@ fn a_folder_is_checked_file_by_file_and_as_a_whole() {
 
 #[test]
 fn vm_files_beside_host_toml_and_those_of_its_vms_dir_are_found() {
-    let folder = Folder::new("beside");
+    let folder = Folder::new();
     folder.write("host.toml", "");
     folder.write("db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 1));
     folder.check(0, expect!["DIR/host.toml: valid\nDIR/db1.toml: valid\n--\n"]);
-    fs::remove_file(folder.0.join("db1.toml")).unwrap();
-    let place = folder.0.display();
+    fs::remove_file(folder.0.at("db1.toml")).unwrap();
+    let place = folder.0.path().display();
     folder.write("host.toml", &format!("vms_dir = \"{place}/machines\"\n"));
     folder.write("machines/db1.toml", &vm("/run/db1.sock", "127.0.0.2:10301", 1));
     folder.write("machines/host.toml", &vm("/run/host.sock", "127.0.0.3:10301", 1));
@@ -67,17 +66,17 @@ fn vm_files_beside_host_toml_and_those_of_its_vms_dir_are_found() {
 
 #[test]
 fn a_folder_without_configuration_is_said_to_be_one() {
-    let folder = Folder::new("empty");
+    let folder = Folder::new();
     folder.write("readme", "");
     folder.check(66, expect!["--\nwindlass: DIR: holds neither host.toml nor a VM file\n"]);
 }
 
 #[test]
 fn a_file_that_does_not_tell_its_kind_is_read_as_the_one_that_is_said() {
-    let folder = Folder::new("kinds");
+    let folder = Folder::new();
     folder.write("eu1.toml", "state_dir = \"/var/lib/eu1\"\n");
-    let whole = |kind: &[&str]| folder.run(&[kind, &[folder.0.to_str().unwrap()]].concat());
-    let file = folder.0.join("eu1.toml");
+    let whole = |kind: &[&str]| folder.run(&[kind, &[folder.0.path().to_str().unwrap()]].concat());
+    let file = folder.0.at("eu1.toml");
     let one = |kind: &[&str]| folder.run(&[kind, &[file.to_str().unwrap()]].concat());
     let unknown = "says nothing by which its kind is known: say --kind";
     assert_eq!(one(&[]), (65, format!("--\nwindlass: DIR/eu1.toml: {unknown}\n")));
@@ -91,25 +90,22 @@ fn a_file_that_does_not_tell_its_kind_is_read_as_the_one_that_is_said() {
 }
 
 /// A folder. It goes with this value.
-struct Folder(PathBuf);
+struct Folder(windlass_testkit::Folder);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("windlass-check-{name}-{}", std::process::id()));
-        fs::create_dir_all(path.join("vms.d")).unwrap();
-        Self(path)
+    fn new() -> Self {
+        let folder = windlass_testkit::Folder::create().unwrap();
+        fs::create_dir(folder.at("vms.d")).unwrap();
+        Self(folder)
     }
 
     fn write(&self, name: &str, text: &str) {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        self.0.put(name, text);
     }
 
     /// What is said of it, standard output before standard error.
     fn check(&self, code: i32, said: Expect) {
-        let (is, text) = self.run(&[self.0.to_str().unwrap()]);
+        let (is, text) = self.run(&[self.0.path().to_str().unwrap()]);
         said.assert_eq(&text);
         assert_eq!(is, code, "{text}");
     }
@@ -118,14 +114,8 @@ impl Folder {
         let program = env!("CARGO_BIN_EXE_windlass");
         let output = Command::new(program).arg("check").args(args).output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
-        let text = format!("{out}--\n{err}").replace(&self.0.display().to_string(), "DIR");
+        let text = format!("{out}--\n{err}").replace(&self.0.path().display().to_string(), "DIR");
         (output.status.code().unwrap(), text)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

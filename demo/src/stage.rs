@@ -11,14 +11,14 @@ use std::fs::{self, File};
 use std::io;
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use windlass_cli::client::Client;
 use windlass_cli::failure::Failure;
-use windlass_lab::{Extension, Guest, GuestSpec, Lab, leash};
+use windlass_lab::{Extension, Folder, Guest, GuestSpec, Lab, leash};
 use windlass_protocol::Bytes;
 use windlass_protocol::status::HostStatus;
 
@@ -42,27 +42,25 @@ pub(crate) struct Stage {
     folder: Folder,
 }
 
-/// A folder that is removed with the value.
-struct Folder(PathBuf);
-
 // === impl Stage ===
 
 impl Stage {
     /// Boots the guests, then starts the host.
     pub(crate) async fn set_up(script: &Script, lab: &Lab) -> Result<Self, Failure> {
-        let folder = Folder::new()?;
+        let folder = Folder::create()
+            .map_err(|error| Failure::CannotCreate(format!("cannot make a folder: {error}")))?;
         let guests = boot(script, lab).await?;
         let ports = free_ports(guests.len())?;
-        let vms = folder.0.join("vms.d");
+        let vms = folder.path().join("vms.d");
         make(&vms, |path| fs::create_dir(path))?;
         for (player, guest) in script.players.iter().zip(&guests) {
             let text = files::vm(script, player, &guest.qmp(), guest.informant());
             let path = vms.join(format!("{}.toml", player.name));
             make(&path, |path| fs::write(path, text))?;
         }
-        let config = folder.0.join("host.toml");
-        make(&config, |path| fs::write(path, files::host(script, &folder.0, &ports)))?;
-        let mut host = start(&config, &folder.0.join("host.log"))?;
+        let config = folder.path().join("host.toml");
+        make(&config, |path| fs::write(path, files::host(script, folder.path(), &ports)))?;
+        let mut host = start(&config, &folder.path().join("host.log"))?;
         let client = match reach(&folder, &mut host, guests.len()).await {
             Ok(client) => client,
             Err(failure) => {
@@ -97,12 +95,12 @@ impl Stage {
 
     /// The last words of the host.
     pub(crate) fn host_log(&self) -> String {
-        last_words(&self.folder.0.join("host.log"))
+        last_words(&self.folder.path().join("host.log"))
     }
 
     /// Copies the host's log to where it outlives the run.
     pub(crate) fn keep_host_log(&self, to: &Path) -> io::Result<()> {
-        fs::copy(self.folder.0.join("host.log"), to).map(drop)
+        fs::copy(self.folder.path().join("host.log"), to).map(drop)
     }
 
     /// Asks the host to end, and waits for that.
@@ -173,14 +171,14 @@ fn start(config: &Path, log: &Path) -> Result<Child, Failure> {
 
 /// Waits until the host serves its socket and has found all VMs.
 async fn reach(folder: &Folder, host: &mut Child, vms: usize) -> Result<Client, Failure> {
-    let log = || last_words(&folder.0.join("host.log"));
+    let log = || last_words(&folder.path().join("host.log"));
     let start = Instant::now();
     let mut last = String::from("nothing");
     while start.elapsed() < START {
         if let Ok(Some(status)) = host.try_wait() {
             return Err(Failure::Failed(format!("windlass host ended with {status}: {}", log())));
         }
-        let client = Client::to(&folder.0.join("host.sock"));
+        let client = Client::to(&folder.path().join("host.sock"));
         match client {
             Ok(client) => match client.get::<HostStatus>("/v1/state").await {
                 Ok(state) if state.vms.len() == vms => return Ok(client),
@@ -244,21 +242,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-// === impl Folder ===
-
-impl Folder {
-    fn new() -> Result<Self, Failure> {
-        let path = std::env::temp_dir().join(format!("windlass-demo-{}", std::process::id()));
-        make(&path, |path| fs::create_dir_all(path))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is only a left-over.
-        let _left = fs::remove_dir_all(&self.0);
-    }
 }

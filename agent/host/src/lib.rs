@@ -28,8 +28,6 @@ pub mod history;
 pub mod http;
 pub mod parts;
 pub mod run;
-#[cfg(test)]
-mod scratch;
 mod sender;
 pub mod settings;
 pub mod socket;

@@ -61,7 +61,7 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use windlass_testkit::Folder;
 
     #[test]
     fn a_group_is_found_by_its_whole_name() {
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stale_socket_is_replaced_and_a_live_one_refused() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let path = dir.path().join("run/host.sock");
         drop(listen(&path).await.unwrap());
         let live = listen(&path).await.unwrap();
@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_in_the_way_is_left_alone() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let path = dir.path().join("host.sock");
         fs::write(&path, "precious").unwrap();
         let error = listen(&path).await.unwrap_err();

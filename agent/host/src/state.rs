@@ -217,14 +217,14 @@ fn broken(aside: &Path, why: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use windlass_testkit::Folder;
 
     const NOW: Moment = Moment::from_millis(1_000);
     const OWNER: &str = "another `windlass host`";
 
     #[test]
     fn what_was_kept_is_there_after_a_restart() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let (file, mut state, problem) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
         assert_eq!(problem, None);
         state.change(|kept| {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_host() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let first = StateFile::open(OWNER, dir.path(), NOW).unwrap();
         let error = StateFile::open(OWNER, dir.path(), NOW).unwrap_err().to_string();
         assert!(error.contains("another `windlass host`"), "{error}");
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_torn_write_beside_the_file_changes_nothing() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
         state.change(|kept| drop(kept.vms.insert("db1".to_owned(), known())));
         save(&file, &mut state);
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_understood_freezes_the_host_and_is_kept_aside() {
         for text in ["", "{", "null", "[]", "{\"version\":7}", "\u{0}\u{0}\u{0}"] {
-            let dir = Scratch::new();
+            let dir = Folder::create().unwrap();
             fs::write(dir.path().join(FILE), text).unwrap();
             let (file, state, problem) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
             assert_eq!(state.kept().frozen, Some(NOW), "{text:?}");
@@ -281,7 +281,7 @@ mod tests {
     /// It may be there, and say what must not be forgotten.
     #[test]
     fn a_file_that_cannot_be_read_is_not_replaced() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let path = dir.path().join(FILE);
         std::os::unix::fs::symlink(&path, &path).unwrap();
         assert!(StateFile::open(OWNER, dir.path(), NOW).is_err());
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_keeps_what_was_kept_and_the_host_starts() {
-        let dir = Scratch::new();
+        let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
         state.change(|kept| drop(kept.vms.insert("db1".to_owned(), known())));
         save(&file, &mut state);

@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn ports_survive_a_restart_and_a_broken_file_is_set_aside() {
-        let name = format!("windlass-agent-state-{}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
+        let own = windlass_testkit::Folder::create().unwrap();
+        let folder = own.at("state");
         let (a, b) = (VmName::on_host("a"), VmName::on_host("b"));
         let mut state = State::open(&folder).unwrap();
         let both = Ports::from([(a.clone(), 10_310), (b.clone(), 10_311)]);
@@ -128,7 +128,6 @@ mod tests {
             assert_eq!(*State::open(&folder).unwrap().ports(), Ports::new(), "{text}");
             assert_eq!(fs::read_to_string(folder.join(ASIDE)).unwrap(), text);
         }
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     fn keep(state: &mut State, ports: Ports, known: impl Fn(&VmName) -> bool) {

@@ -18,8 +18,9 @@ use serde_json::json;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixDatagram;
-use support::{Agent, Folder, Plugin, fail, speaks_to, until, vm_file};
+use support::{Agent, Folder, Plugin, fail, speaks_to, vm_file};
 use windlass_testkit::qmp::Machine;
+use windlass_testkit::wait::until;
 
 /// A node with room for three units; the VM `a` may have four.
 const LIST: &str = "\
@@ -34,7 +35,7 @@ fn a_vm_gets_what_the_plugin_permits_and_gives_back_what_it_does_not_need() {
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
     let agent = Agent::start(&folder, &plugin);
-    folder.put("a", &vm_file(machine.path(), guest.address));
+    folder.put("a", &vm_file(machine.path(), guest.address()));
     until("the agent has spoken", || plugin.booked("a").is_some_and(|(_, slots)| slots == 2));
     until("it is registered", || agent.pod("a")["runner"]["server"]["mode"] == "running");
 
@@ -96,7 +97,7 @@ fn neither_growth_nor_books_are_lost_over_restarts_of_both() {
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
     guest.load(3.4);
-    folder.put("a", &vm_file(machine.path(), guest.address));
+    folder.put("a", &vm_file(machine.path(), guest.address()));
     let mut agent = Agent::start(&folder, &plugin);
     until("it has all that the node has", || agent.slots("a") == Some(6));
 
@@ -135,7 +136,7 @@ fn an_informant_that_is_silent_is_said_once_and_so_is_its_return() {
     until("it is asked again", || agent.metrics().lines().any(|line| line == tries));
     assert_eq!(agent.logged("informant is silent"), 1);
     let guest = Guest::start();
-    folder.put("a", &vm_file(machine.path(), guest.address));
+    folder.put("a", &vm_file(machine.path(), guest.address()));
     until("it is back", || agent.logged("informant is heard again") == 1);
     assert_eq!(machine.clients(), 1, "another address of the informant changes no connection");
 }
@@ -148,7 +149,7 @@ fn a_vm_that_the_plugin_does_not_know_stays_as_it_is() {
     let guest = Guest::start();
     guest.load(3.4);
     let agent = Agent::start(&folder, &plugin);
-    folder.put("b", &vm_file(machine.path(), guest.address));
+    folder.put("b", &vm_file(machine.path(), guest.address()));
     let refused = "autoscaling_agent_scheduler_plugin_requests_total{code=\"404\"}";
     until("it is refused", || agent.metrics().lines().any(|line| line.starts_with(refused)));
     assert_eq!(agent.slots("b"), Some(4));
@@ -181,8 +182,8 @@ fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again(
     let folder = Folder::new();
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
-    folder.put("a", &vm_file(machine.path(), guest.address));
-    let agent = Agent::start_at(&folder, &plugin.address.to_string(), "");
+    folder.put("a", &vm_file(machine.path(), guest.address()));
+    let agent = Agent::start_at(&folder, &plugin.address().to_string(), "");
     let warned = || {
         let log = agent.log();
         let lines = log.lines().filter(|line| line.contains("plugin takes no version"));
@@ -195,7 +196,7 @@ fn a_plugin_that_takes_no_version_of_ours_is_said_once_until_it_takes_one_again(
     until("every version was refused three times", || asked("1") >= 3 && asked("7") >= 3);
     let said = warned();
     assert_eq!(said.len(), 1, "{said:#?}");
-    let place = plugin.address.to_string();
+    let place = plugin.address().to_string();
     for words in ["WARN", &place, "v1.0", "v5.0", "need v9.0 but got another"] {
         assert!(said[0].contains(words), "{words} in {said:?}");
     }
@@ -215,7 +216,7 @@ fn the_agent_ends_in_good_order_and_takes_its_leave() {
     let folder = Folder::new();
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
-    folder.put("a", &vm_file(machine.path(), guest.address));
+    folder.put("a", &vm_file(machine.path(), guest.address()));
     let systemd = UnixDatagram::bind(folder.path("notify.sock")).unwrap();
     systemd.set_nonblocking(true).unwrap();
     let mut agent = Agent::start(&folder, &plugin);

@@ -80,9 +80,8 @@ fn a_command_that_cannot_make_memory_short_is_refused_first() {
 
 #[test]
 fn an_agent_that_ends_by_itself_fails_at_once_in_its_own_words() {
-    let folder = std::env::temp_dir().join(format!("windlass-kit-{}", std::process::id()));
-    let (json, logs) = (folder.join("report.json"), folder.join("logs"));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = windlass_testkit::Folder::create().unwrap();
+    let (json, logs) = (folder.at("report.json"), folder.at("logs"));
     let started = std::time::Instant::now();
     let found = conformance(&[
         "agent",
@@ -112,7 +111,6 @@ fn an_agent_that_ends_by_itself_fails_at_once_in_its_own_words() {
     assert!(report["outcomes"][0]["fault"].as_str().unwrap().contains(ended));
     let log = logs.join("an-agent-registers-by-itself-v2.0.log");
     assert_eq!(std::fs::read_to_string(log).unwrap(), "no such file\n");
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

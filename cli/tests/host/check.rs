@@ -36,7 +36,7 @@ fn a_stopped_hypervisor_is_told_from_a_monitor_that_is_taken() {
 fn the_informant_of_a_vm_that_is_only_watched_is_asked() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
-    let at = informant("windlass_cpus_online 2\n");
+    let (_guest, at) = informant("windlass_cpus_online 2\n");
     host.put("a", &format!("mode = \"observe\"\n{}", vm_file(machine.path(), &at)));
     let answers = format!("good     informant    It answers at {at}.");
     until("it answers", || checked(&host).1.contains(&answers));

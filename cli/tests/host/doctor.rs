@@ -8,7 +8,7 @@ use windlass_testkit::qmp::Machine;
 fn a_host_is_examined_with_each_of_its_vms() {
     let mut host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
-    let at = informant("windlass_cpus_online 2\n");
+    let (_guest, at) = informant("windlass_cpus_online 2\n");
     host.put("a", &format!("mode = \"observe\"\n{}", vm_file(machine.path(), &at)));
     host.put("b", &vm_file(&host.path("b.sock"), "127.0.0.71:1"));
     let answers = format!("✓ informant: It answers at {at}.");
@@ -58,7 +58,7 @@ fn a_host_is_examined_with_each_of_its_vms() {
 #[test]
 fn an_agent_and_a_plugin_are_examined_by_their_files() {
     let host = Host::prepare();
-    let at = informant("windlass_cpus_online 2\n");
+    let (_guest, at) = informant("windlass_cpus_online 2\n");
     let machine = Machine::start(host.path("a.sock"), 0);
     host.put("a", &vm_file(machine.path(), &at));
     let place = host.path("").display().to_string();

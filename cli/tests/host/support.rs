@@ -2,26 +2,21 @@
 
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
-use windlass_lab::leash;
+use std::process::{Command, Output, Stdio};
+use windlass_testkit::http::{self, Server};
+use windlass_testkit::wait::PATIENCE;
+pub(crate) use windlass_testkit::wait::until;
+use windlass_testkit::{Folder, Process};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
 
-/// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A host and its folder. Both end with this value.
 pub(crate) struct Host {
-    folder: PathBuf,
-    process: Option<Child>,
+    process: Option<Process>,
     admin: String,
+    folder: Folder,
 }
 
 // === impl Host ===
@@ -36,22 +31,19 @@ impl Host {
 
     /// A host that does not run yet.
     pub(crate) fn prepare() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-host-{}-{nth}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(folder.join("vms.d")).unwrap();
-        let host = Self { folder, process: None, admin: String::new() };
+        let folder = Folder::create().unwrap();
+        fs::create_dir(folder.at("vms.d")).unwrap();
+        let host = Self { process: None, admin: String::new(), folder };
         host.write_config("[node]\ncpu = 4\nmemory = \"4GiB\"\n");
         host
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        self.folder.at(name)
     }
 
     pub(crate) fn write_config(&self, rest: &str) {
-        let place = self.folder.display();
+        let place = self.folder.path().display();
         let text = format!(
             "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n{rest}"
@@ -61,23 +53,15 @@ impl Host {
 
     /// Starts the process and waits until it is ready.
     pub(crate) fn run(&mut self) {
-        // A test that is killed leaves no host behind.
-        let mut process = leash::command(PROGRAM);
-        process
-            .args(["host", "--config"])
-            .arg(self.path("host.toml"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(self.log_file());
-        process.env("NOTIFY_SOCKET", self.path("notify.sock"));
-        let process = self.process.insert(leash::spawn(process).unwrap());
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let (sender, said) = channel();
-        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|l| sender.send(l)));
-        let line = || said.recv_timeout(PATIENCE).expect("the host says that it is ready");
+        let process = Process::start(PROGRAM, |host| {
+            host.args(["host", "--config"]).arg(self.path("host.toml")).stderr(self.log_file());
+            host.env("NOTIFY_SOCKET", self.path("notify.sock"));
+        });
+        let line = || process.out().next_line().expect("the host says that it is ready");
         assert!(line().starts_with("socket "));
         self.admin = line().strip_prefix("admin http://").unwrap().to_owned();
         assert_eq!(line(), "ready");
+        self.process = Some(process);
     }
 
     /// What it has logged, over all its starts.
@@ -91,34 +75,21 @@ impl Host {
 
     /// Ends the process as a crash would.
     pub(crate) fn kill(&mut self) {
-        let mut process = self.process.take().unwrap();
-        process.kill().unwrap();
-        process.wait().unwrap();
+        self.process.take().unwrap().kill();
     }
 
     /// Ends the process as systemd would, and gives its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
-        self.signal("TERM");
-        let process = self.process.as_mut().unwrap();
-        let mut code = None;
-        until("the host ends", || {
-            code = process.try_wait().unwrap();
-            code.is_some()
-        });
-        self.process = None;
-        code.unwrap().code()
+        self.process.take().unwrap().stop().code()
     }
 
     pub(crate) fn signal(&self, signal: &str) {
-        let id = self.process.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        self.process.as_ref().unwrap().signal(signal);
     }
 
     /// Puts a VM file in place at once.
     pub(crate) fn put(&self, vm: &str, text: &str) {
-        let beside = self.path("vms.d/beside");
-        fs::write(&beside, text).unwrap();
-        fs::rename(beside, self.path(&format!("vms.d/{vm}.toml"))).unwrap();
+        self.folder.put(&format!("vms.d/{vm}.toml"), text);
     }
 
     /// Runs a command of the command line against this host.
@@ -158,13 +129,9 @@ impl Host {
 
     /// Sends bytes to the socket as they are, and reads what comes until the end.
     pub(crate) fn raw(&self, bytes: &[u8]) -> String {
-        let mut stream = UnixStream::connect(self.path("host.sock")).unwrap();
+        let stream = UnixStream::connect(self.path("host.sock")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // A server that has seen enough may close before it was told everything.
-        let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
+        http::raw(stream, bytes)
     }
 
     /// Connections to the socket that wait or are served.
@@ -186,24 +153,13 @@ impl Host {
     }
 
     fn admin_asked(&self, method: &str, path: &str, body: &str) -> String {
-        let mut stream = std::net::TcpStream::connect(&self.admin).unwrap();
-        let length = body.len();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-             content-length: {length}\r\n\r\n{body}"
-        );
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let request = http::request(method, path, body);
+        http::raw(http::connect(&self.admin), request.as_bytes())
     }
 
     /// Memory that the process holds, in KiB.
     pub(crate) fn resident(&self) -> u64 {
-        let id = self.process.as_ref().unwrap().id();
-        let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
+        self.process.as_ref().unwrap().resident() / 1024
     }
 
     /// A line of the shell, on a terminal.
@@ -222,14 +178,9 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        if let Some(mut process) = self.process.take() {
-            let _ = process.kill();
-            let _ = process.wait();
-        }
         if std::thread::panicking() {
             eprintln!("{}", self.log());
         }
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -243,32 +194,9 @@ pub(crate) fn vm_file(monitor: &Path, informant: &str) -> String {
     )
 }
 
-/// An answer of HTTP/1.1 with this body.
-pub(crate) fn ok(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-}
-
 /// A guest whose informant says this to whatever it is asked; and where it listens.
-pub(crate) fn informant(body: &'static str) -> String {
-    let guest = TcpListener::bind("127.0.0.1:0").unwrap();
-    let at = guest.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        for client in guest.incoming() {
-            let mut client = client.unwrap();
-            let mut head = [0; 1024];
-            // A client that has left wants no answer.
-            let _ = client.read(&mut head);
-            let _ = client.write_all(ok(body).as_bytes());
-        }
-    });
-    at
-}
-
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+pub(crate) fn informant(body: &'static str) -> (Server, String) {
+    let guest = Server::start(move |_| http::answer(200, body));
+    let at = guest.address().to_string();
+    (guest, at)
 }

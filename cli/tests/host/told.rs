@@ -1,11 +1,12 @@
 //! Who ordered what, how a release ends, and what is refused before anything is done.
 
-use crate::support::{Host, informant, ok, until, vm_file};
+use crate::support::{Host, informant, until, vm_file};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use windlass_testkit::qmp::Machine;
+use windlass_testkit::{http, process};
 
 #[test]
 fn each_order_is_kept_with_the_process_that_gave_it() {
@@ -69,7 +70,7 @@ fn a_size_that_cannot_be_is_refused_and_the_vm_stays_managed() {
 fn a_vcpu_that_the_guest_has_parked_is_not_kept_by_a_release() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
-    let at = informant("windlass_cpus_online 1\n");
+    let (_guest, at) = informant("windlass_cpus_online 1\n");
     host.put("a", &vm_file(machine.path(), &at));
     until("one vCPU is parked", || host.state()["vms"][0]["online"] == 1_000);
     let order = "POST /v1/vm/a/release HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
@@ -108,8 +109,7 @@ fn ctrl_c_ends_the_watching_and_not_the_release() {
     assert_eq!(next(), "a is brought to 2 vCPU / 256MiB, and then let go");
     let progress = next();
     assert!(progress.starts_with("a has 2 vCPU / 512MiB of 2 vCPU / 256MiB"), "{progress}");
-    let id = watching.id().to_string();
-    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    process::signal(watching.id(), "INT");
     let mut said = String::new();
     watching.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("no longer watched; the release of a goes on"), "{said}");
@@ -170,7 +170,7 @@ fn answer(listener: &UnixListener, answers: &[Value]) {
                 break client;
             }
         };
-        client.write_all(ok(&body).as_bytes()).unwrap();
+        client.write_all(http::answer(200, &body).as_bytes()).unwrap();
         clients.push(client);
     }
 }

@@ -59,6 +59,13 @@ pub fn ask(at: impl ToSocketAddrs, method: &str, path: &str, body: &str) -> Answ
     parse(&text).unwrap_or_else(|| panic!("no answer to {method} {path}: {text:?}"))
 }
 
+/// The same, of a peer that may not be there, or hang up.
+pub fn try_ask(at: impl ToSocketAddrs, method: &str, path: &str, body: &str) -> Option<Answer> {
+    let stream = TcpStream::connect(at).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    parse(&raw(stream, request(method, path, body).as_bytes()))
+}
+
 /// A connection that does not wait for ever.
 pub fn connect(at: impl ToSocketAddrs) -> TcpStream {
     let stream = TcpStream::connect(at).unwrap();

@@ -102,7 +102,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         if std::thread::panicking() {
-            for line in self.out.to_end().into_iter().chain(self.err.to_end()) {
+            for line in self.out.all().into_iter().chain(self.err.all()) {
                 eprintln!("{line}");
             }
         }

@@ -112,8 +112,8 @@ fn minima_are_summed_over_what_is_in_force() {
 
 #[test]
 fn only_files_of_vms_are_looked_at_and_each_for_itself() {
-    let dir = std::env::temp_dir().join(format!("windlass-folder-{}", std::process::id()));
-    fs::create_dir_all(&dir).unwrap();
+    let own = windlass_testkit::Folder::create().unwrap();
+    let dir = own.path();
     let put = |name: &str, text: &[u8]| fs::write(dir.join(name), text).unwrap();
     put("a.toml", b"x = 1");
     put(".a.toml.swp", b"");
@@ -126,7 +126,7 @@ fn only_files_of_vms_are_looked_at_and_each_for_itself() {
     fs::create_dir(dir.join("folder.toml")).unwrap();
     std::os::unix::fs::symlink("/nonexistent", dir.join("dangling.toml")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.join("endless.toml")).unwrap();
-    let found = look(&dir).unwrap();
+    let found = look(dir).unwrap();
     let said: Vec<String> = found
         .iter()
         .map(|(stem, text)| match text {
@@ -145,7 +145,6 @@ fn only_files_of_vms_are_looked_at_and_each_for_itself() {
         ]
     );
     assert!(look(&dir.join("none")).is_err());
-    fs::remove_dir_all(&dir).unwrap();
 }
 
 fn observe_twice(folder: &mut Folder, files: &[(&str, &str)]) -> Vec<Step> {

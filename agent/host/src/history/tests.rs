@@ -3,19 +3,19 @@
 use super::files::TURN;
 use super::hour::{MOST, MOST_DUE};
 use super::*;
-use crate::scratch::Scratch;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
 use windlass_protocol::{
     Decision, LoadWindow, Moment, Note, Outcome, Reason, Resources, Signal, Signals, Target, VmName,
 };
+use windlass_testkit::Folder;
 
 const START: Moment = Moment::from_millis(1_795_255_200_000);
 
 #[test]
 fn an_hour_is_kept_over_a_restart() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, recalled) = open(&dir, START);
     assert!(recalled.is_empty());
     let decisions: Vec<Decision> = (0..90).map(|minute| decision("db1", after(minute))).collect();
@@ -31,7 +31,7 @@ fn an_hour_is_kept_over_a_restart() {
     assert_eq!(again.notes("db1", after(0)).len(), 1);
     assert_eq!(again.passed_over(), 0);
     // What was read back is not written again.
-    let length = |dir: &Scratch| fs::metadata(dir.path().join("history/db1.jsonl")).unwrap().len();
+    let length = |dir: &Folder| fs::metadata(dir.path().join("history/db1.jsonl")).unwrap().len();
     let before = length(&dir);
     again.decided("db1", &recalled);
     write(&dir, &mut again);
@@ -40,7 +40,7 @@ fn an_hour_is_kept_over_a_restart() {
 
 #[test]
 fn a_torn_line_costs_itself_only() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     history.decided("db1", &[decision("db1", after(0))]);
     write(&dir, &mut history);
@@ -57,7 +57,7 @@ fn a_torn_line_costs_itself_only() {
 
 #[test]
 fn whatever_stands_in_the_folder_the_host_starts() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     fs::create_dir(dir.path().join("history")).unwrap();
     let put = |name: &str, bytes: &[u8]| {
         fs::write(dir.path().join("history").join(name), bytes).unwrap();
@@ -73,7 +73,7 @@ fn whatever_stands_in_the_folder_the_host_starts() {
 
 #[test]
 fn what_cannot_be_read_is_said() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     fs::create_dir_all(dir.path().join("history/a.jsonl")).unwrap();
     assert_eq!(Files::below(dir.path()).read(START).unwrap_err().kind(), ErrorKind::IsADirectory);
     fs::remove_dir_all(dir.path().join("history")).unwrap();
@@ -83,7 +83,7 @@ fn what_cannot_be_read_is_said() {
 
 #[test]
 fn neither_memory_nor_disk_grows_without_end() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     for nth in 0..2_000 {
         let at = Moment::from_millis(START.millis() + nth);
@@ -99,7 +99,7 @@ fn neither_memory_nor_disk_grows_without_end() {
 
 #[test]
 fn what_is_older_than_an_hour_goes_and_so_do_the_files_of_vms_that_are_no_more() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     history.decided("db1", &[decision("db1", after(0))]);
     write(&dir, &mut history);
@@ -119,7 +119,7 @@ fn what_is_older_than_an_hour_goes_and_so_do_the_files_of_vms_that_are_no_more()
 
 #[test]
 fn an_answer_that_is_given_again_and_again_is_one_note() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     for minute in 0..50 {
         let grown = Note { last: after(minute), times: minute + 1, ..note(after(0)) };
@@ -139,7 +139,7 @@ fn an_answer_that_is_given_again_and_again_is_one_note() {
 
 #[test]
 fn what_cannot_be_written_is_due_again_in_its_order_and_within_bounds() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     // A folder where the file of one VM should be.
     let in_the_way = dir.path().join("history/db1.jsonl");
@@ -174,7 +174,7 @@ fn what_cannot_be_written_is_due_again_in_its_order_and_within_bounds() {
 
 #[test]
 fn a_folder_that_went_away_is_made_again() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let (mut history, _) = open(&dir, START);
     fs::remove_dir_all(dir.path().join("history")).unwrap();
     history.decided("db1", &[decision("db1", after(0))]);
@@ -182,11 +182,11 @@ fn a_folder_that_went_away_is_made_again() {
     assert_eq!(open(&dir, after(1)).1.len(), 1);
 }
 
-fn open(dir: &Scratch, now: Moment) -> (History, Vec<Decision>) {
+fn open(dir: &Folder, now: Moment) -> (History, Vec<Decision>) {
     Files::below(dir.path()).read(now).unwrap()
 }
 
-fn write(dir: &Scratch, history: &mut History) {
+fn write(dir: &Folder, history: &mut History) {
     while let Some(batch) = history.take_due() {
         assert_ne!(batch, Batch::default());
         Files::below(dir.path()).write(batch).unwrap();

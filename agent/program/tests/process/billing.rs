@@ -3,11 +3,12 @@
 use crate::LIST;
 use crate::guest::Guest;
 use crate::receiver::Receiver;
-use crate::support::{Agent, Folder, Plugin, fail, until, vm_file};
+use crate::support::{Agent, Folder, Plugin, fail, vm_file};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use windlass_testkit::qmp::Machine;
+use windlass_testkit::wait::until;
 
 /// For how long there is no agent: longer than any other time between two looks.
 const GAP: Duration = Duration::from_secs(4);
@@ -52,7 +53,7 @@ fn bills_its_absence(restart: impl FnOnce(&Folder, &mut Agent)) {
     let machine = Machine::start(folder.path("a.sock"), 0);
     let guest = Guest::start();
     let receiver = Receiver::start();
-    folder.put("a", &vm_file(machine.path(), guest.address));
+    folder.put("a", &vm_file(machine.path(), guest.address()));
     let begun = Instant::now();
     let mut agent = Agent::start_with(&folder, &plugin, &table(&receiver));
     until("it is billed", || active(&receiver).len() >= 2);
@@ -82,7 +83,7 @@ fn table(receiver: &Receiver) -> String {
     format!(
         "[billing]\nurl = \"http://{}\"\ncollect_every_seconds = 1\n\
          accumulate_every_seconds = 1\npush_every_seconds = 1\n",
-        receiver.address
+        receiver.address()
     )
 }
 

@@ -1,15 +1,16 @@
 //! A guest that is nothing but an informant, of v2.0, in the bytes of the wire.
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use windlass_protocol::{Bytes, quantity};
+use windlass_testkit::http::{self, Server};
 
-/// A guest. Its thread ends with the process.
+/// A guest.
 pub(crate) struct Guest {
-    pub(crate) address: SocketAddr,
+    server: Server,
     facts: Arc<Mutex<Facts>>,
 }
 
@@ -27,18 +28,19 @@ struct Facts {
 
 impl Guest {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let facts = Arc::new(Mutex::new(Facts { load: 0.1, ..Facts::default() }));
-        let of_thread = facts.clone();
-        std::thread::spawn(move || {
-            for client in listener.incoming() {
-                let facts = of_thread.clone();
-                // Who hangs up in the middle is no failure of the guest.
-                std::thread::spawn(move || converse(client.unwrap(), address, &facts));
-            }
+        let shared = Arc::clone(&facts);
+        let server = Server::talking(move |request, mut stream| {
+            let address = stream.local_addr().unwrap();
+            let (status, text) = answer(&request.path, request.body.as_bytes(), address, &shared);
+            // A client that hangs up in the middle is no failure of the guest.
+            let _left = stream.write_all(http::answer(status, &text).as_bytes());
         });
-        Self { address, facts }
+        Self { server, facts }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.server.address()
     }
 
     pub(crate) fn load(&self, load: f64) {
@@ -70,31 +72,6 @@ impl Guest {
     }
 }
 
-fn converse(client: TcpStream, address: SocketAddr, facts: &Mutex<Facts>) -> Option<()> {
-    client.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let mut reader = BufReader::new(client.try_clone().ok()?);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
-    loop {
-        line.clear();
-        reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.split_once(':') else { break };
-        if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    let (status, text) = answer(&path, &body, address, facts);
-    let length = text.len();
-    let answer = format!(
-        "HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"
-    );
-    (&client).write_all(answer.as_bytes()).ok()
-}
-
 fn answer(path: &str, body: &[u8], address: SocketAddr, facts: &Mutex<Facts>) -> (u16, String) {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let mib = said["data"]["memory"].as_str().and_then(|text| quantity::memory(text).ok());
@@ -124,32 +101,18 @@ fn answer(path: &str, body: &[u8], address: SocketAddr, facts: &Mutex<Facts>) ->
 fn register(said: &Value, address: SocketAddr, facts: &Mutex<Facts>) -> (u16, String) {
     let callback: SocketAddr = said["agentServeAddr"].as_str().unwrap().parse().unwrap();
     facts.lock().unwrap().callback = Some(callback);
-    if call(callback, "GET", "/id", "{}") != Some(200) {
+    let id = http::try_ask(callback, "GET", "/id", "{}");
+    if id.is_none_or(|answer| answer.status != 200) {
         return (400, "who is that?".to_owned());
     }
     let expected = json!({ "expectedID": said["agentID"] }).to_string();
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
-        call(callback, "POST", "/resume", &expected)
+        http::try_ask(callback, "POST", "/resume", &expected)
     });
     let port = address.port();
     let reply = json!({ "protoVersion": 4, "metricsMethod": { "prometheus": { "port": port } } });
     (200, reply.to_string())
-}
-
-/// The status of the answer, if there is one.
-fn call(to: SocketAddr, method: &str, path: &str, body: &str) -> Option<u16> {
-    let mut stream = TcpStream::connect(to).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split(' ').nth(1)?.parse().ok()
 }
 
 fn metrics(facts: &Facts) -> String {

@@ -2,34 +2,30 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use windlass_testkit::{http, process};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_windlass-agent");
 
-/// Longer than anything takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
-
-/// A folder of a test's own, removed with the value.
-pub(crate) struct Folder(PathBuf);
+/// A folder of a test's own, with one for VM files in it.
+pub(crate) struct Folder(windlass_testkit::Folder);
 
 /// A process that says which addresses it serves.
 struct Process {
-    child: Option<Child>,
-    folder: PathBuf,
+    running: Option<process::Process>,
+    log: PathBuf,
+    notify: PathBuf,
     program: PathBuf,
     config: PathBuf,
 }
 
 /// A plugin that runs. It ends with the value.
 pub(crate) struct Plugin {
-    folder: Folder,
     process: Process,
+    folder: Folder,
     permits: String,
     dumps: String,
 }
@@ -45,23 +41,18 @@ pub(crate) struct Agent {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-agent-{}-{nth}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir_all(folder.join("vms.d")).unwrap();
+        let folder = windlass_testkit::Folder::create().unwrap();
+        fs::create_dir(folder.at("vms.d")).unwrap();
         Self(folder)
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.at(name)
     }
 
     /// Puts a file in place at once.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let beside = self.path("beside");
-        fs::write(&beside, text).unwrap();
-        fs::rename(beside, self.path(name)).unwrap();
+        self.0.put(name, text);
     }
 
     /// Puts a VM file in place.
@@ -74,63 +65,42 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 // === impl Process ===
 
 impl Process {
     fn new(program: PathBuf, folder: &Folder, config: &str) -> Self {
-        Self { child: None, folder: folder.0.clone(), program, config: folder.path(config) }
+        let [log, notify, config] = ["log", "notify.sock", config].map(|name| folder.path(name));
+        Self { running: None, log, notify, program, config }
     }
 
     /// Starts it, and gives what it serves, by name, once it is ready.
     fn start(&mut self) -> Vec<(String, String)> {
-        let log = self.folder.join("log");
-        let log = fs::File::options().create(true).append(true).open(log).unwrap();
-        let mut child = Command::new(&self.program)
-            .env("K8S_NODE_NAME", "n1")
-            .env("NOTIFY_SOCKET", self.folder.join("notify.sock"))
-            .args([Path::new("--config"), &self.config])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        self.child = Some(child);
-        let lines: Vec<String> = lines.map(Result::unwrap).take_while(|l| l != "ready").collect();
+        let log = fs::File::options().create(true).append(true).open(&self.log).unwrap();
+        let process = process::Process::start(&self.program, |command| {
+            command.env("K8S_NODE_NAME", "n1").env("NOTIFY_SOCKET", &self.notify);
+            command.args([Path::new("--config"), &self.config]).stderr(log);
+        });
+        let lines = std::iter::from_fn(|| process.out().next_line());
+        let lines: Vec<String> = lines.take_while(|line| line != "ready").collect();
         let served = |line: &String| {
             let (name, at) = line.split_once(" http://").unwrap();
             (name.to_owned(), at.to_owned())
         };
         assert!(lines.len() > 1, "it is not ready: {}", self.log());
+        self.running = Some(process);
         lines.iter().map(served).collect()
     }
 
     fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap()
+        fs::read_to_string(&self.log).unwrap()
     }
 
     fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.running = None;
     }
 
     fn signal(&self, signal: &str) {
-        let id = self.child.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
+        self.running.as_ref().unwrap().signal(signal);
     }
 }
 
@@ -141,7 +111,7 @@ impl Plugin {
         let folder = Folder::new();
         let process = Process::new(plugin_program(), &folder, "plugin.toml");
         let none = String::new;
-        let mut plugin = Self { folder, process, permits: none(), dumps: none() };
+        let mut plugin = Self { process, folder, permits: none(), dumps: none() };
         plugin.permits = "127.0.0.1:0".to_owned();
         plugin.write(list);
         plugin.restart();
@@ -199,7 +169,7 @@ impl Agent {
 
     /// The same, with a plugin at this address.
     pub(crate) fn start_at(folder: &Folder, plugin: &str, more: &str) -> Self {
-        let place = folder.0.display();
+        let place = folder.0.path().display();
         let text = format!(
             "plugin = \"http://{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ntrust_guest_parking = true\n\
@@ -227,8 +197,7 @@ impl Agent {
 
     /// Ends it as systemd would, and gives its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
-        self.signal("TERM");
-        self.process.child.take().unwrap().wait().unwrap().code()
+        self.process.running.take().unwrap().stop().code()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -270,33 +239,20 @@ pub(crate) fn vm_file(monitor: &Path, informant: SocketAddr) -> String {
 
 /// Runs the agent, which is to fail: its exit code and what it says.
 pub(crate) fn fail(args: &[&str]) -> (i32, String) {
-    let Output { status, stderr, .. } = Command::new(AGENT).args(args).output().unwrap();
-    (status.code().unwrap(), String::from_utf8_lossy(&stderr).into_owned())
+    process::fail(AGENT, args)
 }
 
 /// Runs the agent with this configuration, and its standard output there, until it says that it is
 /// ready; ends it then, as systemd would. Its exit code and what it says.
 pub(crate) fn speaks_to(out: impl Into<Stdio>, config: &Path) -> (i32, String) {
-    let mut command = Command::new(AGENT);
-    command.args([Path::new("--config"), config]).stdin(Stdio::null()).stdout(out);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.contains(" ready\n") && log.read_line(&mut said).unwrap() > 0 {}
-    let pid = child.id().to_string();
+    let mut process = process::Process::start(AGENT, |agent| {
+        agent.args([Path::new("--config"), config]).stdout(out).stderr(Stdio::piped());
+    });
+    let ready = |line: String| line.ends_with(" ready");
+    while process.err().next_line().is_some_and(|line| !ready(line)) {}
     // It may have ended by itself.
-    let _ = Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status();
-    log.read_to_string(&mut said).unwrap();
-    (child.wait().unwrap().code().unwrap(), said)
-}
-
-/// Waits until something is so.
-pub(crate) fn until(what: &str, mut so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !so() {
-        assert!(start.elapsed() < PATIENCE, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    let code = process.ended().unwrap_or_else(|| process.stop()).code().unwrap();
+    (code, process.err().to_end().join("\n"))
 }
 
 /// The plugin lies beside the agent, where a build of the workspace puts it.
@@ -323,14 +279,5 @@ fn of(served: &[(String, String)], name: &str) -> String {
 }
 
 fn get(at: &str, path: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(at).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let length = body.len();
-    let request = format!(
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    http::ask(at, "GET", path, body).body
 }

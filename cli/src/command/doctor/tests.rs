@@ -4,11 +4,11 @@ use super::cgroup::{Limits, Servers};
 use super::files;
 use super::report::{Check, Report};
 use super::vms::fits;
-use crate::scratch::Scratch;
 use expect_test::expect;
 use std::fs;
 use std::path::Path;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
+use windlass_testkit::Folder;
 
 #[test]
 fn a_report_says_what_is_wrong_what_to_do_and_where_to_read_on() {
@@ -69,7 +69,7 @@ fn a_report_says_what_is_wrong_what_to_do_and_where_to_read_on() {
 
 #[test]
 fn files_are_judged_one_by_one_and_together() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let place = dir.path().display().to_string();
     let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
     fs::create_dir(dir.path().join("vms.d")).unwrap();
@@ -117,7 +117,7 @@ fn files_are_judged_one_by_one_and_together() {
 
 #[test]
 fn qemu_is_found_by_its_monitor_and_limited_by_every_group_above_it() {
-    let dir = Scratch::new();
+    let dir = Folder::create().unwrap();
     let write = |name: &str, text: &str| {
         let path = dir.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
