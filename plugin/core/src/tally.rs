@@ -61,7 +61,7 @@ struct Ranks {
     steps: BTreeMap<u64, usize>,
     /// As long as nothing changes of what it was made from.
     division: Option<Division>,
-    /// As long as nothing changes at all.
+    /// As long as no VM is resized, none of these changes, and no room is kept for any.
     first: Option<First>,
 }
 
@@ -72,6 +72,8 @@ pub(crate) struct First {
     named: Arc<[Booked]>,
     /// In place of one that is itself short.
     next: Option<Booked>,
+    /// Free room is kept for the first of them.
+    ahead: bool,
 }
 
 /// Which VM gets what of the room that is free, on one axis.
@@ -141,7 +143,8 @@ impl Tally {
             (true, true) | (false, false) => {}
         }
         for (axis, ranks) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.axes) {
-            ranks.first = None;
+            let resized = before.map(|p| p.reserved) != after.map(|p| p.reserved);
+            ranks.first.take_if(|first| resized || first.names(vm));
             ranks.change(vm, before.map(|p| p.on(axis)), after.map(|p| p.on(axis)));
         }
     }
@@ -161,12 +164,12 @@ impl Tally {
         booked: impl Fn(&VmName) -> Option<Booked>,
     ) -> &First {
         let ranks = &mut self.axes[axis.index()];
-        ranks.divided(free);
+        let ahead = !ranks.divided(free).shares.is_empty();
         let first = ranks.first.take().unwrap_or_else(|| {
             let named = ranks.ranked(MOST_NAMED + 1, all);
             let mut named: Vec<Booked> = named.iter().filter_map(|name| booked(name)).collect();
             let next = (named.len() > MOST_NAMED).then(|| named.pop()).flatten();
-            First { named: named.into(), next }
+            First { named: named.into(), next, ahead }
         });
         ranks.first.insert(first)
     }
@@ -187,6 +190,10 @@ impl PartialEq for Tally {
 // === impl First ===
 
 impl First {
+    fn names(&self, vm: &VmName) -> bool {
+        self.named.iter().chain(&self.next).any(|booked| booked.name == *vm)
+    }
+
     /// Without the VM that is short.
     pub(crate) fn but(&self, vm: &VmName) -> Arc<[Booked]> {
         if self.named.iter().all(|other| other.name != *vm) {
@@ -272,7 +279,10 @@ impl Ranks {
 
     fn divided(&mut self, free: u64) -> &Division {
         if self.division.as_ref().is_none_or(|division| division.free != free) {
-            (self.division, self.first) = (Some(self.divide(free)), None);
+            let division = self.divide(free);
+            let ahead = !division.shares.is_empty();
+            self.first.take_if(|first| ahead || first.ahead);
+            self.division = Some(division);
         }
         self.division.get_or_insert_default()
     }
