@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 use tracing::warn;
 
 /// Why a program did not start, or did not end well.
@@ -77,8 +78,26 @@ const MOST_WORKERS: usize = 8;
 /// As the future says, or there is no runtime.
 pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> Result<(), E> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.min(MOST_WORKERS))
+    let mut builder = Builder::new_multi_thread();
+    block_with(builder.worker_threads(cores.min(MOST_WORKERS)), run)
+}
+
+/// The same on one thread, for a program whose work is so short that to pass it between threads
+/// would cost more. Work on a disk has threads of its own all the same.
+///
+/// # Errors
+/// As the future says, or there is no runtime.
+pub fn block_on_one_thread<E: From<Failure>>(
+    run: impl Future<Output = Result<(), E>>,
+) -> Result<(), E> {
+    block_with(&mut Builder::new_current_thread(), run)
+}
+
+fn block_with<E: From<Failure>>(
+    builder: &mut Builder,
+    run: impl Future<Output = Result<(), E>>,
+) -> Result<(), E> {
+    let runtime = builder
         .enable_all()
         .build()
         .map_err(|error| Failure::Failed(format!("cannot start: {error}")))?;

@@ -80,7 +80,7 @@ pub async fn serve<L: Accept>(
                 limits.counts.refused(Refusal::Crowded);
                 return L::turn_away(&stream, CROWDED.as_bytes());
             };
-            connection::run(stream, caller, open.enter(), service, limits, stop).await;
+            connection::run(stream, caller, open.enter(&stop), service, limits, stop).await;
             drop(permit);
         });
     }

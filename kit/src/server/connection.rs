@@ -73,8 +73,10 @@ pub(super) async fn run<S, V: Service>(
         let grace = tokio::select! {
             biased;
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => break ended,
-            () = stop.cancelled(), if !leaves => limits.request_time,
-            () = answers.slot.asked_to_leave(), if !leaves => LEAVES_WITHIN,
+            () = answers.slot.asked_to_leave(), if !leaves => match stop.is_cancelled() {
+                true => limits.request_time,
+                false => LEAVES_WITHIN,
+            },
             () = &mut look => {
                 let now = Instant::now();
                 if now < end {

@@ -40,11 +40,11 @@ pub(super) struct Slot {
 // === impl Connections ===
 
 impl Connections {
-    /// Adds a connection.
-    pub(super) fn enter(&self) -> Slot {
+    /// Adds a connection, which must close with `stop`, too.
+    pub(super) fn enter(&self, stop: &CancellationToken) -> Slot {
         let number = self.draw();
         let idle_since = AtomicU64::new(number);
-        let connection = Arc::new(Connection { idle_since, leave: CancellationToken::new() });
+        let connection = Arc::new(Connection { idle_since, leave: stop.child_token() });
         self.with(|all| all.insert(number, connection.clone()));
         Slot { open: self.clone(), number, connection }
     }
@@ -83,7 +83,7 @@ impl Slot {
         self.connection.idle_since.store(self.open.draw(), Ordering::Relaxed);
     }
 
-    /// Waits until this connection must close for a new one.
+    /// Waits until this connection must close, for a new one or with the server.
     pub(super) async fn asked_to_leave(&self) {
         self.connection.leave.cancelled().await;
     }

@@ -53,14 +53,12 @@ impl Lists {
     /// Reads `node` and `vm` of a table. Every entry is looked at, also when another is wrong.
     pub(crate) fn read(file: &mut Reader, slot: Bytes) -> Self {
         let mut lists = Self::default();
-        let some = |node: &Node| tables(node).filter(|list| !list.is_empty());
-        let nodes = file.required_with("node", some);
+        let nodes = |list: &Node| entries("node", list, read_node).filter(|all| !all.is_empty());
+        let nodes = file.required_with("node", nodes).unwrap_or_default();
         // A node with a problem is still one that VMs may name.
-        let mut named = BTreeSet::new();
-        for (nth, table) in nodes.unwrap_or_default().into_iter().enumerate() {
-            let place = place("node", nth, &table);
-            named.extend(table.get("name").and_then(name));
-            match read_node(table) {
+        let named: BTreeSet<_> = nodes.iter().filter_map(|entry| entry.name.clone()).collect();
+        for Entry { place, read, .. } in nodes {
+            match read {
                 Ok((name, _)) if lists.nodes.contains_key(&name) => {
                     file.wrong(&format!("{place}.name"), &name, "is listed already");
                 }
@@ -68,10 +66,9 @@ impl Lists {
                 Err(problems) => file.add(problems.into_iter().map(|p| p.within(&place))),
             }
         }
-        let vms = file.find_with("vm", tables).unwrap_or_default();
-        for (nth, table) in vms.into_iter().enumerate() {
-            let place = place("vm", nth, &table);
-            match read_vm(table, slot) {
+        let vms = |list: &Node| entries("vm", list, |table| read_vm(table, slot));
+        for Entry { place, read, .. } in file.find_with("vm", vms).unwrap_or_default() {
+            match read {
                 Ok((name, _)) if lists.vms.contains_key(&name) => {
                     file.wrong(&format!("{place}.name"), &name, "is listed already");
                 }
@@ -147,15 +144,25 @@ fn name(node: &Node) -> Option<String> {
     good.then(|| text.to_owned())
 }
 
-/// The tables of a list; nothing if something else is among them.
-fn tables(node: &Node) -> Option<Vec<BTreeMap<String, Node>>> {
-    node.list()?.iter().map(|node| node.table().cloned()).collect()
+/// An entry of a list, as far as it was read.
+struct Entry<T> {
+    /// What a problem calls it: its name, or its place, counted from one.
+    place: String,
+    name: Option<String>,
+    read: Result<T, Vec<Problem>>,
 }
 
-/// How an entry is called in a problem: by its name, or by its place, counted from one.
-fn place(list: &str, nth: usize, table: &BTreeMap<String, Node>) -> String {
-    match table.get("name").and_then(name) {
-        Some(name) => format!("{list}[{name}]"),
-        None => format!("{list}[#{}]", nth + 1),
-    }
+/// The tables of a list, read one by one; nothing if something else is among them.
+fn entries<T>(
+    of: &str,
+    list: &Node,
+    read: impl Fn(BTreeMap<String, Node>) -> Result<T, Vec<Problem>>,
+) -> Option<Vec<Entry<T>>> {
+    let entry = |(nth, node): (usize, &Node)| {
+        let table = node.table()?;
+        let name = table.get("name").and_then(name);
+        let place = name.as_ref().map_or_else(|| format!("#{}", nth + 1), String::clone);
+        Some(Entry { place: format!("{of}[{place}]"), name, read: read(table.clone()) })
+    };
+    list.list()?.iter().enumerate().map(entry).collect()
 }

@@ -52,7 +52,7 @@ fn start(args: &Args) -> Result<(), Failure> {
     let source = args.source()?;
     let log_level = telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    program::block_on(run(source, args.admin_socket.as_deref(), log_level))
+    program::block_on_one_thread(run(source, args.admin_socket.as_deref(), log_level))
 }
 
 async fn run(
@@ -74,7 +74,8 @@ async fn run(
         None => None,
     };
 
-    let plugin = Plugin::new(config, &lists, clock);
+    let (plugin, nodes) = (Plugin::new(config, &lists, clock), lists.nodes.len());
+    drop(lists);
     let (counts, stop) = (Counts::default(), tasks.stopping());
     if let Some(((listener, at), limit)) = dump {
         said.push_str(&format!("dump-state http://{at}\n"));
@@ -100,7 +101,7 @@ async fn run(
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
     let systemd = Notify::from_env();
     tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
-    info!(permits = %permits_at, admin = %admin_at, nodes = lists.nodes.len(), "ready");
+    info!(permits = %permits_at, admin = %admin_at, nodes, "ready");
     systemd.ready();
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
 

@@ -85,10 +85,11 @@ impl Reader {
         read: impl FnOnce(&Node) -> Option<T>,
     ) -> Option<T> {
         let field = self.table.field(name);
-        let node = self.peek(name)?.clone();
-        let value = read(&node);
+        let node = self.peek(name)?;
+        let value = read(node);
         if value.is_none() {
-            self.wrong(name, &node, &field.complaint(&kind, &node, self.table.form()));
+            let complaint = field.complaint(&kind, node, self.table.form());
+            self.wrong(name, node.to_string(), &complaint);
         }
         value
     }
