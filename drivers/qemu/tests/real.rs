@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
@@ -19,6 +18,8 @@ use windlass_protocol::{
     Bytes, Capabilities, MemorySeen, MilliCpu, Promises, Resize, Resources, RunState, Seen,
     ShrinkCpu,
 };
+use windlass_testkit::wait::{until, until_async};
+use windlass_testkit::{Folder, Process};
 
 const VIRTIO_MEM: &[&str] = &[
     "-machine",
@@ -198,11 +199,11 @@ async fn a_monitor_serves_one_and_the_next_when_that_one_left() {
 async fn a_killed_process_is_gone_and_says_so_by_the_end_of_its_notices() {
     let mut machine = Machine::paused(VIRTIO_MEM);
     let (mut driver, mut notices) = machine.attach().await;
-    machine.process.kill().unwrap();
+    machine.process.signal("KILL");
     assert_eq!(next(&mut notices).await, None);
     let error = driver.see().await.unwrap_err();
     assert!(matches!(error, DriverError::Gone { .. }), "{error}");
-    machine.process.wait().unwrap();
+    machine.process.wait();
     let error = machine.qemu().attach().await.unwrap_err();
     assert!(matches!(error, DriverError::Gone { .. }), "{error}");
 }
@@ -221,14 +222,14 @@ async fn a_process_that_quits_is_gone() {
 async fn a_stopped_process_gives_no_answer_and_is_not_gone() {
     let machine = Machine::paused(VIRTIO_MEM);
     let (mut driver, mut notices) = machine.attach().await;
-    machine.signal("STOP");
+    machine.process.signal("STOP");
     let error = driver.resize(Resize::Cpu(cores(3))).await.unwrap_err();
     assert!(matches!(error, DriverError::NoAnswer { .. }), "{error}");
     assert!(error.may_have_happened());
     assert_eq!(next(&mut notices).await, None);
     let refused = machine.qemu().attach().await.err();
     assert!(!matches!(refused, Some(DriverError::Gone { .. })), "{refused:?}");
-    machine.signal("CONT");
+    machine.process.signal("CONT");
     let (mut driver, _notices) = machine.attach().await;
     driver.resize(Resize::Cpu(cores(3))).await.unwrap();
     assert_eq!(driver.see().await.unwrap().plugged, cores(3));
@@ -271,11 +272,8 @@ async fn a_vm_that_is_saved_is_migrating_then_saved_and_runs_again_if_that_is_ca
     by_hand.call("migrate", json!({"uri": "exec:cat > /dev/null"}));
     is_in(&mut driver, RunState::Saving).await;
     // A migration that ends is not over at once, and refuses this until then.
-    let begun = Instant::now();
-    while by_hand.ask("cont", json!({})).get("return").is_none() {
-        assert!(begun.elapsed() < PATIENCE, "the migration never ends");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let mut over = || by_hand.ask("cont", json!({})).get("return").is_some();
+    until_async("the migration ends", async || over()).await;
     is_in(&mut driver, RunState::Running).await;
 }
 
@@ -309,7 +307,8 @@ async fn a_check_says_what_does_not_scale_and_why() {
     assert!(text(&findings, Topic::Cpu).contains("-smp 1,maxcpus=N"));
 
     // As of a hugetlbfs that is mounted there; no page of it is needed.
-    let pool = std::env::temp_dir().join(format!("windlass-huge-{}", std::process::id()));
+    let folder = Folder::create().unwrap();
+    let pool = folder.at("windlass-huge");
     let backend = format!("memory-backend-file,id=pages,size=16M,mem-path={}", pool.display());
     for (arguments, says) in
         [(VIRTIO_MEM, "memory moves in steps of"), (DIMMS, "of ordinary pages")]
@@ -320,7 +319,6 @@ async fn a_check_says_what_does_not_scale_and_why() {
         let said = text(&findings, Topic::Hugepages);
         assert!(said.starts_with("Huge pages back pages") && said.contains(says), "{said}");
     }
-    let _ = std::fs::remove_file(pool);
 
     let fixed = Machine::paused(MICROVM);
     assert_eq!(fixed.verdict(Topic::Cpu).await, Some(Verdict::Blocked));
@@ -334,8 +332,8 @@ async fn a_check_says_what_does_not_scale_and_why() {
 
 /// A QEMU with two monitors. It ends with this value.
 struct Machine {
-    process: Child,
-    folder: PathBuf,
+    process: Process,
+    folder: Folder,
 }
 
 /// A monitor worked by hand.
@@ -355,42 +353,30 @@ impl Machine {
     }
 
     fn start(arguments: &[&str]) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-real-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).unwrap();
-        let mut command = Command::new("qemu-system-x86_64");
-        command.args(["-accel", "tcg", "-nodefaults", "-no-user-config", "-display", "none"]);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-        for monitor in 0..2 {
-            let path = folder.join(format!("qmp{monitor}.sock"));
-            command.args(["-qmp", &format!("unix:{},server=on,wait=off", path.display())]);
-        }
-        let process = command.spawn().unwrap_or_else(|error| {
-            panic!(
-                "qemu-system-x86_64: {error}. `make setup`, or \
-                 `dev/need qemu-system-x86:qemu-system-x86_64`, installs it"
-            )
+        let folder = Folder::create().unwrap();
+        let process = Process::start("qemu-system-x86_64", |command| {
+            command.args(["-accel", "tcg", "-nodefaults", "-no-user-config", "-display", "none"]);
+            command.args(arguments).stdout(Stdio::null());
+            for monitor in 0..2 {
+                let path = folder.at(&format!("qmp{monitor}.sock"));
+                command.args(["-qmp", &format!("unix:{},server=on,wait=off", path.display())]);
+            }
         });
         let mut machine = Self { process, folder };
-        machine.wait_for_monitors();
+        until("both monitors listen", || {
+            let ended = machine.process.ended();
+            assert!(
+                ended.is_none(),
+                "qemu-system-x86_64 ended with {ended:?}; its words are above. `make setup`, or \
+                 `dev/need qemu-system-x86:qemu-system-x86_64`, installs it"
+            );
+            UnixStream::connect(machine.monitor(1)).is_ok()
+        });
         machine
     }
 
-    fn wait_for_monitors(&mut self) {
-        let begun = Instant::now();
-        while UnixStream::connect(self.monitor(1)).is_err() {
-            if let Some(status) = self.process.try_wait().unwrap() {
-                panic!("qemu ended with {status}; its words are above");
-            }
-            assert!(begun.elapsed() < PATIENCE, "no monitor after {PATIENCE:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
     fn monitor(&self, number: u32) -> PathBuf {
-        self.folder.join(format!("qmp{number}.sock"))
+        self.folder.at(&format!("qmp{number}.sock"))
     }
 
     fn qemu(&self) -> Qemu {
@@ -417,24 +403,9 @@ impl Machine {
         by_hand
     }
 
-    fn signal(&self, name: &str) {
-        let pid = self.process.id().to_string();
-        let status = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
-        assert!(status.success());
-    }
-
     async fn verdict(&self, topic: Topic) -> Option<Verdict> {
         let findings = self.qemu().check().await;
         findings.iter().find(|finding| finding.topic == topic).map(|finding| finding.verdict)
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        // Some tests have ended it already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -471,11 +442,8 @@ impl ByHand {
 
 /// Waits until the VM is in this state.
 async fn is_in(driver: &mut QemuDriver, state: RunState) {
-    let begun = Instant::now();
-    while driver.see().await.unwrap().state != state {
-        assert!(begun.elapsed() < PATIENCE, "never {state:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until_async(&format!("it is {state:?}"), async || driver.see().await.unwrap().state == state)
+        .await;
 }
 
 async fn next(notices: &mut mpsc::Receiver<Notice>) -> Option<Notice> {

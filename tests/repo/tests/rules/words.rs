@@ -10,7 +10,7 @@ const PAGE: &str = "docs/troubleshooting.md";
 /// Pages on what the project itself promises to those who use it.
 const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
-/// Whose texts and log lines people read. `tests/repo/tests/documents.rs` has the same list but
+/// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
 const TALKERS: [&str; 18] = [
     "agent",

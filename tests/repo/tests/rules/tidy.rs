@@ -64,7 +64,7 @@ fn no_file_names_a_path_of_one_machine() {
         ['"', '\'', '`', '(', '='].map(|before| mark.replace(' ', &before.to_string()))
     });
     let all: Vec<String> = marks.iter().cloned().chain(quoted).collect();
-    let texts = files().into_iter().filter(|file| file != "tests/repo/tests/tidy.rs");
+    let texts = files().into_iter().filter(|file| file != "tests/repo/tests/rules/tidy.rs");
     let texts = texts.filter(|file| !file.ends_with(".lock") && is_text(file)).collect();
     assert_none(
         "these lines name a path that other machines do not have:",
@@ -83,6 +83,22 @@ fn no_test_reads_the_checkout_that_it_was_built_of() {
         "tests run in the folder of their package; say where from there:",
         &lines_with(files, &marks),
     );
+}
+
+/// A folder that a test makes by itself stays when the test is killed.
+#[test]
+fn folders_of_tests_are_made_by_the_testkit() {
+    // The conformance kit shares nothing; the others keep a file there beyond their end.
+    let may = [
+        "tests/kit/src/folder.rs",
+        "tests/lab/src/address.rs",
+        "tests/lab/src/guest.rs",
+        "tests/e2e/src/stage.rs",
+        "conformance/src/agent/stage.rs",
+    ];
+    let files = rust_files().into_iter().filter(|file| !may.contains(&file.as_str())).collect();
+    let marks = [format!("temp_dir{}", "()")];
+    assert_none("`windlass_testkit::Folder` is for this:", &lines_with(files, &marks));
 }
 
 #[test]

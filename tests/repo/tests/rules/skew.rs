@@ -64,7 +64,7 @@ fn the_tables_say_what_the_ranges_say() {
     assert!(
         made == present,
         "{DOCUMENT} does not say what the ranges say. Run UPDATE_EXPECT=1 cargo test -p \
-         windlass-repo --test skew, and read the difference. It should be:\n{made}"
+         windlass-repo skew, and read the difference. It should be:\n{made}"
     );
 }
 

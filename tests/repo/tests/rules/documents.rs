@@ -211,7 +211,7 @@ fn spoken() -> String {
         .collect();
     let shipped = shipped(&roots);
     assert!(shipped.len() > 100, "the sources were not found");
-    shipped.iter().map(|(_, text)| joined(text)).collect()
+    shipped.values().map(|text| joined(text)).collect()
 }
 
 fn is_code_with_text(line: &str) -> bool {
