@@ -5,7 +5,7 @@
 //! port says which VM calls; the id in the body says whether it means the session that counts.
 
 use crate::config::SUSPEND_TIME;
-use crate::metrics::{Called, Metrics};
+use crate::metrics::Metrics;
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +16,6 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use windlass_agent_core::{Call, CallAnswer, wire};
 use windlass_kit::server::Limits;
-use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
 
 /// Calls that wait for the runner. The reference's informant makes one at a time.
 const WAITING: usize = 16;
@@ -62,21 +61,10 @@ async fn called(State(server): State<Server>, method: Method, uri: Uri, body: By
         Ok(call) => server.answer(call).await,
         Err(uncalled) => (uncalled.status(), uncalled.body()),
     };
-    server.metrics.called(endpoint(uri.path()), status);
+    server.metrics.called(uri.path(), status);
     let kind = if status == 200 { "application/json" } else { "text/plain; charset=utf-8" };
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     (status, [(header::CONTENT_TYPE, kind)], text).into_response()
-}
-
-/// What is counted, whatever came of it.
-fn endpoint(path: &str) -> Called {
-    match path {
-        _ if path == ID.path => Called::Id,
-        _ if path == RESUME.path => Called::Resume,
-        _ if path == SUSPEND.path => Called::Suspend,
-        _ if path == TRY_UPSCALE.path => Called::TryUpscale,
-        _ => Called::Unknown,
-    }
 }
 
 // === impl Server ===
@@ -111,25 +99,6 @@ impl Calls {
         match timeout(SUSPEND_TIME, answered).await {
             Ok(answer) => answer.map_err(|_| Silent::Nobody),
             Err(_) => Err(Silent::Unsettled),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_counted_by_its_whole_path() {
-        for (path, counted) in [
-            (ID.path, Called::Id),
-            (RESUME.path, Called::Resume),
-            (SUSPEND.path, Called::Suspend),
-            (TRY_UPSCALE.path, Called::TryUpscale),
-            ("/try-upscale/", Called::Unknown),
-            ("/", Called::Unknown),
-        ] {
-            assert_eq!(endpoint(path), counted, "{path}");
         }
     }
 }

@@ -33,31 +33,15 @@ pub struct Metrics {
     pub(crate) reference: Reference,
 }
 
-/// What an informant asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Called {
-    Id,
-    Resume,
-    Suspend,
-    TryUpscale,
-    /// Any other path.
-    Unknown,
-}
+/// What informants call for, and the word under which it is counted.
+const CALLS: [(&str, &str); 4] = [
+    (ID.path, "id"),
+    (RESUME.path, "resume"),
+    (SUSPEND.path, "suspend"),
+    (TRY_UPSCALE.path, "try-upscale"),
+];
 
-/// What came of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Answered {
-    Yes,
-    /// The guest would rather not; normal.
-    Declined,
-    Refused,
-    /// Not in the version that was stated.
-    Version,
-    /// Nobody knows.
-    NoAnswer,
-}
-
-// The words of the labels below are the spellings of enums, so there are only so many.
+// The words of the labels below are constants or the spellings of enums, so there are only so many.
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -152,22 +136,14 @@ impl Metrics {
 
     /// Counts an answer, or that there was none.
     pub(crate) fn heard(&self, event: &Event) {
-        let failed = if let Event::Failed(peer, failure) = event {
-            let answered = match failure {
-                Failure::NoAnswer => Answered::NoAnswer,
-                Failure::Refused(_) | Failure::Moving => Answered::Refused,
-                Failure::Version => Answered::Version,
-            };
-            Some((*peer, answered))
+        let (peer, answered) = if let Event::Failed(peer, failure) = event {
+            (Some(*peer), failure_word(*failure))
         } else {
-            None
+            let declined = matches!(event, Event::Declined { .. });
+            (event.peer(), if declined { "declined" } else { "yes" })
         };
-        let declined = matches!(event, Event::Declined { .. });
-        let answered = if declined { Answered::Declined } else { Answered::Yes };
-        let heard = failed.or(event.peer().map(|peer| (peer, answered)));
-        if let Some((peer, answered)) = heard {
-            let labels = RequestLabels { peer: peer.to_string(), answered: answered.as_str() };
-            self.requests.get_or_create(&labels).inc();
+        if let Some(peer) = peer.map(|peer| peer.to_string()) {
+            self.requests.get_or_create(&RequestLabels { peer, answered }).inc();
         }
     }
 
@@ -203,10 +179,12 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn called(&self, endpoint: Called, status: u16) {
-        let labels = CallLabels { endpoint: endpoint.as_str(), status: status.into() };
-        self.calls.get_or_create(&labels).inc();
-        if let Some(path) = endpoint.path() {
+    /// Counts a call of an informant, whatever came of it.
+    pub(crate) fn called(&self, path: &str, status: u16) {
+        let known = CALLS.into_iter().find(|(known, _)| *known == path);
+        let endpoint = known.map_or("unknown", |(_, word)| word);
+        self.calls.get_or_create(&CallLabels { endpoint, status: status.into() }).inc();
+        if let Some((path, _)) = known {
             self.reference.called(path, status);
         }
     }
@@ -224,44 +202,11 @@ impl Metrics {
     }
 }
 
-// === impl Called ===
-
-impl Called {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Id => "id",
-            Self::Resume => "resume",
-            Self::Suspend => "suspend",
-            Self::TryUpscale => "try-upscale",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl Called {
-    /// The path, if it is one of the protocol.
-    const fn path(self) -> Option<&'static str> {
-        match self {
-            Self::Id => Some(ID.path),
-            Self::Resume => Some(RESUME.path),
-            Self::Suspend => Some(SUSPEND.path),
-            Self::TryUpscale => Some(TRY_UPSCALE.path),
-            Self::Unknown => None,
-        }
-    }
-}
-
-// === impl Answered ===
-
-impl Answered {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Yes => "yes",
-            Self::Declined => "declined",
-            Self::Refused => "refused",
-            Self::Version => "version",
-            Self::NoAnswer => "no-answer",
-        }
+const fn failure_word(failure: Failure) -> &'static str {
+    match failure {
+        Failure::NoAnswer => "no-answer",
+        Failure::Refused(_) | Failure::Moving => "refused",
+        Failure::Version => "version",
     }
 }
 
@@ -283,10 +228,8 @@ mod tests {
         metrics.heard(&Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
         metrics.heard(&Event::Failed(Peer::Metrics, Failure::NoAnswer));
         metrics.heard(&Event::Upscaled);
-        for called in
-            [Called::Id, Called::Resume, Called::Suspend, Called::TryUpscale, Called::Unknown]
-        {
-            metrics.called(called, 200);
+        for path in [ID.path, RESUME.path, SUSPEND.path, TRY_UPSCALE.path, "/"] {
+            metrics.called(path, 200);
         }
         let call_off = Judged { seen: 2, none: 0 };
         metrics.judged(Tally { call_off, ..Tally::default() });
@@ -329,5 +272,22 @@ mod tests {
                 "windlass_agent_vms_gone_total 1",
             ]
         );
+    }
+
+    #[test]
+    fn a_request_is_counted_by_its_whole_path() {
+        for (path, counted) in [
+            (ID.path, "id"),
+            (RESUME.path, "resume"),
+            (SUSPEND.path, "suspend"),
+            (TRY_UPSCALE.path, "try-upscale"),
+            ("/try-upscale/", "unknown"),
+            ("/", "unknown"),
+        ] {
+            let metrics = Metrics::default();
+            metrics.called(path, 404);
+            let labels = CallLabels { endpoint: counted, status: 404 };
+            assert_eq!(metrics.calls.get_or_create(&labels).get(), 1, "{path}");
+        }
     }
 }

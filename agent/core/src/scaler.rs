@@ -242,19 +242,19 @@ impl Scaler {
 
     /// How the session with the informant stands.
     pub fn session(&self) -> SessionState {
-        self.informant.session().status()
+        self.informant.session.status()
     }
 
     /// The session's id, and the last number that was said in it; from the first request on, also
     /// before that is answered.
     pub fn numbered(&self) -> Option<(AgentId, Sequence)> {
-        let session = self.informant.session();
+        let session = &self.informant.session;
         session.id().map(|id| (id, session.last_sequence()))
     }
 
     /// The version of the informant's protocol, in this session or the last.
     pub fn version(&self) -> InformantVersion {
-        self.informant.session().version()
+        self.informant.session.version()
     }
 
     /// The port at which the guest's metrics are read, once its informant has said so.
@@ -264,7 +264,7 @@ impl Scaler {
 
     /// When the informant last said anything; at first, when the agent began.
     pub fn heard_at(&self) -> Moment {
-        self.informant.session().heard_at()
+        self.informant.session.heard_at()
     }
 
     /// Since when the informant is silent, not counting the time in which its guest stood still.
@@ -299,7 +299,7 @@ impl Scaler {
             hypervisor: &self.hypervisor,
             permit: &self.permit,
             informant: &self.informant,
-            session: self.informant.session(),
+            session: &self.informant.session,
             guest: &self.guest,
         }
     }

@@ -23,12 +23,13 @@
 //! Where the agent cannot ask whether it stands (below v1.2) it listens: the informant's own
 //! checks keep it, and silence ends it.
 
+mod calls;
+
 use crate::backoff::{Backoff, Jitter};
-use crate::event::{Call, CallAnswer, NotNow};
 use crate::settings::Periods;
 use std::time::Duration;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::timing::{CALL_LEASE_USED, INFORMANT_GONE, LEASE_USED, RESUME_MAY_BE_OLD};
+use windlass_protocol::timing::{CALL_LEASE_USED, INFORMANT_GONE, LEASE_USED};
 use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence};
 
 /// The longest wait after an informant refused what it had opened.
@@ -349,66 +350,6 @@ impl Session {
     pub(crate) fn begins_anew(&mut self) {
         self.rest.succeeded();
         self.began_at = None;
-    }
-
-    /// Answers the informant. Saying the same twice gets the same answer, with a new number. A call
-    /// that may have waited for long keeps nothing alive: the informant may have hung up on it.
-    pub(crate) fn call(&mut self, now: Moment, call: Call, may_be_old: bool) -> CallAnswer {
-        let Some(id) = self.id() else { return CallAnswer::Unknown };
-        let expected = match call {
-            Call::Id => id,
-            Call::Resume(expected)
-            | Call::Suspend(expected)
-            | Call::MoreResources { expected, .. } => expected,
-        };
-        if expected != id {
-            return CallAnswer::Other(expected);
-        }
-        let version = self.version;
-        match (call, self.state) {
-            // The informant may say so before its answer to the registration is read.
-            (Call::Resume(_), State::Opening { .. }) => {
-                self.state = State::Opening { resumed: true };
-            }
-            (Call::Resume(_), State::Suspended { since })
-                if now < since.after(RESUME_MAY_BE_OLD) =>
-            {
-                return CallAnswer::NotNow(NotNow::ResumesTooSoon);
-            }
-            (Call::Resume(_) | Call::Suspend(_) | Call::MoreResources { .. }, State::Leaving) => {
-                return CallAnswer::Unknown;
-            }
-            (Call::Resume(_), State::Active) => {}
-            (Call::Resume(_), _) => {
-                (self.state, self.waits) = (State::Active, false);
-                (self.checked_at, self.leased_at, self.health_at) = (None, None, now);
-            }
-            (Call::Suspend(_), State::Opening { .. }) => {
-                // A word to run that came before it is older.
-                (self.state, self.waits) = (State::Opening { resumed: false }, true);
-                return CallAnswer::NotNow(NotNow::SuspendsUnregistered);
-            }
-            (Call::Suspend(_), _) => {
-                (self.state, self.waits) = (State::Suspended { since: now }, true);
-            }
-            (Call::MoreResources { .. }, State::Active) if !version.asks_for_more() => {
-                return CallAnswer::NotNow(NotNow::MoreUnknown(version));
-            }
-            (Call::MoreResources { .. }, State::Active) | (Call::Id, _) => {}
-            (Call::MoreResources { .. }, State::Registered { .. } | State::Suspended { .. }) => {
-                return CallAnswer::NotNow(NotNow::MoreSuspended);
-            }
-            (Call::MoreResources { .. }, State::Opening { .. }) => {
-                return CallAnswer::NotNow(NotNow::MoreUnconfirmed);
-            }
-            (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
-        }
-        (self.heard_at, self.unanswered) = (now, 0);
-        if !may_be_old {
-            self.called_at = now;
-        }
-        self.sequence = self.sequence.next();
-        CallAnswer::Ours(id, self.sequence)
     }
 
     /// Ids differ by VM (its seed) and by generation, and look like any other random UUID.

@@ -36,10 +36,10 @@ impl Scaler {
             }
             Event::InformantMoved => {
                 // A session with the informant of before is of no use.
-                if !self.informant.session().is_absent() {
+                if !self.informant.session.is_absent() {
                     self.end_session();
                 }
-                self.informant.begins_anew();
+                self.informant.session.begins_anew();
             }
             Event::Ordered(order) => self.orders.ordered(order),
             Event::Attached(can) => self.hypervisor.attached(can),
@@ -77,10 +77,10 @@ impl Scaler {
 
     /// Answers a call of the informant.
     pub(super) fn called(&mut self, now: Moment, call: Call) -> CallAnswer {
-        let was_active = self.informant.session().is_active();
+        let was_active = self.informant.session.is_active();
         let may_be_old = self.hypervisor.may_have_waited(now, &self.size);
-        let answer = self.informant.call(now, call, may_be_old);
-        match (was_active, self.informant.session().is_active()) {
+        let answer = self.informant.session.call(now, call, may_be_old);
+        match (was_active, self.informant.session.is_active()) {
             (true, false) => self.stop_acting(),
             (false, true) => self.prepare_to_act(),
             (true, true) | (false, false) => {}
@@ -184,7 +184,7 @@ impl Scaler {
         if settled && self.hypervisor.judge(now, seen, &mut self.jitter) {
             self.guest.gave_memory();
         }
-        if !self.informant.session().is_absent() && fresh {
+        if !self.informant.session.is_absent() && fresh {
             self.guest.finds(seen);
         }
     }
@@ -200,7 +200,7 @@ impl Scaler {
         match (event, action) {
             (Event::Registered { version, metrics_port }, Action::Register(_)) => {
                 self.hypervisor.session_begins();
-                self.informant.registered(now, version, &mut self.jitter);
+                self.informant.session.registered(now, version, &mut self.jitter);
                 self.stabilizer.keep(now);
                 self.guest.registered(metrics_port);
                 // It may have been told to run already.
@@ -257,7 +257,7 @@ impl Scaler {
     /// The guest restarted: nothing is known of it until it says so again.
     fn reset(&mut self, now: Moment) {
         self.end_session();
-        self.informant.begins_anew();
+        self.informant.session.begins_anew();
         self.hypervisor.forget_outcomes();
         self.size.rebooted();
         self.signals.forget();

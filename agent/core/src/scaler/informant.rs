@@ -3,13 +3,13 @@
 //! [`Session`] says whether the informant lets this agent act.
 
 use crate::backoff::Jitter;
-use crate::event::{Action, Call, CallAnswer, Failure};
+use crate::event::{Action, Failure};
 use crate::in_flight::InFlight;
 use crate::plan::Plan;
 use crate::session::Session;
 use crate::settings::Settings;
 use std::time::Duration;
-use windlass_protocol::{InformantVersion, Moment, Resources};
+use windlass_protocol::{Moment, Resources};
 
 /// The status of a size in a session that is not the informant's active one.
 const NOT_ACTIVE: u16 = 400;
@@ -17,7 +17,8 @@ const NOT_ACTIVE: u16 = 400;
 /// The session of one VM with its informant.
 #[derive(Clone, Debug)]
 pub(super) struct Informant {
-    session: Session,
+    /// Whether the informant lets this agent act, and since when it says nothing.
+    pub(super) session: Session,
     in_flight: InFlight,
 }
 
@@ -110,11 +111,6 @@ impl Informant {
         size.into_iter().chain(health).chain(given_up).min_by_key(|(at, _)| *at)
     }
 
-    /// Whether the informant lets this agent act, and since when it says nothing.
-    pub(super) const fn session(&self) -> &Session {
-        &self.session
-    }
-
     /// Whether a size is under way.
     pub(super) fn is_told_a_size(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..) | Action::Upscale(..)))
@@ -123,11 +119,6 @@ impl Informant {
     /// Whether the guest is asked for its consent.
     pub(super) fn is_asked_to_shrink(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..)))
-    }
-
-    /// Answers a call; `may_be_old`: it may have waited while the agent did not run.
-    pub(super) fn call(&mut self, now: Moment, call: Call, may_be_old: bool) -> CallAnswer {
-        self.session.call(now, call, may_be_old)
     }
 
     /// A request leaves.
@@ -150,16 +141,6 @@ impl Informant {
             self.session.forget_refusals();
         }
         Some(action)
-    }
-
-    /// The session is open.
-    pub(super) fn registered(
-        &mut self,
-        now: Moment,
-        version: InformantVersion,
-        jitter: &mut Jitter,
-    ) {
-        self.session.registered(now, version, jitter);
     }
 
     /// The session stands.
@@ -206,19 +187,15 @@ impl Informant {
         self.session.end();
         self.in_flight.disregard();
     }
-
-    /// The next session need not wait: it is with another guest, or another informant.
-    pub(super) fn begins_anew(&mut self) {
-        self.session.begins_anew();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::examples::{START, size};
     use super::*;
+    use crate::event::Call;
     use crate::settings::Periods;
-    use windlass_protocol::{ComputeUnit, PluginVersion};
+    use windlass_protocol::{ComputeUnit, InformantVersion, PluginVersion};
 
     #[test]
     fn a_session_is_closed_only_when_nothing_can_still_take_effect() {
@@ -234,20 +211,20 @@ mod tests {
         let up = Some((START, SizeMessage::Up(size(2))));
         let circumstances = Circumstances { size: up, ..circumstances() };
         assert_eq!(asks(&informant, &circumstances), []);
-        informant.call(START, Call::Resume(id), false);
+        informant.session.call(START, Call::Resume(id), false);
         let asked = asks(&informant, &circumstances);
         assert_eq!(asked, [Action::CheckHealth(id)], "what lets it act goes first");
         let mut jitter = Jitter::new(7);
         informant.sent(START, Action::CheckHealth(id));
         informant.answered(START);
         informant.healthy(START, &mut jitter);
-        assert!(informant.session().is_leased(START));
+        assert!(informant.session.is_leased(START));
         let asked = asks(&informant, &circumstances);
         assert!(matches!(asked[..], [Action::Upscale(..)]), "{asked:?}");
         informant.sent(START, asked[0]);
         let after = informant.failed(START, Failure::Refused(NOT_ACTIVE), &mut jitter);
         assert_eq!(after, AfterFailure::Waits);
-        assert!(!informant.session().is_active() && !informant.session().is_absent());
+        assert!(!informant.session.is_active() && !informant.session.is_absent());
     }
 
     fn registered() -> (Informant, windlass_protocol::AgentId) {
@@ -262,7 +239,7 @@ mod tests {
         let [Action::Register(id)] = asks(&informant, &circumstances())[..] else { panic!() };
         informant.sent(START, Action::Register(id));
         informant.answered(START);
-        informant.registered(START, InformantVersion::V2_0, &mut jitter);
+        informant.session.registered(START, InformantVersion::V2_0, &mut jitter);
         (informant, id)
     }
 
