@@ -127,7 +127,7 @@ impl Agent {
         let place = folder.path().display();
         let (first, last) = free_ports(vms)?;
         let text = format!(
-            "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+            "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nsocket = \"{place}/host.sock\"\nvms_dir = \"{place}/vms.d\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
              callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
              trust_guest_parking = true\n[compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n{more}",

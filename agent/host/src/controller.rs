@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -73,6 +74,8 @@ pub struct HostController {
     pub(crate) releases: BTreeMap<String, Release>,
     /// Where the last order to freeze or thaw is shown.
     pub(crate) last_order: watch::Sender<Option<Ordered>>,
+    /// Whether it is known which VMs there should be: the VM files were read at least once.
+    pub(crate) listed: Arc<AtomicBool>,
     /// Looks so far: some things are not done at each.
     pub(crate) looks: u64,
     pub(crate) blocking: BlockingTasks,

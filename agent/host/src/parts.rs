@@ -17,6 +17,7 @@ use crate::state::State;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
 use windlass_agent::{Agent, Config, Ledger, Permits};
@@ -69,6 +70,8 @@ pub struct Parts {
     pub agent: Agent,
     /// What is counted besides what the agent counts.
     pub figures: Figures,
+    /// Whether it is known which VMs there should be: the VM files were read at least once.
+    pub listed: Arc<AtomicBool>,
     /// For the socket.
     pub api: ApiState,
     /// The task that owns what is written down.
@@ -91,6 +94,7 @@ impl Setup {
         let agent = Agent::new(told, permits, ledger, tasks, clock);
         agent.recall(decisions);
         let (findings, figures) = (Findings::default(), Figures::default());
+        let listed = Arc::<AtomicBool>::default();
         let ((commands, orders), (last_order, ordered)) =
             (HostCommands::new(clock), watch::channel(None));
         let folder = Folder::with_usual(&facts.vms_dir, usual);
@@ -122,12 +126,13 @@ impl Setup {
             figures: figures.clone(),
             releases: BTreeMap::new(),
             last_order,
+            listed: listed.clone(),
             looks: 0,
             blocking: Default::default(),
             unkept: Vec::new(),
         };
         let inbox = Inbox { orders, reloads: Arc::new(Notify::new()), stop: tasks.stopping() };
-        Parts { agent, figures, api, controller, inbox }
+        Parts { agent, figures, listed, api, controller, inbox }
     }
 }
 

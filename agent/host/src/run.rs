@@ -162,7 +162,8 @@ pub async fn run(host: Host) -> Result<(), Failure> {
     if let Some(Ok(())) = stop.run_until_cancelled(begun).await {
         readiness.done(VM_FILES);
         let socket = places.socket.display();
-        info!(%socket, admin = %admin_at, "ready");
+        info!(%socket, admin = %admin_at, "reached");
+        info!("ready");
         systemd.ready();
         program::say(&format!("socket {socket}\n{said}admin http://{admin_at}\nready\n"))?;
     }

@@ -6,6 +6,8 @@
 //! host starts frozen: it may have been, and VMs that it must count may be unknown to it.
 //! [`State`] is a plain value that knows which of its changes were written; [`StateFile`] writes, and may block.
 
+mod old_ports;
+
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -163,13 +165,18 @@ impl StateFile {
                     (Kept { frozen: Some(now), ..Kept::default() }, Some(broken(&aside, &why)))
                 }
             },
-            Err(error) if error.kind() == ErrorKind::NotFound => (Kept::default(), None),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                (Kept { ports: old_ports::read(folder)?, ..Kept::default() }, None)
+            }
             Err(error) => return Err(error),
         };
         let mut state = State::of(kept);
         let written = state.unwritten().map_or(Ok(()), |text| file.save(&text?));
         match written {
-            Ok(()) => state.wrote(state.changes()),
+            Ok(()) => {
+                state.wrote(state.changes());
+                old_ports::remove(folder);
+            }
             Err(error) if is_full(&error) && problem.is_none() => {}
             Err(error) => {
                 if problem.is_some() {
@@ -310,6 +317,39 @@ mod tests {
         fs::remove_file(full).unwrap();
         let (_file, again, problem) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
         assert!(again.kept().frozen == Some(NOW) && problem.is_some());
+    }
+
+    #[test]
+    fn the_ports_of_an_earlier_agent_are_taken_over_once() {
+        let dir = Folder::create().unwrap();
+        let old = dir.path().join("ports.json");
+        fs::write(&old, "{\"a\":10310,\"b\":10311}").unwrap();
+        let both = BTreeMap::from([("a".to_owned(), 10_310), ("b".to_owned(), 10_311)]);
+        for _ in 0..2 {
+            let (_file, state, problem) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
+            assert_eq!((&state.kept().ports, problem), (&both, None));
+            assert!(!old.exists());
+        }
+        // Beside a state it says nothing.
+        fs::write(&old, "{\"a\":7}").unwrap();
+        let (_file, state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
+        assert_eq!(state.kept().ports, both);
+    }
+
+    #[test]
+    fn ports_of_an_earlier_agent_that_are_not_understood_are_set_aside() {
+        for text in ["", "[]", "{\"a\":70000}", "{\"a\":1"] {
+            let dir = Folder::create().unwrap();
+            fs::write(dir.path().join("ports.json"), text).unwrap();
+            let (_file, state, problem) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
+            assert_eq!(
+                (state.kept(), problem),
+                (State::of(Kept::default()).kept(), None),
+                "{text}"
+            );
+            let aside = fs::read_to_string(dir.path().join("ports.json.broken")).unwrap();
+            assert_eq!(aside, text);
+        }
     }
 
     #[test]

@@ -19,11 +19,12 @@ use windlass_protocol::{Bytes, MilliCpu, unit_choice};
     max_term_width = 100,
     after_help = "\
 It attaches to the VMs that files in vms_dir describe, and follows changes of those files within
-a second or two. SIGTERM ends it, and every VM keeps its size. Logs go to standard error, the
-addresses that it serves to standard output.
+a second or two. `windlass top`, `explain` and the other commands reach it at its socket. SIGTERM
+ends it, and every VM keeps its size. Logs go to standard error, the addresses that it serves to
+standard output.
 
 Exit codes: 64 for the command line, 65 for a broken file, 66 for one that is not there, 73 if an
-address or the state_dir cannot be had, 1 if a part of it failed.
+address, the socket or the state_dir cannot be had, 1 if a part of it failed.
 
 Examples:
   windlass-agent --config /etc/windlass/agent.toml
@@ -47,11 +48,13 @@ pub struct Args {
     /// In place of `state_dir`.
     #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR", help = help("state_dir"))]
     pub state_dir: Option<PathBuf>,
+    /// In place of `socket`.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", help = help("socket"))]
+    pub socket: Option<PathBuf>,
     /// In place of `admin`.
     #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN", help = help("admin"))]
     pub admin: Option<SocketAddr>,
-    /// A unix socket at which the log level can be changed, by its owner and root alone; without
-    /// it, by a restart alone.
+    /// One more unix socket at which the log level can be changed, by its owner and root alone.
     #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
     pub admin_socket: Option<PathBuf>,
     /// In place of `compute_unit.cpu`.
@@ -76,6 +79,17 @@ pub struct Args {
     pub log_format: Format,
 }
 
+/// How the configuration is read.
+#[derive(Debug)]
+pub struct Source {
+    /// What problems call the file.
+    pub(crate) name: &'static str,
+    read: Read,
+    given: Given,
+}
+
+type Read = fn(&str, &Given) -> Result<AgentConfig, Vec<Problem>>;
+
 // === impl Args ===
 
 impl Args {
@@ -84,30 +98,51 @@ impl Args {
     /// # Errors
     /// It is not there, is neither .toml nor .json, or everything that is wrong with it.
     pub fn read(&self) -> Result<AgentConfig, Failure> {
-        let path = self.config.display();
+        let (path, source) = (self.config.display(), self.source()?);
+        source.parse(&config_text(&self.config)?).map_err(|problems| {
+            let subject = path.to_string();
+            Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
+        })
+    }
+
+    /// How the configuration is read.
+    ///
+    /// # Errors
+    /// Its name ends neither in .toml nor in .json.
+    pub fn source(&self) -> Result<Source, Failure> {
         let ending = self.config.extension().and_then(|ending| ending.to_str());
-        let read: fn(&str, &Given) -> Result<AgentConfig, Vec<Problem>> =
-            match ending.map(str::to_lowercase).as_deref() {
-                Some("toml") => AgentConfig::from_toml,
-                Some("json") => AgentConfig::from_json,
-                _ => {
-                    return Err(Failure::Usage(format!("{path}: must end in .toml or .json")));
-                }
-            };
+        let (name, read): (_, Read) = match ending.map(str::to_lowercase).as_deref() {
+            Some("toml") => ("agent.toml", AgentConfig::from_toml),
+            Some("json") => ("the configuration", AgentConfig::from_json),
+            _ => {
+                let path = self.config.display();
+                return Err(Failure::Usage(format!("{path}: must end in .toml or .json")));
+            }
+        };
         let given = Given {
             plugin: self.plugin.clone(),
             vms_dir: self.vms_dir.clone(),
             state_dir: self.state_dir.clone(),
+            socket: self.socket.clone(),
             admin: self.admin,
             unit_cpu: self.compute_unit_cpu,
             unit_memory: self.compute_unit_memory,
             pod_ip: self.pod_ip,
             node_name: self.node_name.clone(),
         };
-        read(&config_text(&self.config)?, &given).map_err(|problems| {
-            let subject = path.to_string();
-            Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
-        })
+        Ok(Source { name, read, given })
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Reads the text of the configuration.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(&self, text: &str) -> Result<AgentConfig, Vec<Problem>> {
+        (self.read)(text, &self.given)
     }
 }
 

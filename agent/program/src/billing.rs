@@ -1,13 +1,16 @@
 //! Billing, where the configuration has a receiver of events.
 
 use crate::config::AgentConfig;
+use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_agent::{Agent, BilledVm};
 use windlass_agent_billing::{Allocation, Billing, Endpoint, Found, Metrics, Sizes};
+use windlass_agent_host::Parts;
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
+use windlass_kit::tasks::Tasks;
 use windlass_protocol::Mode;
 
 /// After a start, for how long VMs of which it is not known yet what they have, or who acts on them,
@@ -15,32 +18,32 @@ use windlass_protocol::Mode;
 /// is billed by it. Twice the 15 s for which an informant may let an agent wait.
 const FINDING: Duration = Duration::from_secs(30);
 
-/// Takes the usage log, if anything is to be billed; what is counted goes into `figures`.
+/// Takes the usage log and bills what VMs have, if anything is to be billed.
 ///
 /// # Errors
 /// The log cannot be had.
-pub(crate) fn open(
+pub(crate) fn start(
     config: &AgentConfig,
+    parts: &Parts,
     clock: Clock,
-    figures: Metrics,
-) -> Result<Option<Billing>, Failure> {
-    let Some((billing, source)) = config.billing.clone().zip(config.source.clone()) else {
-        return Ok(None);
+    registry: &mut Registry,
+    tasks: &Tasks,
+) -> Result<(), Failure> {
+    let Some((settings, source)) = config.billing.clone().zip(config.source.clone()) else {
+        return Ok(());
     };
-    let folder = config.state_dir.join("billing");
-    Billing::open(billing, &folder, source, clock.now(), figures)
-        .map(Some)
-        .map_err(|error| Failure::CannotCreate(format!("billing: {error}")))
+    let (folder, figures) = (config.state_dir.join("billing"), Metrics::default());
+    let billing = Billing::open(settings, &folder, source, clock.now(), figures.clone())
+        .map_err(|error| Failure::CannotCreate(format!("billing: {error}")))?;
+    figures.register(registry);
+    let sizes = sizes(parts.agent.clone(), parts.listed.clone(), clock, figures);
+    billing.start(sizes, clock, tasks);
+    Ok(())
 }
 
 /// What VMs have, as their agent says it. Before it is `listed` which VMs there should be, nothing is
 /// known of any.
-pub(crate) fn sizes(
-    agent: Agent,
-    listed: Arc<AtomicBool>,
-    clock: Clock,
-    figures: Metrics,
-) -> Arc<dyn Sizes> {
+fn sizes(agent: Agent, listed: Arc<AtomicBool>, clock: Clock, figures: Metrics) -> Arc<dyn Sizes> {
     let begun = clock.now();
     Arc::new(move || {
         let vms = agent.charges();

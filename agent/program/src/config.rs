@@ -25,6 +25,8 @@ pub struct AgentConfig {
     pub state_dir: PathBuf,
     /// Where it looks for VM files.
     pub vms_dir: PathBuf,
+    /// Where the command line reaches it.
+    pub socket: PathBuf,
     /// Where health and metrics are served.
     pub admin: SocketAddr,
     /// Where the state is shown, and how long gathering it may take.
@@ -62,6 +64,8 @@ pub struct Given {
     pub vms_dir: Option<PathBuf>,
     /// In place of `state_dir`.
     pub state_dir: Option<PathBuf>,
+    /// In place of `socket`.
+    pub socket: Option<PathBuf>,
     /// In place of `admin`.
     pub admin: Option<SocketAddr>,
     /// In place of `compute_unit.cpu`, in its range.
@@ -145,6 +149,7 @@ impl AgentConfig {
         let plugin = file.find_with("plugin", |node| node.text()?.parse().ok());
         let state_dir = file.get("state_dir");
         let vms_dir = file.get("vms_dir");
+        let socket = file.get("socket");
         let admin = file.get("admin");
         let dump_state = (file.get("dump_state"), file.get("dump_state_timeout"));
         let callback_listen = file.find("callback_listen").or(given.pod_ip);
@@ -155,6 +160,7 @@ impl AgentConfig {
             plugin: given.plugin.clone().or(plugin).unwrap_or_else(nowhere),
             state_dir: given.state_dir.clone().unwrap_or(state_dir),
             vms_dir: given.vms_dir.clone().unwrap_or(vms_dir),
+            socket: given.socket.clone().unwrap_or(socket),
             admin: given.admin.unwrap_or(admin),
             dump_state: Some(dump_state),
             callback_listen: callback_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
@@ -193,6 +199,7 @@ impl AgentConfig {
             ("plugin", self.plugin != other.plugin),
             ("state_dir", self.state_dir != other.state_dir),
             ("vms_dir", self.vms_dir != other.vms_dir),
+            ("socket", self.socket != other.socket),
             ("admin", self.admin != other.admin),
             ("dump_state", self.dump_state != other.dump_state),
             ("callback_listen", self.callback_listen != other.callback_listen),

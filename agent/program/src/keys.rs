@@ -59,13 +59,15 @@ const OWN: &[Field] = &[
     key(
         "state_dir",
         Kind::PATH,
-        "Where it is kept over a restart at which port each informant calls back.",
+        "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart.",
     )
     .or(Text("/var/lib/windlass-agent"))
     .note(", other than vms_dir"),
     key("vms_dir", Kind::PATH, "Where VM files are looked for.")
         .or(Text("/etc/windlass/vms.d"))
         .note(", other than state_dir"),
+    key("socket", Kind::SOCKET, "Where the command line reaches the agent.")
+        .or(Text("/run/windlass/host.sock")),
     key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
         .or(Text("127.0.0.1:10304")),
     key("dump_state", Kind::Address, "Where the state is shown, in the reference's shape.")

@@ -2,19 +2,18 @@
 //!
 //! ```text
 //!   agent.toml ─► config ─┐
-//!   vms_dir ─► keeper ────┴─► windlass_agent::Agent ── POST ──► windlass-plugin
-//!              state_dir        │        ▲
-//!                             QMP     informants
+//!   vms_dir, state_dir ───┴─► windlass_agent_host ── POST ──► windlass-plugin
+//!   socket ◄──────────────────┘  │        ▲
+//!                               QMP     informants
 //! ```
 //!
-//! It decides nothing. What `windlass host` does besides (books, orders of people, history) is not
-//! here: the books are the plugin's, and its list says which VMs count.
+//! It decides nothing. It is `windlass host` without the books: those are the plugin's, and its list
+//! says which VMs count.
 
 pub mod args;
 mod billing;
 pub mod config;
-pub mod keeper;
 pub mod keys;
 pub mod metrics;
 pub mod run;
-pub mod state;
+mod settings;

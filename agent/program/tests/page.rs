@@ -2,11 +2,13 @@
 
 use clap::{CommandFactory, Parser};
 use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use windlass_agent::Metrics;
+use windlass_agent_host::figures::Figures;
 use windlass_agent_program::args::Args;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_agent_program::keys::{AGENT, JSON};
-use windlass_agent_program::metrics::{Files, registry};
+use windlass_agent_program::metrics::register;
 use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
@@ -44,8 +46,11 @@ fn every_example_is_valid() {
 #[test]
 fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let mut text = String::new();
-    encode(&mut text, &registry(&Metrics::default(), &Files::default(), &Watchdog::default()))
-        .unwrap();
+    let (agent, mut registry) = (Metrics::default(), Registry::default());
+    agent.register(&mut registry);
+    Watchdog::default().register(&mut registry);
+    register(&agent, &Figures::default(), &mut registry);
+    encode(&mut text, &registry).unwrap();
     // A family without a member has no line; the library's tests make one of each.
     let measured = measured(&text);
     let own = subjects(METRICS, "## windlass-agent");

@@ -116,7 +116,7 @@ impl Fleet {
 pub(crate) fn told(folder: &Path, permits: SocketAddr, own: &str) -> String {
     let place = folder.display();
     format!(
-        "plugin = \"http://{permits}\"\nstate_dir = \"{place}/state\"\n\
+        "plugin = \"http://{permits}\"\nstate_dir = \"{place}/state\"\nsocket = \"{place}/host.sock\"\n\
          vms_dir = \"{place}/vms.d\"\nadmin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
          trust_guest_parking = true\n{own}\
          [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n"

@@ -51,8 +51,8 @@ impl Served {
             match line.split_once(" http://") {
                 Some(("dump-state", at)) => dump_state = Some(at.parse()?),
                 Some(("permits", at)) => permits = Some(at.parse()?),
-                Some(_) => {}
-                None => break,
+                None if line == "ready" => break,
+                Some(_) | None => {}
             }
         }
         let words = || last_words(&log);

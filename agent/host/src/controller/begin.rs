@@ -2,6 +2,7 @@
 
 use super::{HostController, Interval, Known, Lifecycle, Look, Pulse};
 use crate::problem::Problem;
+use std::sync::atomic::Ordering;
 
 impl HostController {
     /// Counts what was there before the restart, and manages what files say. A disk that does not
@@ -28,6 +29,8 @@ impl HostController {
         for step in steps {
             self.follow(step);
         }
+        // Not before each VM is taken up: what is billed counts on it.
+        self.listed.store(is_read, Ordering::Relaxed);
         self.warn_of_files(&[]);
         self.reconcile();
     }

@@ -3,6 +3,7 @@
 use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, warn};
 use crate::problem::{Problem, Report};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 
 /// Looks between two reconciliations, and between two tidyings: two seconds, a minute.
 const RECONCILE: u64 = 4;
@@ -29,13 +30,16 @@ impl HostController {
         self.blocking.look.start(|| disk.look());
     }
 
-    /// Follows what a look at the VM files found, and says what is new of wrong ones.
+    /// Follows what a look at the VM files found, and says what is new of wrong ones. What the first
+    /// look finds counts at once.
     pub(super) fn take_look(&mut self, look: Look) {
         let (before, is_read) = (self.folder.reports(), look.is_ok());
-        for step in self.folder.observe(look, false) {
+        let is_first = !self.listed.load(Ordering::Relaxed);
+        for step in self.folder.observe(look, is_first) {
             self.follow(step);
         }
         if is_read {
+            self.listed.store(true, Ordering::Relaxed);
             self.forget_unfiled();
         }
         self.warn_of_files(&before);

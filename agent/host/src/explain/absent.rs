@@ -60,6 +60,13 @@ mod tests {
         .assert_eq(&text.concat());
     }
 
+    #[test]
+    fn where_the_books_are_the_plugin_s_no_figure_of_them_is_made_up() {
+        let vm = VmName::on_host("db1");
+        let removed = super::absent(&vm, VmState::Removed, None, None);
+        assert_eq!(removed, "removed; what is reserved for it is in the plugin's books");
+    }
+
     fn stands(state: Option<VmState>, vms: Vec<Booked>) -> String {
         let text = page(&Explained {
             at: Moment::from_millis(1_795_255_205_000),

@@ -83,8 +83,8 @@ impl Process {
         let lines = std::iter::from_fn(|| process.out().next_line());
         let lines: Vec<String> = lines.take_while(|line| line != "ready").collect();
         let served = |line: &String| {
-            let (name, at) = line.split_once(" http://").unwrap();
-            (name.to_owned(), at.to_owned())
+            let (name, at) = line.split_once(' ').unwrap();
+            (name.to_owned(), at.trim_start_matches("http://").to_owned())
         };
         assert!(lines.len() > 1, "it is not ready: {}", self.log());
         self.running = Some(process);
@@ -172,6 +172,7 @@ impl Agent {
         let place = folder.0.path().display();
         let text = format!(
             "plugin = \"http://{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+             socket = \"{place}/host.sock\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ntrust_guest_parking = true\n\
              compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}"
         );

@@ -106,6 +106,14 @@ fn a_terminal_of_sixty_columns_keeps_what_matters() {
 }
 
 #[test]
+fn where_the_plugin_keeps_the_books_the_head_says_so() {
+    let mut sight = sight();
+    (sight.state.node, sight.state.frozen) = (None, false);
+    let said = ["the plugin keeps the books of the node; host memory available 1.5GiB"];
+    assert_eq!(super::table::head(&sight), said);
+}
+
+#[test]
 fn many_vms_that_are_not_there_leave_room_for_the_table() {
     let mut sight = sight();
     let gone = |nth: usize| entry(&format!("gone{nth}"), None);

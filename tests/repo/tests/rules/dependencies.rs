@@ -66,7 +66,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
         &["protocol", "kit", "agent-core", "agent", "drivers", "drivers-qemu", "vm-files"],
     ),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
-    ("agent-program", &["protocol", "kit", "agent", "agent-billing", "vm-files"]),
+    ("agent-program", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
     ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
