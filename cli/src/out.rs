@@ -43,6 +43,21 @@ pub fn aside(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }
 
+/// Writes an answer: this text for people, the value for programs.
+///
+/// # Errors
+/// As [`text`].
+pub fn answer<T: Serialize>(
+    output: Output,
+    value: &T,
+    words: impl FnOnce(&T) -> String,
+) -> Result<(), Failure> {
+    match output {
+        Output::Text => text(&words(value)),
+        Output::Json => json(value),
+    }
+}
+
 /// Writes one value as indented JSON.
 ///
 /// # Errors

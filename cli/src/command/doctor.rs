@@ -15,8 +15,8 @@ mod vms;
 
 use crate::client::{self, Client};
 use crate::failure::Failure;
-use crate::options::{Connection, DEFAULT_CONFIG, Format};
-use crate::out::{self, Output};
+use crate::options::{DEFAULT_CONFIG, HostOptions};
+use crate::out;
 use files::Read;
 use report::{Check, Report};
 use std::path::{Path, PathBuf};
@@ -43,9 +43,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Looks at everything.
@@ -54,15 +52,12 @@ pub struct Args {
 /// Something does not work.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let report = client::run(async { Ok(examine(args).await) })?;
-    match args.format.output {
-        Output::Json => out::json(&report)?,
-        Output::Text => out::text(&report.text(out::is_coloured(), WIDTH))?,
-    }
+    args.host.answer(&report, |report| report.text(out::is_coloured(), WIDTH))?;
     if report.has_failed() { Err(Failure::Reported) } else { Ok(()) }
 }
 
 async fn examine(args: &Args) -> Report {
-    let socket = &args.connection.socket;
+    let socket = &args.host.connection.socket;
     let client = Client::to(socket);
     let seen = host::look(client.as_ref()).await;
     let of_host = seen.facts.as_ref().map(|facts| facts.config.clone());

@@ -1,11 +1,10 @@
 //! `windlass explain`: why a VM has the size that it has.
 
-use crate::client::{self, Client};
+use crate::client::vm_path;
 use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
 use crate::names::of_vms;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
 use std::io::IsTerminal;
 
 /// Options of `windlass explain`.
@@ -33,9 +32,7 @@ pub struct Args {
     #[arg(long, short)]
     pub verbose: bool,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Prints the story of a VM.
@@ -43,14 +40,9 @@ pub struct Args {
 /// # Errors
 /// The host does not answer, or knows no such VM.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let path = client::vm_path("/v1/explain", &args.vm, &format!("?minutes={}", args.minutes))?;
-    let client = Client::to(&args.connection.socket)?;
-    let explained: Explained = client::run(client.get(&path))?;
-    match args.format.output {
-        Output::Text if args.verbose => out::text(&fitted(&page(&explained))),
-        Output::Text => out::text(&fitted(&summary(&explained))),
-        Output::Json => out::json(&explained),
-    }
+    let path = vm_path("/v1/explain", &args.vm, &format!("?minutes={}", args.minutes))?;
+    let words = if args.verbose { page } else { summary };
+    args.host.answer(&args.host.get(&path)?, |explained: &Explained| fitted(&words(explained)))
 }
 
 /// A terminal gets lines that fit; a pipe gets each sentence on a line of its own.

@@ -1,10 +1,7 @@
 //! `windlass freeze` and `windlass thaw`: every VM of a host keeps its size, or no longer.
 
-use crate::api::Done;
-use crate::client::{self, Client};
 use crate::failure::Failure;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
 
 /// Options of `windlass freeze` and `windlass thaw`.
 #[derive(Debug, clap::Args)]
@@ -18,9 +15,7 @@ Examples:
   windlass top --output json | jq .frozen")]
 pub struct Args {
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Freezes the host.
@@ -28,7 +23,7 @@ pub struct Args {
 /// # Errors
 /// The host does not answer, or refuses.
 pub fn freeze(args: &Args) -> Result<(), Failure> {
-    order(args, "/v1/freeze")
+    args.host.order("/v1/freeze", &())
 }
 
 /// Thaws the host.
@@ -36,18 +31,5 @@ pub fn freeze(args: &Args) -> Result<(), Failure> {
 /// # Errors
 /// The host does not answer, or refuses.
 pub fn thaw(args: &Args) -> Result<(), Failure> {
-    order(args, "/v1/thaw")
-}
-
-fn order(args: &Args, path: &str) -> Result<(), Failure> {
-    let client = Client::to(&args.connection.socket)?;
-    say(client::run(client.post(path, &()))?, args.format.output)
-}
-
-/// Prints what an order led to.
-pub(super) fn say(done: Done, output: Output) -> Result<(), Failure> {
-    match output {
-        Output::Text => out::text(&format!("{}\n", done.message)),
-        Output::Json => out::json(&done),
-    }
+    args.host.order("/v1/thaw", &())
 }

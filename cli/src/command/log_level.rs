@@ -1,11 +1,9 @@
 //! `windlass log-level`: what a running host logs, until its next start.
 
-use super::freeze::say;
 use crate::api::LogFilter;
-use crate::client::{self, Client};
+use crate::client;
 use crate::failure::Failure;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
 
 /// Options of `windlass log-level`.
 #[derive(Debug, clap::Args)]
@@ -21,9 +19,7 @@ pub struct Args {
     /// What is to be logged; without it, what is logged is printed.
     pub level: Option<String>,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Prints what is logged, or changes it.
@@ -32,14 +28,10 @@ pub struct Args {
 /// The host does not answer, or refuses.
 pub fn run(args: &Args) -> Result<(), Failure> {
     const PATH: &str = "/v1/log-level";
-    let client = Client::to(&args.connection.socket)?;
     let Some(level) = &args.level else {
-        let now: LogFilter = client::run(client.get(PATH))?;
-        return match args.format.output {
-            Output::Text => out::text(&format!("{}\n", now.filter)),
-            Output::Json => out::json(&now),
-        };
+        let now: LogFilter = args.host.get(PATH)?;
+        return args.host.answer(&now, |now| format!("{}\n", now.filter));
     };
     let body = LogFilter { filter: level.clone() };
-    say(client::run(client.put(PATH, &body))?, args.format.output)
+    args.host.say(&client::run(args.host.client()?.put(PATH, &body))?)
 }

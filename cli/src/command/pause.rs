@@ -1,11 +1,10 @@
 //! `windlass pause` and `windlass resume`: one VM keeps its size for a while.
 
-use super::freeze::say;
 use crate::api::Pause;
-use crate::client::{self, Client};
+use crate::client::vm_path;
 use crate::failure::Failure;
 use crate::names::of_vms;
-use crate::options::{Connection, Format};
+use crate::options::HostOptions;
 use jiff::{SignedDuration, Timestamp};
 
 /// Options of `windlass pause`.
@@ -31,9 +30,7 @@ pub struct PauseArgs {
     #[arg(long = "for", value_name = "SPAN", group = "end", value_parser = span)]
     pub span: Option<SignedDuration>,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Options of `windlass resume`.
@@ -44,9 +41,7 @@ pub struct ResumeArgs {
     #[arg(add = of_vms())]
     pub vm: String,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Pauses a VM.
@@ -64,10 +59,8 @@ pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
     if end <= now {
         return Err(Failure::Usage(format!("--until {end} is not in the future; it is {now:.0}")));
     }
-    let path = client::vm_path("/v1/vm", &args.vm, "/pause")?;
-    let client = Client::to(&args.connection.socket)?;
-    let body = Pause { until: end.to_string() };
-    say(client::run(client.post(&path, &body))?, args.format.output)
+    let path = vm_path("/v1/vm", &args.vm, "/pause")?;
+    args.host.order(&path, &Pause { until: end.to_string() })
 }
 
 /// Ends the pause of a VM.
@@ -75,9 +68,7 @@ pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
 /// # Errors
 /// The host does not answer, or refuses.
 pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
-    let path = client::vm_path("/v1/vm", &args.vm, "/resume")?;
-    let client = Client::to(&args.connection.socket)?;
-    say(client::run(client.post(&path, &()))?, args.format.output)
+    args.host.order(&vm_path("/v1/vm", &args.vm, "/resume")?, &())
 }
 
 fn moment(text: &str) -> Result<Timestamp, &'static str> {

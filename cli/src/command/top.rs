@@ -15,9 +15,9 @@ mod table;
 mod tests;
 mod tone;
 
-use crate::client::{self, Client};
+use crate::client;
 use crate::failure::Failure;
-use crate::options::{Connection, Format};
+use crate::options::HostOptions;
 use crate::out::{self, Output};
 use order::{Column, Sorting};
 use sight::look;
@@ -44,9 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
     pub sort: Column,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Shows the VMs.
@@ -54,9 +52,9 @@ pub struct Args {
 /// # Errors
 /// The host does not answer.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let client = Client::to(&args.connection.socket)?;
+    let client = args.host.client()?;
     let sorting = Sorting { by: args.sort, reversed: false };
-    match args.format.output {
+    match args.host.format.output {
         Output::Json => out::json(&client::run(client.get::<HostStatus>("/v1/state"))?),
         Output::Text if args.once || !std::io::stdout().is_terminal() => {
             let sight = client::run(look(&client))?;

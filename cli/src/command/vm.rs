@@ -10,7 +10,7 @@ mod release;
 
 use crate::failure::Failure;
 use crate::names::of_vms;
-use crate::options::{Connection, Format};
+use crate::options::HostOptions;
 
 /// Options of `windlass vm`.
 #[derive(Debug, clap::Args)]
@@ -49,9 +49,7 @@ struct RemoveArgs {
     #[arg(add = of_vms())]
     vm: String,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Runs one of the commands about VMs.
@@ -64,6 +62,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Command::List(args) => list::run(args),
         Command::Check(args) => check::run(args),
         Command::Release(args) => release::run(args),
-        Command::Remove(args) => add::remove(&args.vm, &args.connection, args.format.output),
+        Command::Remove(args) => add::remove(&args.vm, &args.host),
     }
 }

@@ -1,11 +1,10 @@
 //! Writing and deleting VM files, as the calling user.
 
 use crate::api::{Check, Checked, Done, HostFacts, VmEntry, VmState};
-use crate::client::{self, Client};
-use crate::command::freeze::say;
+use crate::client;
 use crate::failure::Failure;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
+use crate::out;
 use crate::problem::Report;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -54,9 +53,7 @@ pub(super) struct Args {
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
@@ -69,7 +66,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         Some(file) => read(file)?,
         None => made(args)?,
     };
-    let client = Client::to(&args.connection.socket)?;
+    let client = args.host.client()?;
     let check = Check { name: args.vm.clone(), text: text.clone() };
     let checked: Checked = client::run(client.post("/v1/check", &check))?;
     let subject = checked.path.display().to_string();
@@ -87,24 +84,24 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         false => "within a few seconds",
     };
     let message = format!("wrote {subject}; the host follows {follows}");
-    say(Done { message, changed: true }, args.format.output)
+    args.host.say(&Done { message, changed: true })
 }
 
 /// Removes a VM's file.
-pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Result<(), Failure> {
+pub(super) fn remove(vm: &str, host: &HostOptions) -> Result<(), Failure> {
     // For the name's sake: what follows makes a path of it.
     client::vm_path("", vm, "")?;
-    let client = Client::to(&connection.socket)?;
+    let client = host.client()?;
     let name = vm.strip_prefix("default/").unwrap_or(vm);
     let (path, state, counts) = client::run(async {
         let facts: HostFacts = client.get("/v1/host").await?;
         let entries: Vec<VmEntry> = client.get("/v1/vms").await?;
-        let host: HostStatus = client.get("/v1/state").await?;
+        let state: HostStatus = client.get("/v1/state").await?;
         let known = VmName::on_host(name);
-        let state = entries.iter().find(|entry| entry.name == known).map(|entry| entry.state);
-        let books = host.node.map_or(Vec::new(), |node| node.vms);
+        let standing = entries.iter().find(|entry| entry.name == known).map(|entry| entry.state);
+        let books = state.node.map_or(Vec::new(), |node| node.vms);
         let counts = books.iter().any(|booked| booked.name == known);
-        Ok((facts.vms_dir.join(format!("{name}.toml")), state, counts))
+        Ok((facts.vms_dir.join(format!("{name}.toml")), standing, counts))
     })?;
     match fs::remove_file(&path) {
         Ok(()) => {}
@@ -130,7 +127,7 @@ pub(super) fn remove(vm: &str, connection: &Connection, output: Output) -> Resul
         ) => "is no longer managed; it was not there, and does not count",
     };
     let message = format!("removed {}; {name} {after}", path.display());
-    say(Done { message, changed: true }, output)
+    host.say(&Done { message, changed: true })
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

@@ -1,12 +1,11 @@
 //! What can and cannot scale in a VM, and why.
 
 use crate::api::VmFindings;
-use crate::client::{self, Client};
+use crate::client::{self, vm_path};
 use crate::explain::{instant, short};
 use crate::failure::Failure;
 use crate::names::of_vms;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
 use std::path::PathBuf;
 use windlass_drivers_qemu::Qemu;
 use windlass_drivers_qemu::check::{Finding, Verdict};
@@ -34,19 +33,26 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH", conflicts_with = "vm")]
     qmp: Option<PathBuf>,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Says what can scale.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let (findings, text) = match (&args.qmp, &args.vm) {
-        (Some(qmp), _) => asked(qmp.clone(), args.format.output)?,
-        (None, Some(vm)) => told(vm, args)?,
+    let findings = match (&args.qmp, &args.vm) {
+        (Some(qmp), _) => {
+            let qemu = Qemu { qmp: qmp.clone(), vcpu_removal: false };
+            let findings = client::run(async { Ok(qemu.check().await) })?;
+            args.host.answer(&findings, |findings| lines(findings))?;
+            findings
+        }
+        (None, Some(vm)) => {
+            let told: VmFindings = args.host.get(&vm_path("/v1/vm", vm, "/findings")?)?;
+            let now = |told: &VmFindings| lines(told.informant.as_slice());
+            args.host.answer(&told, |t| format!("{}{}{}", head(t), lines(&t.findings), now(t)))?;
+            told.findings
+        }
         (None, None) => return Err(Failure::Usage("say a VM, or --qmp".to_owned())),
     };
-    out::text(&text)?;
     let blocked = findings.iter().filter(|finding| finding.verdict == Verdict::Blocked).count();
     match blocked {
         0 => Ok(()),
@@ -54,30 +60,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             Err(Failure::Failed(format!("{count} of {} findings block scaling", findings.len())))
         }
     }
-}
-
-fn asked(qmp: PathBuf, output: Output) -> Result<(Vec<Finding>, String), Failure> {
-    let qemu = Qemu { qmp, vcpu_removal: false };
-    let findings = client::run(async { Ok(qemu.check().await) })?;
-    let text = match output {
-        Output::Text => lines(&findings),
-        Output::Json => json(&findings)?,
-    };
-    Ok((findings, text))
-}
-
-fn told(vm: &str, args: &Args) -> Result<(Vec<Finding>, String), Failure> {
-    let path = client::vm_path("/v1/vm", vm, "/findings")?;
-    let client = Client::to(&args.connection.socket)?;
-    let told: VmFindings = client::run(client.get(&path))?;
-    let text = match args.format.output {
-        Output::Json => json(&told)?,
-        Output::Text => {
-            let now = told.informant.as_slice();
-            format!("{}{}{}", head(&told), lines(&told.findings), lines(now))
-        }
-    };
-    Ok((told.findings, text))
 }
 
 /// What the findings are, and from when.
@@ -97,10 +79,4 @@ fn lines(findings: &[Finding]) -> String {
         format!("{:<8} {:<12} {}\n", finding.verdict, finding.topic, finding.text)
     };
     findings.iter().map(line).collect()
-}
-
-fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
-    serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
-        .map_err(|error| Failure::Failed(format!("cannot write the answer as JSON: {error}")))
 }

@@ -1,11 +1,9 @@
 //! Which VMs a host knows, and how each stands.
 
 use crate::api::{VmEntry, VmState};
-use crate::client::{self, Client};
 use crate::explain::{frozen, instant, ordered, short};
 use crate::failure::Failure;
-use crate::options::{Connection, Format};
-use crate::out::{self, Output};
+use crate::options::HostOptions;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use windlass_protocol::status::HostStatus;
@@ -25,23 +23,15 @@ Examples:
   windlass vm list --output json | jq '.[] | select(.problems != [])'")]
 pub(super) struct Args {
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Lists the VMs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let client = Client::to(&args.connection.socket)?;
-    let entries: Vec<VmEntry> = client::run(client.get("/v1/vms"))?;
-    match args.format.output {
-        Output::Json => out::json(&entries),
-        Output::Text => {
-            let host: HostStatus = client::run(client.get("/v1/state"))?;
-            let frozen = frozen(&host).map_or(String::new(), |line| format!("{line}\n"));
-            out::text(&format!("{frozen}{}", table(&entries)))
-        }
-    }
+    let entries: Vec<VmEntry> = args.host.get("/v1/vms")?;
+    let host: HostStatus = args.host.get("/v1/state")?;
+    let frozen = frozen(&host).map_or(String::new(), |line| format!("{line}\n"));
+    args.host.answer(&entries, |entries| format!("{frozen}{}", table(entries)))
 }
 
 fn table(entries: &[VmEntry]) -> String {

@@ -2,11 +2,10 @@
 
 use crate::api::{Done, Release, ReleaseState, Releasing};
 use crate::client::{self, Client};
-use crate::command::freeze::say;
 use crate::explain::{short, state};
 use crate::failure::Failure;
 use crate::names::of_vms;
-use crate::options::{Connection, Format};
+use crate::options::HostOptions;
 use crate::out::{self, Output};
 use std::time::Duration;
 use windlass_protocol::{Bytes, MilliCpu};
@@ -37,17 +36,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = crate::host::amount::memory)]
     memory: Option<Bytes>,
     #[command(flatten)]
-    connection: Connection,
-    #[command(flatten)]
-    format: Format,
+    host: HostOptions,
 }
 
 /// Releases a VM, and waits for it.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = client::vm_path("/v1/vm", &args.vm, "/release")?;
-    let client = Client::to(&args.connection.socket)?;
+    let client = args.host.client()?;
     let body = Release { cpu: args.cpu, mem: args.memory };
-    let output = args.format.output;
+    let output = args.host.format.output;
     let ended = client::run(async {
         let accepted: Done = client.post(&path, &body).await?;
         if output == Output::Text {
@@ -70,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let message = format!(
         "{vm} is let go with {has}; it counts until it ends, or until `windlass resume {vm}`"
     );
-    say(Done { message, changed: true }, output)
+    args.host.say(&Done { message, changed: true })
 }
 
 /// Shows how far the release came, until it is over.
