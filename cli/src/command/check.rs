@@ -21,8 +21,8 @@ use windlass_protocol::vm_file::VM;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What a file is about is known by its name (host.toml, agent.toml, plugin.toml), by its folder (one that
-ends in `vms.d`), or by a key that only files of its kind have; --kind says it of any other. Agent and
-plugin are read from the reference's JSON, too. All problems of all files are named together, each with
+ends in `vms.d`), or by a key that only files of its kind have; --kind says it of any other, which is
+otherwise read as host.toml, and a warning. Agent and plugin are read from the reference's JSON, too. All problems of all files are named together, each with
 the field, what stands there, and what may stand there; a file that cannot be read hides none of the
 others. The exit code is 65 if any file is invalid or cannot be read, else 66 if any is not there. A
 [node] that has more than this machine has is allowed, and a warning.

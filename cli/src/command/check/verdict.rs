@@ -7,8 +7,10 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
 
-/// What a file is when neither its name nor a key says it.
+/// Of a JSON, when neither its name nor a key says what it is.
 const UNKNOWN: &str = "says nothing by which its kind is known: say --kind";
+/// Of any other file.
+const GUESSED: &str = "is read as host.toml; --kind says if it is something else";
 
 /// The verdict on one file.
 #[derive(Debug, Serialize)]
@@ -39,20 +41,30 @@ pub(super) fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
             return Verdict { missing, ..Verdict::of(file, kind, vec![unread.into()]) };
         }
     };
-    let Some(kind) = kind.or_else(|| Kind::of(file, &text)) else {
-        return Verdict::of(file, None, vec![Problem::without_value("", UNKNOWN)]);
+    let told = kind.or_else(|| Kind::of(file, &text));
+    let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    let mut warnings = Vec::new();
+    let kind = match told {
+        Some(kind) => kind,
+        None if is_json => {
+            return Verdict::of(file, None, vec![Problem::without_value("", UNKNOWN)]);
+        }
+        None => {
+            warnings.push(Problem::without_value("", GUESSED));
+            Kind::Host
+        }
     };
     match kind.read(file, &text) {
         Ok(configured) => {
-            let warnings = match &configured {
+            warnings.extend(match &configured {
                 Configured::Host(config) => Machine::here().overcommitted(config.node),
                 Configured::Agent(config) => config.adjusted.clone(),
                 Configured::Plugin(_) | Configured::Vms => Vec::new(),
-            };
+            });
             let configured = Some(configured);
             Verdict { warnings, configured, ..Verdict::of(file, Some(kind), Vec::new()) }
         }
-        Err(problems) => Verdict::of(file, Some(kind), problems),
+        Err(problems) => Verdict { warnings, ..Verdict::of(file, Some(kind), problems) },
     }
 }
 
