@@ -1,7 +1,6 @@
-//! The thread that reads and changes `/sys`, one thing at a time.
+//! The thread that reads and changes `/sys`, one action at a time.
 //!
-//! Taking a vCPU offline can take a second in a busy guest; meanwhile samples go on and
-//! agents are answered.
+//! A busy guest may need a second to take a vCPU offline. Meanwhile the program samples and answers agents.
 
 use crate::hotplug;
 use crate::log;
@@ -14,48 +13,36 @@ use windlass_informant_core::{Action, Change, Event};
 /// 128 KiB: paths are short and nothing recurses.
 const STACK: usize = 131_072;
 
-/// A way to the thread; it ends when this is dropped.
+/// The channels to the thread; it ends when this is dropped.
 #[derive(Debug)]
 pub struct SysfsWorker {
-    jobs: SyncSender<Job>,
+    actions: SyncSender<Action>,
     reports: Receiver<Event>,
-}
-
-#[derive(Debug)]
-enum Job {
-    Look,
-    Do(Change),
-}
-
-/// What the log says of a change.
-#[derive(Debug, PartialEq, Eq)]
-enum News {
-    Done(String),
-    Failed(String),
 }
 
 impl SysfsWorker {
     /// Starts the thread.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// The system cannot start a thread.
     pub fn start(tree: Tree) -> io::Result<Self> {
-        let (jobs, todo) = sync_channel(1);
+        let (actions, todo) = sync_channel(1);
         let (done, reports) = channel(1);
         let work = move || {
             let mut failed: Option<Change> = None;
-            for job in todo {
-                let report = match job {
-                    Job::Look => Event::Seen(hotplug::look(&tree)),
-                    Job::Do(change) => {
+            for action in todo {
+                let report = match action {
+                    Action::Look => Event::Seen(hotplug::look(&tree)),
+                    Action::Do(change) => {
                         let result = hotplug::change(&tree, &change);
-                        match news(&change, &result, &mut failed) {
-                            Some(News::Done(what)) => log::info(format_args!("{what}")),
-                            Some(News::Failed(what)) => log::warn(format_args!("{what}")),
+                        match log_line(&change, &result, &mut failed) {
+                            Some(Ok(line)) => log::info(format_args!("{line}")),
+                            Some(Err(line)) => log::warn(format_args!("{line}")),
                             None => {}
                         }
                         Event::Done(result.is_ok())
                     }
+                    Action::Call { .. } => continue,
                 };
                 if done.blocking_send(report).is_err() {
                     return;
@@ -66,27 +53,22 @@ impl SysfsWorker {
             .name("sysfs-worker".to_owned())
             .stack_size(STACK)
             .spawn(work)?;
-        Ok(Self { jobs, reports })
+        Ok(Self { actions, reports })
     }
 
-    /// Gives it something to do. The core asks for one thing at a time, so there is room.
+    /// Starts a look or a change. The core has at most one in progress, so there is room.
     pub fn begin(&self, action: Action) {
-        let job = match action {
-            Action::Look => Job::Look,
-            Action::Do(change) => Job::Do(change),
-            Action::Call { .. } => return,
-        };
-        // A thread that is gone took the program with it: panic aborts.
-        let _ = self.jobs.try_send(job);
+        // If the thread is gone, the program ends too: a panic aborts.
+        let _ = self.actions.try_send(action);
     }
 
-    /// What became of it.
+    /// Waits for the result.
     pub async fn report(&mut self) -> Option<Event> {
         self.reports.recv().await
     }
 }
 
-/// What a change is for.
+/// A change in the infinitive.
 fn aim(change: &Change) -> String {
     match change {
         Change::AddedIsMovable => "make added memory movable".to_owned(),
@@ -98,18 +80,22 @@ fn aim(change: &Change) -> String {
     }
 }
 
-/// What to say of a change; a failure that repeats is said once.
-fn news(change: &Change, result: &io::Result<()>, failed: &mut Option<Change>) -> Option<News> {
+/// The log line of a change: `Err` is a warning. A repeated failure is logged once.
+fn log_line(
+    change: &Change,
+    result: &io::Result<()>,
+    failed: &mut Option<Change>,
+) -> Option<Result<String, String>> {
     match (change, result) {
-        (Change::AddedIsMovable, Ok(())) => Some(News::Done("added memory is movable".to_owned())),
-        (Change::OnlineMemory(n), Ok(())) => Some(News::Done(format!("memory block {n} online"))),
-        (Change::OnlineCpu(n), Ok(())) => Some(News::Done(format!("vcpu {n} online"))),
-        (Change::OfflineCpu(n), Ok(())) => Some(News::Done(format!("vcpu {n} parked"))),
+        (Change::AddedIsMovable, Ok(())) => Some(Ok("added memory is movable".to_owned())),
+        (Change::OnlineMemory(n), Ok(())) => Some(Ok(format!("memory block {n} online"))),
+        (Change::OnlineCpu(n), Ok(())) => Some(Ok(format!("vcpu {n} online"))),
+        (Change::OfflineCpu(n), Ok(())) => Some(Ok(format!("vcpu {n} parked"))),
         (Change::Remember(_) | Change::Note(_), Ok(())) => None,
         (change, Err(_)) if failed.as_ref() == Some(change) => None,
         (change, Err(error)) => {
             *failed = Some(change.clone());
-            Some(News::Failed(format!("cannot {}: {error}", aim(change))))
+            Some(Err(format!("cannot {}: {error}", aim(change))))
         }
     }
 }
@@ -121,7 +107,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_was_changed_is_said_and_what_fails_once_in_a_row() {
+    fn a_change_is_logged_and_a_repeated_failure_once() {
         let remember = Change::Remember(BTreeSet::from([3]));
         let note = Change::Note(Duration::from_secs(10));
         for (change, done, failed) in [
@@ -132,15 +118,15 @@ mod tests {
             (remember, "", "keep which vcpus are parked"),
             (note, "", "keep for how long an agent may act"),
         ] {
-            let told = (!done.is_empty()).then(|| News::Done(done.to_owned()));
-            assert_eq!(news(&change, &Ok(()), &mut None), told);
+            let told = (!done.is_empty()).then(|| Ok(done.to_owned()));
+            assert_eq!(log_line(&change, &Ok(()), &mut None), told);
             let full = || Err(io::Error::other("it is full"));
-            let told = Some(News::Failed(format!("cannot {failed}: it is full")));
+            let told = Some(Err(format!("cannot {failed}: it is full")));
             let mut before = Some(Change::OfflineCpu(9));
-            assert_eq!(news(&change, &full(), &mut before), told);
-            assert_eq!(news(&change, &full(), &mut before), None);
-            assert!(news(&Change::OfflineCpu(9), &full(), &mut before).is_some());
-            assert_eq!(news(&change, &full(), &mut before), told);
+            assert_eq!(log_line(&change, &full(), &mut before), told);
+            assert_eq!(log_line(&change, &full(), &mut before), None);
+            assert!(log_line(&Change::OfflineCpu(9), &full(), &mut before).is_some());
+            assert_eq!(log_line(&change, &full(), &mut before), told);
         }
     }
 }

@@ -1,8 +1,7 @@
-//! What a person or a monitor asks of any process: alive, ready, metrics, log level.
+//! The admin endpoints of every process: liveness, readiness, metrics, log level.
 //!
-//! Over TCP everything is read and nothing is changed ([`router`]): any user of the machine can
-//! connect to its loopback. What changes the process is served over a unix socket alone
-//! ([`changing`]), whose permissions say which users may.
+//! Any user of the machine can connect to its loopback, so the endpoints over TCP are read-only ([`router`]).
+//! Only a unix socket serves changes of the process ([`changing`]); its permissions select the users.
 
 use crate::program::Failure;
 use crate::server::{Limits, bind_unix, serve};
@@ -22,45 +21,44 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::{TcpListener, UnixListener};
 
-/// What is asked about.
+/// The state behind the endpoints.
 #[derive(Clone)]
 pub struct Admin {
-    /// What `/readyz` answers.
+    /// Answers `/readyz`.
     pub readiness: Readiness,
-    /// What `/metrics` answers.
+    /// Answers `/metrics`.
     pub registry: Arc<Registry>,
-    /// What `/log-level` reads and sets.
+    /// `/log-level` reads and sets it.
     pub log_level: LogLevel,
-    /// What `/livez` answers.
+    /// Answers `/livez`.
     pub watchdog: Watchdog,
-    /// How the log level is changed, for a request that tries to over TCP: a sentence.
+    /// A sentence on how to change the log level, for requests that try it over TCP.
     pub change_level: String,
 }
 
-/// A socket for those who may change the process: of mode 0600, so its owner and root.
+/// A socket of mode 0600, through which its owner and root can change the process.
 #[derive(Debug)]
 pub struct OwnerSocket {
     listener: UnixListener,
     path: PathBuf,
 }
 
-/// What a process is still waiting for before it is ready; nothing, once it is.
+/// The parts that a process waits for before it is ready.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<BTreeSet<&'static str>>>);
 
-/// The paths `/livez`, `/readyz`, `/healthz`, `/metrics` and `/log-level`, for everyone: they are
-/// read, and nothing is changed.
+/// The read-only paths `/livez`, `/readyz`, `/healthz`, `/metrics` and `/log-level`.
 pub fn router(admin: Admin) -> Router {
     let level = get(log_level).fallback(unchanged);
     paths().route("/log-level", level).with_state(admin)
 }
 
-/// The same for those who may change the process: `/log-level` takes PUT.
+/// The same paths, where `/log-level` also takes PUT.
 pub fn changing(admin: Admin) -> Router {
     paths().route("/log-level", get(log_level).put(set_log_level)).with_state(admin)
 }
 
-/// Serves what is read at `tcp`, and what changes the process at `socket`, until `tasks` stop.
+/// Serves the read-only paths at `tcp` and changes at `socket`, until `tasks` stop.
 pub fn start(
     admin: Admin,
     tcp: TcpListener,
@@ -139,10 +137,10 @@ async fn set_log_level(State(admin): State<Admin>, body: Bytes) -> (StatusCode, 
 // === impl OwnerSocket ===
 
 impl OwnerSocket {
-    /// Listens at this path, if one is given.
+    /// Listens at this path, if given.
     ///
     /// # Errors
-    /// It cannot be listened on.
+    /// The system cannot listen there.
     pub async fn listen(path: Option<&Path>) -> Result<Option<Self>, Failure> {
         let Some(path) = path else { return Ok(None) };
         let listener = bind_unix(path, 0o600).await.map_err(|error| {
@@ -152,7 +150,7 @@ impl OwnerSocket {
         Ok(Some(Self { listener, path: path.to_path_buf() }))
     }
 
-    /// How the log level is changed where this is `socket`: a sentence.
+    /// A sentence on how to change the log level, with this socket or without.
     pub fn change_level(socket: Option<&Self>) -> String {
         match socket {
             Some(Self { path, .. }) => format!(
@@ -169,17 +167,17 @@ impl OwnerSocket {
 // === impl Readiness ===
 
 impl Readiness {
-    /// The process is not ready until `part` is [`Readiness::done`].
+    /// Keeps the process unready until `part` is [`Readiness::done`].
     pub fn wait_for(&self, part: &'static str) {
         self.parts().insert(part);
     }
 
-    /// `part` is there.
+    /// `part` is ready.
     pub fn done(&self, part: &'static str) {
         self.parts().remove(part);
     }
 
-    /// What is missing, if something is.
+    /// The missing parts; `None` if the process is ready.
     pub fn missing(&self) -> Option<String> {
         let parts = self.parts();
         let names = parts.iter().copied().collect::<Vec<_>>().join(", ");
@@ -239,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_may_changes_the_log_level_and_a_bad_one_is_refused_in_words() {
+    async fn the_socket_changes_the_log_level_and_refuses_an_invalid_one() {
         let admin = admin();
         let router = || changing(admin.clone());
         let changed = ask_of(router(), "PUT", "/log-level", "debug\n").await;
@@ -263,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn how_the_log_level_is_changed_is_said_by_its_socket_if_there_is_one() {
+    async fn a_socket_tells_how_to_change_the_log_level() {
         assert!(OwnerSocket::listen(None).await.unwrap().is_none());
         assert!(OwnerSocket::change_level(None).contains("only with --admin-socket PATH"));
         let folder = windlass_testkit::Folder::create().unwrap();

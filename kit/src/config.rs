@@ -1,7 +1,7 @@
-//! Files that people write: from a path to a text, and from a text to a [`Reader`] of its keys.
+//! Reads files that people write, from a path to a text, and from a text to a [`Reader`] of its keys.
 //!
-//! Every error names the line, and of a file too long its size and the limit. Which keys there are,
-//! and what may stand there, is in `protocol::config`.
+//! Each error names the line; a file that is too long, its size and the limit. `protocol::config` has the
+//! keys and their ranges.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,16 +13,16 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use windlass_protocol::config::{Form, Node, Problem, Reader, Table};
 use windlass_protocol::words::sanitized;
 
-/// A configuration that is longer is not read: a person did not write it.
+/// The longest configuration; a longer one was not written by a person.
 const MAX_FILE: u64 = 256 * 1024;
 
-/// Characters of what is wrong with a text, which may quote it.
+/// The most characters of an error, which may quote the text.
 const LONGEST: usize = 300;
 
-/// Why a file was not read; whoever asked for it names it.
+/// Why a file cannot be read; the caller names the file.
 #[derive(Debug, Error)]
 pub enum Unread {
-    /// There is none.
+    /// The file is missing.
     #[error("there is no such file")]
     Missing,
     /// It is a folder, a device, a pipe.
@@ -31,10 +31,10 @@ pub enum Unread {
     /// It is longer than any configuration.
     #[error("has {size} bytes and is longer than {} KiB, the limit for a configuration", MAX_FILE / 1024)]
     TooLong {
-        /// How many bytes it has, at least.
+        /// At least this many bytes.
         size: u64,
     },
-    /// It is something else than text.
+    /// It is not text.
     #[error("is not UTF-8 text")]
     NotText,
     /// The system refused.
@@ -45,15 +45,15 @@ pub enum Unread {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// There is none, it is no file, is too long, is no text, or cannot be read.
+/// The file is missing, not a file, too long, not text, or cannot be read.
 pub fn read_text(path: &Path) -> Result<String, Unread> {
-    // Before it is opened: a pipe would be waited for.
+    // Before opening: opening a pipe would block.
     let facts = std::fs::metadata(path)?;
     if !facts.is_file() {
         return Err(Unread::NoFile);
     }
     let mut bytes = Vec::new();
-    // A limit on what is read, not on the file's length: it may grow, and some have none.
+    // Limits the reading, not the file's length: a file may grow, and some have no length.
     File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     let size = facts.len().max(bytes.len() as u64);
     if size > MAX_FILE {

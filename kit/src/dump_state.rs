@@ -1,8 +1,8 @@
 //! The state of a process as JSON, for a person who looks for a fault: the reference's dump-state.
 //!
-//! `GET` on any path, with a JSON object as body, as the reference asks for it (an empty body is
-//! none). The state is gathered on a thread of its own, one at a time, with a time limit, so that
-//! nobody who works waits for somebody who looks, and a lock that is stuck holds one thread.
+//! `GET` on any path, with a JSON object as body, as in the reference (an empty body is invalid). A separate
+//! thread gathers the state, one at a time and with a time limit. So readers never delay the program, and a
+//! stuck lock holds only one thread.
 
 use crate::program::{Failure, listen};
 use crate::server::{Counts, Limits, serve};
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A state that is larger is not sent.
+/// The largest state that is sent.
 const MOST: usize = 16 << 20;
 
 /// A listener that shows the state, where the configuration has one.
@@ -32,7 +32,7 @@ pub struct DumpListener {
     limit: Duration,
 }
 
-/// Whose state it is, and how long gathering it may take.
+/// The source of the state, and the time limit.
 #[derive(Clone)]
 pub struct DumpState {
     gather: Arc<dyn Fn() -> Value + Send + Sync>,
@@ -76,12 +76,12 @@ impl DumpListener {
 // === impl DumpState ===
 
 impl DumpState {
-    /// `gather` may wait for locks; it is not called by two at once.
+    /// `gather` may wait for locks; it never runs twice at the same time.
     pub fn new(limit: Duration, gather: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self { gather: Arc::new(gather), limit, turn: Arc::new(Semaphore::new(1)) }
     }
 
-    /// The state, or the status and the words of a refusal.
+    /// The state, or the status and the text of a refusal.
     async fn get(&self) -> Result<Vec<u8>, (StatusCode, String)> {
         let started = Instant::now();
         let gathered = timeout(self.limit, async {
@@ -129,7 +129,7 @@ async fn dump(State(state): State<DumpState>, method: Method, body: Bytes) -> Re
     }
 }
 
-/// Whether the first value of a body is one that Go puts into an empty struct.
+/// Whether Go would decode the first value of a body into an empty struct.
 fn is_object(body: &[u8]) -> bool {
     let first = serde_json::Deserializer::from_slice(body).into_iter::<Value>().next();
     matches!(first, Some(Ok(Value::Object(_) | Value::Null)))

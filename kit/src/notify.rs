@@ -1,8 +1,8 @@
-//! What a program tells systemd that started it: that it is ready, alive, about to end.
+//! Reports to systemd: the program is ready, alive, or about to end.
 //!
-//! A datagram to the socket that `NOTIFY_SOCKET` names. Without it, nothing is told. It never
-//! waits: a word that finds no room is lost, and the next one says the same. That the program is
-//! ready is therefore said again with each word that it is alive, as sd_notify(3) allows.
+//! A report is a datagram to the socket that `NOTIFY_SOCKET` names; without it, there are no reports. Sending
+//! never blocks: a full socket loses the report, and the next one repeats it. So each report that the program
+//! is alive repeats that it is ready, as sd_notify(3) allows.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{debug, warn};
 
-/// Where systemd listens, if it does, and whether the program is ready, which all clones know.
+/// The socket of systemd, if any, and whether the program is ready, which all clones share.
 #[derive(Clone, Debug, Default)]
 pub struct Notify {
     address: Option<SocketAddr>,
@@ -23,12 +23,12 @@ pub struct Notify {
 // === impl Notify ===
 
 impl Notify {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn from_env() -> Self {
         std::env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, Self::to)
     }
 
-    /// To this socket; a name that begins with `@` is an abstract one.
+    /// Reports to this socket; a leading `@` makes its name abstract.
     pub fn to(socket: OsString) -> Self {
         let address = match socket.as_bytes() {
             [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systemd_is_told_by_path_and_by_abstract_name() {
+    fn systemd_gets_reports_by_path_and_by_abstract_name() {
         let folder = windlass_testkit::Folder::create().unwrap();
         let path = folder.at("notify.sock");
         let name = format!("windlass-notify-{}", std::process::id());
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_is_gone_or_nonsense_disturbs_no_one() {
+    fn a_missing_or_invalid_socket_is_ignored() {
         for socket in ["/nonexistent/notify", "", "@", "vsock:2:1"] {
             Notify::to(socket.into()).ready();
         }

@@ -1,26 +1,26 @@
-//! Problems of a file or other subject, together.
+//! All problems of a file or other subject.
 //!
-//! A file's problems are all reported together; they never disturb another file.
+//! All problems of a file are reported at once. They never affect another file.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub use windlass_protocol::config::Problem;
 
-/// Problems of one file or other subject, and what is done meanwhile.
+/// The problems of one file or other subject, and their consequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// A file's path, `node`, or `state`.
     pub subject: String,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
-    /// What is done meanwhile: `the last valid one stays in force`.
+    /// The consequence: `the last valid one stays in force`.
     pub meanwhile: String,
 }
 
 // === impl Report ===
 
-/// A line per problem, each with its subject.
+/// One line per problem, each with the subject.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, problem) in self.problems.iter().enumerate() {

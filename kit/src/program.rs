@@ -1,7 +1,6 @@
-//! What every program of ours does the same way: how it ends, listens, says that it is ready.
+//! What all our programs share: exit codes, listening, output, shutdown.
 //!
-//! Exit codes follow sysexits where one fits, so that a script can tell a broken file (65) from an
-//! address that cannot be had (73).
+//! Exit codes follow sysexits, so that a script can tell an invalid file (65) from an address in use (73).
 
 use crate::config::{Unread, read_text};
 use crate::tasks::Tasks;
@@ -17,19 +16,19 @@ use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tracing::warn;
 
-/// Why a program did not start, or did not end well.
+/// Why a program failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
-    /// The command line makes no sense.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A file is invalid; every problem on a line of its own.
+    /// A file is invalid; one line per problem.
     #[error("{0}")]
     Invalid(String),
-    /// There is no such file.
+    /// A file is missing.
     #[error("{0}")]
     Missing(String),
-    /// An address, a folder or a file cannot be had.
+    /// An address, a folder or a file cannot be created.
     #[error("{0}")]
     CannotCreate(String),
     /// A part of the program failed.
@@ -52,30 +51,28 @@ impl Failure {
     }
 }
 
-/// Says on standard error why `name` failed, if it did; its exit code.
+/// Prints a failure of `name` on standard error, and returns the exit code.
 pub fn end(name: &str, result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nothing is left to tell to whom, if standard error is gone.
+            // Without standard error there is no place left to report to.
             let _ = writeln!(io::stderr(), "{name}: {failure}");
             failure.code()
         }
     }
 }
 
-/// What work on a disk may take to end once everything else has ended.
+/// How long disk work may take after everything else has ended.
 const LAST: Duration = Duration::from_millis(500);
 
-/// Threads that run tasks: one per core, and no more than this, because a program of ours mostly
-/// waits.
+/// The most threads for tasks, with one per core: our programs mostly wait.
 const MOST_WORKERS: usize = 8;
 
-/// Runs a program's future on a runtime of its own. A disk that hangs does not keep the program
-/// from its end.
+/// Runs a program's future on a new runtime. The program ends even if a disk hangs.
 ///
 /// # Errors
-/// As the future says, or there is no runtime.
+/// The future's error, or the runtime cannot start.
 pub fn block_on<E: From<Failure>>(run: impl Future<Output = Result<(), E>>) -> Result<(), E> {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let mut builder = Builder::new_multi_thread();
@@ -107,8 +104,8 @@ fn block_with<E: From<Failure>>(
     result
 }
 
-/// Lets this process have as many descriptors as it may: an agent of 1,000 VMs has more than the 1,024
-/// that a system gives at first. Where that fails, each that is missing is said when it is.
+/// Raises the limit of descriptors to the maximum: an agent of 1,000 VMs needs more than the usual 1,024. On
+/// failure, later errors report the missing descriptors.
 fn take_all_descriptors() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
@@ -117,7 +114,7 @@ fn take_all_descriptors() {
 /// The text of a configuration file.
 ///
 /// # Errors
-/// It is not there, or cannot be read.
+/// It is missing or cannot be read.
 pub fn config_text(path: &Path) -> Result<String, Failure> {
     read_text(path).map_err(|unread| {
         let words = format!("{}: {unread}", path.display());
@@ -130,10 +127,10 @@ pub fn config_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Listens at an address, of which port 0 takes a free one.
+/// Listens at an address; port 0 takes a free port.
 ///
 /// # Errors
-/// It cannot be listened on.
+/// The system cannot listen there.
 pub async fn listen(what: &str, at: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
     let listened = async {
         let listener = TcpListener::bind(at).await?;
@@ -145,10 +142,10 @@ pub async fn listen(what: &str, at: SocketAddr) -> Result<(TcpListener, SocketAd
         .map_err(|error| Failure::CannotCreate(format!("cannot serve {what} at {at}: {error}")))
 }
 
-/// Says something on standard output. A reader that has seen enough is no failure of ours.
+/// Prints text on standard output. A closed pipe is not an error.
 ///
 /// # Errors
-/// It cannot be written.
+/// Standard output cannot be written.
 pub fn say(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -159,10 +156,10 @@ pub fn say(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Has all tasks end, within `grace`.
+/// Stops all tasks, within `grace`.
 ///
 /// # Errors
-/// One that was vital had failed.
+/// A vital task had failed.
 pub async fn drain(tasks: &Tasks, grace: Duration) -> Result<(), Failure> {
     if let Err(stuck) = tasks.drain(grace).await {
         warn!(%stuck, "ended without them");

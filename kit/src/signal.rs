@@ -1,5 +1,4 @@
-//! What signals mean: the first SIGTERM or SIGINT stops, a second one exits at once, SIGHUP
-//! asks for the configuration to be read again.
+//! Signals: the first SIGTERM or SIGINT stops, a second one exits at once, SIGHUP reloads the configuration.
 
 use crate::program::Failure;
 use crate::tasks::Tasks;
@@ -10,19 +9,19 @@ use tracing::{info, warn};
 /// The exit code after a second signal: "killed by SIGTERM", as a shell spells it.
 const EXIT_AT_ONCE: i32 = 143;
 
-/// Requests to read the configuration again.
+/// Requests to reload the configuration.
 #[derive(Debug)]
 pub struct Hangups(Signal);
 
 /// Stops `tasks` at the first SIGTERM or SIGINT, and exits at once at the second.
 ///
 /// # Errors
-/// If the signals cannot be listened for.
+/// The signals cannot be received.
 pub fn stop_on_signal(tasks: &Tasks) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let stopped = tasks.clone();
-    // Of no group that is drained: it has to hear the second signal while others drain.
+    // Outside the drained group, because it must receive the second signal during the drain.
     Tasks::default().minor("signals", async move {
         let first = either(&mut terminate, &mut interrupt).await;
         info!(signal = first, "stopping");
@@ -57,10 +56,10 @@ impl Hangups {
             .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))
     }
 
-    /// Starts listening for SIGHUP, which no longer ends the process from then on.
+    /// Starts to receive SIGHUP, which then no longer ends the process.
     ///
     /// # Errors
-    /// If the signal cannot be listened for.
+    /// The signal cannot be received.
     pub fn listen() -> io::Result<Self> {
         signal(SignalKind::hangup()).map(Self)
     }
@@ -68,7 +67,7 @@ impl Hangups {
     /// Waits for the next SIGHUP. Several that come together count as one.
     pub async fn next(&mut self) {
         if self.0.recv().await.is_none() {
-            // No further signal can come; whoever waits has other things to select on.
+            // No signal can come any more; the caller waits for other things too.
             std::future::pending::<()>().await;
         }
     }

@@ -1,8 +1,7 @@
-//! Background work that can be stopped, waited for, and noticed when it dies.
+//! Background tasks: their start, their failures and their shutdown.
 //!
-//! This is the only module that calls `tokio::spawn`. A task is either vital, and its end
-//! is the end of the process, or it is minor, and its failure is a log line. A task that
-//! panics has failed; the others go on.
+//! Only this module calls `tokio::spawn`. The end of a vital task ends the process; the failure of a minor
+//! task is a log line. A panic is a failure of its task; the others continue.
 
 use crate::backoff::Backoff;
 use crate::catch_panic::catch_panic;
@@ -17,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{error, warn};
 
-/// Everything that runs in the background of a process. Cheap to clone; all clones are one.
+/// The background tasks of a process. Clones are cheap and share the tasks.
 #[derive(Clone, Default)]
 pub struct Tasks {
     stop: CancellationToken,
@@ -38,7 +37,7 @@ struct Shared {
 pub struct Failed {
     /// The task's name.
     pub task: &'static str,
-    /// What it said.
+    /// The error.
     pub why: String,
 }
 
@@ -50,13 +49,13 @@ pub struct Stuck {
     pub tasks: Vec<&'static str>,
 }
 
-/// How long a task that failed waits before it starts again.
+/// The waits of a task that starts again after failures.
 #[derive(Default)]
 struct Restarts {
     in_a_row: u32,
 }
 
-/// Notes the end of a task, also if it panics.
+/// Notes the end of a task, even after a panic.
 struct Running {
     id: u64,
     shared: Arc<Mutex<Shared>>,
@@ -65,13 +64,13 @@ struct Running {
 // === impl Tasks ===
 
 impl Tasks {
-    /// Starts a task whose end, however it comes, stops all others.
+    /// Starts a task whose end, for any reason, stops all others.
     pub fn vital<E: Display + Send + 'static>(
         &self,
         name: &'static str,
         task: impl Future<Output = Result<(), E>> + Send + 'static,
     ) {
-        // Dropped at the end of the task, and also if it panics.
+        // Dropped at the end of the task, even after a panic.
         let stop = self.stop.clone().drop_guard();
         let shared = self.shared.clone();
         self.spawn(name, async move {
@@ -101,8 +100,8 @@ impl Tasks {
         });
     }
 
-    /// Starts a task that is made again, after a wait that grows, whenever it fails or panics;
-    /// it ends when it succeeds, or when it is asked to stop while it waits.
+    /// Starts a task that starts again, after a growing wait, whenever it fails or panics. It ends when it
+    /// succeeds, or when it should stop during a wait.
     pub fn kept<E, F>(&self, name: &'static str, mut make: impl FnMut() -> F + Send + 'static)
     where
         E: Display + Send + 'static,
@@ -128,8 +127,8 @@ impl Tasks {
         });
     }
 
-    /// Tasks that stop with these, and can be stopped alone. They count as part of these when
-    /// it comes to [`Tasks::drain`].
+    /// A group of tasks that stops with this one and can be stopped alone. [`Tasks::drain`] of this group
+    /// waits for it too.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
@@ -139,22 +138,22 @@ impl Tasks {
         }
     }
 
-    /// Asks every task to end.
+    /// Asks every task to stop.
     pub fn stop(&self) {
         self.stop.cancel();
     }
 
-    /// Cancelled once the tasks are asked to end.
+    /// Cancelled once the tasks should stop.
     pub fn stopping(&self) -> CancellationToken {
         self.stop.clone()
     }
 
-    /// The first vital task that failed, if one did.
+    /// The first vital task that failed.
     pub fn failure(&self) -> Option<Failed> {
         lock(&self.shared).failure.clone()
     }
 
-    /// Asks every task to end, and waits for that at most `grace`.
+    /// Asks every task to stop, and waits for at most `grace`.
     ///
     /// # Errors
     /// [`Stuck`] names the tasks that were still running.
@@ -181,7 +180,7 @@ impl Tasks {
 // === impl Restarts ===
 
 impl Restarts {
-    /// A task that ran for longer than any wait starts with the shortest wait again.
+    /// The next wait. A task that ran for longer than the longest wait gets the shortest again.
     fn after(&mut self, ran: Duration) -> Duration {
         if ran > Backoff::USUAL.longest {
             self.in_a_row = 0;
@@ -242,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_minor_task_that_panics_stops_nobody() {
+    async fn a_minor_task_that_panics_stops_no_other() {
         let tasks = Tasks::default();
         tasks.minor("odd", async { broken("odd") });
         tokio::time::sleep(GRACE).await;

@@ -1,7 +1,6 @@
-//! Logs: plain for people, JSON for machines, on standard error; the filter can be changed
-//! while the process runs.
+//! Logs on standard error: plain for people, JSON for machines. The filter can change at run time.
 //!
-//! Standard output belongs to what a command prints.
+//! Standard output belongs to the results of commands.
 
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
@@ -10,38 +9,38 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-/// The longest filter that is looked at.
+/// The longest filter.
 const MAX_FILTER: usize = 1024;
 
-/// What a part of a filter may set.
+/// The levels of a filter.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
-/// How a log line is written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// For people.
     #[default]
     Plain,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// A change of the filter of a running process.
+/// The filter of a running process, which can be changed.
 #[derive(Clone, Debug)]
 pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 
-/// Why logging was not set up as asked.
+/// An error of logging.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
-    /// The filter is not one.
+    /// The filter is invalid.
     #[error("log filter {filter:?}: {why}; write a level (`info`) or `target=level` parts")]
     Filter {
-        /// What was given, shortened.
+        /// The filter, shortened.
         filter: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Logging was set up before, in this process.
+    /// Logging is already set up in this process.
     #[error("logging is already set up")]
     Twice,
     /// Logging has ended.
@@ -52,7 +51,7 @@ pub enum TelemetryError {
 /// Sets up logging for the whole process.
 ///
 /// # Errors
-/// If `filter` is no filter, or logging is set up already.
+/// `filter` is invalid, or logging is already set up.
 pub fn init(format: Format, filter: &str) -> Result<LogLevel, TelemetryError> {
     let (filter, handle) = reload::Layer::new(parse(filter)?);
     let registry = tracing_subscriber::registry().with(filter);
@@ -82,28 +81,28 @@ impl FromStr for Format {
 // === impl LogLevel ===
 
 impl LogLevel {
-    /// The filter in force.
+    /// The current filter.
     ///
     /// # Errors
-    /// If logging has ended.
+    /// Logging has ended.
     pub fn get(&self) -> Result<String, TelemetryError> {
         self.0.with_current(EnvFilter::to_string).map_err(|_| TelemetryError::Ended)
     }
 
-    /// Puts another filter in force.
+    /// Changes the filter.
     ///
     /// # Errors
-    /// If `filter` is no filter, or logging has ended.
+    /// `filter` is invalid, or logging has ended.
     pub fn set(&self, filter: &str) -> Result<(), TelemetryError> {
         self.0.reload(parse(filter)?).map_err(|_| TelemetryError::Ended)
     }
 
-    /// The filter of a log that has ended: it can neither be read nor changed.
+    /// The filter of a log that has ended, which can be neither read nor changed.
     pub fn ended() -> Self {
         Self(reload::Layer::new(EnvFilter::default()).1)
     }
 
-    /// A filter that is connected to no log, for tests of what changes it.
+    /// A filter without a log, for tests.
     #[cfg(test)]
     pub(crate) fn unconnected(filter: &str) -> (reload::Layer<EnvFilter, Registry>, Self) {
         let (layer, handle) = reload::Layer::new(parse(filter).unwrap());
@@ -136,8 +135,8 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     EnvFilter::builder().parse(parts.join(",")).map_err(|error| refuse(&error.to_string()))
 }
 
-/// Whether this is `LEVEL` or `TARGET=LEVEL`. The library takes a bare word that is no level as a
-/// target, and then says nothing of any other target.
+/// Whether this is `LEVEL` or `TARGET=LEVEL`. The library treats any other word as a target, and then
+/// silences all other targets.
 fn is_part(part: &str) -> bool {
     let (target, level) = part.rsplit_once('=').map_or((None, part), |(t, l)| (Some(t), l));
     target != Some("") && LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level))

@@ -1,4 +1,4 @@
-//! Notices a part of the process that hangs.
+//! Detects a part of the process that hangs.
 //!
 //! ```text
 //!            10 turns of the watchdog without a turn of the part
@@ -7,11 +7,10 @@
 //!      └─────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Each part turns at least once a second, and says with each turn what it waits for next. The
-//! watchdog counts in turns of its own, one a second: while the machine or the process is
-//! stopped, neither turns, and nothing hangs. A part that hangs is logged once, fails `/livez`,
-//! and keeps the watchdog from telling systemd that the process is alive; systemd then starts
-//! the process anew.
+//! Each part turns at least once per second, and names with each turn what it waits for next. The watchdog
+//! counts its own turns, one per second: while the machine or the process is stopped, neither turns, so no
+//! part hangs. A hanging part is logged once and fails `/livez`. The watchdog then stops its reports to
+//! systemd, which restarts the process.
 
 use crate::notify::Notify;
 use prometheus_client::metrics::counter::Counter;
@@ -26,20 +25,20 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
-/// How often the watchdog turns, and how often each part turns at least.
+/// The period of the watchdog, and the longest period of a part.
 pub const TURN: Duration = Duration::from_secs(1);
 
-/// Turns of the watchdog without a turn of a part after which the part hangs.
+/// A part hangs after this many turns of the watchdog without a turn of the part.
 const PATIENCE: u32 = 10;
 
-/// Counts the turns of every part. Cheap to clone; all clones are one.
+/// Counts the turns of every part. Clones are cheap and share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Watchdog {
     turns: Arc<Mutex<Turns>>,
     metrics: Metrics,
 }
 
-/// By this a part says that it turns. The part is not watched any more once this is dropped.
+/// A part reports its turns through this. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Pulse {
     id: u64,
@@ -51,7 +50,7 @@ pub struct Pulse {
 pub struct Hanging {
     /// Its name.
     pub part: String,
-    /// What it said last that it waits for.
+    /// What it waits for, by its last turn.
     pub waits_for: &'static str,
 }
 
@@ -61,7 +60,7 @@ struct Metrics {
     hangs: Counter,
 }
 
-/// The turns of every part, as the watchdog has seen them.
+/// The turns of every part.
 #[derive(Debug, Default)]
 struct Turns {
     next: u64,
@@ -72,13 +71,13 @@ struct Turns {
 struct Part {
     name: String,
     waits_for: &'static str,
-    /// Whether it turned since the watchdog did.
+    /// Whether it turned since the last turn of the watchdog.
     turned: bool,
-    /// Turns of the watchdog since it turned.
+    /// Turns of the watchdog since its last turn.
     quiet: u32,
 }
 
-/// What a person is to be told.
+/// A change to log.
 #[derive(Debug, PartialEq, Eq)]
 enum Word {
     Hangs(Hanging),
@@ -89,23 +88,23 @@ enum Word {
 // === impl Watchdog ===
 
 impl Watchdog {
-    /// Watches a part of this name from here on.
+    /// Starts to watch a part.
     pub fn watch(&self, name: impl Into<String>) -> Pulse {
         let id = lock(&self.turns).add(name.into());
         Pulse { id, turns: self.turns.clone() }
     }
 
-    /// Every part that hangs.
+    /// The hanging parts.
     pub fn hanging(&self) -> Vec<Hanging> {
         lock(&self.turns).hanging()
     }
 
-    /// Adds what it counts to what the process exports.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         self.metrics.register(registry);
     }
 
-    /// Turns until `stop`, and tells systemd at each turn at which nothing hangs.
+    /// Turns until `stop`. Each turn without a hanging part reports to systemd.
     ///
     /// # Errors
     /// None.
@@ -153,12 +152,12 @@ impl Metrics {
 // === impl Pulse ===
 
 impl Pulse {
-    /// The part has turned, and goes on to wait for this.
+    /// The part has turned, and now waits for this.
     pub fn turn(&self, waits_for: &'static str) {
         lock(&self.turns).turned(self.id, waits_for);
     }
 
-    /// The part has not turned yet, and goes on to do this.
+    /// The part now waits for this, before its next turn.
     pub fn at(&self, waits_for: &'static str) {
         lock(&self.turns).at(self.id, waits_for);
     }

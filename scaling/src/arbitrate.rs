@@ -1,38 +1,37 @@
-//! Who gets what is left when several want it, on one axis.
+//! Divides room among claims, on one axis.
 //!
-//! Higher priority is served first and in full; within a class everybody gets the same
-//! fraction of what is missing, in whole grains, and what rounding leaves goes to the largest
-//! remainder (the method of Hamilton). Ties go to the smaller key, so the order of the claims
-//! never matters.
+//! Claims of higher priority come first and in full. Within a class every claim gets the same fraction of its
+//! missing amount, in whole grains; the rest goes to the largest remainders (the method of Hamilton). The
+//! smaller key wins a tie, so the order of the claims does not matter.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// One want.
+/// One claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim<K> {
-    /// Whose it is; unique among the claims.
+    /// The claimant; unique among the claims.
     pub key: K,
-    /// Higher goes first.
+    /// The higher priority goes first.
     pub priority: i32,
-    /// How much is missing.
+    /// The missing amount.
     pub missing: u64,
-    /// It can use whole multiples of this, or all that is missing; zero means any amount.
+    /// The claim can use multiples of this, or the whole missing amount; zero means any amount.
     pub grain: u64,
 }
 
-/// A claim's part of a class, while that class is divided.
+/// The share of one claim during the division of its class.
 struct Part {
     index: usize,
     missing: u64,
     grain: u64,
     share: u64,
-    /// What rounding took from the exact share.
+    /// The exact share less the rounded one.
     remainder: u64,
 }
 
-/// Divides `room` among `claims`; the shares stand in the order of the claims. Their sum is at
-/// most `room`, and none is above what is missing.
+/// Divides `room` among `claims` and returns the shares in the order of the claims. Their sum is at most
+/// `room`, and no share exceeds the missing amount.
 pub fn divide<K: Ord>(room: u64, claims: &[Claim<K>]) -> Vec<u64> {
     let mut classes: BTreeMap<Reverse<i32>, Vec<usize>> = BTreeMap::new();
     for (index, claim) in claims.iter().enumerate() {
@@ -83,7 +82,7 @@ impl Part {
         part
     }
 
-    /// Takes as much of `offer` as can be used, and says how much that was.
+    /// Takes the usable part of `offer`, and returns it.
     fn take(&mut self, offer: u64) -> u64 {
         let most = self.missing - self.share;
         let usable = if offer >= most || self.grain == 0 {

@@ -1,11 +1,11 @@
-//! The goal: what the signals call for, within the bounds, and why.
+//! The goal: the size that the signals call for, within the bounds, with its reason.
 //!
-//! As the reference combines them: the larger count of whole compute units sets both axes,
-//! each then clamped by its bounds. Law 5, missing is not zero: with a signal missing the goal
-//! is never below what the VM has; growth on the other signals goes on.
+//! As in the reference, the larger count of whole compute units sets both axes, and the bounds clamp each
+//! axis. Law 5, missing is not zero: while a signal is missing, the goal is never below the VM's size, but the
+//! other signals can still make the VM grow.
 //!
-//! A window has no figure before the guest was measured for so long. Until then load over the
-//! next shorter window may make the VM grow, and load counts as missing.
+//! A window has no figure before the guest was measured for its length. Until then load counts as missing,
+//! but load over the next shorter window may make the VM grow.
 
 use crate::{Sample, load, memory};
 use windlass_protocol::{
@@ -13,42 +13,42 @@ use windlass_protocol::{
     Signals, VmInfo,
 };
 
-/// What a goal is computed from.
+/// The inputs of a goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
     /// Bounds, target and policy of the VM.
     pub info: &'a VmInfo,
-    /// The step that sizes move in.
+    /// The compute unit.
     pub unit: ComputeUnit,
-    /// What the driver can do.
+    /// The abilities of the driver.
     pub can: &'a Capabilities,
     /// The newest sample, unless it is stale.
     pub sample: Option<&'a Sample>,
-    /// What the VM has.
+    /// The VM's size.
     pub has: Resources,
-    /// A call for more at once, unless it has expired.
+    /// An urgent request of the guest, unless it has expired.
     pub urgency: Option<Urgency>,
 }
 
-/// The guest asked for more than it had when it asked.
+/// An urgent request of the guest for more than it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Urgency {
-    /// What it had when it asked.
+    /// The VM's size at the request.
     pub base: Resources,
-    /// It needs more vCPU.
+    /// The guest needs vCPUs.
     pub cpu: bool,
-    /// It needs more memory.
+    /// The guest needs memory.
     pub mem: bool,
 }
 
-/// What a VM should have, and why.
+/// The desired size of a VM, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     /// The size, within the bounds, in whole steps of the driver and whole slots.
     pub size: Resources,
-    /// Which signal won, and what clipped it.
+    /// The signal that won, and the limits that clipped it.
     pub reason: Reason,
-    /// The signals that were there.
+    /// The available signals.
     pub signals: Signals,
 }
 
@@ -95,14 +95,14 @@ pub fn goal(inputs: &Inputs<'_>) -> Goal {
     Goal { size, reason: Reason { signal, cpu: clips[0], mem: clips[1] }, signals }
 }
 
-/// The largest goal that there can be.
+/// The largest possible goal.
 pub fn most(inputs: &Inputs<'_>) -> Resources {
     let Inputs { info, can, .. } = *inputs;
     let most = info.bounds.max.max(can.min).min(can.max);
     in_grain(most, can, info.memory_slot, info.bounds.max)
 }
 
-/// What each axis calls for by itself, before it is rounded to whole units.
+/// The needs of each axis by itself, before rounding to whole units.
 fn own_needs(
     by_load: Option<f64>,
     by_memory: Option<f64>,
@@ -120,8 +120,7 @@ fn own_needs(
     })
 }
 
-/// Says of each axis that is larger than it calls for by itself, and is not clipped, that whole
-/// units made it so.
+/// Marks each unclipped axis that is larger than its own needs as raised by whole units.
 fn raised_by_unit(size: Resources, own: Resources, clips: &mut [Option<Clip>; 2]) {
     let raised = [size.cpu > own.cpu, size.mem > own.mem];
     for (clip, raised) in clips.iter_mut().zip(raised) {
@@ -131,8 +130,7 @@ fn raised_by_unit(size: Resources, own: Resources, clips: &mut [Option<Clip>; 2]
     }
 }
 
-/// The size on both axes in the grain of driver and slot: rounded up, but never above the
-/// bounds' maximum or what the driver can give.
+/// Rounds a size up to the steps of driver and slot, but never above the bounds or the driver's maximum.
 pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources) -> Resources {
     let max = max.min(can.max);
     let cpu =
@@ -143,17 +141,17 @@ pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources
     Resources { cpu, mem: boot.saturating_add(above.min(most)) }
 }
 
-/// What load says.
+/// The load and its needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     figure: Option<f64>,
     /// The window of the figure, if it is shorter than the VM's.
     over: Option<LoadWindow>,
-    /// Compute units that it calls for.
+    /// The compute units that it calls for.
     units: Option<f64>,
 }
 
-/// Load over the VM's window, or else over the next shorter one that has a figure.
+/// Load over the VM's window, or else over the next shorter window with a figure.
 fn load_of(inputs: &Inputs<'_>) -> Load {
     let Some(sample) = inputs.sample else { return Load::default() };
     let (window, target) = (inputs.info.load_window, inputs.info.target.load_average);
@@ -221,7 +219,7 @@ fn whole(units: f64) -> u64 {
 // === impl Urgency ===
 
 impl Urgency {
-    /// One whole unit above what the guest had.
+    /// One whole unit above the VM's size at the request.
     fn units(self, unit: ComputeUnit) -> u64 {
         let above = |wanted: bool, count: u64| if wanted { count.saturating_add(1) } else { 0 };
         let cpu = above(self.cpu, self.base.cpu.max(MilliCpu::ZERO).whole(unit.cpu()));

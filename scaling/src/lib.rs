@@ -1,9 +1,8 @@
-//! How a goal is computed: samples and policy in, goal and reason out. Pure.
+//! Computes goals: samples and policy in, goal and reason out. Pure.
 //!
-//! The stages, in order: a [`Sample`] says what was measured and what is missing; [`load`] and
-//! [`memory`] turn it into counts of compute units; [`goal`] takes the larger, clamps it and
-//! says why; [`stabilization`] has a goal that was lowered wait; [`arbitrate`] divides what is left when
-//! several want it.
+//! The stages, in order: a [`Sample`] has the measured figures, some of which may be missing; [`load`] and
+//! [`memory`] turn it into counts of compute units; [`goal`] takes the larger count, clamps it and gives the
+//! reason; [`stabilization`] delays a lower goal; [`arbitrate`] divides scarce room among claims.
 
 pub mod arbitrate;
 pub mod goal;

@@ -1,24 +1,24 @@
-//! What was measured, and when. Missing is a value.
+//! Measured figures, each of which may be missing.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use windlass_protocol::{Bytes, LoadWindow, MilliCpu, Moment};
 
-/// One reading of a guest's metrics. A figure that was absent, NaN, negative or absurd is
-/// `None`; law 5 is that `None` never shrinks a VM.
+/// One reading of a guest's metrics. An absent, NaN, negative or absurd figure is `None`, and by law 5 `None`
+/// never shrinks a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// When it was asked for: the guest said so then or later.
+    /// When the agent requested it; the figures are from then or later.
     pub at: Moment,
     /// Load averages.
     pub loads: Loads,
     /// Memory that the guest's kernel manages.
     pub total: Option<Bytes>,
-    /// Memory that could be had without swapping.
+    /// Memory that is available without swapping.
     pub available: Option<Bytes>,
     /// vCPUs online.
     pub online: Option<MilliCpu>,
-    /// The highest vCPU online, counted from one: none up to it can be taken out.
+    /// The highest online vCPU, counted from one: the hypervisor can only unplug vCPUs above it.
     pub reach: Option<MilliCpu>,
 }
 
@@ -38,7 +38,7 @@ pub struct Loads {
 // === impl Sample ===
 
 impl Sample {
-    /// A sample with nothing in it.
+    /// A sample without figures.
     pub fn empty(at: Moment) -> Self {
         Self {
             at,
@@ -63,8 +63,7 @@ impl Loads {
         }
     }
 
-    /// The figures that count of a guest that was measured for so long: a window that is not
-    /// filled has none.
+    /// The figures of the windows that are filled after this time of measurement.
     #[must_use]
     pub fn within(self, measured: Duration) -> Self {
         let filled =
@@ -77,7 +76,7 @@ impl Loads {
         }
     }
 
-    /// The load over the longest window that has one and is shorter than this.
+    /// The load over the longest window with a figure that is shorter than this.
     pub fn shorter(&self, window: LoadWindow) -> Option<(LoadWindow, f64)> {
         LoadWindow::LONGEST_FIRST
             .into_iter()

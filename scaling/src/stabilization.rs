@@ -1,22 +1,19 @@
 //! Stabilizer: a goal that signals lowered waits, and load that a resize makes is not followed.
 //!
-//! The stage after [`goal`](mod@crate::goal), which keeps the reference's arithmetic. It only ever raises a goal, on
-//! each axis, and never above what the VM has: growth, a lower maximum and a person's order pass as
-//! they come.
+//! The stage after [`goal`](mod@crate::goal), which keeps the reference's arithmetic. It only raises a goal, per axis,
+//! and never above the VM's size. So growth, a lower maximum and an order of a person take effect at once.
 //!
-//! - **Hold.** On each axis the largest goal of the last `scale_down` time counts (the
-//!   stabilization window of the Kubernetes HPA). A start, a new session and a reboot count as a
-//!   goal of all that the VM has. Where several steps down have waited, they follow one another
-//!   without a new wait.
-//! - **Margin.** Load calls for fewer compute units only if load plus a quarter of a unit still
-//!   would: a load at the rounding point moves nothing.
-//! - **Settling.** A guest that returns memory works for it: measured under TCG, 1 GiB takes 5 s and
-//!   adds 0.5 to the load over 15 s, as two tasks would. So while memory leaves, and for
-//!   [`SETTLES_FOR`] after, load above what the VM has counts only as far as those two tasks do not
-//!   explain it, or as far as the load over 5 s shows it, once all of that was measured after
-//!   memory stopped.
-//! - **Damper.** Growth within [`REVERSES_WITHIN`] of a shrink is a reversal. From the seventh in an
-//!   hour on, each doubles the hold, up to [`LONGEST_DAMPED`]: the VM is *flapping*.
+//! - **Hold.** On each axis the largest goal of the last `scale_down` time counts (the stabilization window of
+//!   the Kubernetes HPA). A start, a new session and a reboot count as a goal of the VM's whole size. Several
+//!   delayed steps down follow one another without further waits.
+//! - **Margin.** Load calls for fewer compute units only if load plus a quarter of a unit would too: load at
+//!   the rounding point changes nothing.
+//! - **Settling.** The return of memory causes load: under TCG, 1 GiB takes 5 s and adds 0.5 to the load over
+//!   15 s, like two tasks. So during the return and for [`SETTLES_FOR`] after it, load beyond the VM's size
+//!   counts only beyond those two tasks. Load over 5 s counts in full once its whole window lies after the
+//!   return.
+//! - **Damper.** Growth within [`REVERSES_WITHIN`] of a shrink is a reversal. From the seventh reversal in an
+//!   hour on, each one doubles the hold, up to [`LONGEST_DAMPED`]: the VM is *flapping*.
 //!
 //! A hold of zero turns the stage off for its axis.
 
@@ -26,30 +23,29 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use windlass_protocol::{Bytes, Clip, ComputeUnit, MilliCpu, Moment, Resources, ScaleDown, VmInfo};
 
-/// How much more load must still call for fewer units before fewer are called for, in units.
+/// The margin of load before it calls for fewer units, in units.
 const MARGIN: f64 = 0.25;
-/// After memory has left, the load over 15 s still shows the work for this long; a longer window for
-/// as long as it is.
+/// How long the load over 15 s shows the return of memory; a longer window shows it for its length.
 pub const SETTLES_FOR: Duration = Duration::from_secs(15);
-/// After this, the load over 5 s does not show it any more.
+/// How long the load over 5 s shows it.
 const CLEAN_AFTER: Duration = Duration::from_secs(5);
-/// Tasks that return memory: the guest's kernel moves pages and takes blocks offline.
+/// The tasks of the guest's kernel that return memory: they move pages and take blocks offline.
 const RETURNING_TASKS: f64 = 2.0;
 
-/// Growth this soon after a shrink takes it back.
+/// Growth this soon after a shrink is a reversal.
 pub const REVERSES_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// Reversals are remembered for this long.
+/// How long reversals count.
 const REVERSALS_OF: Duration = Duration::from_secs(60 * 60);
-/// Reversals in that time that are borne; each one more doubles the hold.
+/// The reversals in that time without effect; each further one doubles the hold.
 const REVERSALS_BORNE: usize = 6;
-/// The longest hold that reversals lead to.
+/// The longest hold that reversals cause.
 pub const LONGEST_DAMPED: Duration = Duration::from_secs(10 * 60);
-/// Reversals that are remembered: more would not make the hold longer.
+/// The most reversals remembered; more would not lengthen the hold.
 const MOST_REVERSALS: usize = 32;
-/// Goals that are remembered, each below the one before.
+/// The most goals remembered, each below the one before.
 const MOST_GOALS: usize = 64;
 
-/// What the stage remembers of one VM.
+/// The state of the stage for one VM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stabilizer {
     cpu: Axis<MilliCpu>,
@@ -60,89 +56,86 @@ pub struct Stabilizer {
 /// A stabilized goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StabilizedGoal {
-    /// The goal that counts.
+    /// The stabilized goal.
     pub goal: Goal,
-    /// What the signals call for, and when it counts, where that is less on some axis.
+    /// The lower size that the signals call for, if an axis waits.
     pub held: Option<Held>,
-    /// Load calls for more than the VM has, and does not count yet.
+    /// Load beyond the VM's size that does not count yet.
     pub settling: Option<Settling>,
-    /// No load was measured yet that returning memory has no part in: no more of it is to begin
-    /// to leave before that.
+    /// All measured load may come from the return of memory: the VM must not return more before it is clear.
     pub unclear: bool,
 }
 
-/// A goal that waits.
+/// A delayed goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// What the signals call for.
+    /// The size that the signals call for.
     pub size: Resources,
-    /// When the first axis may shrink, if the signals stay as they are; `None` while load is within
-    /// its margin, and has to fall further.
+    /// When the first axis may shrink if the signals stay the same; `None` while load is within its margin
+    /// and must fall further.
     pub until: Option<Moment>,
 }
 
-/// Load that may be the work of returning memory.
+/// Load that may come from the return of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settling {
-    /// When it counts in full again; `None` while memory still leaves.
+    /// When load counts in full again; `None` while the guest still returns memory.
     pub until: Option<Moment>,
 }
 
-/// How an axis of a VM was changed, for the damper.
+/// A change of an axis, for the damper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// It was given more.
+    /// The VM grew.
     Grew,
-    /// It was asked back.
+    /// The VM began to shrink.
     Shrank,
 }
 
-/// A VM that grows and shrinks again and again.
+/// A VM that grows and shrinks repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flapping {
-    /// Growth that took a shrink back, in the last hour.
+    /// Reversals in the last hour.
     pub reversals: usize,
-    /// What is called for no longer is kept for this long.
+    /// The lengthened hold.
     pub hold: Duration,
 }
 
-/// What is remembered of one axis.
+/// The state of one axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Axis<T> {
-    /// What was last called for.
+    /// The last goal.
     last: Option<T>,
-    /// What was called for before, and until when: each less, and later, than the one before, and
-    /// all above `last`.
+    /// Earlier goals with their ends: each lower and later than the one before, and all above `last`.
     before: VecDeque<(T, Moment)>,
     /// When the axis last shrank, unless it grew since.
     shrank_at: Option<Moment>,
-    /// When growth took a shrink back, the oldest first.
+    /// The reversals, oldest first.
     reversals: VecDeque<Moment>,
 }
 
-/// Whether the guest returns memory.
+/// Whether the guest is returning memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Leaving {
-    /// It did not lately.
+    /// Not recently.
     #[default]
     No,
-    /// It does.
+    /// At this moment.
     Now,
-    /// It did until then.
+    /// Until this moment.
     Until(Moment),
 }
 
 // === impl Stabilizer ===
 
 impl Stabilizer {
-    /// Whatever the VM has counts as called for at this moment: it starts, its session does, or
-    /// its guest.
+    /// Counts the VM's whole size as a goal at this moment: the VM, its session or its guest starts.
     pub fn keep(&mut self, now: Moment) {
         self.cpu.keep(now, MilliCpu::from_milli(u64::MAX));
         self.mem.keep(now, Bytes::from_bytes(u64::MAX));
     }
 
-    /// Takes note of what the signals call for at this moment.
+    /// Notes the goal of the signals at this moment.
     pub fn note(&mut self, now: Moment, inputs: &Inputs<'_>) {
         let calmed = self.calmed(now, inputs);
         let raised = calmed.map(|sample| raised(&sample, inputs));
@@ -151,8 +144,8 @@ impl Stabilizer {
         self.mem.note(now, size.mem);
     }
 
-    /// Whether memory of the VM leaves at this moment. Memory that is stuck does not: it makes no
-    /// load, and must not keep the VM from growing.
+    /// Whether the guest returns memory at this moment. A stuck return does not count: it causes no load, and
+    /// must not keep the VM from growing.
     pub fn memory_leaves(&mut self, now: Moment, leaves: bool) {
         self.leaving = match (self.leaving, leaves) {
             (_, true) => Leaving::Now,
@@ -161,18 +154,17 @@ impl Stabilizer {
         };
     }
 
-    /// vCPUs of the VM were changed.
+    /// The VM's vCPUs changed.
     pub fn cpu_moved(&mut self, now: Moment, moved: Move) {
         self.cpu.moved(now, moved);
     }
 
-    /// Memory of the VM was changed.
+    /// The VM's memory changed.
     pub fn memory_moved(&mut self, now: Moment, moved: Move) {
         self.mem.moved(now, moved);
     }
 
-    /// What counts of what the signals call for. `permit` is what the books allow: what they no
-    /// longer do is not kept.
+    /// The stabilized goal. The hold never keeps more than `permit`, the size that the books allow.
     pub fn stabilized(
         &self,
         now: Moment,
@@ -181,7 +173,7 @@ impl Stabilizer {
     ) -> StabilizedGoal {
         let calmed = self.calmed(now, inputs);
         let mut counts = goal(&Inputs { sample: calmed.as_ref(), ..*inputs });
-        // Nearly always the same: nothing is computed twice for that.
+        // Usually the same, so it is not computed twice.
         let all = if calmed.as_ref() == inputs.sample { counts } else { goal(inputs) };
         let settling =
             (counts.size != all.size).then(|| Settling { until: self.settled_at(inputs.info) });
@@ -206,21 +198,20 @@ impl Stabilizer {
         StabilizedGoal { goal: counts, held, settling, unclear }
     }
 
-    /// The axis that grows and shrinks again and again, if there is one; the one that is held longer
-    /// of two.
+    /// The axis that grows and shrinks repeatedly; of two, the one with the longer hold.
     pub fn flapping(&self, now: Moment, waits: ScaleDown) -> Option<Flapping> {
         let axes = [self.cpu.flapping(now, waits.cpu), self.mem.flapping(now, waits.memory)];
         axes.into_iter().flatten().max_by_key(|flapping| flapping.hold)
     }
 
-    /// When what counts may change by time alone.
+    /// The moments at which the goal may change by time alone.
     pub fn deadlines(&self, now: Moment, info: &VmInfo) -> impl Iterator<Item = Moment> {
         let waits = info.scale_down;
         let cpu = self.cpu.deadlines(now, waits.cpu);
         cpu.chain(self.mem.deadlines(now, waits.memory)).chain(self.settled_at(info))
     }
 
-    /// When memory that has left makes no more load.
+    /// When the returned memory no longer shows in the load.
     fn settled_at(&self, info: &VmInfo) -> Option<Moment> {
         match self.leaving {
             Leaving::No | Leaving::Now => None,
@@ -228,7 +219,7 @@ impl Stabilizer {
         }
     }
 
-    /// The load over 5 s, where returning memory has no part in it.
+    /// The load over 5 s, if the return of memory has no part in it.
     fn clean_load(&self, now: Moment, inputs: &Inputs<'_>) -> Option<f64> {
         let sample = inputs.sample?;
         let clean_at = match self.leaving {
@@ -239,7 +230,7 @@ impl Stabilizer {
         sample.loads.five_seconds.filter(|_| sample.at >= clean_at)
     }
 
-    /// The sample without the load that returning memory makes.
+    /// The sample without the load that the return of memory causes.
     fn calmed(&self, now: Moment, inputs: &Inputs<'_>) -> Option<Sample> {
         let sample = *inputs.sample?;
         let settles = match self.leaving {
@@ -250,7 +241,7 @@ impl Stabilizer {
         if !settles || inputs.info.scale_down.cpu.is_zero() {
             return Some(sample);
         }
-        // A load that calls for no more than the VM has, however its units are rounded.
+        // The most load that calls for no more than the VM's size, however its units are rounded.
         let enough = load_of(inputs, inputs.has.cpu.round_down(inputs.unit.cpu()));
         let most = self.clean_load(now, inputs).map_or(enough, |clean| clean.max(enough));
         let calm = |load: f64| load.min(most.max(load - RETURNING_TASKS));
@@ -271,7 +262,7 @@ impl<T: Copy + Ord> Axis<T> {
             if self.before.len() == MOST_GOALS
                 && let Some((newest, _)) = self.before.pop_back()
             {
-                // The larger of the two for as long as the later one.
+                // Keep the larger goal for as long as the later one.
                 self.before.push_back((newest, now));
             } else {
                 self.before.push_back((last, now));
@@ -295,15 +286,15 @@ impl<T: Copy + Ord> Axis<T> {
         }
     }
 
-    /// What counts in place of `wanted`, if that is more, and until when it does; `None` while what
-    /// was last noted is no less.
+    /// The larger goal that replaces `wanted`, with its end; the end is `None` while the last noted goal is
+    /// not smaller.
     fn held(&self, now: Moment, wanted: T, has: T, wait: Duration) -> Option<(T, Option<Moment>)> {
         let wait = self.damped(now, wait);
         if wait.is_zero() || wanted >= has {
             return None;
         }
         let counts = |(_, at): &&(T, Moment)| now < at.after(wait);
-        // The oldest that counts is the largest.
+        // The oldest goal that counts is the largest.
         let before = self.before.iter().find(counts).map(|(value, _)| *value);
         let kept = before.max(self.last)?.min(has);
         if kept <= wanted {
@@ -316,7 +307,7 @@ impl<T: Copy + Ord> Axis<T> {
         Some((kept, last.map(|(_, at)| at.after(wait))))
     }
 
-    /// The hold, and longer where it did not help.
+    /// The hold, lengthened by reversals.
     fn damped(&self, now: Moment, wait: Duration) -> Duration {
         let beyond = self.reversals(now).saturating_sub(REVERSALS_BORNE);
         let doublings = u32::try_from(beyond.min(16)).unwrap_or(16);
@@ -336,24 +327,24 @@ impl<T: Copy + Ord> Axis<T> {
     fn deadlines(&self, now: Moment, wait: Duration) -> impl Iterator<Item = Moment> {
         let wait = self.damped(now, wait);
         let ends = self.before.iter().map(move |(_, at)| at.after(wait));
-        // With a reversal that is forgotten the hold becomes shorter.
+        // The hold becomes shorter when a reversal no longer counts.
         ends.chain(self.reversals.iter().map(|at| at.after(REVERSALS_OF)))
     }
 }
 
-/// How long the load over the VM's window shows the work of returning memory.
+/// How long the load over the VM's window shows the return of memory.
 fn settles_for(info: &VmInfo) -> Duration {
     SETTLES_FOR.max(info.load_window.length())
 }
 
-/// The load at which this many vCPUs are as busy as is aimed at.
+/// The load at which this many vCPUs have the target load.
 fn load_of(inputs: &Inputs<'_>, cpu: MilliCpu) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "milli-CPUs are far below 2^52")]
     let cores = cpu.milli() as f64 / 1000.0;
     cores * inputs.info.target.load_average
 }
 
-/// The sample with the load of a part of a unit more.
+/// The sample with the margin added to its load.
 fn raised(sample: &Sample, inputs: &Inputs<'_>) -> Sample {
     let unit: ComputeUnit = inputs.unit;
     let more = load_of(inputs, unit.cpu()) * MARGIN;

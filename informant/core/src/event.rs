@@ -1,26 +1,25 @@
-//! What an informant hears, and what it asks for.
+//! The events and the actions of an informant.
 //!
-//! A shell carries out each [`Action`] and reports: [`Event::Sent`] before the first byte
-//! leaves, then exactly one answer. There is at most one call under way per agent, and at
-//! most one action under way on the machine ([`Action::Look`] or [`Action::Do`]). A shell
-//! hangs up on a call after [`CALL_LIMIT`](windlass_protocol::timing::CALL_LIMIT) and reports [`Failure::NoAnswer`]; a later answer to
-//! it is not reported.
+//! The shell carries out each [`Action`]. It reports [`Event::Sent`] before the first byte leaves, then
+//! exactly one answer. At most one call per agent is in progress, and at most one action on the machine
+//! ([`Action::Look`] or [`Action::Do`]). After [`CALL_LIMIT`](windlass_protocol::timing::CALL_LIMIT) the shell gives a call up and
+//! reports [`Failure::NoAnswer`]; it does not report a later answer.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_protocol::{AgentId, Bytes, Moment, Sequence};
 
-/// What happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Memory was read.
+    /// A sample of memory.
     Sampled(Memory),
-    /// The kernel says that tasks waited for memory (its PSI trigger fired).
+    /// Tasks waited for memory: the kernel's PSI trigger fired.
     Stalled,
-    /// Something about the machine's vCPUs or memory changed; worth a look.
+    /// vCPUs or memory of the machine may have changed.
     Stirred,
-    /// From here on the action may take effect, whether or not its answer reaches us.
+    /// The action may take effect from here on, even if its answer is lost.
     Sent(Action),
     /// An agent answered a call with status 200.
     Answered {
@@ -33,59 +32,59 @@ pub enum Event {
     },
     /// The call to this agent failed.
     Failed(AgentId, Failure),
-    /// Answer to [`Action::Look`]; `None` if the machine does not say.
+    /// The answer to [`Action::Look`]; `None` if the look failed.
     Seen(Option<MachineSeen>),
-    /// Answer to [`Action::Do`]: whether it was done.
+    /// The answer to [`Action::Do`]: whether it succeeded.
     Done(bool),
 }
 
 /// How a call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No answer, or a broken one: it may or may not have happened.
+    /// No answer, or an invalid one: the agent may or may not have acted.
     NoAnswer,
-    /// The agent answered with this status: it did not happen.
+    /// The agent refused with this status and did not act.
     Refused(u16),
 }
 
 /// A reading of `/proc/meminfo` and `/proc/zoneinfo`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What the kernel manages (`MemTotal`).
+    /// Memory that the kernel manages (`MemTotal`).
     pub total: Bytes,
-    /// What could be had without swapping (`MemAvailable`).
+    /// Memory that is available without swapping (`MemAvailable`).
     pub available: Bytes,
-    /// What nobody uses, not even as cache (`MemFree`).
+    /// Unused memory, without caches (`MemFree`).
     pub free: Bytes,
-    /// What the VM has and the kernel does not manage: pages present less pages managed, over
-    /// all zones that hot-added memory does not go to. `None` if it cannot be read.
+    /// Memory that the kernel does not manage: present less managed pages, over all zones but those for
+    /// hot-added memory. `None` if it cannot be read.
     pub overhead: Option<Bytes>,
 }
 
-/// What the guest's kernel has.
+/// The hardware that the guest's kernel reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineSeen {
-    /// vCPUs that are there.
+    /// Present vCPUs.
     pub present: BTreeSet<u32>,
-    /// vCPUs in use.
+    /// Online vCPUs.
     pub online: BTreeSet<u32>,
-    /// Memory blocks that are there and not in use.
+    /// Present memory blocks that are offline.
     pub offline_blocks: BTreeSet<u32>,
 }
 
-/// What an informant asks its shell to do.
+/// An action for the shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Call an agent.
     Call {
-        /// Which.
+        /// The agent.
         agent: AgentId,
-        /// Where it listens.
+        /// Its address.
         at: SocketAddr,
-        /// What to ask.
+        /// The call.
         ask: Ask,
     },
-    /// Read what the machine has.
+    /// Read the hardware.
     Look,
     /// Change the machine.
     Do(Change),
@@ -94,20 +93,20 @@ pub enum Action {
 /// A call-back of the reference's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
-    /// `GET /id`: are you there?
+    /// `GET /id`: checks that the agent is alive.
     Id,
-    /// `POST /suspend`: another agent counts.
+    /// `POST /suspend`: another agent becomes current.
     Suspend,
-    /// `POST /resume`: you count.
+    /// `POST /resume`: this agent becomes current.
     Resume,
-    /// `POST /try-upscale`: memory, at once.
+    /// `POST /try-upscale`: the guest needs memory at once.
     MoreMemory,
 }
 
-/// A change of the machine. Each is harmless when said twice.
+/// A change of the machine. A repetition is harmless.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// Memory that is added goes to the movable zone, from which it can be taken again.
+    /// Put added memory into the movable zone, so that the hypervisor can take it back.
     AddedIsMovable,
     /// Bring this memory block online, movable.
     OnlineMemory(u32),
@@ -115,25 +114,25 @@ pub enum Change {
     OnlineCpu(u32),
     /// Take this vCPU offline.
     OfflineCpu(u32),
-    /// Keep, in the same place, for how long an agent that registered may act without hearing of us.
+    /// Store the longest lease of registered agents, in the same place as the parked vCPUs.
     Note(Duration),
-    /// Keep the set of parked vCPUs where it survives our restart, and not a reboot.
+    /// Store the set of parked vCPUs where it survives a restart of the informant, but not a reboot.
     Remember(BTreeSet<u32>),
 }
 
-/// What to do now, and when to ask again.
+/// The actions to take, and when to plan again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// At most one per agent, and one for the machine.
+    /// At most one action per agent, and one for the machine.
     pub actions: Vec<Action>,
-    /// The first moment at which the plan would differ without a further event.
+    /// The first moment at which the plan differs without a further event.
     pub wake_at: Option<Moment>,
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// Notes that the plan would differ at this moment.
+    /// Notes that the plan differs at this moment.
     pub(crate) fn wake(&mut self, at: Moment) {
         self.wake_at = Some(self.wake_at.map_or(at, |known| known.min(at)));
     }

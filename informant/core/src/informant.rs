@@ -1,13 +1,13 @@
-//! The informant as one value: agents, memory and machine, and what is asked of them.
+//! The informant as one value: agents, memory and machine, and the requests to them.
 //!
-//! - **Newest session counts.** Only the agent that registered last changes anything; a
-//!   request said twice has the effect of once, and the same answer; an older one has none. Before
-//!   v2.0 requests have no number and no sender: each is examined anew.
-//! - **Consent before shrinkage.** Nothing is agreed to that would not fit, with a margin.
+//! - **Newest session counts.** Only the agent that registered last changes anything. A repeated request has
+//!   no second effect and gets the same answer; an older request has no effect. Before v2.0, requests have
+//!   neither number nor sender, so each counts as new.
+//! - **Consent before shrinkage.** The guest agrees to a size only if its use fits, with a margin.
 
 use crate::event::{Action, Ask, Event, Plan};
 use crate::machine::Machine;
-use crate::memory::{Consent, Watch};
+use crate::memory::Watch;
 use crate::refusal::{Cause, Refusal};
 use crate::registry::{PastAnswer, Registry, Verified, lease_of};
 use std::collections::BTreeSet;
@@ -18,27 +18,27 @@ use windlass_protocol::informant::{
 use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Moment, Resources};
 
-/// What the informant knows from the start.
+/// The settings of an informant.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The versions that agents are spoken to in.
+    /// The versions that it speaks.
     pub versions: Versions<InformantVersion>,
-    /// The port at which its metrics are read.
+    /// The port of its metrics.
     pub metrics_port: u16,
     /// vCPUs that an earlier informant parked since the guest booted.
     pub parked: BTreeSet<u32>,
-    /// For how long an agent of an earlier informant may still act.
+    /// The longest remaining lease that an earlier informant may have given.
     pub leased: Duration,
 }
 
-/// How far a registration is.
+/// The state of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// The agent is being asked who it is, or the machine is being prepared.
+    /// The informant checks the agent's id, or prepares the machine.
     Pending,
     /// Registered: the answer to `/register`.
     Done(InformantDesc),
-    /// It came to nothing.
+    /// It failed.
     Refused(Refusal),
 }
 
@@ -51,7 +51,7 @@ pub struct Informant {
     machine: Machine,
 }
 
-/// The status of a request that is older than one that was answered.
+/// The status of a stale request.
 const STALE: &str = "stale";
 
 impl Default for Settings {
@@ -67,7 +67,7 @@ impl Default for Settings {
 }
 
 impl Informant {
-    /// An informant that nobody has registered with.
+    /// An informant without agents.
     pub fn new(settings: Settings) -> Self {
         Self {
             metrics_port: settings.metrics_port,
@@ -77,10 +77,10 @@ impl Informant {
         }
     }
 
-    /// `POST /register`: begins; [`Informant::registration`] says when it is done.
+    /// `POST /register`: begins a registration; see [`Informant::registration`].
     ///
     /// # Errors
-    /// With the words and the status of the answer.
+    /// The refusal.
     pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
         let version = self.registry.begin(desc)?;
         self.machine.note(lease_of(version));
@@ -88,7 +88,7 @@ impl Informant {
         Ok(())
     }
 
-    /// How far the registration under this id is.
+    /// The state of the registration under this id.
     pub fn registration(&self, id: AgentId) -> Registration {
         match self.registry.registration(id) {
             None => Registration::Pending,
@@ -102,15 +102,15 @@ impl Informant {
     /// `PUT /health-check`.
     ///
     /// # Errors
-    /// Nobody is registered under this id, or its version has no health checks.
+    /// No agent is registered under this id, or its version has no health checks.
     pub fn health_check(&mut self, now: Moment, id: AgentId) -> Result<(), Refusal> {
         self.registry.health_check(now, id)
     }
 
-    /// `PUT /downscale`: whether the guest can live with this.
+    /// `PUT /downscale`: whether the guest agrees to this size.
     ///
     /// # Errors
-    /// The agent is not the one that counts. A refusal to shrink is an answer, not an error.
+    /// The agent is not current. A refusal to shrink is an answer, not an error.
     pub fn downscale(
         &mut self,
         now: Moment,
@@ -119,9 +119,7 @@ impl Informant {
         self.downscale_judged(now, message, |result| result)
     }
 
-    /// As [`Informant::downscale`], where somebody else has the last word: `judge` hears what
-    /// would be answered, and says what is. It hears of new requests only: to others it makes
-    /// no difference.
+    /// As [`Informant::downscale`], but `judge` may change the answer. It is only called for new requests.
     ///
     /// # Errors
     /// As [`Informant::downscale`].
@@ -131,7 +129,7 @@ impl Informant {
         message: &ResourceMessage,
         judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
     ) -> Result<DownscaleResult, Refusal> {
-        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Downscale { .. });
+        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Downscale(_));
         let ResourceMessage { resources, id, sequence } = *message;
         if message.is_bare() {
             self.registry.verify_bare()?;
@@ -139,17 +137,14 @@ impl Informant {
         }
         match self.registry.verify(id, sequence, alike)? {
             Verified::New => {}
-            Verified::Again(PastAnswer::Downscale { ok, status }) => {
-                return Ok(DownscaleResult { ok, status });
-            }
+            Verified::Again(PastAnswer::Downscale(result)) => return Ok(result),
             Verified::Again(PastAnswer::Upscale) | Verified::Stale => {
                 return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
             }
         }
-        let DownscaleResult { ok, status } = self.consent(now, resources, judge);
-        let given = PastAnswer::Downscale { ok, status: status.clone() };
-        self.registry.answered_request(id, sequence, given);
-        Ok(DownscaleResult { ok, status })
+        let result = self.consent(now, resources, judge);
+        self.registry.answered_request(id, sequence, PastAnswer::Downscale(result.clone()));
+        Ok(result)
     }
 
     fn consent(
@@ -158,8 +153,7 @@ impl Informant {
         asked: Resources,
         judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
     ) -> DownscaleResult {
-        let Consent { ok, status } = self.memory.consent(now, asked.mem);
-        let result = judge(DownscaleResult { ok, status });
+        let result = judge(self.memory.consent(now, asked.mem));
         if result.ok {
             self.machine.allow_at_most(asked.cpu);
         }
@@ -171,16 +165,15 @@ impl Informant {
         self.machine.allow(size.cpu);
     }
 
-    /// `PUT /upscale`: the guest has this, and may use it.
+    /// `PUT /upscale`: the guest has this size and may use it.
     ///
     /// # Errors
-    /// The agent is not the one that counts.
+    /// The agent is not current.
     pub fn upscale(&mut self, now: Moment, message: &ResourceMessage) -> Result<(), Refusal> {
         self.upscale_then(now, message, || {})
     }
 
-    /// As [`Informant::upscale`], where somebody else follows: `then` is called if the request
-    /// is new.
+    /// As [`Informant::upscale`]; calls `then` if the request is new.
     ///
     /// # Errors
     /// As [`Informant::upscale`].
@@ -212,7 +205,7 @@ impl Informant {
     /// `DELETE /unregister`.
     ///
     /// # Errors
-    /// Nobody is registered under this id, or at another address.
+    /// No agent is registered under this id, or it is registered at another address.
     pub fn unregister(&mut self, desc: &AgentDesc) -> Result<Unregistered, Refusal> {
         let was_active = self.registry.unregister(desc.agent_id, &desc.serve_addr)?;
         if self.registry.len() == 0 {
@@ -221,7 +214,7 @@ impl Informant {
         Ok(Unregistered { was_active })
     }
 
-    /// Takes note of what happened.
+    /// Takes an event.
     pub fn observe(&mut self, now: Moment, event: Event) {
         self.registry.begins(now);
         match event {
@@ -233,7 +226,7 @@ impl Informant {
                     self.memory.asked(now);
                 }
                 if ask == Ask::Resume && self.registry.waits(agent) {
-                    // It counts with what is online now, whatever another one allowed since.
+                    // The new agent starts from the online vCPUs, whatever another agent allowed.
                     self.machine.hold_back_rest();
                 }
                 self.registry.sent(now, agent, ask);
@@ -246,14 +239,14 @@ impl Informant {
             Event::Seen(seen) => self.machine.seen(now, seen),
             Event::Done(done) => self.machine.done(now, done),
         }
-        // An agent learns that it is registered once the guest is ready to follow it.
+        // The registration completes when the machine is ready.
         if self.registry.is_checked() && self.machine.settled(now) {
             self.registry.complete(now);
             self.machine.hold_back_rest();
         }
     }
 
-    /// What to do now.
+    /// The plan at this moment.
     pub fn plan(&self, now: Moment) -> Plan {
         let mut plan = Plan::default();
         self.registry.plan(now, self.memory.want(now), &mut plan);
@@ -261,17 +254,17 @@ impl Informant {
         plan
     }
 
-    /// Whether what was last allowed has been carried out in the guest, or tried.
+    /// Whether all due changes of the machine were made or tried.
     pub fn settled(&self, now: Moment) -> bool {
         self.machine.settled(now)
     }
 
-    /// The agent that counts.
+    /// The current agent.
     pub fn current(&self) -> Option<AgentId> {
         self.registry.current()
     }
 
-    /// The version that the agent that counts is spoken to in.
+    /// The version of the current agent's session.
     pub fn version(&self) -> Option<InformantVersion> {
         self.registry.version()
     }
@@ -286,27 +279,27 @@ impl Informant {
         self.registry.len()
     }
 
-    /// How many agents are registering, and were not checked yet.
+    /// How many registrations are in progress.
     pub fn joining(&self) -> usize {
         self.registry.joining()
     }
 
-    /// The latest agents that were let go of, oldest first, and why.
+    /// The most recently removed agents, oldest first, with the causes.
     pub fn gone(&self) -> impl Iterator<Item = (AgentId, Cause)> {
         self.registry.gone()
     }
 
-    /// The vCPU that is being brought online: to those who count vCPUs, it is.
+    /// The vCPU that is coming online; it counts as online.
     pub fn coming_online(&self) -> Option<u32> {
         self.machine.coming_online()
     }
 
-    /// vCPUs that were parked.
+    /// The parked vCPUs.
     pub fn parked(&self) -> &BTreeSet<u32> {
         self.machine.parked()
     }
 
-    /// Whether memory is urgent.
+    /// Whether the guest needs memory at once.
     pub fn urgent(&self, now: Moment) -> bool {
         self.memory.want(now).is_some()
     }

@@ -1,13 +1,12 @@
-//! What the informant decides: consent, urgency, which agent counts, what is parked.
+//! The decisions of the informant: consent, urgency, the current agent, parking of vCPUs.
 //!
-//! An [`Informant`] is a plain value. It is told what happened ([`Informant::observe`]) and
-//! asked what to do ([`Informant::plan`]); what a peer asks over HTTP is a method that answers
-//! at once. It never waits, sends or reads a clock.
+//! An [`Informant`] is a plain value. The shell reports events ([`Informant::observe`]) and asks for a plan
+//! ([`Informant::plan`]); each HTTP request is a method that answers at once. The core never waits, sends or
+//! reads a clock.
 //!
-//! Where to look: the words between core and shell in [`event`]; which agent counts in
-//! [`registry`]; whether less memory would do, and whether there is too little, in
-//! [`memory`]; vCPUs and memory blocks of the guest in [`machine`]; load over short windows
-//! in [`load`]; bytes of requests, calls and figures in [`wire`].
+//! Where to look: events and actions in [`event`]; the current agent in [`registry`]; consent and urgency of
+//! memory in [`memory`]; vCPUs and memory blocks of the guest in [`machine`]; load over short windows in
+//! [`load`]; bytes of requests, calls and figures in [`wire`].
 
 pub mod event;
 pub mod informant;

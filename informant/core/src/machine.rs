@@ -1,57 +1,56 @@
-//! vCPUs and memory blocks of the guest: what is brought online, what is parked.
+//! vCPUs and memory blocks of the guest: bringing them online, and parking vCPUs.
 //!
-//! Nothing is touched before the first agent registers. From then on what is added to the
-//! machine is brought online, memory to the movable zone, from which it can be taken again. An
-//! agreed `/downscale` to fewer vCPUs parks the highest of them, never vCPU 0; an `/upscale`
-//! un-parks. A vCPU that turns up once an agent has counted waits for its word: the books may have
-//! been lowered. What is parked is remembered before it is done, if it can be stored, so that a
-//! restart of the informant does not mistake a parked vCPU for an added one.
+//! The informant changes nothing before the first agent registers. From then on it brings added hardware
+//! online, memory in the movable zone, so that the hypervisor can take it back. An agreed `/downscale` to
+//! fewer vCPUs parks the highest vCPUs, but never vCPU 0; an `/upscale` un-parks them. A vCPU that appears
+//! once an agent is current stays offline until the agent allows it: the books may have been lowered. The
+//! set of parked vCPUs is stored before the parking, if possible, so that a restarted informant does not
+//! mistake a parked vCPU for an added one.
 //!
-//! Parking ends when it is reached: a vCPU that somebody else brings online afterwards stays
-//! online, and is reported with the others.
+//! Parking ends when it is complete: a vCPU that the guest itself brings online later stays online, and the
+//! informant reports it with the others.
 
 use crate::event::{Action, Change, MachineSeen, Plan};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use windlass_protocol::{MilliCpu, Moment};
 
-/// The machine is looked at this often, should a notice of the kernel have been lost.
+/// The period of looks at the machine, in case an event of the kernel was lost.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What failed is tried again after this long.
+/// The wait before a failed change is retried.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What is known of the machine, and what is to become of it.
+/// The known and the desired state of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Machine {
     /// Whether an agent has registered.
     awake: bool,
     seen: Option<MachineSeen>,
-    /// When the machine is to be looked at again; `None`: at once.
+    /// When the next look is due; `None`: at once.
     look_at: Option<Moment>,
-    /// Whether the policy for added memory was set, or could not be.
+    /// Whether setting the policy for added memory was tried.
     policy: bool,
-    /// vCPUs that we took offline, or did not bring online because no agent has allowed it.
+    /// vCPUs that the informant keeps offline because no agent has allowed them.
     parked: BTreeSet<u32>,
-    /// What was last stored of it.
+    /// The last stored set of parked vCPUs.
     stored: BTreeSet<u32>,
-    /// For how long an agent that registers may act without hearing of us, and what was stored of
-    /// that.
+    /// The longest lease of registered agents, and its stored value.
     note: Duration,
     noted: Duration,
-    /// It could not be stored, and is not tried again before this.
+    /// The earliest retry after a failed store.
     store_at: Option<Moment>,
     wish: Option<Wish>,
-    /// How many vCPUs the agent that counts knows of, or allowed; before the first: all.
+    /// How many vCPUs the current agent knows of or has allowed; all, before the first agent.
     limit: Option<usize>,
     busy: Option<Action>,
-    /// Something happened since the look under way began: it is looked again.
+    /// An event came after the start of the look in progress: another look must follow.
     look_again: bool,
-    /// What failed, and when it may be tried again; bounded by what is there.
+    /// Failed changes, and when to retry them; bounded by the hardware.
     resting: BTreeMap<Change, Moment>,
 }
 
-/// How many vCPUs are to be online.
+/// The desired number of online vCPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     AtMost(usize),
@@ -59,43 +58,41 @@ enum Wish {
 }
 
 impl Machine {
-    /// A machine on which these vCPUs were parked before.
+    /// A machine on which an earlier informant parked these vCPUs.
     pub(crate) fn new(parked: BTreeSet<u32>) -> Self {
         Self { stored: parked.clone(), parked, ..Self::default() }
     }
 
-    /// An agent registers: from here on the machine is looked after. Each agent starts from what
-    /// is online then, so what was added and may come is brought online first.
+    /// An agent registers: from here on the informant manages the machine. The agent starts from the online
+    /// hardware, so added hardware that may come online does so first.
     pub(crate) fn wake(&mut self) {
         self.awake = true;
         self.must_look();
     }
 
-    /// The last agent has taken its leave: what is added from here on is nobody's to count.
+    /// The last agent has unregistered: no agent accounts for hardware that is added later.
     pub(crate) fn left_alone(&mut self) {
         self.limit = None;
     }
 
-    /// An agent registers that may act for so long without hearing of us: an informant that comes
-    /// after this one has to know.
+    /// Notes the lease of a registering agent, for the next informant.
     pub(crate) fn note(&mut self, lease: Duration) {
         self.note = self.note.max(lease);
     }
 
-    /// Something changed.
+    /// The hardware may have changed.
     pub(crate) fn stirred(&mut self) {
         self.must_look();
     }
 
-    /// The guest may use no more than this. It takes away, and never allows more than before. A
-    /// request without CPU says nothing about it.
+    /// Lowers the limit of vCPUs; never raises it. A request without CPU changes nothing.
     pub(crate) fn allow_at_most(&mut self, cpu: MilliCpu) {
         let Some(count) = count(cpu) else { return };
         self.limit = Some(self.limit.map_or(count, |limit| limit.min(count)));
         self.wish_for(Wish::AtMost(count));
     }
 
-    /// The guest may use this much.
+    /// Sets the limit of vCPUs.
     pub(crate) fn allow(&mut self, cpu: MilliCpu) {
         let Some(count) = count(cpu) else { return };
         self.limit = Some(count);
@@ -107,7 +104,7 @@ impl Machine {
         self.look_again = false;
     }
 
-    /// The machine was looked at.
+    /// The result of a look.
     pub(crate) fn seen(&mut self, now: Moment, seen: Option<MachineSeen>) {
         self.busy = None;
         self.look_at = (!self.look_again).then(|| now.after(LOOK_EVERY));
@@ -116,7 +113,7 @@ impl Machine {
             return;
         };
         seen.online.retain(|cpu| seen.present.contains(cpu));
-        // A parked vCPU that is online, or gone, is not parked any more.
+        // A parked vCPU that is online or unplugged is no longer parked.
         self.parked.retain(|cpu| seen.present.contains(cpu) && !seen.online.contains(cpu));
         self.resting.retain(|change, _| match change {
             Change::OnlineMemory(block) => seen.offline_blocks.contains(block),
@@ -128,19 +125,18 @@ impl Machine {
         self.fulfilled();
     }
 
-    /// What was allowed holds for vCPUs, too, that turn up later, or could not be brought online
-    /// yet: what goes beyond it counts as parked.
+    /// Counts vCPUs beyond the limit as parked, also those that appear later or could not come online yet.
     fn hold_back(&mut self) {
         let (Some(limit), Some(seen)) = (self.limit, &self.seen) else { return };
         let added = self.added(seen).len();
         let coming = limit.max(1).saturating_sub(seen.online.len()).min(added);
-        // The lowest come: the highest are the first to be taken out.
+        // The lowest come online: the hypervisor unplugs the highest first.
         let idle = seen.present.difference(&seen.online).copied();
         self.parked = idle.skip(coming).collect();
     }
 
-    /// A new agent counts with the vCPUs that are online when it has registered: those that were
-    /// not by then wait for its word, whatever an earlier one allowed.
+    /// A new agent starts with the vCPUs that are online at its registration: the others wait for it, even if
+    /// an earlier agent allowed them.
     pub(crate) fn hold_back_rest(&mut self) {
         let Some(online) = self.seen.as_ref().map(|seen| seen.online.len()) else { return };
         let agreed = match self.wish {
@@ -152,17 +148,17 @@ impl Machine {
         self.hold_back();
     }
 
-    /// vCPUs that are to come online by themselves, lowest first.
+    /// vCPUs that may come online, lowest first.
     fn added(&self, seen: &MachineSeen) -> Vec<u32> {
         let idle = seen.present.difference(&seen.online);
         idle.filter(|cpu| !self.parked.contains(cpu)).copied().collect()
     }
 
-    /// A change was made, or could not be.
+    /// The result of a change.
     pub(crate) fn done(&mut self, now: Moment, done: bool) {
         let Some(Action::Do(change)) = self.busy.take() else { return };
         match &change {
-            // It is tried once: without it the rest still helps.
+            // Tried once only: the rest works without it.
             Change::AddedIsMovable => self.policy = true,
             Change::Remember(_) | Change::Note(_) if !done => {
                 self.store_at = Some(now.after(RETRY));
@@ -197,14 +193,14 @@ impl Machine {
         self.fulfilled();
     }
 
-    /// Whether everything that should be done was done, or tried.
+    /// Whether all due changes were made or tried.
     pub(crate) fn settled(&self, now: Moment) -> bool {
         let mut plan = Plan::default();
         self.plan(now, &mut plan);
         self.awake && self.busy.is_none() && plan.actions.is_empty()
     }
 
-    /// The vCPU that is being brought online.
+    /// The vCPU that is coming online.
     pub(crate) fn coming_online(&self) -> Option<u32> {
         match self.busy {
             Some(Action::Do(Change::OnlineCpu(cpu))) => Some(cpu),
@@ -212,7 +208,7 @@ impl Machine {
         }
     }
 
-    /// vCPUs that we took offline.
+    /// The parked vCPUs.
     pub(crate) fn parked(&self) -> &BTreeSet<u32> {
         &self.parked
     }
@@ -247,13 +243,13 @@ impl Machine {
         }
     }
 
-    /// What is to be done, most important first. While nothing can be stored, the rest goes on.
+    /// The due changes, most important first. While storing fails, the other changes continue.
     fn changes(&self, stores: bool) -> Vec<Change> {
         let Some(seen) = &self.seen else { return Vec::new() };
         if stores && self.note > self.noted {
             return vec![Change::Note(self.note)];
         }
-        // Whatever else cannot be done: an informant that comes after this one has to know.
+        // First of all, because the next informant must know.
         if stores && !self.parked.is_subset(&self.stored) {
             return vec![Change::Remember(self.parked.clone())];
         }
@@ -263,7 +259,7 @@ impl Machine {
         let (coming, none_comes) = (seen.online.len() + added.len(), added.is_empty());
         changes.extend(added.into_iter().map(Change::OnlineCpu));
         match self.wish {
-            // What comes by itself is as good as what is un-parked, and both may be too many.
+            // vCPUs that come anyway count too; together with un-parked ones they might exceed the limit.
             Some(Wish::AtLeast(count)) if coming < count => {
                 changes.extend(self.parked.iter().map(|cpu| Change::OnlineCpu(*cpu)));
             }
@@ -276,7 +272,7 @@ impl Machine {
                 if stores && self.stored != after {
                     return vec![Change::Remember(after)];
                 }
-                // All of them are offered: where the highest will not go, a lower one may.
+                // All are candidates: if the highest refuses, a lower one may not.
                 changes.extend(park.into_iter().map(Change::OfflineCpu));
             }
             Some(Wish::AtMost(_) | Wish::AtLeast(_)) => {}
@@ -288,18 +284,18 @@ impl Machine {
         changes
     }
 
-    /// A wish is measured against the machine as it is then, so there is a look first.
+    /// A new wish needs a fresh look at the machine.
     fn wish_for(&mut self, wish: Wish) {
         self.wish = Some(wish);
         self.must_look();
     }
 
-    /// What was seen before this is old: a look that is under way says nothing of it.
+    /// Makes earlier looks stale, also one in progress.
     fn must_look(&mut self) {
         (self.look_at, self.look_again) = (None, true);
     }
 
-    /// Drops a wish that is fulfilled, by a look that came after it.
+    /// Drops a wish that a later look shows as fulfilled.
     fn fulfilled(&mut self) {
         if self.look_at.is_none() {
             return;
@@ -325,7 +321,7 @@ impl Machine {
     }
 }
 
-/// CPU in whole vCPUs, rounded up; nothing if it is zero.
+/// CPU in whole vCPUs, rounded up; `None` if it is zero.
 fn count(cpu: MilliCpu) -> Option<usize> {
     (!cpu.is_zero()).then(|| usize::try_from(cpu.cores_up()).unwrap_or(usize::MAX))
 }

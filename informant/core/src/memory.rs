@@ -1,82 +1,73 @@
-//! Whether less memory would do, and whether there is too little.
+//! Consent to less memory, and urgent requests for more.
 //!
-//! In use is what cannot be had without swapping: `MemTotal` less `MemAvailable`. What the VM
-//! has is more than `MemTotal`: the kernel's own image, its page tables and the firmware's
-//! holes are in the VM and not managed by the kernel. That overhead is, over all zones that
-//! hot-added memory does not go to, pages present less pages managed; where it cannot be read
-//! it is taken as [`OVERHEAD`], the reference's estimate (`SysBuffer`).
+//! Used memory is `MemTotal` less `MemAvailable`. The VM has more than `MemTotal`: the kernel does not manage
+//! its own image, its page tables and the firmware's holes. This overhead is the number of present pages less
+//! managed pages, over all zones but those for hot-added memory. If it cannot be read, it is [`OVERHEAD`],
+//! the reference's estimate (`SysBuffer`).
 //!
-//! - **Consent.** Less memory is agreed to only if the most that was in use lately fits, with
-//!   [`margin`] to spare. A request for no less than the VM has is agreed to, whatever is in use.
-//! - **Urgency.** Memory is wanted at once when less than [`threshold`] is available, or when
-//!   the kernel reports that tasks wait for memory and next to none is free.
+//! - **Consent.** The guest agrees to less memory only if its recent peak use fits, with [`margin`] to spare.
+//!   It always agrees to a size that is not smaller than the VM's.
+//! - **Urgency.** The guest needs memory at once if less than [`threshold`] is available, or if the kernel
+//!   reports that tasks wait for memory and almost none is free.
 //!
-//! The margin is the threshold of the smaller size and [`HEADROOM`] more, so what was agreed
-//! to is not urgent a moment later: shrinking and shouting never chase each other.
+//! The margin is the threshold of the smaller size plus [`HEADROOM`]. So a size is never urgent right after
+//! the consent to it: shrinks and urgent requests do not alternate.
 
 use crate::event::Memory;
 use std::collections::VecDeque;
 use std::time::Duration;
+use windlass_protocol::informant::DownscaleResult;
 use windlass_protocol::{Bytes, Moment};
 
-/// The kernel's share, where it cannot be read.
+/// The kernel's overhead, if it cannot be read.
 pub const OVERHEAD: Bytes = Bytes::from_mib(100);
 
-/// Between the size at which a shrink is refused and the size at which memory is urgent. A
-/// burst of 16 MiB every 250 ms, the fastest that the project promises to follow, takes half
-/// a second to cross it: several samples.
+/// The distance between refusal of a shrink and urgency. The fastest burst that the project promises to
+/// follow, 16 MiB every 250 ms, needs half a second to cross it: several samples.
 pub const HEADROOM: Bytes = Bytes::from_mib(32);
 
-/// Of so much total memory, this much must be available: 15 % as the reference's successor
-/// has it (it asks above 85 %), but enough for a request to be answered in a small guest, and
-/// not so much that a large one wastes it.
+/// The part of total memory that must be available: 15 % as in the reference's successor (which asks above
+/// 85 %), but enough for an answer in a small guest, and no waste in a large guest.
 const THRESHOLD_PERCENT: u64 = 15;
 const THRESHOLD_LEAST: Bytes = Bytes::from_mib(64);
 const THRESHOLD_MOST: Bytes = Bytes::from_gib(1);
 
-/// Over this time the most that was in use counts for consent. Longer than a garbage
-/// collector's pause, shorter than the agent's patience.
+/// The time whose peak use decides consent. Longer than a pause of a garbage collector, shorter than the
+/// agent's deadline.
 const WINDOW: Duration = Duration::from_secs(2);
 
-/// Samples are kept in slots of this length, so their number does not grow with their rate.
+/// The length of a slot of samples; slots keep their number independent of their rate.
 const SLOT: Duration = Duration::from_millis(100);
 
-/// With fewer slots than this in the window, nothing is agreed to (the reference's successor
-/// averages five samples, 100 ms apart).
+/// The fewest slots in the window for consent (the reference's successor averages five samples, 100 ms
+/// apart).
 const ENOUGH: usize = 5;
 
-/// A sample older than this says nothing.
+/// Older samples are stale.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Memory is asked for at most this often; a request that was lost is made again after it.
+/// The shortest time between requests for memory; a lost request is repeated after it.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
-/// After tasks had to wait for memory, nothing is given up for this long.
+/// After a stall the guest refuses to shrink for this long.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What is known of memory.
+/// The state of the guest's memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watch {
-    /// When a slot began, and the most that was in use during it; bounded by the window.
+    /// The start of each slot, and its peak use; bounded by the window.
     slots: VecDeque<(Moment, Bytes)>,
     last: Option<(Moment, Memory)>,
-    /// When the kernel last reported a stall that more memory would have helped.
+    /// The last stall that more memory would have avoided.
     stalled: Option<Moment>,
-    /// When memory was last asked for.
+    /// The last request for memory.
     asked: Option<Moment>,
-    /// When memory was last given.
+    /// The last `/upscale`.
     given: Option<Moment>,
 }
 
-/// The answer to "can you live with less?", with its reason in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Consent {
-    pub(crate) ok: bool,
-    pub(crate) status: String,
-}
-
 impl Watch {
-    /// Memory was read. What does not add up is no sample.
+    /// Takes a sample; ignores an inconsistent one.
     pub(crate) fn sampled(&mut self, now: Moment, memory: Memory) {
         if memory.total.is_zero() || memory.available > memory.total {
             return;
@@ -92,9 +83,8 @@ impl Watch {
         self.last = Some((now, memory));
     }
 
-    /// Tasks waited for memory. That counts if next to none is free, cache included: a stall
-    /// with much of it free is the doing of a limit within the guest, which more memory does
-    /// not lift.
+    /// Tasks waited for memory. The stall counts only if almost no memory is free: otherwise a limit within
+    /// the guest caused it, which more memory does not lift.
     pub(crate) fn stalled(&mut self, now: Moment) {
         let full = self.fresh(now).is_some_and(|memory| memory.free < threshold(memory.total));
         if full {
@@ -102,17 +92,17 @@ impl Watch {
         }
     }
 
-    /// Memory was given: what was short before is examined anew.
+    /// The VM got memory: earlier shortages no longer count.
     pub(crate) fn given(&mut self, now: Moment) {
         self.given = Some(now);
     }
 
-    /// Memory was asked for.
+    /// The informant asked for memory.
     pub(crate) fn asked(&mut self, now: Moment) {
         self.asked = Some(now);
     }
 
-    /// From when on to ask for memory, if it is wanted.
+    /// When to ask for memory, if the guest needs it.
     pub(crate) fn want(&self, now: Moment) -> Option<Moment> {
         let after_gift = |at: &Moment| self.given.is_none_or(|given| *at > given);
         let short = self
@@ -123,16 +113,19 @@ impl Watch {
         (short || stalled).then(|| self.asked.map_or(now, |asked| asked.after(ASK_EVERY).max(now)))
     }
 
-    /// Whether the guest can live with `asked`.
-    pub(crate) fn consent(&self, now: Moment, asked: Bytes) -> Consent {
-        let no = |status| Consent { ok: false, status };
+    /// Whether the guest agrees to a size of `asked`.
+    pub(crate) fn consent(&self, now: Moment, asked: Bytes) -> DownscaleResult {
+        let no = |status| DownscaleResult { ok: false, status };
         let Some(memory) = self.fresh(now) else {
             return no("memory was not read within the last second".to_owned());
         };
         let overhead = memory.overhead.unwrap_or(OVERHEAD);
         let has = memory.total.saturating_add(overhead);
         if asked >= has {
-            return Consent { ok: true, status: format!("{asked} is no less than the VM has") };
+            return DownscaleResult {
+                ok: true,
+                status: format!("{asked} is no less than the VM has"),
+            };
         }
         let slots = self.slots.iter().filter(|(began, _)| now.since(*began) <= WINDOW);
         let (count, used) = slots.fold((0, Bytes::ZERO), |(n, most), (_, u)| (n + 1, most.max(*u)));
@@ -149,7 +142,7 @@ impl Watch {
         let margin = margin(usable);
         let ok = used.saturating_add(margin) <= usable;
         let verdict = if ok { "fit" } else { "do not fit" };
-        Consent {
+        DownscaleResult {
             ok,
             status: format!(
                 "{used} in use and {margin} to spare {verdict} in {usable}, \
@@ -163,13 +156,13 @@ impl Watch {
     }
 }
 
-/// Memory is urgent when less than this is available of `total`.
+/// The amount of `total` that must be available.
 pub fn threshold(total: Bytes) -> Bytes {
     let part = Bytes::from_bytes(total.bytes() / 100 * THRESHOLD_PERCENT);
     part.clamp(THRESHOLD_LEAST, THRESHOLD_MOST)
 }
 
-/// What must be to spare before a shrink to `usable` is agreed to.
+/// The amount that must be to spare for consent to `usable`.
 pub fn margin(usable: Bytes) -> Bytes {
     threshold(usable).saturating_add(HEADROOM)
 }

@@ -1,18 +1,17 @@
-//! Which agent counts.
+//! The registered agents, and which of them is current.
 //!
-//! Agents register under an id of their own, and the one that registered last is the one that
-//! counts: the others are told to wait (`/suspend`) before it is told to run (`/resume`). The
-//! others stay registered, so that when it goes, the newest of them takes its place. Each is
-//! asked now and then whether it is there; one that fails three times in a row is let go of,
-//! one that turns out to be somebody else at once.
+//! Each agent registers under its own id. The agent that registered last becomes current: the informant
+//! suspends the others (`/suspend`) before it resumes the new agent (`/resume`). The others stay registered;
+//! when the current agent goes, the newest of them takes its place. The informant checks each agent
+//! periodically. It removes an agent after three failures in a row, and at once if another id answers.
 //!
-//! Of several agents one acts, and by lease: from v1.2 on for ten seconds after its last `/resume` or
-//! answered `/health-check`. Where the one before did not say that it waits, the next is resumed
-//! when that one's lease is over, also one of an agent that was let go of, or that had registered
-//! with an informant before this one.
+//! Only the agent with the lease acts: from v1.2 on for ten seconds after its last `/resume` or answered
+//! `/health-check`. If the former agent has not confirmed its `/suspend`, the informant resumes the next
+//! agent when the former lease has expired. This also holds for leases of removed agents, and for leases
+//! that an earlier informant gave.
 //!
-//! - **Newest session counts.** A request of any other agent changes nothing; a request that
-//!   was already answered has no second effect, and gets the same answer.
+//! - **Newest session counts.** A request of another agent changes nothing. A repeated request has no second
+//!   effect and gets the same answer.
 
 mod member;
 
@@ -28,57 +27,56 @@ use windlass_protocol::informant::AgentDesc;
 use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Moment, Sequence};
 
-/// At most so many agents are registered; beyond, the oldest is forgotten. One counts, one
-/// takes over; the rest is room for restarts.
+/// The most registered agents; beyond, the informant removes the oldest. One agent is current and one takes
+/// over; the rest is room for restarts.
 pub const AGENTS: usize = 8;
 
-/// At most so many registrations are under way. Those that nobody confirms never take the
-/// place of an agent that was confirmed.
+/// The most registrations in progress. An unconfirmed registration never displaces a confirmed agent.
 pub const JOINING: usize = 8;
 
-/// The agents, oldest first; those that are still joining are among them.
+/// The agents, oldest first, including those that are still joining.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
-    /// What we speak.
+    /// Our versions.
     versions: Versions<InformantVersion>,
     members: Vec<Member>,
-    /// Those that were let go of while a call to them was under way: what comes of it is old news,
-    /// also to whoever registers under the same id meanwhile.
+    /// Agents removed during a call to them: the result of that call is stale, even if the same id has
+    /// registered again.
     left: Vec<AgentId>,
-    /// What an earlier informant left: an agent may act for so long, from the first moment on.
+    /// The longest remaining lease that an earlier informant may have given, counted from the start.
     inherited: Duration,
-    /// Until when agents that were let go of may act.
+    /// When the last lease of a removed agent expires.
     leased: Moment,
-    /// The latest that were let go of, and why; bounded.
+    /// The most recently removed agents, with the causes; bounded.
     gone: VecDeque<(AgentId, SocketAddr, Cause)>,
 }
 
-/// What to do with a numbered request.
+/// How to treat a numbered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verified {
     /// It is new: carry it out.
     New,
-    /// It was answered before, with this.
+    /// It is a repetition, with this answer.
     Again(PastAnswer),
-    /// It is older than one that was answered.
+    /// It is older than an answered request.
     Stale,
 }
 
 impl Registry {
-    /// Nobody, in any of these versions.
+    /// A registry without agents.
     pub(crate) fn new(versions: Versions<InformantVersion>, inherited: Duration) -> Self {
         let (members, left, gone) = (Vec::new(), Vec::new(), VecDeque::new());
         Self { versions, members, left, inherited, leased: Moment::default(), gone }
     }
 
-    /// Time begins, once.
+    /// Starts the clock of the inherited lease, once.
     pub(crate) fn begins(&mut self, now: Moment) {
         if !self.inherited.is_zero() {
             self.leased = now.after(std::mem::take(&mut self.inherited));
         }
     }
 
-    /// Begins a registration, in the version that is said: the agent is asked who it is.
+    /// Begins a registration and returns its version. The informant then asks the agent for its id.
     pub(crate) fn begin(&mut self, desc: &AgentDesc) -> Result<InformantVersion, Refusal> {
         let (ours, theirs) = (self.versions, desc.versions);
         let version = ours.latest_shared(theirs).ok_or(Refusal::Versions { ours, theirs })?;
@@ -99,7 +97,7 @@ impl Registry {
         Ok(version)
     }
 
-    /// How far a registration is, and in which version: `None` while it is under way.
+    /// The result of a registration; `None` while it is in progress.
     pub(crate) fn registration(&self, id: AgentId) -> Option<Result<InformantVersion, Refusal>> {
         if let Some(member) = self.member(id) {
             return member.joined().then_some(Ok(member.version));
@@ -112,17 +110,17 @@ impl Registry {
         })))
     }
 
-    /// Whether a registration was checked, and could be complete.
+    /// Whether a registration has been checked and can complete.
     pub(crate) fn is_checked(&self) -> bool {
         self.members.iter().any(|member| member.stage == Stage::Joining { checked: true })
     }
 
-    /// Completes the registrations that were checked.
+    /// Completes the checked registrations.
     pub(crate) fn complete(&mut self, now: Moment) {
         while let Some(at) =
             self.members.iter().position(|m| m.stage == Stage::Joining { checked: true })
         {
-            // Newest is who completed last, as in the reference.
+            // The newest agent is the last to complete, as in the reference.
             let mut member = self.members.remove(at);
             member.join(now);
             self.members.push(member);
@@ -133,7 +131,7 @@ impl Registry {
         }
     }
 
-    /// Ends a session at its agent's word; whether it was the one that counts.
+    /// Ends a session at its agent's request; returns whether it was current.
     pub(crate) fn unregister(&mut self, id: AgentId, announced: &str) -> Result<bool, Refusal> {
         let Some(at) = self.members.iter().position(|m| m.id == id && m.joined()) else {
             return Err(Refusal::NotRegistered(id));
@@ -160,16 +158,14 @@ impl Registry {
         }
     }
 
-    /// Whether a request counts that says neither whose it is nor which: as of the agent that
-    /// counts, if that one's version says no more.
+    /// Accepts a request without session and number, if the current agent's version has neither.
     pub(crate) fn verify_bare(&mut self) -> Result<(), Refusal> {
         let member = self.member_that_counts().filter(|member| !member.version.numbers_sizes());
         member.ok_or(Refusal::NotActive(AgentId::default()))?.heard_from();
         Ok(())
     }
 
-    /// Whether a numbered request counts. `alike` says whether an earlier answer is to a
-    /// request of the same kind.
+    /// How to treat a numbered request. `alike` tells whether an earlier answer is of the same kind.
     pub(crate) fn verify(
         &mut self,
         id: AgentId,
@@ -190,26 +186,26 @@ impl Registry {
         })
     }
 
-    /// Keeps the answer to a request that was carried out.
+    /// Keeps the answer to a request, for repetitions.
     pub(crate) fn answered_request(&mut self, id: AgentId, sequence: Sequence, answer: PastAnswer) {
         if let Some(member) = self.member_mut(id) {
             member.request = Some(Numbered { sequence, answer });
         }
     }
 
-    /// The agent that counts: the newest, once it was told. One that it is to replace counts no
-    /// more, though that one may not know yet.
+    /// The current agent: the newest, once it was resumed. Its predecessor is no longer current, even if it
+    /// does not know that yet.
     pub(crate) fn current(&self) -> Option<AgentId> {
         let newest = self.members.iter().rfind(|member| member.joined());
         newest.filter(|member| member.may_run()).map(|member| member.id)
     }
 
-    /// The version that the agent that counts is spoken to in.
+    /// The version of the current agent's session.
     pub(crate) fn version(&self) -> Option<InformantVersion> {
         self.current().and_then(|id| self.member(id)).map(|member| member.version)
     }
 
-    /// Whether this agent was told to wait, or not told anything yet.
+    /// Whether this agent is suspended, or was not resumed yet.
     pub(crate) fn waits(&self, id: AgentId) -> bool {
         self.member(id).is_some_and(|member| matches!(member.stage, Stage::Suspended { .. }))
     }
@@ -224,12 +220,12 @@ impl Registry {
         self.members.iter().filter(|member| member.joined()).count()
     }
 
-    /// How many are registering.
+    /// How many registrations are in progress.
     pub(crate) fn joining(&self) -> usize {
         self.members.iter().filter(|member| !member.joined()).count()
     }
 
-    /// The latest that were let go of, and why.
+    /// The most recently removed agents, with the causes.
     pub(crate) fn gone(&self) -> impl Iterator<Item = (AgentId, Cause)> {
         self.gone.iter().map(|(id, _, cause)| (*id, *cause))
     }
@@ -239,7 +235,7 @@ impl Registry {
             member.sent(now, ask);
         }
         if ask == Ask::Resume {
-            self.let_go_of_deaf(agent);
+            self.remove_unconfirmed(agent);
         }
     }
 
@@ -257,7 +253,7 @@ impl Registry {
         self.conclude(agent, |member| member.failed(now, failure));
     }
 
-    /// Calls to make. `want`: memory is wanted, and may be asked for from that moment on.
+    /// Plans calls. `want`: the guest wants memory, and may ask for it from that moment on.
     pub(crate) fn plan(&self, now: Moment, want: Option<Moment>, plan: &mut Plan) {
         let newest = self.members.iter().rfind(|member| member.joined()).map(|member| member.id);
         for member in self.members.iter().filter(|member| !self.left.contains(&member.id)) {
@@ -278,8 +274,8 @@ impl Registry {
         }
     }
 
-    /// Whoever did not say that it waits is not told any more that it may act.
-    fn let_go_of_deaf(&mut self, next: AgentId) {
+    /// Removes agents that have not confirmed their `/suspend` when the next agent is resumed.
+    fn remove_unconfirmed(&mut self, next: AgentId) {
         let deaf = |member: &Member| member.id != next && member.stage == Stage::Suspending;
         while let Some(at) = self.members.iter().position(deaf) {
             self.leave(at, Cause::Failed(Failure::NoAnswer));
@@ -298,7 +294,7 @@ impl Registry {
         }
     }
 
-    /// Lets go of one that may be under a call.
+    /// Removes an agent, even during a call to it.
     fn leave(&mut self, at: usize, cause: Cause) {
         if self.members[at].is_called() {
             self.left.push(self.members[at].id);
@@ -309,7 +305,7 @@ impl Registry {
     fn let_go(&mut self, at: usize, cause: Cause) {
         let member = self.members.remove(at);
         let waits = match cause {
-            // There is no such agent at its address, or it says itself that it goes.
+            // The address has no such agent, or the agent unregistered.
             Cause::Unregistered | Cause::OtherId(_) | Cause::Failed(Failure::Refused(404)) => true,
             Cause::Failed(_) | Cause::OldSequence(_) | Cause::Crowded => false,
         };
@@ -335,8 +331,8 @@ impl Registry {
     }
 }
 
-/// An address that can be called: a literal, with a port, of one machine. Names are not looked
-/// up: a name is a way to make the guest ask somebody else.
+/// A valid address for calls: a literal unicast address with a port. Names are invalid: a name could make
+/// the guest call another machine.
 fn callable(text: &str) -> Option<SocketAddr> {
     let addr: SocketAddr = text.parse().ok()?;
     let broadcast = match addr.ip() {
@@ -352,7 +348,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_address_of_one_machine_can_be_called() {
+    fn only_a_unicast_address_can_be_called() {
         for good in ["10.0.2.2:10310", "127.0.0.1:1", "[fd00::1]:80"] {
             assert!(callable(good).is_some(), "{good}");
         }

@@ -15,9 +15,8 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
+use windlass_informant_core::Registration;
 use windlass_informant_core::wire::{self, Misdirected, Unanswered};
-use windlass_informant_core::{Refusal, Registration};
-use windlass_protocol::BadBody;
 use windlass_protocol::informant::{AgentDesc, Endpoint, ResourceMessage};
 
 /// A registration is over after this long; a call to the agent has 1.5 s of it.
@@ -199,20 +198,8 @@ impl Problem {
     }
 }
 
-impl From<Misdirected> for Problem {
-    fn from(misdirected: Misdirected) -> Self {
-        Self::Unanswered(misdirected.into())
-    }
-}
-
-impl From<BadBody> for Problem {
-    fn from(error: BadBody) -> Self {
-        Self::Unanswered(error.into())
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        Self::Unanswered(refusal.into())
+impl<E: Into<Unanswered>> From<E> for Problem {
+    fn from(why: E) -> Self {
+        Self::Unanswered(why.into())
     }
 }

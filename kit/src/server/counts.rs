@@ -1,20 +1,20 @@
-//! How often a server had to refuse, by why.
+//! Counts of refusals of a server, by reason.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// Refusals of one or several servers. Clones count together.
+/// Refusals of one or several servers. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     refused: Family<Labels, Counter>,
 }
 
-/// Why a server did not answer a request, or answered in the router's place.
+/// Why a server refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// More connections than are served at once.
+    /// Too many connections.
     Crowded,
     /// The request's head was too slow.
     HeadTime,
@@ -22,7 +22,7 @@ pub enum Refusal {
     BodySize,
     /// The request's body was too slow.
     BodyTime,
-    /// The request's body ended before its end.
+    /// The request's body was incomplete.
     BodyBroken,
     /// The router was too slow.
     AnswerTime,
@@ -39,7 +39,7 @@ struct Labels {
 // === impl Counts ===
 
 impl Counts {
-    /// Makes the counts readable.
+    /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "http_refusals",
@@ -48,7 +48,7 @@ impl Counts {
         );
     }
 
-    /// How many were refused for this reason.
+    /// The number of refusals with this reason.
     pub fn of(&self, reason: Refusal) -> u64 {
         self.refused.get_or_create(&Labels { reason: reason.as_str() }).get()
     }

@@ -1,15 +1,15 @@
-//! What a server puts up with, and in which words it refuses more.
+//! The limits of a server, and the texts of its refusals.
 
 use super::counts::{Counts, Refusal};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use std::time::Duration;
 
-/// What a server puts up with.
+/// The limits of a server.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections at once. One more takes the place of the one that idles longest between its
-    /// requests; where none does, it is told so and closed.
+    /// Connections at the same time. A further one replaces the longest idle connection; without an idle
+    /// connection, it is refused.
     pub connections: usize,
     /// From the first byte of a request's head to its last; also how long a connection may idle.
     pub head_time: Duration,
@@ -19,9 +19,9 @@ pub struct Limits {
     pub body_size: usize,
     /// From a request's head to its answer, its body included.
     pub request_time: Duration,
-    /// A connection is asked to end after this, so that one that never reads its answer does.
+    /// The longest life of a connection, so that a peer that never reads its answers cannot hold it.
     pub connection_time: Duration,
-    /// Where refusals are counted.
+    /// Counts the refusals.
     pub counts: Counts,
 }
 
@@ -45,7 +45,7 @@ impl Limits {
         self.counts.refused(refusal);
         let (status, text) = self.words(refusal);
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-        // What is left of the body is not worth reading; the connection ends with the answer.
+        // The rest of the body is not read; the connection ends with the answer.
         let close = [(header::CONNECTION, "close")];
         match refusal {
             Refusal::Panic | Refusal::AnswerTime => (status, plain, text).into_response(),

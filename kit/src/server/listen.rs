@@ -1,4 +1,4 @@
-//! Where connections come from: TCP or a unix socket.
+//! Listeners: TCP and unix sockets.
 
 use std::fs::Permissions;
 use std::future::Future;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use windlass_protocol::status::Caller;
 
-/// Something that connections come from.
+/// A listener.
 pub trait Accept: Send + 'static {
     /// One connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
@@ -17,23 +17,22 @@ pub trait Accept: Send + 'static {
     /// The next connection.
     ///
     /// # Errors
-    /// What the system said; the next call may work.
+    /// The system's error; the next call may succeed.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// Which process is at the other end, as the kernel knows it; `None` over a network.
+    /// The process of the peer, as the kernel reports it; `None` over a network.
     fn caller(_: &Self::Stream) -> Option<Caller> {
         None
     }
 
-    /// Says a last word to a connection that there is no room for. Never waits.
+    /// Sends a refusal to a connection without room. Never waits.
     fn turn_away(stream: &Self::Stream, word: &[u8]);
 }
 
-/// Listens at `path`, in place of a socket that a dead process left there.
+/// Listens at `path`, and replaces the socket of a dead process.
 ///
 /// # Errors
-/// If something that is no socket is in the way, if another process listens there, or as the
-/// system says.
+/// `path` is not a socket, another process listens there, or the system refuses.
 pub async fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     if let Ok(found) = std::fs::symlink_metadata(path) {
         if !found.file_type().is_socket() {
@@ -56,13 +55,13 @@ impl Accept for TcpListener {
 
     async fn accept(&self) -> io::Result<TcpStream> {
         let (stream, _) = Self::accept(self).await?;
-        // Answers are one small write; to wait for more would only delay them.
+        // An answer is one small write, which Nagle's algorithm would only delay.
         stream.set_nodelay(true)?;
         Ok(stream)
     }
 
     fn turn_away(stream: &TcpStream, word: &[u8]) {
-        // A fresh connection has room for a few words; one that has not is simply closed.
+        // A new connection has room for a short text; otherwise it is closed without it.
         drop(stream.try_write(word));
     }
 }
@@ -76,7 +75,7 @@ impl Accept for UnixListener {
 
     fn caller(stream: &UnixStream) -> Option<Caller> {
         let peer = stream.peer_cred().ok()?;
-        // A process in another namespace of processes has no number here.
+        // A process in another PID namespace has no id here.
         let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
         Some(Caller { uid: peer.uid(), pid })
     }

@@ -1,4 +1,4 @@
-//! One agent: what it was told last, what is under way with it, which numbers it used.
+//! One registered agent: its stage, the call in progress, and the numbers of its messages.
 //!
 //! ```text
 //!            /id answered            sent /resume          answered, or it asks us
@@ -9,69 +9,68 @@
 //!                               └──────────────── Suspending ◄── sent, no answer ─────┘
 //! ```
 //!
-//! `Resuming` and `Suspending` are the states in which both outcomes are possible: the agent
-//! may be running or not. They end with an answer, also with the refusal that the reference
-//! gives to a command that it had already followed.
+//! In `Resuming` and `Suspending` both outcomes are possible: the agent may be running or not. An answer ends
+//! these states; so does the refusal with which the reference answers a repeated command.
 
 use crate::event::{Ask, Failure};
 use crate::refusal::Cause;
 use std::net::SocketAddr;
 use std::time::Duration;
+use windlass_protocol::informant::DownscaleResult;
 use windlass_protocol::timing::{
     CALL_LEASE_GIVEN, CHECK_EVERY, CHECK_SPREAD, HEARD_LATE, LEASE_GIVEN, RESUME_MAY_BE_OLD,
 };
 use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence};
 
-/// An agent that fails this many times in a row is let go of.
+/// The informant removes an agent after this many failures in a row.
 const FAILURES: u8 = 3;
 
-/// After a failure an agent is left alone for this long, so that three failures in a row are
-/// not one short outage.
+/// The wait after a failure, so that one short outage does not cause three failures in a row.
 const REST: Duration = Duration::from_millis(250);
 
-/// The reference's agent refuses `/resume`, and starts all over, until it has read the answer
-/// to its `/register`. So it is given this long to read it.
+/// The time for an agent to read the answer to its `/register`. Until then the reference's agent refuses
+/// `/resume` and starts over.
 const RESUME_AFTER: Duration = Duration::from_millis(100);
 
-/// The status with which the reference refuses to wait because it does so already.
+/// The status with which the reference's agent refuses `/suspend` because it is suspended already.
 const WAITS_ALREADY: u16 = 400;
 
 /// One agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) id: AgentId,
-    /// What is spoken with it.
+    /// The version of its session.
     pub(crate) version: InformantVersion,
     pub(crate) addr: SocketAddr,
     /// The address as the agent wrote it, which `/unregister` must repeat.
     pub(crate) announced: String,
     pub(crate) stage: Stage,
     line: CallState,
-    /// In a row.
+    /// Failures in a row.
     failures: u8,
     check_at: Moment,
-    /// Until when it may act, if it was told to run.
+    /// When its lease expires.
     leased: Moment,
-    /// When it was last told to wait.
+    /// When it was last suspended.
     waits_at: Moment,
     /// The highest number among its answers to our calls.
     answers: Sequence,
-    /// The highest number among its `/downscale` and `/upscale`, and what was answered.
+    /// Its `/downscale` or `/upscale` with the highest number, and the answer.
     pub(crate) request: Option<Numbered>,
 }
 
-/// How far the session is. See the module's drawing.
+/// The stage of a session. See the module's drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Registering; `checked` once it has said who it is.
+    /// Registering; `checked` once it has confirmed its id.
     Joining { checked: bool },
-    /// Told to wait, or not told anything yet; it may be resumed from this moment on.
+    /// Suspended, or not resumed yet; the informant may resume it from this moment on.
     Suspended { from: Moment },
-    /// Told to run, and has not answered. `lost` if an earlier word may have reached it.
+    /// `/resume` was sent but not answered. `lost`: an earlier call without an answer may have reached it.
     Resuming { lost: bool },
-    /// It is the one that counts.
+    /// It has confirmed `/resume`.
     Running,
-    /// Told to wait, and did not answer.
+    /// `/suspend` was sent but not answered.
     Suspending,
 }
 
@@ -82,16 +81,16 @@ pub(crate) struct Numbered {
     pub(crate) answer: PastAnswer,
 }
 
-/// An answer that can be given again.
+/// An earlier answer, for repeated requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PastAnswer {
     /// To `/downscale`.
-    Downscale { ok: bool, status: String },
+    Downscale(DownscaleResult),
     /// To `/upscale`.
     Upscale,
 }
 
-/// What is under way.
+/// The state of calls to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallState {
     Idle,
@@ -99,14 +98,14 @@ enum CallState {
     Resting { until: Moment },
 }
 
-/// What is to become of a member after an answer or a failure.
+/// Whether to keep an agent after an answer or a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Keep,
     Drop(Cause),
 }
 
-/// For how long an agent may act without hearing of us, once it was told to run.
+/// The length of the lease in this version.
 pub(crate) fn lease_of(version: InformantVersion) -> Duration {
     if version.checks_health() { LEASE_GIVEN } else { CALL_LEASE_GIVEN }
 }
@@ -141,26 +140,26 @@ impl Member {
         !matches!(self.stage, Stage::Joining { .. })
     }
 
-    /// Whether a call to it is under way.
+    /// Whether a call to it is in progress.
     pub(crate) const fn is_called(&self) -> bool {
         matches!(self.line, CallState::Busy(_))
     }
 
-    /// Whether it may be acting on this VM, as far as we know.
+    /// Whether it may be acting on this VM.
     pub(crate) fn may_run(&self) -> bool {
         match self.stage {
             Stage::Running | Stage::Resuming { .. } => true,
-            // It was told, and if it does not answer, its lease runs out.
+            // It was suspended; without an answer, its lease expires.
             Stage::Suspending | Stage::Suspended { .. } | Stage::Joining { .. } => false,
         }
     }
 
-    /// Until when it may act.
+    /// When its lease expires.
     pub(crate) fn leased(&self) -> Moment {
         self.leased
     }
 
-    /// Its health check is answered: it may act on.
+    /// Renews the lease when its health check is answered.
     pub(crate) fn checked(&mut self, now: Moment) {
         match self.stage {
             Stage::Running | Stage::Resuming { .. } | Stage::Suspending => {
@@ -176,8 +175,8 @@ impl Member {
         self.check_later(now);
     }
 
-    /// What to ask it now. `newest`: it is the one that should run; `free`: no other may be
-    /// running; `want`: memory is wanted, and may be asked for from that moment on.
+    /// The next call to it. `newest`: this agent should run; `free`: no other agent may be running; `want`:
+    /// the guest wants memory, and may ask for it from that moment on.
     pub(crate) fn next(
         &self,
         now: Moment,
@@ -263,19 +262,19 @@ impl Member {
         let CallState::Busy(ask) = self.line else { return Verdict::Keep };
         let cause = Cause::Failed(failure);
         match (failure, ask, self.stage) {
-            // It is not the agent that we know.
+            // Another agent listens at this address.
             (Failure::Refused(404), ..) => Verdict::Drop(cause),
-            // It had followed an earlier word whose answer was lost.
+            // It had followed an earlier call whose answer was lost.
             (Failure::Refused(_), Ask::Resume, Stage::Resuming { lost: true } | Stage::Running) => {
                 self.settle(now, Stage::Running)
             }
-            // The same; but what it says is no more than that, so its lease runs on.
+            // The same, but this answer does not end its lease.
             (Failure::Refused(WAITS_ALREADY), Ask::Suspend, _) => {
                 self.settle(now, Stage::Suspended { from: now.after(RESUME_MAY_BE_OLD) })
             }
-            // Somebody on the way refused: it may not have heard.
+            // A proxy may have refused, so the agent may not know.
             (Failure::Refused(_), Ask::Suspend, _) => self.failure(now, ask, cause),
-            // It does not run, though we thought so: told again.
+            // It does not run, against expectation: resume it again.
             (Failure::Refused(_), Ask::MoreMemory, _) => {
                 self.stage = Stage::Resuming { lost: true };
                 self.failure(now, ask, cause)
@@ -285,8 +284,7 @@ impl Member {
         }
     }
 
-    /// It asks us for something that only a running agent asks: so it was resumed, even if
-    /// its answer to that has not come yet.
+    /// It sent a request that only a running agent sends, so it was resumed, even without its answer.
     pub(crate) fn heard_from(&mut self) {
         if let Stage::Resuming { .. } = self.stage {
             self.stage = Stage::Running;
@@ -313,7 +311,7 @@ impl Member {
             }
             (Ask::Id | Ask::MoreMemory | Ask::Suspend | Ask::Resume, stage) => stage,
         };
-        // One that fails is asked again soon: three in a row, not three checks in a row.
+        // After a failure the next check comes soon: three failures need no three periods.
         self.check_at = now.after(REST);
         Verdict::Keep
     }
