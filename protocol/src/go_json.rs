@@ -13,7 +13,8 @@ pub(crate) mod read;
 pub(crate) mod write;
 
 pub(crate) use parse::Json;
-pub(crate) use read::{Path, Read, read_object};
+pub(crate) use parse::Parser;
+pub(crate) use read::{Path, Read, read_object, read_written};
 pub(crate) use write::{Write, Writer};
 
 use crate::BadBody;
@@ -21,6 +22,15 @@ use crate::BadBody;
 /// The first value of a body; the reference's servers read no more.
 pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
     parse::first(body).map(|(json, _rest)| json)
+}
+
+/// Reads a message whose objects have all keys of its type, and no other, in the order in which the
+/// type writes them, without a tree. It is read as [`decode_first`] reads it; `None` says nothing about
+/// any other body.
+pub(crate) fn written<T: Read + Default>(body: &[u8]) -> Option<T> {
+    let mut message = T::default();
+    message.read_written(&mut Parser::new(body, 0))?;
+    Some(message)
 }
 
 /// Reads the first value of a body into a message.
@@ -75,6 +85,10 @@ macro_rules! keys {
                 $crate::go_json::read_object(
                     at, json, $crate::go_json::keys!(@read self [] $($keys)*),
                 )
+            }
+
+            fn read_written(&mut self, from: &mut $crate::go_json::Parser<'_>) -> Option<()> {
+                $crate::go_json::read_written(from, $crate::go_json::keys!(@read self [] $($keys)*))
             }
         }
     };

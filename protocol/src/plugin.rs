@@ -218,6 +218,20 @@ impl RawRequest {
     /// # Errors
     /// If it is not JSON, or a field holds what it must not.
     pub fn decode(body: &[u8]) -> Result<Self, BadBody> {
+        match Self::written(body) {
+            Some(request) => Ok(request),
+            None => Self::tree(body),
+        }
+    }
+
+    /// A request of the latest version, as agents write it: most requests are.
+    fn written(body: &[u8]) -> Option<Self> {
+        let latest: v5_0::Request = go_json::written(body)?;
+        (latest.version >= PluginVersion::V5_0).then_some(Self(Said::Bytes(latest)))
+    }
+
+    /// A request of any version, in any form that Go reads.
+    fn tree(body: &[u8]) -> Result<Self, BadBody> {
         let json = &go_json::first(body)?;
         let Stated { version } = fill(json)?;
         Ok(Self(match version {
@@ -354,3 +368,6 @@ impl PermitResponse {
         Ok(v3_0.with_slot(slot).into())
     }
 }
+
+#[cfg(test)]
+mod tests;

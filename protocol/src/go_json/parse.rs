@@ -40,7 +40,8 @@ pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
     }
 }
 
-struct Parser<'a> {
+/// Stands at a byte of a body, before which all was read.
+pub(crate) struct Parser<'a> {
     body: &'a [u8],
     /// The body, as far as it is UTF-8.
     text: &'a str,
@@ -48,10 +49,32 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(body: &'a [u8], at: usize) -> Self {
+    pub(crate) fn new(body: &'a [u8], at: usize) -> Self {
         let valid = |error: Utf8Error| str::from_utf8(&body[..error.valid_up_to()]);
         let text = str::from_utf8(body).or_else(valid).unwrap_or_default();
         Self { body, text, at }
+    }
+
+    /// The next value, if it is neither an object nor a list.
+    pub(crate) fn scalar(&mut self) -> Option<Json<'a>> {
+        let nested = matches!(self.peek(), Some(b'{' | b'['));
+        if nested { None } else { self.value(0).ok() }
+    }
+
+    /// Passes this key and its colon, if they come next as they are written.
+    pub(crate) fn take_key(&mut self, name: &str) -> bool {
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        let key = rest.strip_prefix(b"\"").and_then(|rest| rest.strip_prefix(name.as_bytes()));
+        let is_next = key.is_some_and(|rest| rest.starts_with(b"\":"));
+        self.at += if is_next { name.len() + 3 } else { 0 };
+        is_next
+    }
+
+    /// Passes `null`, if it comes next.
+    pub(crate) fn take_null(&mut self) -> bool {
+        let is_next = self.peek() == Some(b'n') && self.body[self.at..].starts_with(b"null");
+        self.at += if is_next { 4 } else { 0 };
+        is_next
     }
 
     fn value(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
@@ -246,7 +269,7 @@ impl<'a> Parser<'a> {
         self.byte()
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    pub(crate) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
         found

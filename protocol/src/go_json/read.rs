@@ -3,7 +3,7 @@
 //! [`Read::read`] changes a value in place: a missing key or `null` leaves it unchanged, and a repeated
 //! key is merged as in Go. Errors name the field.
 
-use super::{Json, Write, Writer};
+use super::{Json, Parser, Write, Writer};
 use crate::quantity::QuantityError;
 use crate::{AgentId, BadBody, InformantVersion, PluginVersion, Sequence};
 use std::fmt;
@@ -12,6 +12,12 @@ use uuid::Uuid;
 /// A value that JSON can fill.
 pub(crate) trait Read {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
+
+    /// Reads what comes next as [`super::written`] does. A value that is no object is read as any
+    /// other of its kind.
+    fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
+        self.read(&Path::Body, &from.scalar()?).ok()
+    }
 }
 
 /// The place of a value in the body.
@@ -46,6 +52,22 @@ pub(crate) fn read_object(
         }
     }
     Ok(())
+}
+
+/// Reads an object with exactly these keys, in this order.
+pub(crate) fn read_written(
+    from: &mut Parser<'_>,
+    fields: &mut [(&str, &mut dyn Read)],
+) -> Option<()> {
+    let mut before = b'{';
+    for (name, field) in fields {
+        if !from.take(before) || !from.take_key(name) {
+            return None;
+        }
+        field.read_written(from)?;
+        before = b',';
+    }
+    (before == b',' && from.take(b'}')).then_some(())
 }
 
 /// The error of a value of the wrong kind or out of range.
@@ -113,6 +135,10 @@ impl Read for Group<'_, '_> {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         read_object(at, json, self.0)
     }
+
+    fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
+        read_written(from, self.0)
+    }
 }
 
 /// Go's pointer: `null` sets it to nil.
@@ -123,6 +149,14 @@ impl<T: Read + Default> Read for Option<T> {
             return Ok(());
         }
         self.get_or_insert_default().read(at, json)
+    }
+
+    fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
+        if from.take_null() {
+            *self = None;
+            return Some(());
+        }
+        self.get_or_insert_default().read_written(from)
     }
 }
 
