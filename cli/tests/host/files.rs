@@ -240,7 +240,7 @@ fn a_missing_file_hides_no_problem_of_the_files_beside_it() {
     let host = Host::prepare();
     let path = |name: &str| host.path(name).display().to_string();
     let (absent, broken, good) = (path("absent.toml"), path("broken.toml"), path("host.toml"));
-    fs::write(&broken, "odd = 1\n").unwrap();
+    fs::write(&broken, "odd = 1\n[node]\n").unwrap();
     let absent_is_said = format!("{absent}: there is no such file");
     let broken_is_said = format!("{broken}: odd = 1: is not a key");
     let (code, said) = host.fail(&["check", &absent, &broken, &good]);
