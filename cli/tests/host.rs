@@ -7,6 +7,8 @@ mod support;
 
 #[path = "host/check.rs"]
 mod check;
+#[path = "host/check_folder.rs"]
+mod check_folder;
 #[path = "host/completions.rs"]
 mod completions;
 #[path = "host/doctor.rs"]

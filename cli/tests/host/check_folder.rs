@@ -1,7 +1,5 @@
 //! `windlass check DIR`: a folder of configuration, file by file and all of it together.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use expect_test::{Expect, expect};
 use std::fs;
 use std::process::Command;

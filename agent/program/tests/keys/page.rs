@@ -13,9 +13,9 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
-const PAGE: &str = include_str!("../../../docs/agent.md");
-const SERVICE: &str = include_str!("../../../deploy/systemd/windlass-agent.service");
-const METRICS: &str = include_str!("../../../docs/metrics.md");
+const PAGE: &str = include_str!("../../../../docs/agent.md");
+const SERVICE: &str = include_str!("../../../../deploy/systemd/windlass-agent.service");
+const METRICS: &str = include_str!("../../../../docs/metrics.md");
 
 #[test]
 fn the_tables_of_keys_are_those_of_the_code() {
@@ -57,7 +57,7 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let documented = own.union(&subjects(METRICS, "## Host")).cloned().collect();
     let silent: Vec<_> = measured.difference(&documented).collect();
     assert!(silent.is_empty(), "docs/metrics.md is silent about {silent:?}");
-    let source = include_str!("../../src/metrics/reference.rs");
+    let source = include_str!("../../../src/metrics/reference.rs");
     let known = |name: &str| {
         let bare = name.trim_start_matches("autoscaling_agent_").trim_end_matches("_total");
         measured.contains(name) || source.contains(&format!("\"{bare}\""))

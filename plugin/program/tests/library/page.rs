@@ -18,8 +18,8 @@ use windlass_protocol::Moment;
 use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
-const PAGE: &str = include_str!("../../../docs/plugin.md");
-const METRICS: &str = include_str!("../../../docs/metrics.md");
+const PAGE: &str = include_str!("../../../../docs/plugin.md");
+const METRICS: &str = include_str!("../../../../docs/metrics.md");
 
 const EXAMPLE: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";
 
