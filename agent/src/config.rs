@@ -76,7 +76,7 @@ pub struct Config {
     pub seed: u64,
     /// Where the host says how much memory it has.
     pub meminfo: PathBuf,
-    /// Who notices a runner that hangs.
+    /// Notices a runner that hangs.
     pub watchdog: Watchdog,
 }
 

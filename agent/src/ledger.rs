@@ -1,4 +1,4 @@
-//! What an agent tells whoever keeps the books of its node, beside asking for permits.
+//! What an agent reports to the books of its node, beside asking for permits.
 //!
 //! It is told at once and in order, before the next thing is asked or moved: a VM is entered
 //! before its first permit is asked for, and a size is witnessed before anything is planned
@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use windlass_protocol::{Resources, VmInfo, VmName};
 
-/// Whoever keeps the books.
+/// The books of a node, as the agent reports to them.
 pub trait Ledger: Send + Sync + 'static {
     /// Takes note. Called from the tasks of all VMs; must not block for longer than a short lock.
     fn note(&self, event: NodeEvent);

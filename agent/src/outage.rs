@@ -22,8 +22,8 @@ pub(crate) enum Word {
 // === impl Outage ===
 
 impl Outage {
-    /// Takes in that it answered, or did not. Who is told of a silence is one that has lasted for
-    /// `after`: a single lost answer is none.
+    /// Takes in that the peer answered, or did not. A silence is reported once it has lasted for `after`:
+    /// a single lost answer is no outage.
     pub(crate) fn heard(&mut self, now: Moment, answered: bool, after: Duration) -> Option<Word> {
         if answered {
             let was_told = std::mem::take(self).is_told;

@@ -1,4 +1,4 @@
-//! The permit client: one question to whoever keeps the books, through the wire's codec.
+//! The permit client: one request to the plugin, through the wire's codec.
 //!
 //! On a host the plugin is in the same process and is called in memory; the bytes are the
 //! same as over a socket, so there is one code path.
@@ -18,7 +18,7 @@ use windlass_scaling::Sample;
 /// An answer on its way: a status and a body, or the reason why there is none.
 pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<(u16, Bytes), String>> + Send + 'a>>;
 
-/// Whoever gives permits.
+/// A plugin, in this process or another.
 pub trait Permits: Send + Sync + 'static {
     /// Sends the body of a permit request (POST, any path), and returns status and body of the
     /// answer. The caller gives up after a deadline by dropping the future.

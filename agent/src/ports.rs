@@ -2,7 +2,7 @@
 //!
 //! v1.x and v2.0 of the informant's protocol do not say in a call which VM calls, so the port
 //! has to. A VM gets the port that it had; else the first that is free from a place in the
-//! range that follows from its name alone. Two names may want the same place; who comes first
+//! range that follows from its name alone. Two names may lead to the same place; which VM gets it
 //! then depends on the order of starts, which is why a host keeps what was assigned.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 use windlass_protocol::VmName;
 
-/// Who has which port.
+/// Which VM has which port.
 #[derive(Debug)]
 pub(crate) struct Ports {
     range: RangeInclusive<u16>,
@@ -160,7 +160,7 @@ mod tests {
         drop(one);
         ports.release(&VmName::on_host("one"));
         ports.listen(HERE, &VmName::on_host("two")).unwrap();
-        // The port is remembered for who had it last alone.
+        // The port is remembered for its last VM alone.
         assert_eq!(ports.kept, BTreeMap::from([(VmName::on_host("two"), port)]));
     }
 }

@@ -376,7 +376,7 @@ impl Runner {
         }
     }
 
-    /// Says what it is doing, for whoever reads of the VM.
+    /// Shows what the runner is doing.
     fn show(&self, now: Moment) {
         if let Some(mut managed) = self.phase.managed() {
             managed.take_note(now);

@@ -212,7 +212,7 @@ impl Folder {
         stems.map(|(stem, _)| stem.clone()).collect()
     }
 
-    /// Two VMs cannot share a monitor or an informant; who has it keeps it.
+    /// Two VMs cannot share a monitor or an informant; the VM that has it keeps it.
     fn clashes(&self, stem: &str, file: &VmFile) -> Vec<Problem> {
         let others = || self.files.iter().filter(|(other, _)| *other != stem);
         others()

@@ -172,7 +172,7 @@ impl Session {
         self.heard_at
     }
 
-    /// The id of this session; none while there is none.
+    /// The id of this session; `None` without a session.
     pub(crate) fn id(&self) -> Option<AgentId> {
         (!self.is_absent()).then(|| self.id_of(self.generation))
     }

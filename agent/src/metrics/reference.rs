@@ -169,7 +169,7 @@ impl EncodeMetric for Plain {
     }
 
     fn metric_type(&self) -> MetricType {
-        // A counter without the ending is none to whoever reads OpenMetrics.
+        // To a reader of OpenMetrics, a counter has the ending.
         MetricType::Unknown
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Connections {
 // === impl Connections ===
 
 impl Connections {
-    /// Who is asked at this address.
+    /// The connections to this address.
     pub(super) fn to(&mut self, address: SocketAddr) -> Arc<Pool> {
         let known = self.newest_last.iter().position(|kept| kept.to() == address);
         let kept = match known {
@@ -32,7 +32,7 @@ impl Connections {
         kept
     }
 
-    /// The guest restarted: whoever answers there now does not know these connections.
+    /// The guest restarted: its new servers do not know these connections.
     pub(super) fn guest_restarted(&self) {
         for kept in &self.newest_last {
             kept.forget();

@@ -50,7 +50,7 @@ pub(crate) struct Hypervisor {
     silences: u32,
     /// A look was asked for, and starts when it can.
     look_wanted: bool,
-    /// Whoever asked for what is under way is gone.
+    /// The caller of the request under way is gone.
     disregarded: bool,
     /// Known, and not yet reported.
     owed: Option<Event>,
@@ -139,7 +139,7 @@ impl Hypervisor {
         }
     }
 
-    /// Whoever asked is gone: the answer to what is under way is not reported.
+    /// The caller is gone: the answer to the request under way is not reported.
     pub(crate) fn disregard(&mut self) {
         self.disregarded = matches!(self.state, State::Acting { .. });
         self.look_wanted = false;

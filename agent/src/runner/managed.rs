@@ -207,8 +207,8 @@ impl Managed {
         }
     }
 
-    /// The connection was lost and made again. Nobody can say whether the guest restarted
-    /// meanwhile, so it is taken to have.
+    /// The connection was lost and made again. The guest may have restarted meanwhile, so the agent takes
+    /// it for restarted.
     pub(super) fn attached_again(&mut self, now: Moment, capabilities: Capabilities) {
         info!("attached again");
         self.hear(now, Event::Attached(capabilities));

@@ -8,7 +8,7 @@ use std::task::Poll;
 use windlass_agent_core::Event;
 use windlass_protocol::Moment;
 
-/// The phase of a runner, for those who read of its VM without waiting for it.
+/// The phase of a runner, as the agent reads it without waiting for the runner.
 #[derive(Clone, Default)]
 pub(crate) enum Doing {
     /// It looks for the VM for the first time.
@@ -49,7 +49,7 @@ impl Phase {
             .await
     }
 
-    /// The same in the words of those who read of the VM. `sought`: it was looked for.
+    /// The phase as the agent reads it. `sought`: the runner has looked for the VM.
     pub(super) fn doing(&self, sought: bool) -> Doing {
         match self {
             Self::Absent if sought => Doing::Waiting,

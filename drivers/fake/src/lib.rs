@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, RunState, Seen, ShrinkCpu};
 
-/// Room for notices nobody has read yet; the last place is kept for [`Notice::Reset`].
+/// Room for notices that the agent has not taken yet; the last place is kept for [`Notice::Reset`].
 const NOTICES: usize = 16;
 
 /// A VM in memory. Clones are the same VM.
@@ -174,7 +174,7 @@ impl FakeVm {
         self.lock().rebooting
     }
 
-    /// Somebody else changes the size.
+    /// Another program changes the size.
     pub fn set_seen(&self, seen: Seen) {
         let mut state = self.lock();
         state.seen = seen;
@@ -325,7 +325,7 @@ impl Driver for FakeDriver {
             match state.lost.take() {
                 Some(Lost::Undone) => return Err(state.lose("resize")),
                 Some(Lost::Done) => {
-                    // Its outcome is what nobody gets to know.
+                    // The driver does not learn the outcome.
                     let _ = state.resize(resize);
                     return Err(state.lose("resize"));
                 }
@@ -354,7 +354,7 @@ impl State {
     fn notify(&self, notice: Notice) {
         let Some(notices) = &self.notices else { return };
         if notice == Notice::Reset || notices.capacity() > 1 {
-            // Full: there is a reset among those nobody has read yet.
+            // Full: a reset is among those that the agent has not taken yet.
             let _ = notices.try_send(notice);
         }
     }

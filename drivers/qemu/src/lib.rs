@@ -1,6 +1,6 @@
 //! The driver for QEMU: sees and resizes a running VM over its monitor (QMP).
 //!
-//! Windlass attaches to a VM that somebody else started, over a monitor of its own. What a VM
+//! Windlass attaches to a VM that it did not start, over a monitor of its own. What a VM
 //! can do is found out at each attach and holds for that connection; what it has is asked each
 //! time. Nothing is inferred from what was asked for (law 4), with one exception that errs on
 //! the safe side: a DIMM whose removal was asked counts as not requested any more.
@@ -46,7 +46,7 @@ const PROMISES: Promises = Promises {
 /// A VM of QEMU, and how to reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Qemu {
-    /// The socket of a monitor that nobody else uses.
+    /// The socket of a monitor that has no other client.
     pub qmp: PathBuf,
     /// Whether vCPUs may be taken out for real where that is safe (with KVM).
     pub vcpu_removal: bool,

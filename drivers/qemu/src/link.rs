@@ -322,7 +322,7 @@ fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             DriverError::Gone { place: place(path), why: error.to_string() }
         }
-        // The queue of those who wait for the monitor is full.
+        // The monitor's queue of clients is full.
         ErrorKind::WouldBlock => silence(path, &Peer::last_of(path)),
         _ => DriverError::Broken(format!("{}: {error}", path.display())),
     }

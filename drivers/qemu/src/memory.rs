@@ -2,7 +2,7 @@
 //!
 //! One of two ways is used, chosen at the first look: virtio-mem devices, where there are any;
 //! else DIMMs of [`DIMM_SIZE`] each, where the machine has slots. Whatever is there and does
-//! not belong to that way (a DIMM that somebody else plugged) counts as boot memory: it is had,
+//! not belong to that way (a DIMM that another program plugged) counts as boot memory: it is had,
 //! and Windlass never moves it.
 
 mod device;

@@ -1,6 +1,6 @@
 //! The process behind a monitor: whether it is still there.
 //!
-//! A monitor whose queue is full lets nobody connect, so its process is the one that was there at
+//! A monitor whose queue is full accepts no connection, so its process is the one that was there at
 //! the last connection, if that one still runs.
 
 use std::collections::BTreeMap;

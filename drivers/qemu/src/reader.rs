@@ -1,6 +1,6 @@
-//! The reading half of a connection: answers to the one who asked, events to whom they concern.
+//! The reading half of a connection: it hands answers to their callers, and events to the agent.
 //!
-//! A reset is never lost: while nobody takes notices, it is remembered and reading goes on.
+//! A reset is never lost: while the agent takes no notices, it is remembered and reading goes on.
 //! Other changes need only be heard of once, and are dropped when their channel is nearly full.
 //! The reader ends with the connection, and its end closes both channels.
 
@@ -11,10 +11,10 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 use windlass_drivers::Notice;
 
-/// Notices that nobody has read yet.
+/// Notices that the agent has not taken yet.
 pub(crate) const NOTICES: usize = 8;
 
-/// Answers that nobody waits for yet. A few commands are under way at a time; those that were given up
+/// Answers that their callers have not taken yet. A few commands are under way at a time; those that were given up
 /// before their answers came may leave as many.
 pub(crate) const ANSWERS: usize = 16;
 
@@ -64,7 +64,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 Err(error) => break error.to_string(),
             }
         };
-        // Whoever takes notices hears of the end when the channel closes, and of this before.
+        // The agent hears of the end when the channel closes, and of this before.
         if reset_owed && let Ok(place) = self.notices.try_reserve() {
             place.send(Notice::Reset);
         }
@@ -88,7 +88,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     /// Leaves the last place to a reset.
     fn changed(&self) {
         if self.notices.capacity() > 1 {
-            // Only this task sends, so there is room unless nobody listens.
+            // Only this task sends, so there is room unless the agent has stopped listening.
             let _ = self.notices.try_send(Notice::Changed);
         }
     }

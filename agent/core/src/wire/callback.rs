@@ -38,7 +38,7 @@ const CALLS: [(Endpoint, Decode); 4] = [
 /// What a request calls for.
 ///
 /// # Errors
-/// If it is none of the reference's calls.
+/// If the reference has no such call.
 pub fn called(method: &str, path: &str, body: &[u8]) -> Result<Call, Uncalled> {
     let found = CALLS.into_iter().find(|(endpoint, _)| endpoint.path == path);
     let (endpoint, decode) = found.ok_or(Uncalled::Path)?;

@@ -23,7 +23,7 @@ pub enum WireError {
     /// A body that is not the message.
     #[error(transparent)]
     Broken(#[from] BadBody),
-    /// The informant chose a version that nobody offered.
+    /// The informant chose a version that the agent did not offer.
     #[error("protoVersion: {chosen} is not {offered}")]
     NotOffered {
         /// What it chose.
@@ -34,7 +34,7 @@ pub enum WireError {
     /// The informant does not say where metrics are read.
     #[error("metricsMethod.prometheus.port: is missing")]
     NoMetricsPort,
-    /// The action is none that the informant is asked for.
+    /// The action is not a request to the informant.
     #[error("the informant was not asked")]
     Unasked,
 }

@@ -96,7 +96,7 @@ async fn add(link: &mut Link, number: u64) -> Result<(), CallError> {
         Ok(_) => Ok(()),
         Err(CallError::Said(said)) if said.desc.starts_with("Duplicate ") => Ok(()),
         Err(CallError::Said(said)) => {
-            // A backend without a device is memory of the host that nobody gets.
+            // A backend without a device takes memory of the host, and no guest has it.
             link.call("object-del", json!({ "id": backend })).await.ok();
             Err(CallError::Said(said))
         }
