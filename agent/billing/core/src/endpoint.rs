@@ -1,4 +1,4 @@
-//! Who is billed, and who says so: names that go into events, of bounded length.
+//! The names in events: the billed endpoint and the reporting node, of bounded length.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,17 +7,17 @@ use thiserror::Error;
 /// Characters of a name.
 const LONGEST: usize = 253;
 
-/// Who is billed: what `neon/endpoint-id` or `autoscaling.neon.tech/billing-endpoint-id` says.
+/// The billed endpoint, from `neon/endpoint-id` or `autoscaling.neon.tech/billing-endpoint-id`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Endpoint(String);
 
-/// Who says so: the node's name. It is part of each idempotency key.
+/// The name of the reporting node, which is part of each idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Source(String);
 
-/// A text that is no such name.
+/// An invalid name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{text:?}: must be 1 to {LONGEST} letters, digits and punctuation of ASCII")]
 pub struct NoEndpoint {
@@ -25,7 +25,7 @@ pub struct NoEndpoint {
     pub text: String,
 }
 
-/// Both kinds of names, which differ in what they name.
+/// The methods of both kinds of names.
 macro_rules! names {
     ($($name:ident),+) => {$(
         impl $name {

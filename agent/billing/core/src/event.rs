@@ -1,21 +1,21 @@
-//! Events, and how they are written: the reference's JSON, field by field.
+//! Events, and their form on the wire: the reference's JSON, field by field.
 
 use crate::utc::Utc;
 use crate::{Endpoint, Source};
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{Moment, Sequence};
 
-/// Where keys come from. Kept with the meter, also when the node gets another name.
+/// The origin of idempotency keys. The meter keeps it even if the node is renamed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The node.
     pub source: Source,
-    /// When it was begun: one that is begun anew has other keys.
+    /// The start of the meter: a new meter has other keys.
     pub since: Moment,
 }
 
-/// What an event counts.
+/// The metric of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
@@ -25,7 +25,7 @@ pub enum Metric {
     Active,
 }
 
-/// What the receiver calls the metrics.
+/// The receiver's names of the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names {
     /// [`Metric::Cpu`].
@@ -34,19 +34,19 @@ pub struct Names {
     pub active: String,
 }
 
-/// So much was used. Never changed once it is made: its key stands for what it says.
+/// An amount of use. An event never changes, because its key stands for its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
     /// Its number; the next event has the next one.
     pub sequence: Sequence,
-    /// Who is billed.
+    /// The billed endpoint.
     pub endpoint: Endpoint,
-    /// What is counted.
+    /// The metric.
     pub metric: Metric,
-    /// From when on; a fraction of a second may be from before.
+    /// The start; a fraction of a second may be older.
     pub start: Moment,
-    /// Until when.
+    /// The end.
     pub stop: Moment,
     /// Whole seconds, above zero.
     pub value: u64,
@@ -73,7 +73,7 @@ pub struct Usages<'a> {
 // === impl Event ===
 
 impl Event {
-    /// The same for the same event whenever it is asked for, and no other event's.
+    /// The idempotency key: always the same for this event, and different for every other event.
     ///
     /// Time first, so that keys sort; then who made it; then a number without gaps, so that the
     /// receiver can see whether one is missing.

@@ -1,4 +1,4 @@
-//! What is billed: what endpoints had, as seen now and then, goes in; events come out.
+//! Billing: periodic sizes of endpoints in, events out.
 //!
 //! One law governs this crate. **Billed is what was used**: a receiver that counts each
 //! idempotency key once comes to the usage that was seen, whatever is lost, repeated or

@@ -1,18 +1,18 @@
-//! What happened, in the form in which it is written down.
+//! Records of a meter, in the form in which the shell stores them.
 
 use crate::Endpoint;
 use serde::{Deserialize, Serialize};
 use windlass_protocol::{MilliCpu, Moment, Sequence, VmName};
 
-/// What one VM has, and who is billed for it.
+/// The size of one VM, and the billed endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allocation {
     /// The VM. One that was made anew under an old name is the same to this crate.
     pub vm: VmName,
-    /// Who is billed.
+    /// The billed endpoint.
     pub endpoint: Endpoint,
-    /// vCPUs that it has.
+    /// The VM's vCPUs.
     pub cpu: MilliCpu,
 }
 
@@ -27,7 +27,7 @@ impl Allocation {
     }
 }
 
-/// One thing that happened. Everything that was decided is in it.
+/// One step of a meter, with all its decisions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Record {
