@@ -1,11 +1,12 @@
 //! VMs that are declared by files of their host.
 //!
-//! [`text`] reads one file, [`folder`] says which files are in force. A file becomes what the
+//! [`text`] reads one file, [`folder`] says which files are in force, [`watch`] when to look again. A file becomes what the
 //! agent knows: [`vm`], and [`attach`], the way to its hypervisor. The agent itself knows no file: a
 //! VM may be declared elsewhere.
 
 pub mod folder;
 pub mod text;
+pub mod watch;
 
 use windlass_agent_core::{Guest, Vm};
 use windlass_drivers::any::AnyAttach;

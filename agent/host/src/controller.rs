@@ -12,6 +12,7 @@ mod orders;
 mod persist;
 mod reconcile;
 mod release;
+mod watching;
 
 use crate::api::Done;
 use crate::books::NodeBooks;
@@ -34,6 +35,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
+use watching::Watching;
 use windlass_agent::{Agent, Lifecycle};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::blocking::BlockingTask;
@@ -44,8 +46,9 @@ use windlass_protocol::status::Ordered;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Moment, Resources, VmName, VmRecord};
 use windlass_vm_files::folder::{Folder, Look, Step};
+use windlass_vm_files::watch::Watch;
 
-/// A changed file is in force after two looks.
+/// Between two looks, where one is due: a changed file is in force after two.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What a configuration that is not followed does to the one before it.
@@ -78,6 +81,7 @@ pub struct HostController {
     pub(crate) listed: Arc<AtomicBool>,
     /// Looks so far: some things are not done at each.
     pub(crate) looks: u64,
+    pub(crate) watching: Watching,
     pub(crate) blocking: BlockingTasks,
     /// Orders that are done, and answered once that is written down.
     pub(crate) unkept: Vec<Unkept>,
@@ -87,6 +91,7 @@ pub struct HostController {
 #[derive(Default)]
 pub(crate) struct BlockingTasks {
     look: BlockingTask<Look>,
+    watch: BlockingTask<io::Result<Watch>>,
     config: BlockingTask<Result<String, Unread>>,
     /// Up to which change of the state, and what came of it.
     save: BlockingTask<(u64, io::Result<()>)>,
@@ -145,6 +150,7 @@ impl HostController {
                     pulse.at("what the VM files say to be followed");
                     self.take_look(look);
                 }
+                watch = self.blocking.watch.done() => self.watched(watch),
                 text = self.blocking.config.done() => self.reloaded(text),
                 _ = looks.tick() => {
                     pulse.at("all VMs to be reconciled");

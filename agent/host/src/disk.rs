@@ -13,11 +13,15 @@ use windlass_kit::blocking::{Work, run_blocking};
 use windlass_kit::config::{Unread, read_text};
 use windlass_protocol::{Decision, Moment};
 use windlass_vm_files::folder::{self, Look};
+use windlass_vm_files::watch::Watch;
 
 /// What the controller reads and writes. No call waits: what it returns does.
 pub trait Disk: Send + Sync {
     /// The VM files.
     fn look(&self) -> Work<Look>;
+
+    /// Has the kernel give notices of the VM files from here on.
+    fn watch(&self) -> Work<io::Result<Watch>>;
 
     /// The text of the configuration.
     fn config(&self) -> Work<Result<String, Unread>>;
@@ -80,6 +84,11 @@ impl Disk for MachineDisk {
             let looked = run_blocking(move || folder::look(&folder)).await;
             looked.unwrap_or_else(|error| Err(unread(&error)))
         })
+    }
+
+    fn watch(&self) -> Work<io::Result<Watch>> {
+        let folder = self.vms_dir.clone();
+        Box::pin(async move { run_blocking(move || Watch::begin(&folder)).await? })
     }
 
     fn config(&self) -> Work<Result<String, Unread>> {

@@ -128,6 +128,7 @@ impl Setup {
             last_order,
             listed: listed.clone(),
             looks: 0,
+            watching: Default::default(),
             blocking: Default::default(),
             unkept: Vec::new(),
         };

@@ -14,6 +14,22 @@ use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test(start_paused = true)]
+async fn a_kernel_that_refuses_to_watch_is_said_once_and_files_are_followed_by_looks() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    disk.papers().refuses_to_watch = true;
+    let stage = Stage::start(&disk, &vms).await;
+    wait(2).await;
+    assert_eq!(stage.problems().await, ["vms_dir"]);
+    vms.add(&disk, "db1");
+    wait(3).await;
+    assert!(stage.is_seen("db1").await);
+    wait(60).await;
+    assert_eq!(stage.problems().await, ["vms_dir"], "said once");
+    disk.papers().refuses_to_watch = false;
+    stage.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn pauses_and_edits_in_a_row_are_answered_over_one_connection() {
     let (disk, vms) = (FakeDisk::default(), Vms::default());
     vms.add(&disk, "db1");

@@ -12,7 +12,7 @@ const TIDY: u64 = 120;
 impl HostController {
     /// Has the VM files looked at, and now and then everything else.
     pub(super) fn tick(&mut self) {
-        self.look();
+        self.look_if_due();
         self.refute();
         self.say_what_is_late();
         self.looks += 1;
@@ -24,12 +24,6 @@ impl HostController {
         }
     }
 
-    /// Has the VM files looked at, unless a look is under way.
-    pub(super) fn look(&mut self) {
-        let disk = self.disk.clone();
-        self.blocking.look.start(|| disk.look());
-    }
-
     /// Follows what a look at the VM files found, and says what is new of wrong ones. What the first
     /// look finds counts at once.
     pub(super) fn take_look(&mut self, look: Look) {
@@ -37,6 +31,9 @@ impl HostController {
         let is_first = !self.listed.load(Ordering::Relaxed);
         for step in self.folder.observe(look, is_first) {
             self.follow(step);
+        }
+        if !is_read {
+            self.watching.look_twice();
         }
         if is_read {
             self.listed.store(true, Ordering::Relaxed);
@@ -137,6 +134,7 @@ impl HostController {
     pub(super) fn reload(&mut self) {
         let disk = self.disk.clone();
         self.blocking.config.start(|| disk.config());
+        self.watching.look_twice();
     }
 
     /// Follows what the configuration says, after it was read again.

@@ -40,6 +40,7 @@ use windlass_protocol::{
     Seen, ShrinkCpu,
 };
 use windlass_vm_files::folder::Look;
+use windlass_vm_files::watch::Watch;
 
 /// When the clock of a stage begins.
 pub(super) const START: Moment = Moment::from_millis(1_795_255_200_000);
@@ -89,6 +90,7 @@ pub(super) struct Papers {
     pub(super) decisions: Vec<Decision>,
     pub(super) saves: usize,
     pub(super) is_full: bool,
+    pub(super) refuses_to_watch: bool,
     /// Work under way, by kind.
     busy: BTreeMap<&'static str, usize>,
     /// The most work of one kind that was under way at a time.
@@ -344,6 +346,17 @@ impl Disk for FakeDisk {
         self.work("look", |papers| {
             let text = |(name, text): (&String, &String)| (name.clone(), Ok(text.clone()));
             Ok(papers.files.iter().map(text).collect())
+        })
+    }
+
+    fn watch(&self) -> Work<io::Result<Watch>> {
+        let refused = self.papers().refuses_to_watch;
+        Box::pin(async move {
+            match refused {
+                true => Err(rustix::io::Errno::MFILE.into()),
+                // No notice ever comes.
+                false => std::future::pending().await,
+            }
         })
     }
 
