@@ -114,7 +114,7 @@ impl Tally {
         before: &Part,
         spoke: &Part,
     ) -> bool {
-        if spoke.claim.is_none() {
+        if spoke.claim != Some(wanted) {
             return spoke.reserved.covers(wanted);
         }
         let mut reserved = self.reserved;
