@@ -1,7 +1,5 @@
 //! A kernel that watches no more: alone in its process, whose limits it changes.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs;
 use windlass_testkit::Folder;
@@ -14,7 +12,7 @@ fn a_kernel_that_refuses_to_watch_says_so_and_files_are_read_all_the_same() {
     fs::write(place.at("a.toml"), "a").unwrap();
     let before = getrlimit(Resource::Nofile);
     // The limit of instances of a user and that of descriptors of a process are one refusal: EMFILE.
-    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before.clone() }).unwrap();
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..before }).unwrap();
     let refused = Watch::begin(place.path()).unwrap_err();
     setrlimit(Resource::Nofile, before).unwrap();
     assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));

@@ -1,9 +1,10 @@
 //! What the controller does by itself, at each look and now and then.
 
-use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, warn};
+use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, io, warn};
 use crate::problem::{Problem, Report};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use windlass_vm_files::watch::Watch;
 
 /// Looks between two reconciliations, and between two tidyings: two seconds, a minute.
 const RECONCILE: u64 = 4;
@@ -22,6 +23,34 @@ impl HostController {
         if self.looks.is_multiple_of(TIDY) {
             self.history.forget_before(self.clock.now());
         }
+    }
+
+    /// Has the VM files looked at, if a look is due; watches them anew now and then.
+    fn look_if_due(&mut self) {
+        let due = self.watching.tick(self.looks);
+        if due.watch {
+            let disk = self.disk.clone();
+            self.blocking.watch.start(|| disk.watch());
+        }
+        if due.look {
+            self.look();
+        }
+    }
+
+    /// Has the VM files looked at, unless a look is under way.
+    pub(super) fn look(&mut self) {
+        if self.blocking.look.is_free() {
+            self.watching.looks();
+            let disk = self.disk.clone();
+            self.blocking.look.start(|| disk.look());
+        }
+    }
+
+    /// Takes up a watch over the VM files, or reports why there is none.
+    pub(super) fn watched(&mut self, watch: io::Result<Watch>) {
+        let problem = self.watching.take_up(watch);
+        let meanwhile = "it is looked at twice a second";
+        self.settle("vms_dir", problem.map(|problem| (vec![problem], meanwhile)));
     }
 
     /// Follows what a look at the VM files found, and says what is new of wrong ones. What the first

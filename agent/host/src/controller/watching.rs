@@ -5,9 +5,8 @@
 //! A slow look goes on all the same: of some changes there is no notice, as where a file is a link to
 //! one elsewhere.
 
-use super::{HostController, io};
 use crate::problem::Problem;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use windlass_vm_files::watch::{Notice, Watch};
 
 /// Ticks between two slow looks, before each of which the folder is watched anew: 30 s.
@@ -16,8 +15,14 @@ const SLOW: u64 = 60;
 /// A changed file counts once it was the same at two looks.
 const LOOKS: u8 = 2;
 
-/// What a refusal to watch is reported as.
-const SUBJECT: &str = "vms_dir";
+/// What a tick is to begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// To watch the folder anew.
+    pub(super) watch: bool,
+    /// To look at it.
+    pub(super) look: bool,
+}
 
 /// The watch over the VM files, and the looks that are due.
 #[derive(Debug, Default)]
@@ -31,59 +36,46 @@ pub(crate) struct Watching {
 // === impl Watching ===
 
 impl Watching {
-    /// Takes in what the kernel has noticed since the last tick.
-    fn take_notice(&mut self) {
-        let Some(notice) = self.watch.as_ref().and_then(Watch::notice) else { return };
-        if notice == Notice::Lost {
-            self.watch = None;
+    /// Takes in what the kernel has noticed since the last tick. What this tick, of this number, is to
+    /// begin.
+    pub(super) fn tick(&mut self, number: u64) -> Due {
+        if let Some(notice) = self.watch.as_ref().and_then(Watch::notice) {
+            if notice == Notice::Lost {
+                self.watch = None;
+            }
+            self.look_twice();
         }
-        self.look_twice();
+        let (is_slow, is_watched) = (number.is_multiple_of(SLOW), self.watch.is_some());
+        Due {
+            watch: is_slow || !is_watched && !self.is_refused,
+            look: is_slow || !is_watched || self.due > 0,
+        }
+    }
+
+    /// A look begins.
+    pub(super) fn looks(&mut self) {
+        self.due = self.due.saturating_sub(1);
     }
 
     /// What may be there is found, and is in force, after two looks.
     pub(super) fn look_twice(&mut self) {
         self.due = LOOKS;
     }
-}
 
-impl HostController {
-    /// Has the VM files looked at, if a look is due; watches them anew now and then.
-    pub(super) fn look_if_due(&mut self) {
-        self.watching.take_notice();
-        let is_slow = self.looks.is_multiple_of(SLOW);
-        let is_watched = self.watching.watch.is_some();
-        if is_slow || !is_watched && !self.watching.is_refused {
-            let disk = self.disk.clone();
-            self.blocking.watch.start(|| disk.watch());
-        }
-        if is_slow || !is_watched || self.watching.due > 0 {
-            self.look();
-        }
-    }
-
-    /// Has the VM files looked at, unless a look is under way.
-    pub(super) fn look(&mut self) {
-        if self.blocking.look.is_free() {
-            self.watching.due = self.watching.due.saturating_sub(1);
-            let disk = self.disk.clone();
-            self.blocking.look.start(|| disk.look());
-        }
-    }
-
-    /// Takes up a watch, or looks more often where there is none.
-    pub(super) fn watched(&mut self, watch: io::Result<Watch>) {
+    /// Takes up a watch, if there is one. Why the kernel refuses it, if it does: of a folder that is not
+    /// there the looks say so.
+    pub(super) fn take_up(&mut self, watch: io::Result<Watch>) -> Option<Problem> {
         let refusal = watch.as_ref().err().filter(|error| {
-            // Of a folder that is not there the looks say so.
             !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
         });
-        self.watching.is_refused = refusal.is_some();
         let problem = refusal.map(|error| {
             let limit = format!("cannot be watched: {error}; a higher fs.inotify limit helps");
-            (vec![Problem::without_value("", limit)], "it is looked at twice a second")
+            Problem::without_value("", limit)
         });
-        self.settle(SUBJECT, problem);
-        self.watching.watch = watch.ok();
+        self.is_refused = problem.is_some();
+        self.watch = watch.ok();
         // What changed before the watch began.
-        self.watching.look_twice();
+        self.look_twice();
+        problem
     }
 }
