@@ -3,7 +3,10 @@
 //! Requests are read strictly: whoever sends one has the same release or made a mistake. Every
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
-use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Refusal, Release, VmFindings};
+mod refused;
+mod request;
+
+use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Release, VmFindings};
 use crate::books::NodeBooks;
 use crate::checked_attach::Findings;
 use crate::commands::{Declined, HostCommands, Order, Sender};
@@ -11,14 +14,14 @@ use crate::explain::{Explained, parked_by_others, returned_by_others};
 use crate::problem::Problem;
 use crate::{changes, vm_check};
 use axum::extract::{Path, State};
-use axum::http::{Method, StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, Uri};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use jiff::Timestamp;
+pub(crate) use refused::Refused;
+use refused::{no_such_path, unknown, wrong_method};
+use request::{minutes, moment, nothing, read};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::path::PathBuf;
@@ -31,20 +34,13 @@ use windlass_agent::{Agent, Config, NullLedger, Remote};
 use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
-use windlass_kit::telemetry::{LogLevel, TelemetryError};
+use windlass_kit::telemetry::LogLevel;
 use windlass_protocol::status::{HostStatus, NodeStatus, Ordered};
-use windlass_protocol::words::sanitized;
 use windlass_protocol::{ComputeUnit, Moment, VmName};
 use windlass_vm_files::folder::Look;
 
-/// How far back `explain` looks unless told otherwise, in minutes.
-const HOUR: u64 = 60;
-
 /// What the disk may take to say what the VM files are while one is checked.
 const LOOKED_WITHIN: Duration = Duration::from_secs(4);
-
-/// Characters of a refusal.
-const LONGEST: usize = 500;
 
 /// What the handlers answer from.
 #[derive(Clone)]
@@ -67,14 +63,6 @@ pub(crate) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
 
 /// An answer, or why there is none.
 type Answer<T> = Result<Json<T>, Refused>;
-
-/// A request that is refused.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    status: StatusCode,
-    code: &'static str,
-    message: String,
-}
 
 /// The socket of a host without VMs and books whose controller takes no orders: what is asked of it is
 /// answered from nothing, and an order that is understood is refused as not taken. For trying
@@ -293,83 +281,8 @@ async fn set_log_level(State(state): State<ApiState>, sender: Sender, body: Byte
     Ok(Json(Done { message: format!("the log level is {after}, until the next start"), changed }))
 }
 
-async fn no_such_path(uri: Uri) -> Refused {
-    let path: String = uri.path().chars().take(100).collect();
-    Refused {
-        status: StatusCode::NOT_FOUND,
-        code: "no-such-path",
-        message: format!("there is nothing at {path}; try /v1/state or /v1/host"),
-    }
-}
-
-async fn wrong_method(method: Method, uri: Uri) -> Refused {
-    let path: String = uri.path().chars().take(100).collect();
-    let method: String = method.as_str().chars().take(20).collect();
-    Refused {
-        status: StatusCode::METHOD_NOT_ALLOWED,
-        code: "wrong-method",
-        message: format!(
-            "{method} is not for {path}; what is read takes GET, an order takes POST, and only the \
-             log level PUT"
-        ),
-    }
-}
-
 fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
     Ok(Json(result?))
-}
-
-/// The body of an order that has none: empty, `null` or `{}`.
-fn nothing(body: &[u8]) -> Result<(), Refused> {
-    match body.trim_ascii() {
-        b"" | b"null" | b"{}" => Ok(()),
-        _ => Err(Refused::bad("the body: this order takes none".to_owned())),
-    }
-}
-
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        let field = if path == "." { "the body".to_owned() } else { path };
-        Refused::bad(format!("{field}: {}", error.inner()))
-    })?;
-    json.end().map_err(|error| Refused::bad(format!("the body: {error}")))?;
-    Ok(value)
-}
-
-fn minutes(query: Option<&str>) -> Result<u64, Refused> {
-    let Some(query) = query.filter(|query| !query.is_empty()) else { return Ok(HOUR) };
-    let shown: String = query.chars().take(100).collect();
-    query
-        .strip_prefix("minutes=")
-        .and_then(|minutes| minutes.parse().ok())
-        .filter(|minutes| (1..=HOUR).contains(minutes))
-        .ok_or_else(|| Refused::bad(format!("{shown}: must be minutes=N, with N from 1 to 60")))
-}
-
-fn moment(until: &str, now: Moment) -> Result<Moment, Refused> {
-    /// Longer than this is a file's `mode = "observe"`.
-    const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
-    let shown: String = until.chars().take(50).collect();
-    let time: Timestamp = until.parse().map_err(|_| {
-        Refused::bad(format!("until = {shown}: must be RFC 3339, as 2026-12-24T18:00:00Z"))
-    })?;
-    let until = u64::try_from(time.as_millisecond()).map(Moment::from_millis).unwrap_or_default();
-    if until <= now || until.since(now) > LONGEST {
-        return Err(Refused::bad(format!(
-            "until = {shown}: must be in the future, and less than 366 days away"
-        )));
-    }
-    Ok(until)
-}
-
-fn unknown(vm: &VmName) -> Refused {
-    Refused {
-        status: StatusCode::NOT_FOUND,
-        code: "unknown-vm",
-        message: format!("nothing is known of a VM {}; see `windlass vm list`", vm.name),
-    }
 }
 
 /// A VM whose monitor has said nothing so far, not even by its silence.
@@ -390,47 +303,6 @@ impl ApiState {
     }
 }
 
-// === impl Refused ===
-
-impl Refused {
-    pub(crate) fn bad(message: String) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, code: "bad-request", message }
-    }
-
-    pub(crate) fn forbidden(message: String) -> Self {
-        Self { status: StatusCode::FORBIDDEN, code: "forbidden", message }
-    }
-
-    fn failed(error: &TelemetryError) -> Self {
-        let status = StatusCode::INTERNAL_SERVER_ERROR;
-        Self { status, code: "failed", message: error.to_string() }
-    }
-}
-
-impl From<Declined> for Refused {
-    fn from(declined: Declined) -> Self {
-        let (status, code) = match declined {
-            Declined::UnknownVm(_) => (StatusCode::NOT_FOUND, "unknown-vm"),
-            Declined::Senseless(_) => (StatusCode::BAD_REQUEST, "bad-request"),
-            Declined::NotNow(_) => (StatusCode::CONFLICT, "not-now"),
-            Declined::NotKept(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not-kept"),
-            Declined::Busy | Declined::Late | Declined::Outdated | Declined::Abandoned => {
-                (StatusCode::SERVICE_UNAVAILABLE, "busy")
-            }
-        };
-        Self { status, code, message: declined.to_string() }
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        // It may quote the request.
-        let message = sanitized(&self.message, LONGEST);
-        let body = Refusal { code: self.code.to_owned(), message };
-        (self.status, Json(body)).into_response()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -438,21 +310,6 @@ mod tests {
     use axum::http::Request;
     use tower::ServiceExt;
     use windlass_protocol::UnitChoice;
-
-    #[test]
-    fn a_pause_ends_in_the_future_and_within_366_days() {
-        const NOW: i64 = 1_795_255_200_000;
-        const LONGEST: i64 = 366 * 24 * 3_600_000;
-        for (millis, may_be) in [(-1, false), (0, false), (1, true)]
-            .into_iter()
-            .chain([(LONGEST, true), (LONGEST + 1, false)])
-        {
-            let text = Timestamp::from_millisecond(NOW + millis).unwrap().to_string();
-            let (now, until) = (Moment::from_millis(1_795_255_200_000), NOW + millis);
-            let until = may_be.then(|| Moment::from_millis(until.try_into().unwrap()));
-            assert_eq!(moment(&text, now).ok(), until, "{text}");
-        }
-    }
 
     #[tokio::test]
     async fn an_idle_socket_answers_and_takes_no_order() {

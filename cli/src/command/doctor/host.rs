@@ -66,7 +66,10 @@ pub(super) async fn checks(
     if let Some(facts) = &seen.facts {
         checks.push(answers(socket, facts));
         if let Ok(admin) = facts.admin.parse() {
-            checks.push(lives("windlass host", admin).await);
+            // An agent whose books are a plugin's knows no node.
+            let is_agent = seen.state.as_ref().is_some_and(|state| state.node.is_none());
+            let program = if is_agent { "windlass-agent" } else { "windlass host" };
+            checks.push(lives(program, admin).await);
         }
     }
     checks.push(group(&groups, GROUP, socket, "use the command line"));
