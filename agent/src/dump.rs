@@ -15,29 +15,8 @@ use windlass_protocol::{
 use windlass_scaling::Sample;
 
 /// All VMs.
-pub(crate) fn agent(frozen: bool, vms: Vec<Value>) -> Value {
-    json!({ "frozen": frozen, "vms": vms })
-}
-
-/// One VM, with what is declared of it and the place at which its hypervisor is.
-pub(crate) fn vm(
-    name: &VmName,
-    lifecycle: Lifecycle,
-    port: Option<u16>,
-    declared: Option<(&Vm, &str)>,
-    view: &View,
-) -> Value {
-    json!({
-        "name": name,
-        "standing": lifecycle,
-        "callback_port": port,
-        "monitor": declared.map(|(_, place)| place),
-        "informant": declared.map(|(vm, _)| vm.guest.informant),
-        "told": declared.map(|(vm, _)| vm.info.as_ref()),
-        "upper": view.upper,
-        "status": view.status,
-        "open": view.open,
-    })
+pub(crate) fn agent(frozen: bool, vms: &[Pod]) -> Value {
+    json!({ "frozen": frozen, "vms": vms.iter().map(Pod::own).collect::<Vec<_>>() })
 }
 
 /// All VMs, as the reference's agent dumps them.
@@ -66,11 +45,26 @@ pub(crate) struct Pod {
 // === impl Pod ===
 
 impl Pod {
+    /// The VM, with what is declared of it and the place at which its hypervisor is.
+    pub(crate) fn own(&self) -> Value {
+        let Self { vm, view, .. } = self;
+        json!({
+            "name": self.name,
+            "standing": self.lifecycle,
+            "callback_port": self.port,
+            "monitor": vm.as_ref().map(|_| &self.place),
+            "informant": vm.as_ref().map(|vm| vm.guest.informant),
+            "told": vm.as_ref().map(|vm| vm.info.as_ref()),
+            "upper": view.upper,
+            "status": view.status,
+            "open": view.open,
+        })
+    }
+
     /// As the reference's agent dumps a pod. What Windlass does not keep is `null`; `windlass` has
     /// what the reference has no place for.
     pub(crate) fn reference(&self, unit: UnitChoice, plugin: IpAddr) -> Value {
         let info = self.vm.as_ref().map(|vm| vm_info(&vm.info, self.view.upper));
-        let declared = self.vm.as_ref().map(|vm| (vm, self.place.as_str()));
         let runner = self.vm.as_ref().zip(self.view.status.as_ref());
         json!({
             "podName": names(&self.name),
@@ -83,7 +77,7 @@ impl Pod {
                 "endpointID": self.name.name,
             },
             "runner": runner.map(|(vm, status)| runner_of(vm, status, &self.view, unit, plugin)),
-            "windlass": vm(&self.name, self.lifecycle, self.port, declared, &self.view),
+            "windlass": self.own(),
         })
     }
 }

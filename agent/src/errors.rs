@@ -25,42 +25,33 @@ impl Errors {
     /// `answers_within`.
     pub(crate) fn heard(&mut self, now: Moment, event: &Event, answers_within: Duration) {
         let answered = !matches!(event, Event::Failed(_, Failure::NoAnswer));
-        let failed = if let Event::Failed(peer, failure) = event {
-            Some((*peer, Some(words(failure))))
+        let (peer, error) = if let Event::Failed(peer, failure) = event {
+            (Some(*peer), Some(words(failure)))
         } else {
-            None
+            (event.peer(), None)
         };
-        let heard = failed.or(event.peer().map(|peer| (peer, None)));
-        match heard {
-            Some((Peer::Plugin, error)) => self.plugin = error,
-            Some((Peer::Informant, error)) => self.informant = error,
-            Some((Peer::Hypervisor, _)) => {
-                say_of_hypervisor(self.hypervisor.heard(now, answered, answers_within));
-            }
-            Some((Peer::Metrics, _)) => {
-                say_of_metrics(self.metrics.heard(now, answered, BOOTED));
-            }
+        match peer {
+            Some(Peer::Plugin) => self.plugin = error,
+            Some(Peer::Informant) => self.informant = error,
+            Some(Peer::Hypervisor) => say(
+                self.hypervisor.heard(now, answered, answers_within),
+                "hypervisor not answering; it is asked again",
+                "hypervisor answers again",
+            ),
+            Some(Peer::Metrics) => say(
+                self.metrics.heard(now, answered, BOOTED),
+                "no metrics from the guest; they are asked for again",
+                "metrics from the guest again",
+            ),
             None => {}
         }
     }
 }
 
-fn say_of_hypervisor(word: Option<Word>) {
+fn say(word: Option<Word>, silent: &'static str, back: &'static str) {
     match word {
-        Some(Word::Silent(since)) => {
-            warn!(for_s = since.as_secs(), "hypervisor not answering; it is asked again");
-        }
-        Some(Word::Back) => info!("hypervisor answers again"),
-        None => {}
-    }
-}
-
-fn say_of_metrics(word: Option<Word>) {
-    match word {
-        Some(Word::Silent(since)) => {
-            warn!(for_s = since.as_secs(), "no metrics from the guest; they are asked for again");
-        }
-        Some(Word::Back) => info!("metrics from the guest again"),
+        Some(Word::Silent(since)) => warn!(for_s = since.as_secs(), "{silent}"),
+        Some(Word::Back) => info!("{back}"),
         None => {}
     }
 }

@@ -24,22 +24,17 @@ pub struct Metrics {
     clips: Family<ClipLabels, Counter>,
     resizes: Family<ResizeLabels, Counter>,
     calls: Family<CallLabels, Counter>,
-    resets: Counter,
-    gone: Counter,
-    lost: Counter,
+    pub(crate) resets: Counter,
+    pub(crate) gone: Counter,
+    pub(crate) lost: Counter,
     vms: Gauge,
     flapping: Gauge,
     pub(crate) refusals: Counts,
     pub(crate) reference: Reference,
 }
 
-/// What informants call for, and the word under which it is counted.
-const CALLS: [(&str, &str); 4] = [
-    (ID.path, "id"),
-    (RESUME.path, "resume"),
-    (SUSPEND.path, "suspend"),
-    (TRY_UPSCALE.path, "try-upscale"),
-];
+/// What informants call for. Each is counted under its path, without the slash.
+const CALLS: [&str; 4] = [ID.path, RESUME.path, SUSPEND.path, TRY_UPSCALE.path];
 
 // The words of the labels below are constants or the spellings of enums, so there are only so many.
 
@@ -181,24 +176,12 @@ impl Metrics {
 
     /// Counts a call of an informant, whatever came of it.
     pub(crate) fn called(&self, path: &str, status: u16) {
-        let known = CALLS.into_iter().find(|(known, _)| *known == path);
-        let endpoint = known.map_or("unknown", |(_, word)| word);
+        let known = CALLS.into_iter().find(|known| *known == path);
+        let endpoint = known.map_or("unknown", |known| known.trim_start_matches('/'));
         self.calls.get_or_create(&CallLabels { endpoint, status: status.into() }).inc();
-        if let Some((path, _)) = known {
+        if let Some(path) = known {
             self.reference.called(path, status);
         }
-    }
-
-    pub(crate) fn reset(&self) {
-        self.resets.inc();
-    }
-
-    pub(crate) fn gone(&self) {
-        self.gone.inc();
-    }
-
-    pub(crate) fn lost(&self) {
-        self.lost.inc();
     }
 }
 
@@ -233,9 +216,9 @@ mod tests {
         }
         let call_off = Judged { seen: 2, none: 0 };
         metrics.judged(Tally { call_off, ..Tally::default() });
-        metrics.reset();
-        metrics.gone();
-        metrics.lost();
+        for counter in [&metrics.resets, &metrics.gone, &metrics.lost] {
+            counter.inc();
+        }
         let (_kept, over) = (metrics.present(), metrics.present());
         drop(over);
         let (_one, _two) = (metrics.flapping(), metrics.flapping());

@@ -274,18 +274,20 @@ impl Agent {
 
     /// The state of every VM, for a person who looks for a fault.
     pub fn dump(&self) -> serde_json::Value {
-        let (vms, now) = (lock(&self.vms), self.shared.clock.now());
-        let dumps = vms.entries.iter().map(|(vm, entry)| {
-            let (told, port) = (entry.told.borrow(), *entry.port.borrow());
-            let place = told.attach.place();
-            let declared = told.desired.vm.as_ref().map(|vm| (vm, place.as_str()));
-            dump::vm(vm, told.desired.lifecycle, port, declared, &entry.view(now))
-        });
-        dump::agent(vms.roster.is_frozen(), dumps.collect())
+        let vms = lock(&self.vms);
+        dump::agent(vms.roster.is_frozen(), &self.pods(&vms))
     }
 
     /// The state in the shape of the reference's agent; `plugin` is where permits are asked for.
     pub fn reference_dump(&self, stopped: bool, plugin: IpAddr) -> serde_json::Value {
+        let pods = self.pods(&lock(&self.vms));
+        let unit = self.shared.config.unit;
+        let pods = pods.iter().map(|pod| pod.reference(unit, plugin)).collect();
+        dump::reference(stopped, pods)
+    }
+
+    /// What is shown of every VM, by name.
+    fn pods(&self, vms: &Vms) -> Vec<Pod> {
         let now = self.shared.clock.now();
         let pod = |(vm, entry): (&VmName, &Entry)| {
             let told = entry.told.borrow();
@@ -299,10 +301,7 @@ impl Agent {
                 view: entry.view(now),
             }
         };
-        let pods: Vec<Pod> = lock(&self.vms).entries.iter().map(pod).collect();
-        let unit = self.shared.config.unit;
-        let pods = pods.iter().map(|pod| pod.reference(unit, plugin)).collect();
-        dump::reference(stopped, pods)
+        vms.entries.iter().map(pod).collect()
     }
 
     fn change(

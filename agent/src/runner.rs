@@ -328,7 +328,7 @@ impl Runner {
     }
 
     fn unreachable(&mut self, error: &DriverError) {
-        self.shared.metrics.lost();
+        self.shared.metrics.lost.inc();
         if self.account.is_present() {
             debug!(%error, "the hypervisor cannot be reached");
         } else if let Some(vm) = &self.told.borrow().desired.vm.clone() {

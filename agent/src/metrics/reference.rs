@@ -20,12 +20,16 @@ const NO_ANSWER: &str = "[error doing request]";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
     plugin_requests: Family<CodeLabels, Counter>,
-    plugin_asked: Changes,
-    plugin_accepted: Changes,
+    /// What the plugin is asked for, of a VM that has so much.
+    pub(crate) plugin_asked: Changes,
+    /// What the plugin permitted, to a VM that had so much when it was asked.
+    pub(crate) plugin_accepted: Changes,
     outbound: Family<EndpointLabels, Counter>,
     inbound: Family<EndpointLabels, Counter>,
-    informant_asked: Changes,
-    informant_approved: Changes,
+    /// The size that an informant is asked for or told of, where it had agreed to another.
+    pub(crate) informant_asked: Changes,
+    /// What the informant agreed to, or has heard.
+    pub(crate) informant_approved: Changes,
     starts: Plain,
     restarts: Plain,
     panics: Counter,
@@ -38,7 +42,7 @@ struct Plain(Counter);
 
 /// Changes of a size, both ways.
 #[derive(Clone, Debug, Default)]
-struct Changes {
+pub(crate) struct Changes {
     cpu: Family<DirectionLabels, Sum>,
     mem: Family<DirectionLabels, Sum>,
 }
@@ -115,29 +119,9 @@ impl Reference {
         self.plugin_requests.get_or_create(&CodeLabels { code: code(status) }).inc();
     }
 
-    /// The plugin is asked for this, of a VM that has that.
-    pub(crate) fn asked(&self, had: Resources, wanted: Resources) {
-        self.plugin_asked.add(had, wanted);
-    }
-
-    /// The plugin permitted this, to a VM that had that when it was asked.
-    pub(crate) fn accepted(&self, had: Resources, permit: Resources) {
-        self.plugin_accepted.add(had, permit);
-    }
-
     /// An informant answered, or did not.
     pub(crate) fn asked_informant(&self, endpoint: &'static str, status: Option<u16>) {
         self.outbound.get_or_create(&EndpointLabels { endpoint, code: code(status) }).inc();
-    }
-
-    /// An informant is asked for a size, or told one, where it had agreed to that.
-    pub(crate) fn said_to_informant(&self, had: Resources, said: Resources) {
-        self.informant_asked.add(had, said);
-    }
-
-    /// The informant agreed to it, or has heard it.
-    pub(crate) fn informant_approved(&self, had: Resources, said: Resources) {
-        self.informant_approved.add(had, said);
     }
 
     /// An informant called, at a path of the protocol.
@@ -177,7 +161,7 @@ impl EncodeMetric for Plain {
 // === impl Changes ===
 
 impl Changes {
-    fn add(&self, from: Resources, to: Resources) {
+    pub(crate) fn add(&self, from: Resources, to: Resources) {
         #[expect(clippy::cast_precision_loss, reason = "amounts that a VM has fit")]
         let (cores, mib) = (
             |r: Resources| r.cpu.milli() as f64 / 1000.0,
@@ -211,11 +195,11 @@ mod tests {
         let size = |milli, mib| Resources::new(MilliCpu::from_milli(milli), Bytes::from_mib(mib));
         counts.plugin_answered(Some(200));
         counts.plugin_answered(None);
-        counts.asked(size(1000, 256), size(2500, 128));
-        counts.accepted(size(1000, 256), size(2000, 256));
+        counts.plugin_asked.add(size(1000, 256), size(2500, 128));
+        counts.plugin_accepted.add(size(1000, 256), size(2000, 256));
         counts.asked_informant("/downscale", Some(200));
-        counts.said_to_informant(size(1000, 512), size(1000, 256));
-        counts.informant_approved(size(1000, 256), size(2000, 256));
+        counts.informant_asked.add(size(1000, 512), size(1000, 256));
+        counts.informant_approved.add(size(1000, 256), size(2000, 256));
         counts.called("/id", 404);
         counts.started(false);
         counts.started(true);

@@ -113,7 +113,7 @@ impl Account {
         self.entered = None;
         let was_there = std::mem::take(&mut *self.booked()).present.is_some();
         if was_there {
-            self.shared.metrics.gone();
+            self.shared.metrics.gone.inc();
             self.tell(NodeEvent::Left { vm: self.vm.clone() });
         }
         was_there

@@ -219,7 +219,7 @@ impl Managed {
         match notice {
             Notice::Reset => {
                 info!("the guest restarted");
-                self.shared.metrics.reset();
+                self.shared.metrics.resets.inc();
                 self.sample = None;
                 self.hear(now, Event::Reset);
             }

@@ -27,7 +27,7 @@ impl SizeChanges {
     pub(super) fn asks(&mut self, had: Option<Resources>, wanted: Resources) {
         self.asked = had;
         if let Some(had) = had {
-            self.counts.asked(had, wanted);
+            self.counts.plugin_asked.add(had, wanted);
         }
     }
 
@@ -35,7 +35,7 @@ impl SizeChanges {
     pub(super) fn says(&mut self, said: Resources) {
         self.saying = Some(said);
         if let Some(had) = self.agreed {
-            self.counts.said_to_informant(had, said);
+            self.counts.informant_asked.add(had, said);
         }
     }
 
@@ -47,7 +47,7 @@ impl SizeChanges {
     /// Takes in an answer about a VM that has `has`.
     pub(super) fn heard(&mut self, event: &Event, has: Option<Resources>) {
         if let (Event::Permitted(permit), Some(had)) = (event, self.asked) {
-            self.counts.accepted(had, *permit);
+            self.counts.plugin_accepted.add(had, *permit);
         }
         if matches!(event, Event::Registered { .. }) {
             self.finds(has);
@@ -56,7 +56,7 @@ impl SizeChanges {
             && let Some(said) = self.saying.take()
             && let Some(had) = self.agreed.replace(said)
         {
-            self.counts.informant_approved(had, said);
+            self.counts.informant_approved.add(had, said);
         }
     }
 }
