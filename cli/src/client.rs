@@ -73,19 +73,11 @@ impl Client {
         self.send(Method::POST, path, body).await
     }
 
-    /// Puts something in place of what is there.
+    /// Orders something by a method of its own.
     ///
     /// # Errors
     /// The host does not answer, or refuses.
-    pub async fn put<B: Serialize, T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &B,
-    ) -> Result<T, Failure> {
-        self.send(Method::PUT, path, body).await
-    }
-
-    async fn send<B: Serialize, T: DeserializeOwned>(
+    pub async fn send<B: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,

@@ -46,6 +46,9 @@ pub enum Failure {
     /// What was checked does not hold.
     #[error("{0}")]
     Failed(String),
+    /// As every program of Windlass fails.
+    #[error(transparent)]
+    Program(#[from] program::Failure),
     /// What was checked does not hold, and everything was said.
     #[error("")]
     Reported,
@@ -57,6 +60,7 @@ impl Failure {
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(match self {
+            Self::Program(failure) => return failure.code(),
             Self::Failed(_) | Self::Reported | Self::Refused(_) => 1,
             Self::Usage(_) => 64,
             Self::Invalid(_) => 65,
@@ -67,18 +71,5 @@ impl Failure {
             // As a shell spells the end by Ctrl-C.
             Self::Unwatched(_) => 130,
         })
-    }
-}
-
-/// How every program of ours ends.
-impl From<program::Failure> for Failure {
-    fn from(failure: program::Failure) -> Self {
-        match failure {
-            program::Failure::Usage(why) => Self::Usage(why),
-            program::Failure::Invalid(why) => Self::Invalid(why),
-            program::Failure::Missing(why) => Self::Missing(why),
-            program::Failure::CannotCreate(why) => Self::CannotCreate(why),
-            program::Failure::Failed(why) => Self::Failed(why),
-        }
     }
 }

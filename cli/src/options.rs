@@ -15,14 +15,6 @@ pub const DEFAULT_SOCKET: &str = "/run/windlass/host.sock";
 /// Which host.toml a host reads unless told otherwise.
 pub const DEFAULT_CONFIG: &str = "/etc/windlass/host.toml";
 
-/// How a running host is reached.
-#[derive(Debug, Args)]
-pub struct Connection {
-    /// The host's socket; access to it is a matter of file permissions.
-    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", default_value = DEFAULT_SOCKET)]
-    pub socket: PathBuf,
-}
-
 /// How the answer is written.
 #[derive(Debug, Args)]
 pub struct Format {
@@ -34,9 +26,9 @@ pub struct Format {
 /// Which host is asked, and how its answer is written.
 #[derive(Debug, Args)]
 pub struct HostOptions {
-    /// Where it is.
-    #[command(flatten)]
-    pub connection: Connection,
+    /// The host's socket; access to it is a matter of file permissions.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", default_value = DEFAULT_SOCKET)]
+    pub socket: PathBuf,
     /// How its answer is written.
     #[command(flatten)]
     pub format: Format,
@@ -50,7 +42,7 @@ impl HostOptions {
     /// # Errors
     /// As [`Client::to`].
     pub fn client(&self) -> Result<Client, Failure> {
-        Client::to(&self.connection.socket)
+        Client::to(&self.socket)
     }
 
     /// Reads something.

@@ -5,7 +5,8 @@
 
 use crate::failure::Failure;
 use serde::Serialize;
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
+use windlass_kit::program::say;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -22,13 +23,7 @@ pub enum Output {
 /// # Errors
 /// Standard output cannot be written, for another reason than a reader that has left.
 pub fn text(text: &str) -> Result<(), Failure> {
-    let mut out = stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::CannotCreate(format!("cannot write to standard output: {error}")))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
+    Ok(say(text)?)
 }
 
 /// Whether standard output shows colours: a terminal does, unless `NO_COLOR` says otherwise.

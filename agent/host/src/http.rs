@@ -6,7 +6,9 @@
 mod refused;
 mod request;
 
-use crate::api::{Changed, Check, Done, HostFacts, LogFilter, Pause, Release, VmFindings};
+use crate::api::{
+    Changed, Check, Checked, Done, HostFacts, LogFilter, Pause, Release, Releasing, VmFindings,
+};
 use crate::books::NodeBooks;
 use crate::checked_attach::Findings;
 use crate::commands::{Declined, HostCommands, Order, Sender};
@@ -179,20 +181,12 @@ async fn explain(
     }))
 }
 
-async fn freeze(
-    State(state): State<ApiState>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn freeze(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
     answer(state.commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await)
 }
 
-async fn thaw(
-    State(state): State<ApiState>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn thaw(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
     answer(state.commands.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await)
 }
@@ -209,10 +203,7 @@ async fn release(
     )
 }
 
-async fn releasing(
-    State(state): State<ApiState>,
-    Path(vm): Path<String>,
-) -> Answer<impl Serialize> {
+async fn releasing(State(state): State<ApiState>, Path(vm): Path<String>) -> Answer<Releasing> {
     answer(state.commands.ask(|reply| Order::Releasing(vm, reply)).await)
 }
 
@@ -224,12 +215,8 @@ async fn pause(
 ) -> Answer<impl Serialize> {
     let Pause { until } = read(&body)?;
     let until = moment(&until, state.clock.now())?;
-    answer(
-        state
-            .commands
-            .order(&sender, |reply| Order::Pause(vm, Some(until), sender.by, reply))
-            .await,
-    )
+    let order = |reply| Order::Pause(vm, Some(until), sender.by, reply);
+    answer(state.commands.order(&sender, order).await)
 }
 
 async fn resume(
@@ -252,11 +239,7 @@ async fn findings(State(state): State<ApiState>, Path(vm): Path<String>) -> Answ
     Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
 }
 
-async fn check(
-    State(state): State<ApiState>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn check(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Checked> {
     let check: Check = read(&body)?;
     let look = timeout(LOOKED_WITHIN, (state.looks)()).await;
     let late = || Problem::without_value("", "cannot be read: the disk does not answer");

@@ -1,6 +1,6 @@
 //! Runs a host on this machine: from where things are to the parts, and their end in order.
 
-use crate::api::HostFacts;
+use crate::api::{GROUP, HostFacts};
 use crate::checked_attach::CheckedAttach;
 use crate::controller::Ways;
 use crate::disk::{MachineDisk, Recalled};
@@ -116,7 +116,7 @@ pub async fn run(host: Host) -> Result<(), Failure> {
     let tasks = Tasks::default();
     let hangups = Hangups::and_stop_on_signal(&tasks)?;
     // First what only one process can have: a second host ends here and has touched nothing.
-    let socket = socket::listen(&places.socket).await?;
+    let socket = socket::listen(&places.socket, GROUP).await?;
     let (admin, admin_at) = program::listen("admin", places.admin).await?;
     let admin_socket = OwnerSocket::listen(places.admin_socket.as_deref()).await?;
     let dump = DumpListener::listen(dump_state.as_ref().map(|dump| (dump.at, dump.limit))).await?;

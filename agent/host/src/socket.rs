@@ -4,7 +4,6 @@
 //! group, 0600 otherwise. A socket that a dead process left is replaced; one that answers is
 //! not ours to take.
 
-use crate::api::GROUP;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -17,21 +16,12 @@ use windlass_kit::server::{Counts, Limits, bind_unix};
 /// What a request may take, with its answer.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(15);
 
-/// Listens at `path` for those who may order.
-///
-/// # Errors
-/// Another process listens there, something that is no socket is in the way, or the folder
-/// cannot be made or written to.
-pub async fn listen(path: &Path) -> Result<UnixListener, Failure> {
-    listen_as(path, GROUP).await
-}
-
 /// Listens at `path` for members of this group.
 ///
 /// # Errors
 /// Another process listens there, something that is no socket is in the way, or the folder
 /// cannot be made or written to.
-pub(crate) async fn listen_as(path: &Path, group: &str) -> Result<UnixListener, Failure> {
+pub(crate) async fn listen(path: &Path, group: &str) -> Result<UnixListener, Failure> {
     let failed = |error: io::Error| {
         Failure::CannotCreate(format!("cannot serve the socket {}: {error}", path.display()))
     };
@@ -61,6 +51,7 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::GROUP;
     use windlass_testkit::Folder;
 
     #[test]
@@ -80,9 +71,9 @@ mod tests {
     async fn a_stale_socket_is_replaced_and_a_live_one_refused() {
         let dir = Folder::create().unwrap();
         let path = dir.path().join("run/host.sock");
-        drop(listen(&path).await.unwrap());
-        let live = listen(&path).await.unwrap();
-        let error = listen(&path).await.unwrap_err();
+        drop(listen(&path, GROUP).await.unwrap());
+        let live = listen(&path, GROUP).await.unwrap();
+        let error = listen(&path, GROUP).await.unwrap_err();
         assert!(error.to_string().contains("another process listens there"), "{error}");
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert!(mode == 0o600 || mode == 0o660, "{mode:o}");
@@ -94,7 +85,7 @@ mod tests {
         let dir = Folder::create().unwrap();
         let path = dir.path().join("host.sock");
         fs::write(&path, "precious").unwrap();
-        let error = listen(&path).await.unwrap_err();
+        let error = listen(&path, GROUP).await.unwrap_err();
         assert!(error.to_string().contains("no socket"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }

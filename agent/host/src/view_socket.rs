@@ -21,7 +21,7 @@ use windlass_protocol::status::Caller;
 
 /// Listens beside `socket`. A host that cannot goes on without: it sizes its VMs all the same.
 pub(crate) async fn listen(socket: &Path) -> Option<UnixListener> {
-    let listening = socket::listen_as(&view_socket(socket), VIEW_GROUP).await;
+    let listening = socket::listen(&view_socket(socket), VIEW_GROUP).await;
     listening.inspect_err(|error| warn!(%error, "no socket for group windlass-view")).ok()
 }
 

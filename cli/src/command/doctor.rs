@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 async fn examine(args: &Args) -> Report {
-    let socket = &args.host.connection.socket;
+    let socket = &args.host.socket;
     let client = Client::to(socket);
     let seen = host::look(client.as_ref()).await;
     let of_host = seen.facts.as_ref().map(|facts| facts.config.clone());

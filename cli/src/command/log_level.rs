@@ -4,6 +4,7 @@ use crate::api::LogFilter;
 use crate::client;
 use crate::failure::Failure;
 use crate::options::HostOptions;
+use axum::http::Method;
 
 /// Options of `windlass log-level`.
 #[derive(Debug, clap::Args)]
@@ -33,5 +34,5 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return args.host.answer(&now, |now| format!("{}\n", now.filter));
     };
     let body = LogFilter { filter: level.clone() };
-    args.host.say(&client::run(args.host.client()?.put(PATH, &body))?)
+    args.host.say(&client::run(args.host.client()?.send(Method::PUT, PATH, &body))?)
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use windlass_agent::{Agent, Asked, Config, NullLedger, Permits};
 use windlass_conformance::agent::{Ready, Start, Stop};
+use windlass_drivers::any::AnyAttach;
+use windlass_drivers_qemu::Qemu;
 use windlass_kit::client::{Address, Ask, ask};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -44,7 +46,8 @@ impl Start for Library {
         let (permits, clock) = (Arc::new(Remote(ready.plugin)), Clock::system());
         let inside = runtime.enter();
         let agent = Agent::new(config, permits, Arc::new(NullLedger), &tasks, clock);
-        agent.manage(windlass_vm_files::vm(&file), windlass_vm_files::attach(&file));
+        let qemu = Qemu { qmp: file.qmp.clone(), vcpu_removal: file.vcpu_removal };
+        agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(qemu));
         drop(inside);
         Ok(Box::new(Running { runtime, tasks }))
     }

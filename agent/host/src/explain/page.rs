@@ -2,9 +2,9 @@
 
 use super::explained::Explained;
 use super::room::holders;
-use super::summary::last_order;
-use super::words::{instant, short};
-use super::{absent, note, ordered, sentence, waiting};
+use super::summary::{last_order, now};
+use super::words::instant;
+use super::{note, ordered, sentence, waiting};
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{Moment, Waiting};
 
@@ -37,27 +37,17 @@ pub fn page(explained: &Explained) -> String {
 
 /// The VM at this moment, and why it does not move.
 fn present(explained: &Explained) -> Vec<String> {
-    let head = format!("Now, {}: {}", instant(explained.at), short(&explained.vm));
-    let node = explained.node.as_ref();
-    let mut lines = Vec::new();
-    match (&explained.status, explained.state) {
-        (Some(status), _) => {
-            lines.push(format!("{head} {}.", size(status)));
-            for why in &status.waiting {
-                lines.push(format!("- {}", waiting(why, status, explained.at)));
-                if let Waiting::Room { wanted, permit } = why {
-                    let holders = holders(explained, *wanted, *permit);
-                    lines.extend(holders.into_iter().map(|holder| format!("- {holder}")));
-                }
+    let mut lines = vec![format!("Now, {}: {}", instant(explained.at), now(explained, size))];
+    if let Some(vm) = &explained.status {
+        for why in &vm.waiting {
+            lines.push(format!("- {}", waiting(why, vm, explained.at)));
+            if let Waiting::Room { wanted, permit } = why {
+                let holders = holders(explained, *wanted, *permit);
+                lines.extend(holders.into_iter().map(|holder| format!("- {holder}")));
             }
         }
-        (None, Some(state)) => {
-            let stands = absent(&explained.vm, state, explained.monitor.as_deref(), node);
-            lines.push(format!("{head} is {stands}."));
-        }
-        (None, None) => lines.push(format!("{head} is not managed.")),
     }
-    if let Some(node) = node
+    if let Some(node) = &explained.node
         && let Some(booked) = node.vms.iter().find(|booked| booked.name == explained.vm)
     {
         lines.push(format!(

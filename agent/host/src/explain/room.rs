@@ -4,8 +4,8 @@ use super::explained::Explained;
 use super::parked::parked;
 use super::returning::returning;
 use super::words::short;
-use windlass_protocol::status::Booked;
-use windlass_protocol::{Bytes, Resources};
+use windlass_protocol::status::{Booked, NodeStatus};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
 /// The most VMs that are named; the largest first.
 const MOST: usize = 5;
@@ -17,16 +17,10 @@ const ELSEWHERE: &str =
 /// Who has what of the axes on which a VM gets less than it wants, in a sentence each.
 pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resources) -> Vec<String> {
     let Some(node) = &explained.node else { return vec![ELSEWHERE.to_owned()] };
-    let (room, reserved) = (node.room, node.reserved);
     let mut sentences = Vec::new();
     if wanted.cpu > granted.cpu {
-        let amounts = Axis { room: room.cpu, reserved: reserved.cpu, wanted: wanted.cpu };
-        sentences.push(amounts.sentence(
-            explained,
-            &node.vms,
-            |size| size.cpu,
-            |cpu| format!("{cpu} vCPU"),
-        ));
+        let vcpus = |cpu: MilliCpu| format!("{cpu} vCPU");
+        sentences.push(shared(&explained.vm, node, wanted, |size| size.cpu, vcpus));
         sentences.extend(parked(&explained.parked, explained.trust_guest_parking));
         // Parked vCPUs come back to others only where parking is trusted.
         if explained.trust_guest_parking == Some(true) {
@@ -36,57 +30,44 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
         }
     }
     if wanted.mem > granted.mem {
-        let amounts = Axis { room: room.mem, reserved: reserved.mem, wanted: wanted.mem };
-        sentences.push(amounts.sentence(
-            explained,
-            &node.vms,
-            |size| size.mem,
-            |mem: Bytes| mem.to_string(),
-        ));
+        let bytes = |mem: Bytes| mem.to_string();
+        sentences.push(shared(&explained.vm, node, wanted, |size| size.mem, bytes));
         let memory = |size: Resources| (!size.mem.is_zero()).then(|| size.mem.to_string());
         sentences.extend(returning(&explained.returning, memory));
     }
     sentences
 }
 
-/// One axis of the node.
-struct Axis<T> {
-    room: T,
-    reserved: T,
-    wanted: T,
-}
-
-impl<T: Copy + Ord + Default> Axis<T> {
-    fn sentence(
-        &self,
-        explained: &Explained,
-        booked: &[Booked],
-        of: impl Fn(Resources) -> T,
-        show: impl Fn(T) -> String,
-    ) -> String {
-        let room = show(self.room);
-        let mut others: Vec<&Booked> = booked
-            .iter()
-            .filter(|booked| booked.name != explained.vm && of(booked.reserved) > T::default())
-            .collect();
-        // Stable: the books are in the order of names.
-        others.sort_by_key(|booked| std::cmp::Reverse(of(booked.reserved)));
-        let head = if self.wanted > self.room {
-            format!("It wants more than the whole node has, {room}")
-        } else if self.reserved > self.room {
-            format!(
-                "Of the node's {room}, {} are reserved, which is more than there is: no VM grows",
-                show(self.reserved)
-            )
-        } else {
-            format!("Of the node's {room}, {} are reserved", show(self.reserved))
-        };
-        let named = others.iter().take(MOST).map(|booked| holder(booked, &of, &show));
-        let rest = others.len().saturating_sub(MOST);
-        let rest = (rest > 0).then(|| format!("{rest} others have less"));
-        let list: Vec<String> = named.chain(rest).collect();
-        if list.is_empty() { format!("{head}.") } else { format!("{head}: {}.", list.join(", ")) }
-    }
+/// Which VMs share an axis of the node.
+fn shared<T: Copy + Ord + Default>(
+    vm: &VmName,
+    node: &NodeStatus,
+    wanted: Resources,
+    of: impl Fn(Resources) -> T,
+    show: impl Fn(T) -> String,
+) -> String {
+    let (room, reserved) = (show(of(node.room)), show(of(node.reserved)));
+    let mut others: Vec<&Booked> = node
+        .vms
+        .iter()
+        .filter(|booked| booked.name != *vm && of(booked.reserved) > T::default())
+        .collect();
+    // Stable: the books are in the order of names.
+    others.sort_by_key(|booked| std::cmp::Reverse(of(booked.reserved)));
+    let head = if of(wanted) > of(node.room) {
+        format!("It wants more than the whole node has, {room}")
+    } else if of(node.reserved) > of(node.room) {
+        format!(
+            "Of the node's {room}, {reserved} are reserved, which is more than there is: no VM grows"
+        )
+    } else {
+        format!("Of the node's {room}, {reserved} are reserved")
+    };
+    let named = others.iter().take(MOST).map(|booked| holder(booked, &of, &show));
+    let rest = others.len().saturating_sub(MOST);
+    let rest = (rest > 0).then(|| format!("{rest} others have less"));
+    let list: Vec<String> = named.chain(rest).collect();
+    if list.is_empty() { format!("{head}.") } else { format!("{head}: {}.", list.join(", ")) }
 }
 
 /// `web (priority 10) has 2 vCPU and wants 3 vCPU`.

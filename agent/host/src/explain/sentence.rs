@@ -1,6 +1,7 @@
 //! One decision as one sentence: signals, goal, permit, consent, action, outcome.
 
-use super::words::{Way, by_units, instant, list, short, span, ways};
+use super::words::{by_units, instant, list, short, span};
+use std::cmp::Ordering::{self, Equal as Same, Greater as Up, Less as Down};
 use windlass_protocol::decision::{Answered, Consented};
 use windlass_protocol::{Change, Clip, Decision, Outcome, Resources, Signal};
 
@@ -54,25 +55,25 @@ fn course(decision: &Decision) -> String {
     let (from, goal) = (decision.from, decision.goal);
     let (cpu, mem) = ways(from, goal);
     match (cpu, mem) {
-        (Way::Same, Way::Same) => format!("it should stay at {goal}"),
-        (Way::Up, Way::Up) | (Way::Down, Way::Down) => {
+        (Same, Same) => format!("it should stay at {goal}"),
+        (Up, Up) | (Down, Down) => {
             format!("it should {} from {from} to {goal}", verb(cpu))
         }
-        (_, Way::Same) => format!(
+        (_, Same) => format!(
             "its CPU should {} from {} to {}, and memory stay at {}",
             verb(cpu),
             from.cpu,
             goal.cpu,
             goal.mem
         ),
-        (Way::Same, _) => format!(
+        (Same, _) => format!(
             "its memory should {} from {} to {}, and CPU stay at {}",
             verb(mem),
             from.mem,
             goal.mem,
             goal.cpu
         ),
-        (Way::Up, Way::Down) | (Way::Down, Way::Up) => format!(
+        (Up, Down) | (Down, Up) => format!(
             "its CPU should {} from {} to {}, and memory {} from {} to {}",
             verb(cpu),
             from.cpu,
@@ -84,11 +85,16 @@ fn course(decision: &Decision) -> String {
     }
 }
 
-const fn verb(way: Way) -> &'static str {
+/// Which way CPU and memory go.
+fn ways(from: Resources, to: Resources) -> (Ordering, Ordering) {
+    (to.cpu.cmp(&from.cpu), to.mem.cmp(&from.mem))
+}
+
+const fn verb(way: Ordering) -> &'static str {
     match way {
-        Way::Up => "grow",
-        Way::Down => "shrink",
-        Way::Same => "stay",
+        Up => "grow",
+        Down => "shrink",
+        Same => "stay",
     }
 }
 
@@ -142,9 +148,9 @@ fn consented(consent: &Consented, from: Resources) -> String {
         return format!("the guest agreed to {asked}{words}");
     }
     let stays = match ways(from, asked) {
-        (_, Way::Down) => format!(", so memory stays at {}", from.mem),
-        (Way::Down, Way::Up | Way::Same) => format!(", so CPU stays at {}", from.cpu),
-        (Way::Up | Way::Same, Way::Up | Way::Same) => String::new(),
+        (_, Down) => format!(", so memory stays at {}", from.mem),
+        (Down, Up | Same) => format!(", so CPU stays at {}", from.cpu),
+        (Up | Same, Up | Same) => String::new(),
     };
     format!("the guest declined to go down to {asked}{words}{stays}")
 }

@@ -12,7 +12,8 @@ use windlass_protocol::{Moment, Waiting};
 
 /// The state of a VM as text, a paragraph a line.
 pub fn summary(explained: &Explained) -> String {
-    let mut text = format!("{} {}\n", instant(explained.at), now(explained));
+    let at = explained.at;
+    let mut text = format!("{} {}\n", instant(at), now(explained, |vm| present(vm, at)));
     for (head, body) in why(explained).into_iter().filter(|(_, body)| !body.is_empty()) {
         text.push_str(&format!("\n{head}: {body}\n"));
     }
@@ -23,7 +24,7 @@ pub fn summary(explained: &Explained) -> String {
         text.push_str(&format!("\n{}: {}\n", last_order(order), ordered(order)));
     }
     let decisions = explained.decisions.iter().chain(&explained.open);
-    let changes = last_changes(decisions, explained.at);
+    let changes = last_changes(decisions, at);
     text.push_str(if changes.is_empty() { "\nLast changes: none.\n" } else { "\nLast changes:\n" });
     for line in changes {
         text.push_str(&format!("  {line}\n"));
@@ -43,11 +44,11 @@ pub(super) const fn last_order(order: &Ordered) -> &'static str {
     }
 }
 
-/// How the VM is, in one sentence.
-pub(super) fn now(explained: &Explained) -> String {
+/// How the VM is, in one sentence: in these words, if it is there.
+pub(super) fn now(explained: &Explained, present: impl Fn(&VmStatus) -> String) -> String {
     let name = short(&explained.vm);
     match (&explained.status, explained.state) {
-        (Some(vm), _) => format!("{name} {}.", present(vm, explained.at)),
+        (Some(vm), _) => format!("{name} {}.", present(vm)),
         (None, Some(state)) => {
             let monitor = explained.monitor.as_deref();
             format!("{name} is {}.", absent(&explained.vm, state, monitor, explained.node.as_ref()))

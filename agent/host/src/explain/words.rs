@@ -3,14 +3,6 @@
 use std::time::Duration;
 use windlass_protocol::{Clip, Moment, Reason, Resources, Signal, VmName};
 
-/// Which way a size goes on one axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    Up,
-    Down,
-    Same,
-}
-
 /// A moment as people write it: `2026-11-21T10:00:05Z`.
 pub fn instant(moment: Moment) -> String {
     let millis = i64::try_from(moment.millis()).unwrap_or(i64::MAX);
@@ -144,19 +136,6 @@ pub(super) fn list(parts: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
-}
-
-/// Which way CPU and memory go.
-pub(super) fn ways(from: Resources, to: Resources) -> (Way, Way) {
-    (way(from.cpu, to.cpu), way(from.mem, to.mem))
-}
-
-fn way<T: Ord>(from: T, to: T) -> Way {
-    match to.cmp(&from) {
-        std::cmp::Ordering::Greater => Way::Up,
-        std::cmp::Ordering::Less => Way::Down,
-        std::cmp::Ordering::Equal => Way::Same,
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::sight::Sight;
 use super::tone::tone;
+use clap::ValueEnum;
 use std::cmp::Reverse;
 use windlass_protocol::Resources;
 use windlass_protocol::status::VmStatus;
 
 /// What the VMs are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Column {
     /// By name.
     #[default]
@@ -43,31 +44,10 @@ type Key = Option<(u64, u64)>;
 // === impl Column ===
 
 impl Column {
-    const ALL: [Self; 9] = [
-        Self::Vm,
-        Self::Cpu,
-        Self::Memory,
-        Self::Used,
-        Self::Load,
-        Self::Goal,
-        Self::Granted,
-        Self::Changed,
-        Self::State,
-    ];
-
     /// The title of the column.
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Vm => "VM",
-            Self::Cpu => "CPU",
-            Self::Memory => "MEMORY",
-            Self::Used => "USED",
-            Self::Load => "LOAD",
-            Self::Goal => "GOAL",
-            Self::Granted => "GRANTED",
-            Self::Changed => "CHANGED",
-            Self::State => "STATE",
-        }
+    pub(super) fn title(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or(String::new(), |value| value.get_name().to_uppercase())
     }
 }
 
@@ -76,9 +56,9 @@ impl Column {
 impl Sorting {
     /// By the column that stands so many places further to the right, in its own direction.
     pub(super) fn moved(self, by: isize) -> Self {
-        let at = Column::ALL.iter().position(|column| *column == self.by).unwrap_or_default();
-        let next = at.saturating_add_signed(by).min(Column::ALL.len() - 1);
-        let by = Column::ALL.get(next).copied().unwrap_or_default();
+        let all = Column::value_variants();
+        let at = all.iter().position(|column| *column == self.by).unwrap_or_default();
+        let by = *all.get(at.saturating_add_signed(by)).unwrap_or(&self.by);
         Self { reversed: self.reversed && by == self.by, by }
     }
 

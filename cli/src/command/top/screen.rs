@@ -11,7 +11,7 @@ use crate::explain::{fit, page, summary, wrap};
 use crate::problem::Report;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Color, Style};
 use ratatui::widgets::{Paragraph, Row, Table};
 
 /// VMs without a row that are named at most, and problems that are: the table comes first.
@@ -71,7 +71,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &mut App, paint: Paint) {
     }
     let [top, middle] =
         Layout::vertical([Constraint::Length(rows(&above) + 1), Constraint::Min(3)]).areas(area);
-    frame.render_widget(Paragraph::new(above).style(bold()), top);
+    frame.render_widget(Paragraph::new(above).style(Style::new().bold()), top);
     if app.lines.is_empty() {
         let none = wrap("No VM is managed; `windlass vm add` adds one.", width);
         return frame.render_widget(Paragraph::new(none), middle);
@@ -83,14 +83,14 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &mut App, paint: Paint) {
     let wider = format!("a wider terminal shows {}", left_out.join(", "));
     let note = Constraint::Length(u16::from(!left_out.is_empty()));
     let [middle, bottom] = Layout::vertical([Constraint::Min(2), note]).areas(middle);
-    frame.render_widget(Paragraph::new(fit(&wider, width)).style(dim()), bottom);
+    frame.render_widget(Paragraph::new(fit(&wider, width)).style(Style::new().dim()), bottom);
     let cells = |cells: &Cells| Row::new(columns.cells(cells).collect::<Vec<_>>());
     let rows = app.lines.iter().map(|line| cells(&line.cells).style(paint.tone(line.tone)));
     let widths = columns.widths().map(|wide| Constraint::Length(short(wide)));
     let table = Table::new(rows, widths)
-        .header(cells(&titles).style(bold()))
+        .header(cells(&titles).style(Style::new().bold()))
         .column_spacing(2)
-        .row_highlight_style(Style::default().add_modifier(Modifier::REVERSED));
+        .row_highlight_style(Style::new().reversed());
     frame.render_stateful_widget(table, middle, &mut app.table);
 }
 
@@ -123,7 +123,7 @@ fn draw_text(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll:
         String::new()
     };
     let title = fit(&format!("{title}{place}"), width);
-    frame.render_widget(Paragraph::new(title).style(bold()), top);
+    frame.render_widget(Paragraph::new(title).style(Style::new().bold()), top);
     // A word that is longer than the screen is cut with a sign.
     let shown = lines.iter().skip(*scroll).take(height);
     let shown: Vec<String> = shown.map(|line| fit(line, width)).collect();
@@ -133,7 +133,7 @@ fn draw_text(frame: &mut Frame<'_>, area: Rect, title: &str, text: &str, scroll:
 /// What stands above the keys: what an order led to, else what is wrong.
 fn below(app: &App, width: usize, paint: Paint) -> (String, Style) {
     match &app.said {
-        Some(Ok(said)) => return (wrap(said, width), bold()),
+        Some(Ok(said)) => return (wrap(said, width), Style::new().bold()),
         Some(Err(why)) => return (wrap(&format!("! {why}"), width), paint.of(Color::Red)),
         None => {}
     }
@@ -157,7 +157,7 @@ fn brief(report: &Report) -> String {
 
 /// The question that is asked, or what the keys do.
 fn last_line(app: &App, width: usize) -> (String, Style) {
-    let asked = Style::default().add_modifier(Modifier::BOLD | Modifier::REVERSED);
+    let asked = Style::new().bold().reversed();
     match (&app.question, &app.page) {
         (Some(Question::Pause(vm)), _) => {
             let spans = SPANS.map(|(key, _, span)| format!("{key}: {span}")).join("  ");
@@ -233,12 +233,4 @@ fn rows(text: &str) -> u16 {
 
 fn short(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
-}
-
-fn dim() -> Style {
-    Style::default().add_modifier(Modifier::DIM)
-}
-
-fn bold() -> Style {
-    Style::default().add_modifier(Modifier::BOLD)
 }

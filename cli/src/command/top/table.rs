@@ -29,7 +29,7 @@ pub(super) struct Line {
 pub(super) fn titles(sorting: Option<Sorting>) -> Cells {
     let title = |column: Column| match sorting {
         Some(sorting) if sorting.by == column => format!("{}{}", column.title(), sign(sorting)),
-        Some(_) | None => column.title().to_owned(),
+        Some(_) | None => column.title(),
     };
     [
         title(Column::Vm),

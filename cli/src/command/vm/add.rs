@@ -10,7 +10,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use windlass_kit::config::{Unread, read_text};
+use windlass_kit::program::config_text;
 use windlass_protocol::VmName;
 use windlass_protocol::status::HostStatus;
 
@@ -63,7 +63,7 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 /// Adds a VM.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = match &args.file {
-        Some(file) => read(file)?,
+        Some(file) => config_text(file)?,
         None => made(args)?,
     };
     let client = args.host.client()?;
@@ -128,18 +128,6 @@ pub(super) fn remove(vm: &str, host: &HostOptions) -> Result<(), Failure> {
     };
     let message = format!("removed {}; {name} {after}", path.display());
     host.say(&Done { message, changed: true })
-}
-
-fn read(file: &Path) -> Result<String, Failure> {
-    read_text(file).map_err(|unread| {
-        let said = format!("{}: {unread}", file.display());
-        match unread {
-            Unread::Missing => Failure::Missing(said),
-            Unread::NoFile | Unread::TooLong { .. } | Unread::NotText | Unread::Failed(_) => {
-                Failure::Invalid(said)
-            }
-        }
-    })
 }
 
 /// A VM file of the options; what is left out takes its default.

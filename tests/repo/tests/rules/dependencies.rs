@@ -58,7 +58,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
     ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
-    ("vm-files", &["protocol", "kit", "agent-core", "drivers", "drivers-qemu"]),
+    ("vm-files", &["protocol", "kit", "agent-core"]),
     ("agent-billing-core", &["protocol"]),
     ("agent-billing", &["protocol", "agent-billing-core", "kit"]),
     (
