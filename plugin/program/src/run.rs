@@ -19,11 +19,11 @@ use tracing::{error, info};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::blocking::{BlockingTask, run_blocking};
 use windlass_kit::clock::Clock;
-use windlass_kit::dump_state::{self, DumpState};
+use windlass_kit::dump_state::DumpListener;
 use windlass_kit::notify::Notify;
 use windlass_kit::program::{self, Failure, listen};
 use windlass_kit::server::{Counts, Limits, serve};
-use windlass_kit::signal::{Hangups, stop_on_signal};
+use windlass_kit::signal::Hangups;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::{self, Pulse, Watchdog};
@@ -61,34 +61,21 @@ async fn run(
     log_level: LogLevel,
 ) -> Result<(), Failure> {
     let (clock, tasks) = (Clock::system(), Tasks::default());
-    let hangups = stop_on_signal(&tasks)
-        .and_then(|()| Hangups::listen())
-        .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))?;
+    let hangups = Hangups::and_stop_on_signal(&tasks)?;
     let (config, lists) = source.read()?;
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
     let admin_socket = OwnerSocket::listen(admin_socket).await?;
     let (permits, permits_at) = listen("permits", config.listen).await?;
     let mut said = format!("permits http://{permits_at}\n");
-    let dump = match config.dump_state {
-        Some((at, limit)) => Some((listen("dump_state", at).await?, limit)),
-        None => None,
-    };
+    let dump = DumpListener::listen(config.dump_state).await?;
 
     let (plugin, nodes) = (Plugin::new(config, &lists, clock), lists.nodes.len());
     drop(lists);
     let (counts, stop) = (Counts::default(), tasks.stopping());
-    if let Some(((listener, at), limit)) = dump {
-        said.push_str(&format!("dump-state http://{at}\n"));
-        let (of, stopping) = (plugin.clone(), stop.clone());
-        let state = DumpState::new(limit, move || dump::dump(&of, stopping.is_cancelled()));
-        let limits = Limits {
-            connections: 8,
-            request_time: limit + Duration::from_secs(5),
-            ..Limits::small(counts.clone())
-        };
-        let served = serve(listener, dump_state::router(state), limits, CancellationToken::new());
-        // Of no group that is drained: the state can be looked at until the very end.
-        Tasks::default().minor("dump-state", served);
+    if let Some(dump) = dump {
+        let of = plugin.clone();
+        let gather = move |ends| dump::dump(&of, ends);
+        said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
     }
     let watchdog = Watchdog::default();
     let registry = Arc::new(metrics::registry(&plugin, &counts, &watchdog));
