@@ -16,9 +16,9 @@ use windlass_protocol::plugin::METHOD;
 /// Bytes of an answer that are read; it has a few hundred.
 const ANSWER: usize = 64 * 1024;
 
-/// Connections that are kept while nothing is asked: VMs ask one after another, but for the moment in
-/// which many need more.
-const CONNECTIONS: usize = 8;
+/// Connections to the plugin. Requests of more VMs at once wait for one of them: a permit takes far less
+/// than a millisecond, and the plugin serves the agents of all nodes.
+const CONNECTIONS: usize = 32;
 
 /// Where a plugin is.
 #[derive(Clone, Debug, PartialEq, Eq)]

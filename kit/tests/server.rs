@@ -6,10 +6,12 @@ use axum::routing::{get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
 use http::Method;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
@@ -245,17 +247,28 @@ async fn only_what_means_the_same_twice_is_asked_twice() {
 }
 
 #[tokio::test]
-async fn no_more_connections_are_kept_than_asked_for() {
+async fn a_pool_has_no_more_connections_than_its_limit() {
     let server = Counting::start(|_| true).await;
     let kept = Pool::new(server.address, 2);
     let get = || kept.ask(Ask::new(Method::GET, "/", "").within(PATIENCE));
-    let (one, two, three) = tokio::join!(get(), get(), get());
-    assert!([one, two, three].iter().all(Result::is_ok));
-    assert_eq!(server.connections.load(Ordering::SeqCst), 3);
-    until_async("one is closed", async || server.open.load(Ordering::SeqCst) == 2).await;
-    let (one, two, three) = tokio::join!(get(), get(), get());
-    assert!([one, two, three].iter().all(Result::is_ok));
-    assert_eq!(server.connections.load(Ordering::SeqCst), 4);
+    for _ in 0..2 {
+        let (one, two, three) = tokio::join!(get(), get(), get());
+        assert!([one, two, three].iter().all(Result::is_ok));
+        assert_eq!(server.connections.load(Ordering::SeqCst), 2);
+        assert_eq!(server.open.load(Ordering::SeqCst), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_request_waits_for_a_connection_no_longer_than_its_deadline() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let kept = Pool::new(silent.local_addr().unwrap(), 1);
+    let get = |limit| kept.ask(Ask::new(Method::GET, "/", "").within(limit));
+    let mut first = Box::pin(get(PATIENCE));
+    let (second, is_waiting) = tokio::join!(get(Duration::from_millis(50)), async {
+        poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx).is_pending())).await
+    });
+    assert!(is_waiting && matches!(second, Err(ClientError::NoAnswer { .. })));
 }
 
 /// Answers on connections that it counts.

@@ -17,8 +17,9 @@ use tokio::net::TcpStream;
 /// The most bytes of an answer's head.
 const MAX_HEAD: usize = 16 * 1024;
 
-/// One connection. Only a request in progress drives it, so an idle connection needs no task. Dropping this
-/// value closes it.
+/// One connection, as long as it carries a request. Only a request in progress drives it, so it needs no
+/// task. Dropping this value closes it. [`Connection::into_stream`] leaves the stream alone, without the
+/// buffers of a request: an agent has idle connections to each of its VMs.
 #[derive(Debug)]
 pub(super) struct Connection<S: AsyncRead + AsyncWrite + Unpin> {
     sender: SendRequest<Full<Bytes>>,
@@ -71,15 +72,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
         Ok(Self { sender, connection, ended: false })
     }
 
-    /// Whether the connection can carry another request: the peer has not closed it.
-    pub(super) async fn is_open(&mut self) -> bool {
-        let Self { sender, connection, ended } = self;
-        poll_fn(|cx| {
-            // Reads what the peer sent since the last answer, such as the end of the connection.
+    /// The stream, if it can carry another request: both sides keep it, and the peer sent nothing after its
+    /// answer.
+    pub(super) async fn into_stream(mut self) -> Option<S> {
+        let Self { sender, connection, ended } = &mut self;
+        let is_open = poll_fn(|cx| {
             *ended = *ended || Pin::new(&mut *connection).poll(cx).is_ready();
             Poll::Ready(!*ended && matches!(sender.poll_ready(cx), Poll::Ready(Ok(()))))
-        })
-        .await
+        });
+        if !is_open.await {
+            return None;
+        }
+        let parts = self.connection.into_parts();
+        parts.read_buf.is_empty().then(|| parts.io.into_inner())
     }
 
     /// Sends a request, without a deadline.

@@ -4,35 +4,41 @@
 //! If a peer disappeared silently, the next request ends without an answer. The client then repeats it over
 //! another connection if no byte was sent or its method is idempotent (RFC 9110, 9.2.2). For any other
 //! request the outcome stays unknown.
+//!
+//! A pool has a limit on its connections. Where all are in use, a request waits for one of them, within its
+//! deadline.
 
 use super::connection::{After, Asked, Connection, Unanswered, connect};
 use super::request::{Address, Answer, Ask, ClientError};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 use windlass_protocol::timing::CONNECTION_USED;
 
-/// A peer, and the idle connections to it.
+/// A peer, and the connections to it.
 #[derive(Debug)]
 pub struct Pool {
     to: SocketAddr,
-    most: usize,
+    /// Connections that may carry a request beside those that do.
+    room: Semaphore,
     idle: Mutex<Vec<Idle>>,
 }
 
 #[derive(Debug)]
 struct Idle {
-    connection: Connection<TcpStream>,
+    stream: TcpStream,
     since: Instant,
 }
 
 // === impl Pool ===
 
 impl Pool {
-    /// An empty pool for this peer, which keeps at most `most` idle connections.
+    /// An empty pool for this peer, of at most `most` connections.
     pub const fn new(to: SocketAddr, most: usize) -> Self {
-        Self { to, most, idle: Mutex::new(Vec::new()) }
+        Self { to, room: Semaphore::const_new(most), idle: Mutex::new(Vec::new()) }
     }
 
     /// The address of the peer.
@@ -58,10 +64,10 @@ impl Pool {
     }
 
     async fn attempt(&self, to: &Address, ask: Ask) -> Result<Answer, ClientError> {
-        while let Some(mut connection) = self.take() {
-            if !connection.is_open().await {
-                continue;
-            }
+        // The semaphore is never closed.
+        let _place = self.room.acquire().await.ok();
+        while let Some(stream) = self.take() {
+            let mut connection = Connection::over(stream, to).await?;
             match connection.ask(to, ask.clone(), After::Keep).await {
                 Err(Unanswered { asked: Asked::Not, .. }) => {}
                 Err(Unanswered { asked: Asked::Perhaps, .. }) if ask.method.is_idempotent() => {}
@@ -76,26 +82,29 @@ impl Pool {
     /// Keeps a connection after an answer, if the peer keeps it too.
     async fn answered(
         &self,
-        mut connection: Connection<TcpStream>,
+        connection: Connection<TcpStream>,
         answered: Result<Answer, Unanswered>,
     ) -> Result<Answer, ClientError> {
         let answer = answered.map_err(|unanswered| unanswered.error)?;
-        let is_open = connection.is_open().await;
-        let mut idle = self.idle();
-        if is_open && idle.len() < self.most {
-            idle.push(Idle { connection, since: Instant::now() });
+        if let Some(stream) = connection.into_stream().await {
+            self.idle().push(Idle { stream, since: Instant::now() });
         }
         Ok(answer)
     }
 
-    /// The most recently used connection; closes those that were idle for too long.
-    fn take(&self) -> Option<Connection<TcpStream>> {
+    /// The most recently used connection; closes those that were idle for too long, or that the peer closed.
+    fn take(&self) -> Option<TcpStream> {
         let mut idle = self.idle();
-        idle.retain(|idle| idle.since.elapsed() < CONNECTION_USED);
-        idle.pop().map(|idle| idle.connection)
+        idle.retain(|idle| idle.since.elapsed() < CONNECTION_USED && is_silent(&idle.stream));
+        idle.pop().map(|idle| idle.stream)
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether the peer sent nothing since its last answer, not even the end of the connection.
+fn is_silent(stream: &TcpStream) -> bool {
+    stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
