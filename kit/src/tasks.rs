@@ -75,7 +75,7 @@ impl Tasks {
         let shared = self.shared.clone();
         self.spawn(name, async move {
             let _stop = stop;
-            let why = match catch_panic(task).await {
+            let why = match catch_panic(Box::pin(task)).await {
                 Ok(Ok(())) => return,
                 Ok(Err(why)) => why.to_string(),
                 Err(panicked) => panicked.0,
@@ -92,7 +92,7 @@ impl Tasks {
         task: impl Future<Output = Result<(), E>> + Send + 'static,
     ) {
         self.spawn(name, async move {
-            match catch_panic(task).await {
+            match catch_panic(Box::pin(task)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => warn!(task = name, %why, "task failed"),
                 Err(panicked) => error!(task = name, why = panicked.0, "task panicked"),
@@ -112,7 +112,7 @@ impl Tasks {
             let mut backoff = Restarts::default();
             loop {
                 let started = Instant::now();
-                match catch_panic(make()).await {
+                match catch_panic(Box::pin(make())).await {
                     Ok(Ok(())) => return,
                     Ok(Err(why)) => warn!(task = name, %why, "task failed, starting it again"),
                     Err(panicked) => {
@@ -166,6 +166,7 @@ impl Tasks {
         Err(Stuck { tasks: lock(&self.shared).running.values().copied().collect() })
     }
 
+    /// Its callers box what they run: a future that is moved into another takes its space twice there.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let running = Running::start(name, &self.shared);
         let task = self.tracker.track_future(async move {
