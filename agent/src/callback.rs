@@ -6,16 +6,14 @@
 
 use crate::config::SUSPEND_TIME;
 use crate::metrics::Metrics;
-use axum::Router;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::{Method, StatusCode, Uri, header};
+use http::{Request, StatusCode, header};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use windlass_agent_core::{Call, CallAnswer, wire};
-use windlass_kit::server::Limits;
+use windlass_kit::server::{Limits, Service};
 
 /// Calls that wait for the runner. The reference's informant makes one at a time.
 const WAITING: usize = 16;
@@ -38,15 +36,11 @@ enum Silent {
     Unsettled,
 }
 
-#[derive(Clone)]
-struct Server {
-    calls: Calls,
-    metrics: Metrics,
-}
-
 /// Every path of one VM's call-back server.
-pub(crate) fn router(calls: Calls, metrics: Metrics) -> Router {
-    Router::new().fallback(called).with_state(Server { calls, metrics })
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) calls: Calls,
+    pub(crate) metrics: Metrics,
 }
 
 /// What a call-back server puts up with.
@@ -56,21 +50,24 @@ pub(crate) fn limits(metrics: &Metrics) -> Limits {
     Limits { connections: 8, request_time: SUSPEND_TIME + limits.head_time, ..limits }
 }
 
-async fn called(State(server): State<Server>, method: Method, uri: Uri, body: Bytes) -> Response {
-    let (status, text) = match wire::called(method.as_str(), uri.path(), &body) {
-        Ok(call) => server.answer(call).await,
-        Err(uncalled) => (uncalled.status(), uncalled.body()),
-    };
-    server.metrics.called(uri.path(), status);
-    let kind = if status == 200 { "application/json" } else { "text/plain; charset=utf-8" };
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
-}
-
 // === impl Server ===
 
+impl Service for Server {
+    async fn answer(&self, request: Request<Bytes>) -> Response {
+        let (method, path) = (request.method().as_str(), request.uri().path());
+        let (status, text) = match wire::called(method, path, request.body()) {
+            Ok(call) => self.hand_on(call).await,
+            Err(uncalled) => (uncalled.status(), uncalled.body()),
+        };
+        self.metrics.called(path, status);
+        let kind = if status == 200 { "application/json" } else { "text/plain; charset=utf-8" };
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, [(header::CONTENT_TYPE, kind)], text).into_response()
+    }
+}
+
 impl Server {
-    async fn answer(&self, call: Call) -> (u16, Vec<u8>) {
+    async fn hand_on(&self, call: Call) -> (u16, Vec<u8>) {
         match self.calls.ask(call).await {
             Ok(answer) => wire::call_answer(answer),
             Err(Silent::Nobody) => (503, b"the agent is not ready for calls".to_vec()),

@@ -3,7 +3,7 @@
 //! It listens once the VM is declared, and tries again until it can. A VM without one has no session, so
 //! no memory is taken from it; it still grows.
 
-use crate::callback::{self, Calls};
+use crate::callback::{self, Calls, Server};
 use crate::desired_state::DesiredState;
 use crate::ports::NoPort;
 use crate::shared::{Shared, lock};
@@ -54,8 +54,8 @@ impl CallbackListener {
         let listener = TcpListener::from_std(listener)?;
         self.port.send_replace(Some(port));
         let metrics = &self.shared.metrics;
-        let router = callback::router(self.calls.clone(), metrics.clone());
-        let served = serve(listener, router, callback::limits(metrics), self.stop.clone()).await;
+        let server = Server { calls: self.calls.clone(), metrics: metrics.clone() };
+        let served = serve(listener, server, callback::limits(metrics), self.stop.clone()).await;
         // One that is to stop has still to name where it was heard when it takes leave.
         if served.is_err() {
             self.port.send_replace(None);
