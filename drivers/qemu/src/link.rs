@@ -267,7 +267,8 @@ impl Link {
     /// The answer to the command of this number, or why the connection ended. What was asked before, and
     /// given up, may be answered still.
     async fn answer(&mut self, id: u64) -> Result<Result<Returned, QmpError>, String> {
-        while let Some((answered, answer)) = self.answers.recv().await {
+        while let Some(answer) = self.answers.recv().await {
+            let (answered, answer) = *answer;
             if answered == id {
                 return Ok(answer);
             }

@@ -12,11 +12,19 @@ use tokio::net::UnixStream;
 /// A dying process closes its sockets some time before it is seen to be dead.
 const CHECKS: u32 = 10;
 const BETWEEN_CHECKS: Duration = Duration::from_millis(50);
-/// From so many monitors on, those whose process has ended are forgotten before another is kept.
+/// Fewer processes than this are never looked through for those that ended.
 const MANY: usize = 256;
 
 /// The process at the last connection to each monitor.
-static LAST: Mutex<BTreeMap<PathBuf, Seen>> = Mutex::new(BTreeMap::new());
+static LAST: Mutex<Last> = Mutex::new(Last { of: BTreeMap::new(), sweep_at: MANY });
+
+/// Processes by their monitors. Those that ended are swept out once there are twice as many as lived at
+/// the last sweep, so a process costs the same however many there are.
+#[derive(Debug)]
+struct Last {
+    of: BTreeMap<PathBuf, Seen>,
+    sweep_at: usize,
+}
 
 /// The process that listens on a socket, if it can be seen.
 #[derive(Debug)]
@@ -45,18 +53,19 @@ impl Peer {
     /// The process at the last connection to `monitor`, if it is there.
     pub(crate) fn last_of(monitor: &Path) -> Self {
         let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = last.get(monitor).cloned();
+        let seen = last.of.get(monitor).cloned();
         Self { seen: seen.filter(Seen::lives) }
     }
 
     fn keep(monitor: &Path, seen: Option<Seen>) -> Self {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.len() >= MANY && !last.contains_key(monitor) {
-            last.retain(|_, seen| seen.lives());
+        if last.of.len() >= last.sweep_at && !last.of.contains_key(monitor) {
+            last.of.retain(|_, seen| seen.lives());
+            last.sweep_at = MANY.max(2 * last.of.len());
         }
         match &seen {
-            Some(seen) => drop(last.insert(monitor.to_owned(), seen.clone())),
-            None => drop(last.remove(monitor)),
+            Some(seen) => drop(last.of.insert(monitor.to_owned(), seen.clone())),
+            None => drop(last.of.remove(monitor)),
         }
         Self { seen }
     }
@@ -154,7 +163,7 @@ mod tests {
             Peer::keep(Path::new(&format!("/forgotten/{nth}")), Some(ended()));
         }
         let last = LAST.lock().unwrap();
-        let kept = last.keys().filter(|monitor| monitor.starts_with("/forgotten")).count();
+        let kept = last.of.keys().filter(|monitor| monitor.starts_with("/forgotten")).count();
         assert!(kept <= MANY, "{kept}");
     }
 

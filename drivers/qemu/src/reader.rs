@@ -18,8 +18,9 @@ pub(crate) const NOTICES: usize = 8;
 /// before their answers came may leave as many.
 pub(crate) const ANSWERS: usize = 16;
 
-/// The number of a command, and what QEMU answered.
-pub(crate) type Answer = (u64, Result<Returned, QmpError>);
+/// The number of a command, and what QEMU answered. Boxed, because a channel has room for 32 of them, and
+/// each VM has a channel.
+pub(crate) type Answer = Box<(u64, Result<Returned, QmpError>)>;
 
 /// Devices that the guest was asked to give back, and neither gave nor refused yet.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +56,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             match line {
                 Ok(Some(Line::Event(event))) => reset_owed |= !self.pass_on(event),
                 Ok(Some(Line::Answer(id, answer))) => {
-                    if self.answers.try_send((id, answer)).is_err() {
+                    if self.answers.try_send(Box::new((id, answer))).is_err() {
                         break "answers that nobody asked for".to_owned();
                     }
                 }
