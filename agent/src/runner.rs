@@ -47,6 +47,8 @@ use windlass_protocol::{Capabilities, Moment, Peer};
 const COUNT_EVERY: Duration = Duration::from_secs(3);
 /// The longest wait of the loop: what people read is never older.
 const TURN: Duration = Duration::from_secs(1);
+/// Timers of all VMs end at multiples of this, so that the process wakes once for several VMs. Milliseconds.
+const TOGETHER: u64 = 25;
 
 struct Runner {
     shared: Arc<Shared>,
@@ -89,7 +91,11 @@ impl Runner {
         }
         Self {
             account,
-            hypervisor: Hypervisor::new(attach, start.shared.seed()),
+            hypervisor: Hypervisor::starting_in(
+                start.shared.waits_to_start(),
+                attach,
+                start.shared.seed(),
+            ),
             other: None,
             calls: start.calls.open(),
             shared: start.shared,
@@ -132,7 +138,7 @@ impl Runner {
                 Some(call) = self.calls.recv() => self.called(call),
                 // The sender lives as long as the agent; if it goes, the process stops.
                 Ok(()) = self.told.changed() => {}
-                () = self.shared.clock.sleep_until(wake) => {}
+                () = self.shared.clock.sleep_until(together(wake)) => {}
             }
         }
     }
@@ -382,5 +388,21 @@ impl Runner {
             managed.take_note(now);
         }
         *lock(&self.doing) = self.phase.doing(self.sought);
+    }
+}
+
+/// The first moment at which timers end that is not before this one.
+fn together(wake: Moment) -> Moment {
+    Moment::from_millis(wake.millis().div_ceil(TOGETHER).saturating_mul(TOGETHER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_end_together_and_never_early() {
+        let ends = |millis| together(Moment::from_millis(millis)).millis();
+        assert_eq!([0, 1, 24, 25, 26, 50].map(ends), [0, 25, 25, 25, 50, 50]);
     }
 }

@@ -10,7 +10,13 @@ use crate::plugin::{Permits, Refusals};
 use crate::ports::Ports;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use windlass_kit::clock::Clock;
+use windlass_protocol::Moment;
+
+/// A start of 1,000 VMs takes this 1,000 times, and as many are asked at once as answer in that time. All
+/// at once they would need twice the memory that an agent at work needs.
+const BETWEEN_STARTS: Duration = Duration::from_millis(1);
 
 /// What the runners of all VMs share.
 pub(crate) struct Shared {
@@ -24,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) history: Mutex<History>,
     /// Seeds that were drawn.
     seeds: AtomicU64,
+    /// When the next VM may be attached to.
+    next_start: Mutex<Moment>,
     pub(crate) ports: Mutex<Ports>,
 }
 
@@ -49,7 +57,17 @@ impl Shared {
             metrics,
             history: Mutex::default(),
             seeds: AtomicU64::new(0),
+            next_start: Mutex::default(),
         }
+    }
+
+    /// How long a VM waits before it is attached to for the first time: of many VMs, one follows another
+    /// by [`BETWEEN_STARTS`].
+    pub(crate) fn waits_to_start(&self) -> Duration {
+        let (now, mut next) = (self.clock.now(), lock(&self.next_start));
+        let start = now.max(*next);
+        *next = start.after(BETWEEN_STARTS);
+        start.since(now)
     }
 
     /// Another number each time, all of them from the agent's seed. The mixing is SplitMix64's.
@@ -71,20 +89,32 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use crate::{NullLedger, Remote};
-    use std::time::Duration;
-    use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
+    use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Resources};
 
     #[test]
     fn seeds_are_splitmix64_s_of_the_agent_s_own() {
+        let shared = shared();
+        // As its authors print them.
+        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
+        assert_eq!([shared.seed(), shared.seed()], known);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_many_vms_one_starts_after_another_and_a_late_one_at_once() {
+        let shared = shared();
+        let waits = [(); 3].map(|()| shared.waits_to_start());
+        assert_eq!(waits, [Duration::ZERO, BETWEEN_STARTS, 2 * BETWEEN_STARTS]);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(shared.waits_to_start(), Duration::ZERO);
+    }
+
+    fn shared() -> Shared {
         let unit =
             ComputeUnit::try_from(Resources::new(MilliCpu::from_cores(1), Bytes::from_gib(1)));
         let config = Config { seed: 1_234_567, ..Config::new(unit.unwrap()) };
         let plugin = "http://127.0.0.1:1".parse().unwrap();
         let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
         let clock = Clock::starting_at(Moment::default());
-        let shared = Shared::new(config, permits, Arc::new(NullLedger), clock);
-        // As its authors print them.
-        let known = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973];
-        assert_eq!([shared.seed(), shared.seed()], known);
+        Shared::new(config, permits, Arc::new(NullLedger), clock)
     }
 }

@@ -37,7 +37,7 @@ fn start(args: Args) -> Result<(), Failure> {
     let config = args.read()?;
     let log_level = telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    program::block_on(run(args, config, log_level))
+    program::block_on_one_thread(run(args, config, log_level))
 }
 
 async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(), Failure> {

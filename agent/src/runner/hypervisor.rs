@@ -100,6 +100,11 @@ struct Notices {
 
 impl Hypervisor {
     pub(crate) fn new(attach: AnyAttach, seed: u64) -> Self {
+        Self::starting_in(Duration::ZERO, attach, seed)
+    }
+
+    /// The same, whose first attempt to attach begins after a wait.
+    pub(crate) fn starting_in(wait: Duration, attach: AnyAttach, seed: u64) -> Self {
         let mut hypervisor = Self {
             attach,
             seed,
@@ -112,7 +117,7 @@ impl Hypervisor {
             owed: None,
             refused: None,
         };
-        hypervisor.attach_after_rest();
+        hypervisor.attach_after(wait);
         hypervisor
     }
 
@@ -281,11 +286,11 @@ impl Hypervisor {
         let lasted = self.attached_at.take().is_some_and(|since| since.elapsed() >= LASTING);
         self.attempts = if lasted { 0 } else { self.attempts.saturating_add(1) };
         (self.silences, self.disregarded) = (0, false);
-        self.attach_after_rest();
+        self.attach_after(ATTACHING.wait(self.attempts, self.seed));
     }
 
-    fn attach_after_rest(&mut self) {
-        let (attach, rest) = (self.attach.clone(), ATTACHING.wait(self.attempts, self.seed));
+    fn attach_after(&mut self, rest: Duration) {
+        let attach = self.attach.clone();
         // What was connected is dropped first: a hypervisor serves one client at a time.
         self.state = State::Between;
         self.state = State::Attaching(Box::pin(async move {
