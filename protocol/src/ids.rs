@@ -5,7 +5,7 @@ use std::fmt;
 use uuid::Uuid;
 
 /// A VM: its namespace and its name. On a host without a cluster the namespace is `default`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VmName {
     /// Namespace; `default` on a host.
     pub namespace: String,
@@ -36,6 +36,13 @@ impl VmName {
     /// A VM of a host without a cluster.
     pub fn on_host(name: impl Into<String>) -> Self {
         Self { namespace: "default".to_owned(), name: name.into() }
+    }
+}
+
+/// Most VMs that are compared share a namespace, so names are compared first.
+impl PartialEq for VmName {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && self.namespace == other.namespace
     }
 }
 

@@ -23,14 +23,13 @@
 
 use crate::ask::{Ask, Granted};
 use crate::entry::{Entry, Moving, Standing};
+use crate::offer::{Asked, Offer};
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
-use windlass_protocol::status::{Booked, NodeStatus};
-use windlass_protocol::{
-    Axis, Bytes, MilliCpu, Moment, Note, Resources, Shortage, VmName, VmRecord,
-};
+use windlass_protocol::status::NodeStatus;
+use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, VmRecord};
 
 /// The books of one node.
 #[derive(Clone, Debug)]
@@ -163,20 +162,35 @@ impl Books {
         vm: &VmName,
         ask: impl Into<Ask>,
     ) -> Result<Granted, BooksError> {
-        let ask: Ask = ask.into();
-        let wanted = ask.wanted;
+        let ((), granted) = self.request_by(now, vm, |_| Ok::<_, BooksError>(((), ask.into())))?;
+        Ok(granted)
+    }
+
+    /// The same, where what an agent says is read by what is known of its VM, with whatever else is read
+    /// then. The VM is looked up once.
+    ///
+    /// # Errors
+    /// Those of [`Books::request`], and that it cannot be read.
+    pub fn request_by<T, E: From<BooksError>>(
+        &mut self,
+        now: Moment,
+        vm: &VmName,
+        read: impl FnOnce(&VmRecord) -> Result<(T, Ask), E>,
+    ) -> Result<(T, Granted), E> {
         self.forget_old_claims(now);
         let free = self.free();
         let unknown = || BooksError::UnknownVm(vm.clone());
         let entry = self.vms.get_mut(vm).ok_or_else(unknown)?;
+        let (read, ask) = read(&entry.record)?;
+        let wanted = ask.wanted;
         let moving = match entry.moving {
             Moving::No => false,
             Moving::Due => true,
             Moving::Told(permit) if wanted == permit => {
-                return Ok(Granted { permit, short: Vec::new(), moving: true });
+                return Ok((read, Granted { permit, short: Vec::new(), moving: true }));
             }
             Moving::Told(permit) => {
-                return Err(BooksError::Moving { vm: vm.clone(), wanted, permit });
+                return Err(BooksError::Moving { vm: vm.clone(), wanted, permit }.into());
             }
         };
         let before = entry.part();
@@ -186,20 +200,34 @@ impl Books {
             let granted = Granted { permit: wanted, short: Vec::new(), moving };
             entry.grant(now, wanted, &granted);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));
-            return Ok(granted);
+            return Ok((read, granted));
         }
         self.tally.change(&entry.name, Some(before), Some(spoken));
         let claim = entry.claim.map(|claim| claim.until);
         self.claims_end = self.claims_end.into_iter().chain(claim).min();
 
-        let (has, reserved) = (spoken.reserved, self.reserved());
-        let (cpu, cpu_short) = self.grant(Axis::Cpu, vm, &ask, has, reserved);
-        let (mem, mem_short) = self.grant(Axis::Memory, vm, &ask, has, reserved);
+        let offers = [Axis::Cpu, Axis::Memory].map(|axis| {
+            let asked = Asked { axis, vm, ask: &ask, has: spoken.reserved };
+            Offer::of(&mut self.tally, self.room, &asked)
+        });
+        let short = offers.iter().filter(|offer| offer.is_short());
+        let entry = if short.clone().all(|offer| self.tally.names_known(offer.axis, offer.free)) {
+            entry
+        } else {
+            for offer in short.clone() {
+                Self::name_others(&mut self.tally, &self.vms, offer.axis, offer.free);
+            }
+            self.vms.get_mut(vm).ok_or_else(unknown)?
+        };
+        let short: Vec<_> = short
+            .map(|offer| offer.shortage(self.room, self.tally.named(offer.axis, vm)))
+            .collect();
+        let [cpu, mem] = offers.map(|offer| offer.permitted);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
-        let short: Vec<_> = cpu_short.into_iter().chain(mem_short).collect();
         let granted = Granted { permit, short, moving };
-        self.change(vm, |entry| entry.grant(now, wanted, &granted));
-        Ok(granted)
+        entry.grant(now, wanted, &granted);
+        self.tally.change(&entry.name, Some(spoken), Some(entry.part()));
+        Ok((read, granted))
     }
 
     /// What is known of a VM, if it entered.
@@ -255,45 +283,13 @@ impl Books {
         self.room.saturating_sub(self.reserved())
     }
 
-    /// What `vm`, which is promised `has`, may have on one axis, of which `reserved` is promised
-    /// in all, and why it is short, if it is.
-    fn grant(
-        &mut self,
-        axis: Axis,
-        vm: &VmName,
-        ask: &Ask,
-        has: Resources,
-        reserved: Resources,
-    ) -> (u64, Option<Shortage>) {
-        let (asked, has) = (axis.of(ask.wanted), axis.of(has));
-        if asked <= has {
-            return (asked, None);
-        }
-        let (room, reserved) = (axis.of(self.room), axis.of(reserved));
-        let free = room.saturating_sub(reserved);
-        let division = self.tally.divided(axis, free);
-        let (mine, kept) = (division.of(vm).min(asked - has), division.kept(vm));
-        let permitted = ask.sayable(axis, has.saturating_add(mine));
-        let short = (permitted < asked).then(|| Shortage {
-            axis,
-            asked,
-            permitted,
-            room,
-            free,
-            over: reserved.saturating_sub(room),
-            kept,
-            others: self.others(axis, free, vm),
-        });
-        (permitted, short)
-    }
-
-    /// Those for whom free room is kept, in the order in which they go; then those who have
-    /// most.
-    fn others(&mut self, axis: Axis, free: u64, vm: &VmName) -> Arc<[Booked]> {
+    /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which
+    /// they go; then those that have most.
+    fn name_others(tally: &mut Tally, vms: &BTreeMap<Arc<VmName>, Entry>, axis: Axis, free: u64) {
         // Claims were tidied before this: those that are left are fresh.
-        let booked = |name: &VmName| Some(self.vms.get(name)?.booked(Moment::default()));
-        let all = || self.vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));
-        self.tally.first(axis, free, all, booked).but(vm)
+        let booked = |name: &VmName| Some(vms.get(name)?.booked(Moment::default()));
+        let all = || vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));
+        tally.name(axis, free, all, booked);
     }
 
     /// A VM of this name is in the books.

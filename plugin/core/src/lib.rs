@@ -11,6 +11,7 @@ pub mod cluster;
 mod entry;
 mod journal;
 mod largest;
+mod offer;
 mod tally;
 pub mod wire;
 

@@ -154,24 +154,35 @@ impl Tally {
         self.axes[axis.index()].divided(free)
     }
 
-    /// The VMs that a shortage names on this axis: those for which free room is kept, in the order
-    /// in which they go, then those that have most of `all`.
-    pub(crate) fn first<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
+    /// Whether the VMs that a shortage names on this axis are known.
+    pub(crate) fn names_known(&mut self, axis: Axis, free: u64) -> bool {
+        let ranks = &mut self.axes[axis.index()];
+        ranks.divided(free);
+        ranks.first.is_some()
+    }
+
+    /// Finds out which VMs a shortage names on this axis: those for which free room is kept, in the
+    /// order in which they go, then those that have most of `all`.
+    pub(crate) fn name<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
         &mut self,
         axis: Axis,
         free: u64,
         all: impl FnOnce() -> V,
         booked: impl Fn(&VmName) -> Option<Booked>,
-    ) -> &First {
+    ) {
         let ranks = &mut self.axes[axis.index()];
         let ahead = !ranks.divided(free).shares.is_empty();
-        let first = ranks.first.take().unwrap_or_else(|| {
+        if ranks.first.is_none() {
             let named = ranks.ranked(MOST_NAMED + 1, all);
             let mut named: Vec<Booked> = named.iter().filter_map(|name| booked(name)).collect();
             let next = (named.len() > MOST_NAMED).then(|| named.pop()).flatten();
-            First { named: named.into(), next, ahead }
-        });
-        ranks.first.insert(first)
+            ranks.first = Some(First { named: named.into(), next, ahead });
+        }
+    }
+
+    /// The VMs that a shortage of this VM names on this axis, as far as they are known.
+    pub(crate) fn named(&self, axis: Axis, vm: &VmName) -> Arc<[Booked]> {
+        self.axes[axis.index()].first.as_ref().map(|first| first.but(vm)).unwrap_or_default()
     }
 }
 

@@ -9,11 +9,9 @@
 use crate::ask::{Ask, Granted};
 use crate::books::{Books, BooksError};
 use thiserror::Error;
-use windlass_protocol::plugin::{
-    BODY_LIMIT, OverRange, PermitRequest, PermitResponse, RawRequest, Unfit,
-};
+use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, RawRequest, Unfit};
 use windlass_protocol::{
-    BadBody, Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmName,
+    BadBody, Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmName, VmRecord,
 };
 
 /// How a plugin speaks.
@@ -118,17 +116,19 @@ pub fn grant(
     terms: &Terms,
     request: RawRequest,
 ) -> Result<Permitted, Refusal> {
-    let record = books.record(request.vm());
-    let slot = record.ok_or_else(|| BooksError::UnknownVm(request.vm().clone()))?.memory_slot;
-    let request = request.with_slot(slot)?;
-    let ask = Ask {
-        wanted: request.resources,
-        last_permit: request.last_permit,
-        unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
-        whole_cpus: !request.version.features().fractional_cpu,
+    let vm = request.vm().clone();
+    let read = |record: &VmRecord| {
+        let slot = record.memory_slot;
+        let request = request.with_slot(slot)?;
+        let ask = Ask {
+            wanted: request.resources,
+            last_permit: request.last_permit,
+            unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
+            whole_cpus: !request.version.features().fractional_cpu,
+        };
+        Ok::<_, Refusal>(((request.version, request.resources, slot), ask))
     };
-    let granted = books.request(now, &request.vm, ask)?;
-    let PermitRequest { version, vm, resources: asked, .. } = request;
+    let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
     Ok(Permitted { vm, version, asked, granted, unit: terms.unit, slot })
 }
 
@@ -180,8 +180,8 @@ impl From<BooksError> for Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use windlass_protocol::plugin::Metrics;
-    use windlass_protocol::{MilliCpu, VmRecord};
+    use windlass_protocol::MilliCpu;
+    use windlass_protocol::plugin::{Metrics, PermitRequest};
 
     const NOW: Moment = Moment::from_millis(1_000_000);
     const SLOT: Bytes = Bytes::from_mib(128);

@@ -4,6 +4,7 @@ use super::*;
 use crate::tally::Tally;
 use proptest::prelude::*;
 use std::time::Duration;
+use windlass_protocol::status::Booked;
 
 #[derive(Clone, Debug)]
 enum Act {
@@ -38,13 +39,21 @@ proptest! {
                     prop_assert_eq!(books.tally.divided(axis, free), fresh.tally.divided(axis, free));
                     for vm in 0..VMS {
                         let vm = name(vm);
-                        let others = books.others(axis, free, &vm);
-                        prop_assert_eq!(others, fresh.others(axis, free, &vm));
+                        let others = others(&mut books, axis, free, &vm);
+                        prop_assert_eq!(others, self::others(&mut fresh, axis, free, &vm));
                     }
                 }
             }
         }
     }
+}
+
+/// The VMs that a shortage of this VM names.
+fn others(books: &mut Books, axis: Axis, free: u64, vm: &VmName) -> Arc<[Booked]> {
+    if !books.tally.names_known(axis, free) {
+        Books::name_others(&mut books.tally, &books.vms, axis, free);
+    }
+    books.tally.named(axis, vm)
 }
 
 /// More than are named in a shortage.

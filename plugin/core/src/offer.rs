@@ -1,0 +1,60 @@
+//! What the books can give to one VM on one axis.
+
+use crate::ask::Ask;
+use crate::tally::Tally;
+use std::sync::Arc;
+use windlass_protocol::status::Booked;
+use windlass_protocol::{Axis, Resources, Shortage, VmName};
+
+/// What an agent asks on one axis.
+pub(crate) struct Asked<'a> {
+    pub(crate) axis: Axis,
+    pub(crate) vm: &'a VmName,
+    pub(crate) ask: &'a Ask,
+    /// What is reserved for the VM.
+    pub(crate) has: Resources,
+}
+
+/// What a VM may have on one axis, and of how much that is a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) axis: Axis,
+    pub(crate) permitted: u64,
+    /// What is reserved for no VM.
+    pub(crate) free: u64,
+    asked: u64,
+    /// What is reserved above the room.
+    over: u64,
+    /// What is free and kept for other VMs.
+    kept: u64,
+}
+
+// === impl Offer ===
+
+impl Offer {
+    /// The share of the VM in what is free on a node with this room.
+    pub(crate) fn of(tally: &mut Tally, room: Resources, asked: &Asked<'_>) -> Self {
+        let Asked { axis, vm, ask, has } = *asked;
+        let (room, reserved) = (axis.of(room), axis.of(tally.reserved()));
+        let (asked, has) = (axis.of(ask.wanted), axis.of(has));
+        let (free, over) = (room.saturating_sub(reserved), reserved.saturating_sub(room));
+        if asked <= has {
+            return Self { axis, permitted: asked, free, asked, over, kept: 0 };
+        }
+        let division = tally.divided(axis, free);
+        let (mine, kept) = (division.of(vm).min(asked - has), division.kept(vm));
+        let permitted = ask.sayable(axis, has.saturating_add(mine));
+        Self { axis, permitted, free, asked, over, kept }
+    }
+
+    /// Whether it is less than what was asked for.
+    pub(crate) const fn is_short(&self) -> bool {
+        self.permitted < self.asked
+    }
+
+    /// Why it is short, on a node with this room.
+    pub(crate) fn shortage(&self, room: Resources, others: Arc<[Booked]>) -> Shortage {
+        let Self { axis, permitted, free, asked, over, kept } = *self;
+        Shortage { axis, asked, permitted, room: axis.of(room), free, over, kept, others }
+    }
+}
