@@ -53,7 +53,7 @@ impl Refusals {
             refused.is_told = true;
             warn!(
                 plugin = place, versions = %ours, words = refused.words,
-                "plugin takes no version that this agent speaks; nothing grows"
+                "plugin takes no version that this agent speaks; no vm grows beyond its permit"
             );
         }
     }
@@ -73,7 +73,7 @@ impl Refusals {
             Some(Word::Silent(since)) => warn!(
                 plugin = place(),
                 since_s = since.as_secs(),
-                "plugin does not answer; nothing grows"
+                "plugin does not answer; no vm grows beyond its permit"
             ),
             Some(Word::Back) => info!(plugin = place(), "plugin answers again"),
             None => {}
