@@ -16,23 +16,23 @@ use windlass_agent_core::{Call, CallAnswer, wire};
 use windlass_kit::server::{Limits, Service};
 
 /// Calls that wait for the runner. The reference's informant makes one at a time.
-const WAITING: usize = 16;
+const MOST_PENDING: usize = 16;
 
-/// A call, and where its answer goes.
-pub(crate) struct Waiting {
+/// A call that waits for the runner, and where its answer goes.
+pub(crate) struct PendingCall {
     pub(crate) call: Call,
     pub(crate) answer: oneshot::Sender<CallAnswer>,
 }
 
 /// Hands calls to whichever runner serves the VM at present.
 #[derive(Clone, Default)]
-pub(crate) struct Calls(Arc<Mutex<Option<mpsc::Sender<Waiting>>>>);
+pub(crate) struct Calls(Arc<Mutex<Option<mpsc::Sender<PendingCall>>>>);
 
 /// Why the runner did not answer.
-enum Silent {
-    /// There is no runner, or too many calls wait for it.
-    Nobody,
-    /// Its last requests are still under way.
+enum NoAnswer {
+    /// No runner serves the VM, or too many calls wait for it.
+    NoRunner,
+    /// The agent was told to wait, and its last requests are still under way.
     Unsettled,
 }
 
@@ -70,8 +70,8 @@ impl Server {
     async fn hand_on(&self, call: Call) -> (u16, Vec<u8>) {
         match self.calls.ask(call).await {
             Ok(answer) => wire::call_answer(answer),
-            Err(Silent::Nobody) => (503, b"the agent is not ready for calls".to_vec()),
-            Err(Silent::Unsettled) => {
+            Err(NoAnswer::NoRunner) => (503, b"the agent is not ready for calls".to_vec()),
+            Err(NoAnswer::Unsettled) => {
                 (500, b"suspended, but requests of this agent are still under way".to_vec())
             }
         }
@@ -82,20 +82,20 @@ impl Server {
 
 impl Calls {
     /// A new runner takes the calls from here on.
-    pub(crate) fn open(&self) -> mpsc::Receiver<Waiting> {
-        let (sender, receiver) = mpsc::channel(WAITING);
+    pub(crate) fn open(&self) -> mpsc::Receiver<PendingCall> {
+        let (sender, receiver) = mpsc::channel(MOST_PENDING);
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         receiver
     }
 
-    async fn ask(&self, call: Call) -> Result<CallAnswer, Silent> {
+    async fn ask(&self, call: Call) -> Result<CallAnswer, NoAnswer> {
         let runner = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (answer, answered) = oneshot::channel();
-        let runner = runner.ok_or(Silent::Nobody)?;
-        runner.try_send(Waiting { call, answer }).map_err(|_| Silent::Nobody)?;
+        let runner = runner.ok_or(NoAnswer::NoRunner)?;
+        runner.try_send(PendingCall { call, answer }).map_err(|_| NoAnswer::NoRunner)?;
         match timeout(SUSPEND_TIME, answered).await {
-            Ok(answer) => answer.map_err(|_| Silent::Nobody),
-            Err(_) => Err(Silent::Unsettled),
+            Ok(answer) => answer.map_err(|_| NoAnswer::NoRunner),
+            Err(_) => Err(NoAnswer::Unsettled),
         }
     }
 }

@@ -15,7 +15,7 @@ use windlass_agent_core::{Asking, Event, Failure};
 use windlass_protocol::{Moment, Peer, PluginVersion, Versions, VmInfo};
 use windlass_scaling::Sample;
 
-/// An answer on its way: a status and a body, or the reason why there is none.
+/// An answer on its way: its status and body, or the reason why the plugin gave no answer.
 pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<(u16, Bytes), String>> + Send + 'a>>;
 
 /// A plugin, in this process or another.
@@ -24,17 +24,19 @@ pub trait Permits: Send + Sync + 'static {
     /// answer. The caller gives up after a deadline by dropping the future.
     fn ask(&self, body: Bytes) -> Asked<'_>;
 
-    /// Where they are asked for, in the words of the log.
+    /// Where the permits are asked for, in the words of the log.
     fn place(&self) -> String;
 }
 
-/// What the plugin says of versions, and whether a person was told that it takes none of ours.
+/// Whether the plugin answers and takes a version of ours, and which of that the log has said.
 #[derive(Debug, Default)]
-pub(crate) struct Refusals(Mutex<Refused>);
+pub(crate) struct PluginHealth(Mutex<Health>);
 
 #[derive(Debug, Default)]
-struct Refused {
+struct Health {
+    /// The plugin's words when it last refused a version.
     words: String,
+    /// The log has said that the plugin takes no version of ours.
     is_told: bool,
     outage: Outage,
 }
@@ -42,45 +44,45 @@ struct Refused {
 /// For so long a plugin may start anew.
 const RESTARTED: Duration = Duration::from_secs(5);
 
-// === impl Refusals ===
+// === impl PluginHealth ===
 
-impl Refusals {
-    /// The plugin takes none of these versions. All VMs ask the same one: a person is told once,
-    /// until it takes one again.
+impl PluginHealth {
+    /// The plugin takes none of these versions. All VMs ask the same plugin: the log says it once, until
+    /// the plugin takes a version again.
     pub(crate) fn takes_none(&self, ours: Versions<PluginVersion>, place: &str) {
-        let mut refused = self.lock();
-        if !refused.is_told {
-            refused.is_told = true;
+        let mut health = self.lock();
+        if !health.is_told {
+            health.is_told = true;
             warn!(
-                plugin = place, versions = %ours, words = refused.words,
-                "plugin takes no version that this agent speaks; nothing grows"
+                plugin = place, versions = %ours, words = health.words,
+                "plugin takes no version that this agent speaks; no vm grows beyond its permit"
             );
         }
     }
 
     /// The plugin took the version that was stated.
     pub(crate) fn takes(&self, place: impl FnOnce() -> String) {
-        let mut refused = self.lock();
-        if refused.is_told {
-            refused.is_told = false;
+        let mut health = self.lock();
+        if health.is_told {
+            health.is_told = false;
             info!(plugin = place(), "plugin takes a version again");
         }
     }
 
-    /// The plugin answered a VM, or did not: a person is told once for all of them.
+    /// The plugin answered a VM, or did not: the log says it once for all VMs.
     pub(crate) fn answers(&self, now: Moment, answered: bool, place: impl FnOnce() -> String) {
         match self.lock().outage.heard(now, answered, RESTARTED) {
             Some(Word::Silent(since)) => warn!(
                 plugin = place(),
                 since_s = since.as_secs(),
-                "plugin does not answer; nothing grows"
+                "plugin does not answer; no vm grows beyond its permit"
             ),
             Some(Word::Back) => info!(plugin = place(), "plugin answers again"),
             None => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Refused> {
+    fn lock(&self) -> MutexGuard<'_, Health> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -92,7 +94,7 @@ pub(crate) async fn ask(
     asking: &Asking,
     sample: Option<&Sample>,
     limit: Duration,
-    refusals: &Refusals,
+    health: &PluginHealth,
 ) -> Event {
     let body = match wire::to_plugin(info, asking, sample) {
         Ok(body) => Bytes::from(body),
@@ -104,7 +106,7 @@ pub(crate) async fn ask(
     match tokio::time::timeout(limit, permits.ask(body)).await {
         Ok(Ok((status, body))) => {
             wire::from_plugin(info, asking, status, &body).unwrap_or_else(|error| {
-                log(&error, &body, refusals);
+                log(&error, &body, health);
                 failed(error.failure())
             })
         }
@@ -116,7 +118,7 @@ pub(crate) async fn ask(
     }
 }
 
-fn log(error: &WireError, body: &[u8], refusals: &Refusals) {
+fn log(error: &WireError, body: &[u8], health: &PluginHealth) {
     match error {
         WireError::Refused(status) => {
             let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
@@ -124,7 +126,7 @@ fn log(error: &WireError, body: &[u8], refusals: &Refusals) {
         }
         WireError::Version(words) => {
             debug!(words, "plugin does not take the version that was stated");
-            refusals.lock().words.clone_from(words);
+            health.lock().words.clone_from(words);
         }
         WireError::Moving => debug!("plugin refused: the vm is about to be moved"),
         WireError::Broken(_)

@@ -57,7 +57,7 @@ impl FromStr for PluginAt {
         }
         let plain = |c: char| c.is_ascii_graphic() && !['#', '?', '"', '<', '>'].contains(&c);
         if !path.chars().all(plain) {
-            return Err("has a path that is none");
+            return Err("has a path with characters that a path cannot have");
         }
         let path = if path.is_empty() { "/" } else { path };
         Ok(Self { address, path: path.to_owned() })
@@ -119,8 +119,8 @@ mod tests {
             ("http://10.0.0.5", "is no IP address and port"),
             ("http://10.0.0.5:0", "is nowhere to connect to"),
             ("http://0.0.0.0:1", "is nowhere to connect to"),
-            ("http://10.0.0.5:1/a b", "has a path that is none"),
-            ("http://10.0.0.5:1/a?b", "has a path that is none"),
+            ("http://10.0.0.5:1/a b", "has a path with characters that a path cannot have"),
+            ("http://10.0.0.5:1/a?b", "has a path with characters that a path cannot have"),
             ("http://10.0.0.5:1\r\nx: y", "is no IP address and port"),
             ("", "does not begin with http://"),
         ] {

@@ -26,7 +26,7 @@ pub(crate) use account::Booked;
 pub(crate) use phase::Doing;
 pub(crate) use start::{End, Start};
 
-use crate::callback::Waiting as Call;
+use crate::callback::PendingCall as Call;
 use crate::desired_state::DesiredState;
 use crate::shared::{Shared, lock};
 use account::Account;

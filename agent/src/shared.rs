@@ -6,7 +6,7 @@ use crate::history::History;
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::plugin::{Permits, Refusals};
+use crate::plugin::{Permits, PluginHealth};
 use crate::ports::Ports;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ const BETWEEN_STARTS: Duration = Duration::from_millis(1);
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) permits: Arc<dyn Permits>,
-    pub(crate) refusals: Refusals,
+    pub(crate) plugin_health: PluginHealth,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
@@ -51,7 +51,7 @@ impl Shared {
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
             config,
             permits,
-            refusals: Refusals::default(),
+            plugin_health: PluginHealth::default(),
             ledger,
             clock,
             metrics,

@@ -77,7 +77,7 @@ Exit codes:
   64  the command line makes no sense
   65  a file is invalid; every problem is named with field, value and limit
   66  there is no such file or VM
-  69  nobody answers at the socket or the target
+  69  no answer at the socket or the target
   73  something could not be written
   77  this user may not
   130 Ctrl-C ended the watching of an order, which goes on";

@@ -1,6 +1,6 @@
 //! The command line as a client of the host's socket.
 //!
-//! What can be told apart is told apart: no socket, a socket that nobody serves, a socket
+//! What can be told apart is told apart: no socket, a socket that no process serves, a socket
 //! that this user may not open, a host that refuses. Every request has a deadline. A user who may
 //! not open the socket for orders looks through the one that only shows.
 
@@ -41,7 +41,7 @@ impl Client {
     /// shows, where this user may open only that.
     ///
     /// # Errors
-    /// Nobody serves the socket, or this user may not open it.
+    /// No process serves the socket, or this user may not open it.
     pub fn to(socket: &Path) -> Result<Self, Failure> {
         open(socket, |socket| UnixStream::connect(socket).map(drop))
             .map(|open| Self { only_looks: open != socket, socket: open })
@@ -158,7 +158,7 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
     let why = if kind == ErrorKind::NotFound {
         "there is no such socket; is `windlass host` running?".to_owned()
     } else if kind == ErrorKind::ConnectionRefused {
-        "the socket is there and nobody serves it; did `windlass host` end?".to_owned()
+        "the socket is there and no process serves it; did `windlass host` end?".to_owned()
     } else {
         error.to_string()
     };
@@ -195,7 +195,7 @@ mod tests {
         assert!(forbidden.to_string().contains("a member of group windlass"), "{forbidden}");
         for (kind, words) in [
             (ErrorKind::NotFound, "there is no such socket; is `windlass host` running?"),
-            (ErrorKind::ConnectionRefused, "the socket is there and nobody serves it; did"),
+            (ErrorKind::ConnectionRefused, "the socket is there and no process serves it; did"),
             (ErrorKind::TimedOut, "timed out"),
         ] {
             let failure = said(kind);

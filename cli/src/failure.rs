@@ -28,7 +28,7 @@ pub enum Failure {
         /// What happened.
         why: String,
     },
-    /// Nobody listens where something is to be tried.
+    /// No server listens where something is to be tried.
     #[error("{0}")]
     Absent(String),
     /// The host answered that it will not.

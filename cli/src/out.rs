@@ -32,8 +32,8 @@ pub fn is_coloured() -> bool {
     stdout().is_terminal() && !refused
 }
 
-/// Writes a line to standard error: a warning, or why a command failed. Where its reader has left,
-/// there is no one to tell, and the exit code still says it.
+/// Writes a line to standard error: a warning, or why a command failed. If the reader has left,
+/// the exit code still says it.
 pub fn aside(line: &str) {
     let _ = writeln!(stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! Lines on standard error, for a person. Whoever collects them (journald, a console) adds
-//! the time.
+//! Lines on standard error, for a person. journald or another collector adds the
+//! time.
 //!
 //! A line is written when a state changes, never for each request, so that no peer can fill a
 //! disk with them.
@@ -18,6 +18,6 @@ pub fn warn(line: Arguments<'_>) {
 }
 
 fn write(line: Arguments<'_>, level: &str) {
-    // Nobody is left to be told that standard error is closed.
+    // If standard error is closed, no other place for the line is left.
     let _ = writeln!(std::io::stderr(), "windlass-informant: {level}{line}");
 }

@@ -1,9 +1,9 @@
-//! What else has a say in the guest: nobody, but where the program is built with somebody.
+//! A program of the guest that keeps a cache: the cotenant of the guest's memory.
 //!
-//! A cache that a program of the guest keeps fills whatever memory it may have. Before less
-//! memory is agreed to it must have become smaller; once there is more it may grow. Who does
-//! that implements [`MemoryCotenant`]; for `()`, which the plain informant is built with, nobody does,
-//! and nothing of this is left in the program.
+//! Such a cache fills all the memory that it may have. The cotenant makes it smaller before the
+//! informant agrees to less memory, and lets it grow once there is more. A cotenant implements
+//! [`MemoryCotenant`]. The plain informant is built with `()`, which has no cache: nothing of this is
+//! left in that program.
 
 use crate::shared::Shared;
 use anyhow::Result;
@@ -14,7 +14,7 @@ use windlass_informant_core::{Memory, Refusal};
 use windlass_protocol::Moment;
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
 
-/// What else has a say.
+/// The cotenant of the guest's memory.
 pub trait MemoryCotenant: Sized + Send + Sync + 'static {
     /// Begins to work beside the informant, which does not wait for it.
     ///

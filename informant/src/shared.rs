@@ -1,8 +1,8 @@
 //! What the parts of the program share: the core, the clock, the counts.
 //!
-//! The core is behind a mutex that is never held across a wait. Whoever tells it something
-//! wakes the runner, which carries out the plan; whoever waits for the core to get somewhere
-//! is woken when the runner has told it something.
+//! The core is behind a mutex that is never held across a wait. A task that tells the core something
+//! wakes the runner, which carries out the plan. A task that waits for the core's state to change is
+//! woken when the runner has told the core something.
 
 use crate::clock::Clock;
 use crate::memory_cotenant::MemoryCotenant;

@@ -216,13 +216,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_process_of_which_a_part_hangs_is_not_alive() {
         let admin = admin();
-        let pulse = admin.watchdog.watch("steward");
+        let pulse = admin.watchdog.watch("controller");
         let (stop, watchdog) = (CancellationToken::new(), admin.watchdog.clone());
         let _watching = JoinSet::from_iter([watchdog.run(Notify::default(), stop)]);
         assert_eq!(ask(&admin, "GET", "/livez", "").await, (200, "ok\n".to_owned()));
         pulse.turn("orders");
         tokio::time::sleep(Duration::from_secs(13)).await;
-        let text = "steward hangs, waiting for orders\n".to_owned();
+        let text = "controller hangs, waiting for orders\n".to_owned();
         assert_eq!(ask(&admin, "GET", "/livez", "").await, (503, text));
         pulse.turn("orders");
         tokio::time::sleep(Duration::from_secs(2)).await;

@@ -1,10 +1,10 @@
 //! HTTP/1.1 with every limit set, over TCP and unix sockets.
 //!
-//! Whoever connects may be slow, greedy, broken or hostile. So there is a limit on
+//! A client may be slow, greedy, broken or hostile. So there is a limit on
 //! connections, on the time and size of a request's head, on the time and size of its body,
 //! on how long an answer may take, and on how long a connection may live. Where all connections are
 //! in use, the one that idles longest between requests makes room for the next. A request's body
-//! is read here, whole, before the router sees it: handlers get bytes and wait for nobody.
+//! is read here, whole, before the router sees it: handlers get bytes and wait for no client.
 //! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
 //! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension.
 

@@ -2,7 +2,7 @@
 //! without bound.
 //!
 //! Requests are counted as they are answered. The gauges of nodes are read from the books when
-//! somebody asks: a permit pays nothing for them, and those of a node that is gone are gone.
+//! they are scraped: a permit pays nothing for them, and a node that is gone has none.
 
 use crate::refusal::Refusal;
 use prometheus_client::collector::Collector;
@@ -37,11 +37,11 @@ struct Labels {
 pub struct NodeFigures {
     /// The node's name; `None` where there is only one, which needs none.
     pub node: Option<String>,
-    /// What may be promised.
+    /// The most that may be reserved.
     pub room: Resources,
-    /// What is promised.
+    /// What is reserved.
     pub reserved: Resources,
-    /// More is promised than may be.
+    /// More is reserved than may be.
     pub over: bool,
 }
 
@@ -75,8 +75,8 @@ const FIGURES: [Figure; 5] = [
     ),
 ];
 
-/// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when somebody
-/// reads them.
+/// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when they
+/// are scraped.
 pub fn register_nodes<I: IntoIterator<Item = NodeFigures> + 'static>(
     registry: &mut Registry,
     nodes: impl Fn() -> I + Send + Sync + 'static,

@@ -15,7 +15,7 @@ use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::Moment;
 
-/// What VMs have, whoever knows it.
+/// The source of what VMs have.
 pub trait Sizes: Send + Sync + 'static {
     /// Every VM that is billed, with what it has now. A VM whose size is not known is left out: it
     /// is not billed for the time around this look. `None` if nothing is known of any: then this
@@ -76,7 +76,7 @@ impl Billing {
         });
     }
 
-    /// Sends what waits until `closed`, and once more then: for whoever calls [`Billing::look`].
+    /// Sends what waits until `closed`, and once more then: for a program that calls [`Billing::look`].
     pub fn send(&self, tasks: &Tasks, closed: CancellationToken) {
         let billing = self.clone();
         tasks.kept("billing: send", move || {

@@ -56,7 +56,7 @@ struct VmLabels {
 /// A VM that is there, as a look finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whether there is somebody to bill.
+    /// Whether the VM's use can be billed to an endpoint.
     pub is_endpoint: bool,
     /// Whether it is sized, and not only observed.
     pub is_sized: bool,

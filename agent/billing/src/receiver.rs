@@ -1,7 +1,7 @@
 //! Where events go: `http://HOST[:PORT][/PATH]`, and one request there.
 //!
-//! There is no TLS in this process: whoever needs it has a proxy on the same machine do it, and
-//! gives that proxy's address here.
+//! There is no TLS in this process: an operator who needs it runs a proxy on the same machine, and gives
+//! that proxy's address here.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
@@ -18,7 +18,7 @@ const LONGEST: usize = 2048;
 /// Addresses of one name that are tried.
 const MOST_ADDRESSES: usize = 4;
 
-/// Bytes of an answer; nobody reads more of it.
+/// The most bytes of an answer that are read.
 const MAX_ANSWER: usize = 64 * 1024;
 
 const TRACE_ID: HeaderName = HeaderName::from_static("x-trace-id");

@@ -1,4 +1,4 @@
-//! The usage log, for the parts of billing that use it; whoever does waits for the disk alone.
+//! The usage log, as the parts of billing share it. A part that waits for the disk holds up no other part.
 
 use crate::usage_log::UsageLog;
 use std::panic::resume_unwind;
@@ -15,7 +15,7 @@ impl SharedLog {
         Self(Arc::new(Mutex::new(log)))
     }
 
-    /// Does something to the usage log where waiting for the disk holds up nobody else.
+    /// Does something to the usage log on a thread where waiting for the disk blocks no other task.
     pub(crate) async fn with<T: Send + 'static>(
         &self,
         what: impl FnOnce(&mut UsageLog) -> T + Send + 'static,

@@ -43,7 +43,7 @@
 //! | *observes* | the VM's description says to watch it only | nothing is asked for, nothing is billed |
 //! | *active* | the informant's last word in this session was to run | the guest may be spoken to about sizes |
 //! | *leased* | active, and the lease of [`session`](crate::session) lasts | the VM is billed |
-//! | *acts* | leased, and the hypervisor was seen within 3 s; or *alone*: there never was a session, no informant has spoken for 35 s, and the figures come from elsewhere | permits, resizes and sizes are asked for |
+//! | *acts* | leased, and the hypervisor was seen within 3 s; or *alone*: there never was a session, no informant has spoken for 35 s, and the figures come from elsewhere | permits, resizes and sizes are asked for; only a call-off of memory that the agent has begun to take is sent without (`plan`) |
 //! | *held* | a person, a move to another node or a VM that does not run keeps the size | the goal is what the VM has |
 //! | *quiet* | no request and no resize of this agent can still take effect | `/suspend` is answered, a session is closed |
 //! | *released* | a person let the VM go: it has its size, and no session | the shell lets the VM go |
@@ -80,7 +80,7 @@ use permit::Permit;
 use signals::Signals;
 use std::sync::Arc;
 use target::Target;
-use vm::Vm;
+use vm::VmParts;
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{
     AgentId, Capabilities, ComputeUnit, Decision, InformantVersion, Moment, Resources, RunState,
@@ -288,8 +288,8 @@ impl Scaler {
     }
 
     /// The parts, as they are at this moment.
-    fn vm(&self, now: Moment) -> Vm<'_> {
-        Vm {
+    fn vm(&self, now: Moment) -> VmParts<'_> {
+        VmParts {
             now,
             settings: &self.settings,
             orders: &self.orders,

@@ -7,10 +7,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;
-use windlass_protocol::{Bytes, Resources, Waiting};
+use windlass_protocol::{Bytes, ComputeUnit, Resources, Waiting};
 use windlass_world::script::{self, Move, units, vm};
-use windlass_world::world::Muted;
-use windlass_world::{Law, Step, World};
+use windlass_world::world::{Muted, Part};
+use windlass_world::{Law, Setup, Step, World};
 
 const VMS: usize = 2;
 /// Less than both VMs want at most, so they compete.
@@ -183,10 +183,12 @@ proptest! {
 }
 
 #[test]
-fn fail_static_without_an_informant_nothing_is_taken_and_growth_goes_on() {
+fn fail_static_without_an_informant_nothing_is_taken_and_other_vms_grow() {
     let mut world = grown();
     world.step(Step::InformantDies(vm(0)));
     world.step(Step::Load(vm(0), 0.0));
+    world.step(Step::Load(vm(1), 2.7));
+    assert!(world.run_until(KIND, |world| uses(world, 1) == units(3)), "the other VM grows");
     world.run(Duration::from_secs(60));
     assert_eq!(uses(&world, 0), units(3), "nothing is taken");
     world.step(Step::InformantStarts(vm(0)));
@@ -209,6 +211,22 @@ fn fail_static_without_a_hypervisor_nothing_moves_and_the_books_keep_it() {
 
 #[test]
 fn fail_static_without_the_books_nothing_grows_and_shrinking_goes_on() {
+    // The books are in a process of their own, which stops: no request is answered.
+    let mut world = grown_in(with_books_apart());
+    world.step(Step::Pauses(Part::Host(0), KIND));
+    world.step(Step::Load(vm(1), 2.7));
+    world.step(Step::Load(vm(0), 0.0));
+    world.run(KIND / 2);
+    assert_eq!(uses(&world, 0), units(1), "it shrinks");
+    let waiting = world.status(&vm(1)).unwrap().waiting;
+    assert!(waiting.contains(&Waiting::Plugin), "{waiting:?}");
+    assert_eq!(uses(&world, 1), units(1), "it does not grow");
+    assert!(world.run_until(KIND, |world| uses(world, 1) == units(3)), "and then it does");
+    assert_eq!(world.violations(), &[]);
+}
+
+#[test]
+fn without_room_nothing_grows_and_shrinking_goes_on() {
     let mut world = grown();
     world.step(Step::Room(0, Resources::ZERO));
     world.step(Step::Load(vm(1), 3.0));
@@ -258,7 +276,10 @@ fn a_vm_does_not_shrink_below_what_is_in_use() {
 
 /// Two VMs, the first with three compute units and a load that needs them.
 fn grown() -> World {
-    let mut world = script::world(VMS, ROOM, true, 7);
+    grown_in(script::world(VMS, ROOM, true, 7))
+}
+
+fn grown_in(mut world: World) -> World {
     world.run(Duration::from_secs(10));
     world.step(Step::Load(vm(0), 2.7));
     assert!(
@@ -267,6 +288,22 @@ fn grown() -> World {
         world.status(&vm(0))
     );
     world.run(Duration::from_secs(10));
+    world
+}
+
+/// The same VMs on a node whose books are in another process than the agents.
+fn with_books_apart() -> World {
+    let unit = ComputeUnit::try_from(units(1)).unwrap();
+    let setup = Setup {
+        nodes: 1,
+        room: units(ROOM),
+        unit,
+        trust_guest_parking: true,
+        listed: true,
+        seed: 7,
+    };
+    let mut world = World::new(setup);
+    (0..VMS).for_each(|index| world.add(script::info(index), script::spec(index)));
     world
 }
 

@@ -20,7 +20,7 @@
 //!
 //! Members of the group [`GROUP`] may open the socket, and order. Members of [`VIEW_GROUP`] may open
 //! the one at [`view_socket`], which answers what is read (`GET`) and refuses the rest with 403.
-//! Who sends an order is known to the host from the kernel, and said by nobody.
+//! The kernel tells the host which process sends an order; a request does not say it.
 //! An order may carry the header `windlass-not-after` (milliseconds since 1970, by this machine's wall
 //! clock): from that moment on it is refused with 503 and not done.
 //! A refusal is [`Refusal`] with a status that says whose fault it is. CPUs are thousandths of

@@ -12,7 +12,7 @@ pub trait NodeBooks: Send + Sync {
     /// What may be reserved for VMs.
     fn room(&self) -> Resources;
 
-    /// Who has how much of that.
+    /// How much of that is reserved for each VM.
     fn status(&self, now: Moment) -> NodeStatus;
 
     /// What was answered to a VM where there was less than it asked for.

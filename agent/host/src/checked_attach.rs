@@ -1,9 +1,8 @@
 //! How the host reaches a VM: by the monitor of a hypervisor, with a look at what can scale.
 //!
-//! A monitor serves one client, so what `windlass vm check` tells is found out at the moment
-//! at which nobody has it yet: just before the first attach. Each attach that fails takes the
-//! place of what was found before: it is what a person has to know now, and a VM that comes
-//! back may be another machine.
+//! A monitor serves one client, so what `windlass vm check` tells is found out while no client has
+//! the monitor: just before the first attach. Each attach that fails takes the place of what was found
+//! before: it is what a person has to know now, and a VM that comes back may be another machine.
 //!
 //! The hypervisor is QEMU, or what a test puts in its place ([`CheckedAttach::by`]).
 

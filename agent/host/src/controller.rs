@@ -227,7 +227,7 @@ impl HostController {
         self.agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(reach));
     }
 
-    /// Has the agent count a VM that nobody manages.
+    /// Has the agent count a VM that is not managed.
     fn count(&mut self, name: &str, known: &Known) {
         let last = known.size.unwrap_or(known.max);
         self.presume(name, known, last);

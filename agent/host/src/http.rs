@@ -1,6 +1,6 @@
 //! The host's socket as HTTP: each handler reads its request, asks one question, and writes.
 //!
-//! Requests are read strictly: whoever sends one has the same release or made a mistake. Every
+//! Requests are read strictly: the client has the same release, or its user made a mistake. Every
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
 mod refused;
@@ -63,7 +63,7 @@ pub struct ApiState {
 /// A way to look at the VM files, apart.
 pub(crate) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
 
-/// An answer, or why there is none.
+/// An answer, or why the request is refused.
 type Answer<T> = Result<Json<T>, Refused>;
 
 /// The socket of a host without VMs and books whose controller takes no orders: what is asked of it is

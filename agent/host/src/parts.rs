@@ -1,7 +1,7 @@
-//! The parts of a host, put together: who knows whom.
+//! The parts of a host, put together: which part knows which.
 //!
-//! What they stand on is given: the clock, the disk, and how VMs are reached. So a test has the
-//! same host in memory, under a clock of its own.
+//! The clock, the disk, and how VMs are reached are arguments. So a test has the same host in memory,
+//! under a clock of its own.
 
 use crate::api::HostFacts;
 use crate::books::NodeBooks;
@@ -32,9 +32,9 @@ use windlass_vm_files::folder::Folder;
 pub struct Composition {
     /// What the agent is told, but for what was kept.
     pub agent: Config,
-    /// Who permits.
+    /// The plugin that grants permits.
     pub permits: Arc<dyn Permits>,
-    /// Who is told of what the agent sees.
+    /// The ledger that is told of what the agent sees.
     pub ledger: Arc<dyn Ledger>,
     /// The books, where this process keeps them.
     pub books: Option<Arc<dyn NodeBooks>>,

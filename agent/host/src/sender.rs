@@ -1,4 +1,4 @@
-//! Who sent an order, and whether the order is still wanted.
+//! Which process sent an order, and whether the order is still wanted.
 //!
 //! A host that is stopped, or that a busy machine keeps waiting, reads an order long after it was
 //! sent. The sender may have been told by then that the order failed. So every order passes here

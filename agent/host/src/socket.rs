@@ -1,4 +1,4 @@
-//! The host's sockets: who may open them, and what they put up with.
+//! The host's sockets: which users may open them, and which limits they have.
 //!
 //! Access is a matter of file permissions: mode 0660 and the socket's group where there is such a
 //! group, 0600 otherwise. A socket that a dead process left is replaced; one that answers is

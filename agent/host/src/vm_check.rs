@@ -1,7 +1,7 @@
 //! What `windlass vm check` is told beside what was found when the host attached.
 //!
 //! The host holds the monitor, so whether QEMU answers now is what the agent knows. Of the informant
-//! a session is the best word: it said that it follows this host. Where there is none, as always in
+//! a session is the best word: it said that it follows this host. Without a session, as always in
 //! mode observe, the informant is asked here and now for its figures; that opens no session and
 //! changes nothing in the guest.
 

@@ -1,6 +1,6 @@
 //! The command line of `windlass-agent`.
 
-use crate::config::{AgentConfig, Given};
+use crate::config::{AgentConfig, CommandLine};
 use crate::keys::AGENT;
 use clap::Parser;
 use std::net::{IpAddr, SocketAddr};
@@ -85,10 +85,10 @@ pub struct Source {
     /// What problems call the file.
     pub(crate) name: &'static str,
     read: Read,
-    given: Given,
+    command_line: CommandLine,
 }
 
-type Read = fn(&str, &Given) -> Result<AgentConfig, Vec<Problem>>;
+type Read = fn(&str, &CommandLine) -> Result<AgentConfig, Vec<Problem>>;
 
 // === impl Args ===
 
@@ -119,7 +119,7 @@ impl Args {
                 return Err(Failure::Usage(format!("{path}: must end in .toml or .json")));
             }
         };
-        let given = Given {
+        let command_line = CommandLine {
             plugin: self.plugin.clone(),
             vms_dir: self.vms_dir.clone(),
             state_dir: self.state_dir.clone(),
@@ -130,7 +130,7 @@ impl Args {
             pod_ip: self.pod_ip,
             node_name: self.node_name.clone(),
         };
-        Ok(Source { name, read, given })
+        Ok(Source { name, read, command_line })
     }
 }
 
@@ -142,7 +142,7 @@ impl Source {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn parse(&self, text: &str) -> Result<AgentConfig, Vec<Problem>> {
-        (self.read)(text, &self.given)
+        (self.read)(text, &self.command_line)
     }
 }
 

@@ -55,9 +55,9 @@ pub struct AgentConfig {
     pub source: Option<Source>,
 }
 
-/// What the command line and the environment say.
+/// What the command line and the environment say, which overrides the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Given {
+pub struct CommandLine {
     /// In place of `plugin`.
     pub plugin: Option<PluginAt>,
     /// In place of `vms_dir`.
@@ -85,12 +85,12 @@ impl AgentConfig {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn from_toml(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
+    pub fn from_toml(text: &str, command_line: &CommandLine) -> Result<Self, Vec<Problem>> {
         let mut file = config::read(&AGENT, text)?;
-        if given.plugin.is_none() {
+        if command_line.plugin.is_none() {
             file.require("plugin");
         }
-        let config = Self::read(&mut file, given);
+        let config = Self::read(&mut file, command_line);
         config.combinations(&mut file);
         file.finish(Some(config))
     }
@@ -99,14 +99,14 @@ impl AgentConfig {
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn from_json(text: &str, given: &Given) -> Result<Self, Vec<Problem>> {
+    pub fn from_json(text: &str, command_line: &CommandLine) -> Result<Self, Vec<Problem>> {
         let mut file = config::read(&JSON, text)?;
-        if given.plugin.is_none() {
+        if command_line.plugin.is_none() {
             let limit = "is needed: this file does not say where the plugin is";
             file.add([Problem::without_value("--plugin", limit)]);
         }
         // What this file has no key for is as without a file.
-        let own = Self::read(&mut Reader::of(&AGENT, BTreeMap::new()), given);
+        let own = Self::read(&mut Reader::of(&AGENT, BTreeMap::new()), command_line);
         let times = Times {
             register: file.seconds("informant.registerTimeoutSeconds"),
             health: file.seconds("informant.requestTimeoutSeconds"),
@@ -134,7 +134,7 @@ impl AgentConfig {
         // The reference gives back at once.
         let usual = Usual { target: target(&mut file), scale_down: ScaleDown::AT_ONCE };
         unused(&mut file);
-        let source = given.source(&mut file);
+        let source = command_line.source(&mut file);
         let billing = Billing::read(&mut file);
         let adjusted = file.adjusted();
         let config =
@@ -145,30 +145,30 @@ impl AgentConfig {
 
     /// Every key is looked at, also when an earlier one is wrong. What the command line says wins, and
     /// has to be right in the file all the same.
-    fn read(file: &mut Reader, given: &Given) -> Self {
+    fn read(file: &mut Reader, command_line: &CommandLine) -> Self {
         let plugin = file.find_with("plugin", |node| node.text()?.parse().ok());
         let state_dir = file.get("state_dir");
         let vms_dir = file.get("vms_dir");
         let socket = file.get("socket");
         let admin = file.get("admin");
         let dump_state = (file.get("dump_state"), file.get("dump_state_timeout"));
-        let callback_listen = file.find("callback_listen").or(given.pod_ip);
+        let callback_listen = file.find("callback_listen").or(command_line.pod_ip);
         let unit = UnitChoice::read(file);
         // Replaced, or a problem.
         let nowhere = || "http://127.0.0.1:10299".parse().expect("this is an address");
         Self {
-            plugin: given.plugin.clone().or(plugin).unwrap_or_else(nowhere),
-            state_dir: given.state_dir.clone().unwrap_or(state_dir),
-            vms_dir: given.vms_dir.clone().unwrap_or(vms_dir),
-            socket: given.socket.clone().unwrap_or(socket),
-            admin: given.admin.unwrap_or(admin),
+            plugin: command_line.plugin.clone().or(plugin).unwrap_or_else(nowhere),
+            state_dir: command_line.state_dir.clone().unwrap_or(state_dir),
+            vms_dir: command_line.vms_dir.clone().unwrap_or(vms_dir),
+            socket: command_line.socket.clone().unwrap_or(socket),
+            admin: command_line.admin.unwrap_or(admin),
             dump_state: Some(dump_state),
             callback_listen: callback_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             callback_ports: file.get("callback_ports"),
             trust_guest_parking: file.get("trust_guest_parking"),
             unit: UnitChoice {
-                cpu: given.unit_cpu.or(unit.cpu),
-                mem: given.unit_memory.or(unit.mem),
+                cpu: command_line.unit_cpu.or(unit.cpu),
+                mem: command_line.unit_memory.or(unit.mem),
             },
             times: Times {
                 register: file.get("times.register"),
@@ -188,7 +188,7 @@ impl AgentConfig {
             silence: Silence { after: file.get("silence.after"), grace: file.get("silence.grace") },
             usual: Usual::default(),
             adjusted: Vec::new(),
-            source: given.source(file),
+            source: command_line.source(file),
             billing: Billing::read(file),
         }
     }
@@ -248,9 +248,9 @@ impl AgentConfig {
     }
 }
 
-// === impl Given ===
+// === impl CommandLine ===
 
-impl Given {
+impl CommandLine {
     /// The name of this node, if anything is to be billed: then it is needed.
     fn source(&self, file: &mut Reader) -> Option<Source> {
         if !file.has_table("billing") {

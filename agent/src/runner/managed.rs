@@ -6,7 +6,7 @@ use super::hypervisor::{Hypervisor, Wanted};
 use super::in_flight::InFlight;
 use super::size_changes::SizeChanges;
 use crate::address;
-use crate::callback::Waiting as Calling;
+use crate::callback::PendingCall;
 use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
 use crate::informant::Informant;
@@ -183,15 +183,15 @@ impl Managed {
         }
         let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
         if silent || takes.is_some() {
-            self.shared.refusals.answers(now, !silent, || self.shared.permits.place());
+            self.shared.plugin_health.answers(now, !silent, || self.shared.permits.place());
         }
         self.scaler.observe(now, event);
-        let (refusals, permits) = (&self.shared.refusals, &self.shared.permits);
+        let (health, permits) = (&self.shared.plugin_health, &self.shared.permits);
         match takes {
             Some(false) if self.scaler.plugin_takes_no_version() => {
-                refusals.takes_none(PluginVersion::SPOKEN, &permits.place());
+                health.takes_none(PluginVersion::SPOKEN, &permits.place());
             }
-            Some(true) => refusals.takes(|| permits.place()),
+            Some(true) => health.takes(|| permits.place()),
             Some(false) | None => {}
         }
         self.says_state(state);
@@ -228,7 +228,7 @@ impl Managed {
     }
 
     /// Answers the informant, at once or as soon as it can.
-    pub(super) fn called(&mut self, now: Moment, calling: Calling) {
+    pub(super) fn called(&mut self, now: Moment, calling: PendingCall) {
         let answer = self.scaler.call(now, calling.call);
         debug!(call = ?calling.call, ?answer, "called");
         if matches!(calling.call, Call::Resume(_)) {
@@ -317,8 +317,8 @@ impl Managed {
                     self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
                 self.in_flight.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
-                    let refusals = &shared.refusals;
-                    plugin::ask(permits, &info, &asking, sample, times.permit, refusals).await
+                    let health = &shared.plugin_health;
+                    plugin::ask(permits, &info, &asking, sample, times.permit, health).await
                 });
             }
             Action::Register(_) => {

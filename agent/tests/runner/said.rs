@@ -30,6 +30,9 @@ const SILENCES: [Silence; 2] = [
     ),
 ];
 
+const TAKES_NO_VERSION: &str =
+    "WARN plugin takes no version that this agent speaks; no vm grows beyond its permit";
+
 #[tokio::test(start_paused = true)]
 async fn a_silence_that_lasts_is_said_once_and_so_is_its_end() {
     for (begins, [silent, back], ends) in SILENCES {
@@ -68,7 +71,7 @@ async fn a_plugin_that_takes_an_older_version_is_no_news() {
     node.plugin.set(Answers::Takes(PluginVersion::V3_0));
     let vm = node.add("a").await;
     node.grow(&vm).await;
-    assert_eq!(log.count("WARN plugin takes no version that this agent speaks; nothing grows"), 0);
+    assert_eq!(log.count(TAKES_NO_VERSION), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +81,7 @@ async fn a_plugin_that_takes_no_version_is_said_once() {
     node.plugin.set(Answers::Takes(PluginVersion::from_number(99)));
     node.add("a").await;
     node.pass(60).await;
-    assert_eq!(log.count("WARN plugin takes no version that this agent speaks; nothing grows"), 1);
+    assert_eq!(log.count(TAKES_NO_VERSION), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use crate::host::together::Listeners;
 use crate::problem::Problem;
 use serde::Serialize;
 use std::path::Path;
-use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::lists::Lists;
 use windlass_protocol::VmInfo;
@@ -104,9 +104,9 @@ fn agent(text: &str, is_json: bool) -> Result<Box<AgentConfig>, Vec<Problem>> {
     let node_name = Some("node".to_owned());
     let config = if is_json {
         let plugin = "http://127.0.0.1:10299".parse().ok();
-        AgentConfig::from_json(text, &Given { plugin, node_name, ..Given::default() })
+        AgentConfig::from_json(text, &CommandLine { plugin, node_name, ..CommandLine::default() })
     } else {
-        AgentConfig::from_toml(text, &Given { node_name, ..Given::default() })
+        AgentConfig::from_toml(text, &CommandLine { node_name, ..CommandLine::default() })
     };
     config.map(Box::new)
 }

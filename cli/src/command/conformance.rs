@@ -22,7 +22,7 @@ outside, in every version. Each case names its rules. Try a component that is th
 peers that it has meanwhile are taken from it.
 
 The last line says how many cases passed and failed. Exit codes: 0 all passed; 1 a case failed; 64 the
-command line makes no sense; 69 nobody listens at the target; 73 a file cannot be written.
+command line makes no sense; 69 no server listens at the target; 73 a file cannot be written.
 
 Examples:
   windlass conformance informant --target 127.0.0.1:10301
@@ -95,7 +95,7 @@ pub struct Plugin {
     /// A VM that it knows, as NAMESPACE/NAME.
     #[arg(long, value_name = "VM", value_parser = given::vm)]
     pub vm: plugin::Vm,
-    /// Another on the same node, where nobody else changes size.
+    /// Another on the same node, where no other VM changes size.
     #[arg(long, value_name = "VM", value_parser = given::vm)]
     pub other: plugin::Vm,
     /// One of 1 vCPU and 8 slots that is about to be moved.
@@ -125,7 +125,7 @@ pub struct Agent {
     /// Only this case; may be repeated. `windlass conformance list` names them.
     #[arg(long, value_name = "CASE")]
     pub only: Vec<String>,
-    /// Leave out what only Windlass does: for an agent of somebody else.
+    /// Leave out what only Windlass does: for another implementation.
     #[arg(long)]
     pub skip_ours: bool,
     /// So many cases are run at once, 1 to 64.
@@ -232,7 +232,7 @@ fn line(case: &Listed, table: &[Version]) -> String {
 
 /// A line for each outcome, as it comes.
 fn tell(outcome: &Outcome) {
-    // Whoever no longer reads does not stop the run; its report may still be wanted.
+    // A reader that has left does not stop the run; its report may still be wanted.
     let _ = out::text(&format!("{outcome}\n"));
 }
 

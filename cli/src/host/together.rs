@@ -43,8 +43,8 @@ fn of_program(config: &Listeners, room: Option<Resources>, files: &[&VmFile]) ->
     let minima = files.iter().fold(Resources::ZERO, |sum, f| sum.saturating_add(f.info.bounds.min));
     if let Some(room) = room.filter(|room| !room.covers(minima)) {
         let limit = format!(
-            "the minima of all VM files come to {minima}, and the node has {room}: who comes last stays \
-             short; lower a `min`, or raise [node]"
+            "the minima of all VM files come to {minima}, and the node has {room}: the VM \
+             that comes last stays short; lower a `min`, or raise [node]"
         );
         problems.push(Problem::without_value("node", limit));
     }
@@ -118,7 +118,7 @@ mod tests {
             vm("e", "192.168.122.33:10301", 4, ""),
         ];
         expect![[r#"
-            host.toml: node: the minima of all VM files come to 5 vCPU / 5GiB, and the node has 4 vCPU / 4GiB: who comes last stays short; lower a `min`, or raise [node]
+            host.toml: node: the minima of all VM files come to 5 vCPU / 5GiB, and the node has 4 vCPU / 4GiB: the VM that comes last stays short; lower a `min`, or raise [node]
             host.toml: callback_ports = 10310-10311: has 2 ports, and 5 VMs need one each; widen the range
             host.toml: callback_listen = 127.0.0.1: the guest of b (and 1 more) at 192.168.122.31:10301 cannot call back there; set the host's address on that network
             a: informant = 127.0.0.1:10310: lies within callback_ports of host.toml, where it listens itself

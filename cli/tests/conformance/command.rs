@@ -63,11 +63,11 @@ fn what_makes_no_sense_is_refused_before_anything_is_tried() {
 fn a_target_that_is_not_there_is_no_failure_of_every_case() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = free.to_string();
-    refuses(&["informant", "--target", &target], 69, &["--target", "nobody listens", &target]);
+    refuses(&["informant", "--target", &target], 69, &["--target", "no server listens", &target]);
     let plugin = ["plugin", "--target", &target, "--vm", "a", "--other", "b"];
-    refuses(&plugin, 69, &["--target", "nobody listens", &target]);
+    refuses(&plugin, 69, &["--target", "no server listens", &target]);
     let moving = [&plugin[..], &["--moving", "c"]].concat();
-    refuses(&moving, 69, &["--target", "nobody listens", &target]);
+    refuses(&moving, 69, &["--target", "no server listens", &target]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What QEMU says on a monitor: one JSON object per line.
 //!
-//! A [`Line`] is a greeting, the answer to one command, or an event. What is none of them is
+//! A [`Line`] is a greeting, the answer to one command, or an event. Anything else is
 //! not QMP, and ends the connection. How lines are bounded and read is in [`Lines`]; who waits
 //! for which is in `link` and `reader`. The result of a command is kept as it came, and is read once, by
 //! the one who asked.

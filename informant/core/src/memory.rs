@@ -32,7 +32,7 @@ const THRESHOLD_PERCENT: u64 = 15;
 const THRESHOLD_LEAST: Bytes = Bytes::from_mib(64);
 const THRESHOLD_MOST: Bytes = Bytes::from_gib(1);
 
-/// The time whose peak use decides consent. Longer than a pause of a garbage collector, shorter than the
+/// The time whose peak use decides consent. Longer than a pause of a garbage collector, no longer than the
 /// agent's deadline.
 const WINDOW: Duration = Duration::from_secs(2);
 

@@ -22,7 +22,7 @@ pub enum Refusal {
     /// A registration without an id.
     #[error("agentID: {0} is not the id of an agent")]
     BadId(AgentId),
-    /// An address that is not one, or one that nobody can be called at.
+    /// A text that is no address, or an address at which no agent can be called.
     #[error("agentServeAddr: \"{given}\" is not an ip:port that can be called")]
     BadAddress {
         /// What was announced, shortened.
@@ -53,10 +53,10 @@ pub enum Refusal {
     /// The agent asks whether its session stands, in a version in which that cannot be asked.
     #[error("health checks are not supported in protocol version {0}")]
     NoHealthChecks(InformantVersion),
-    /// Nobody registered under this id.
+    /// No agent is registered under this id.
     #[error("No Agent with ID {0} registered")]
     Unknown(AgentId),
-    /// Nobody registered under this id, and so nobody can unregister.
+    /// No agent is registered under this id, so none can unregister.
     #[error("No agent with ID \"{0}\"")]
     NotRegistered(AgentId),
     /// The address is not the one that was registered.

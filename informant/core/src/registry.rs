@@ -5,8 +5,8 @@
 //! when the current agent goes, the newest of them takes its place. The informant checks each agent
 //! periodically. It removes an agent after three failures in a row, and at once if another id answers.
 //!
-//! Only the agent with the lease acts: from v1.2 on for ten seconds after its last `/resume` or answered
-//! `/health-check`. If the former agent has not confirmed its `/suspend`, the informant resumes the next
+//! Only the agent with the lease acts. From v1.2 on the informant gives it the lease for ten seconds after its
+//! last `/resume` or answered `/health-check`; our agent uses eight of them. If the former agent has not confirmed its `/suspend`, the informant resumes the next
 //! agent when the former lease has expired. This also holds for leases of removed agents, and for leases
 //! that an earlier informant gave.
 //!

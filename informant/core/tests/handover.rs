@@ -139,7 +139,7 @@ fn a_refusal_to_wait_ends_no_lease() {
     }
 }
 
-/// It refuses a word to run that comes so soon after the one to wait, which it may have heard.
+/// The agent may have heard the lost `/suspend`, and refuses a `/resume` that comes so soon after it.
 #[test]
 fn who_did_not_say_that_it_waits_is_told_to_run_again_a_while_later() {
     let mut story = Story::with_agent(1);

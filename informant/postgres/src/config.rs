@@ -58,10 +58,10 @@ pub enum BadCommand {
     /// One of the informant's own flags.
     #[error(transparent)]
     Flag(#[from] informant::BadFlag),
-    /// Nobody said where PostgreSQL is.
+    /// `--postgres` is missing.
     #[error("--postgres: is missing; --help says what it takes")]
     Missing,
-    /// The connection string is none; it is not repeated.
+    /// The value is no connection string. It may hold a password, so the error does not repeat it.
     #[error("--postgres: {0}")]
     Connection(String),
     /// The file with the connection string cannot be read.
@@ -72,7 +72,7 @@ pub enum BadCommand {
         /// Why.
         error: std::io::Error,
     },
-    /// A name of a setting is none.
+    /// The value is no name of a setting.
     #[error("{flag}: {value} is not the name of a setting")]
     Setting {
         /// Which flag.

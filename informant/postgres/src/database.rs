@@ -99,7 +99,7 @@ async fn connect(config: &Config) -> Result<Session, Problem> {
         config.connection.connect(NoTls).await.map_err(|e| Problem::Unreachable(words(&e)))?;
     let mut task = JoinSet::new();
     task.spawn(async {
-        // What ends it is heard of by whoever asks next.
+        // The next query reports what ended the connection.
         let _ = connection.await;
     });
     let limit = format!("SET statement_timeout = {}", JOB_LIMIT.as_millis());
@@ -126,7 +126,7 @@ async fn set(
     }
 }
 
-/// The size, and the largest one; a largest that is missing or negative is none.
+/// The size, and the largest one; `None` for a largest that is missing or negative.
 async fn limits(client: &Client, config: &Config) -> Result<(Bytes, Option<Bytes>), Problem> {
     let Config { setting, most_setting, .. } = config;
     let query = format!(
@@ -150,7 +150,7 @@ async fn used(client: &Client, query: &str) -> Result<Bytes, Problem> {
     })
 }
 
-/// The first values of the first row; where there is none, the value is missing.
+/// The first values of the first row; `None` for a value that is not there.
 async fn row<const N: usize>(client: &Client, query: &str) -> Result<[Option<String>; N], Problem> {
     let messages = client.simple_query(query).await.map_err(refused)?;
     let row = messages.iter().find_map(|message| {

@@ -10,7 +10,7 @@ use windlass_protocol::Bytes;
 /// The size of the VM in bytes.
 const NOTE: &str = "run/windlass-informant/agreed";
 
-/// The size of the VM that was last agreed to or told; `None` if nobody has said.
+/// The size of the VM that was last agreed to or told; `None` if no agent has said.
 ///
 /// # Errors
 /// There is something that is not a number.

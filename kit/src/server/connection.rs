@@ -100,7 +100,7 @@ pub(super) async fn run<S, V: Service>(
     let mut stream = parts.io.into_inner();
     match ended {
         Ok(()) => {}
-        // Nobody waits for an answer on a connection that was only idle.
+        // The client of a connection that was only idle waits for no answer.
         Err(error) if error.is_timeout() && !parts.read_buf.is_empty() => {
             limits.counts.refused(Refusal::HeadTime);
             let (_, text) = limits.words(Refusal::HeadTime);

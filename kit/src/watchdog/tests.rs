@@ -8,11 +8,11 @@ use tokio::time::sleep;
 #[test]
 fn a_part_hangs_after_ten_turns_without_its_own_and_is_said_once() {
     let mut turns = Turns::default();
-    let (steward, vm) = (turns.add("steward".to_owned()), turns.add("vm db1".to_owned()));
+    let (controller, vm) = (turns.add("controller".to_owned()), turns.add("vm db1".to_owned()));
     turns.turned(vm, "the hypervisor");
     let mut said = Vec::new();
     for _ in 0..40 {
-        turns.turned(steward, "orders");
+        turns.turned(controller, "orders");
         said.extend(turns.turn());
     }
     let hanging = Hanging { part: "vm db1".to_owned(), waits_for: "the hypervisor" };
@@ -26,19 +26,19 @@ fn a_part_hangs_after_ten_turns_without_its_own_and_is_said_once() {
 #[test]
 fn the_tenth_turn_is_the_first_that_hangs() {
     let mut turns = Turns::default();
-    let part = turns.add("steward".to_owned());
+    let part = turns.add("controller".to_owned());
     turns.turned(part, "orders");
     // The first turn of the watchdog sees the part's.
     assert_eq!((0..10).flat_map(|_| turns.turn()).count(), 0);
     turns.at(part, "a look at the files");
-    let hanging = Hanging { part: "steward".to_owned(), waits_for: "a look at the files" };
+    let hanging = Hanging { part: "controller".to_owned(), waits_for: "a look at the files" };
     assert_eq!(turns.turn(), [Word::Hangs(hanging)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_was_stopped_raises_no_alarm() {
     let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
-    let pulse = watchdog.watch("steward");
+    let pulse = watchdog.watch("controller");
     let running =
         tokio::task::JoinSet::from_iter([watchdog.clone().run(Notify::default(), stop.clone())]);
     for _ in 0..3 {
@@ -70,7 +70,7 @@ async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
         words
     };
     let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
-    let pulse = watchdog.watch("steward");
+    let pulse = watchdog.watch("controller");
     let notify = Notify::to(path.into());
     let running = tokio::task::JoinSet::from_iter([watchdog.clone().run(notify, stop.clone())]);
     sleep(TURN * 5).await;

@@ -1,28 +1,28 @@
 //! The ledger of one node.
 //!
-//! Law 2, books within the node: a grant never raises the sum of what is promised above the
-//! room. Where the world is already over (a node shrank, a VM was attached above the room, a
-//! guest took more by itself), nobody is granted more on that axis until it is under again.
+//! Law 2, books within the node: a grant never raises the sum of what is reserved above the
+//! room. While more is reserved (a node shrank, a VM was attached above the room, a guest took
+//! more by itself), the books grant no VM more on that axis.
 //!
-//! A request says what a VM has or should get. Less than is promised is the news that it was
-//! given back, and is taken back at once; more is a want, granted from what is free and
-//! remembered as a claim for [`CLAIM_LASTS`](windlass_protocol::timing::CLAIM_LASTS). While claims
+//! A request says what a VM has or should get. A request for less than is reserved is the news that
+//! the VM gave the rest back, and frees it at once. A request for more is a want, granted from what
+//! is free and remembered as a claim for [`CLAIM_LASTS`](windlass_protocol::timing::CLAIM_LASTS). While claims
 //! compete, what is free is divided by `scaling::arbitrate`: a VM gets its share, and the shares of the
 //! others wait for them.
 //!
-//! What is promised to a VM is the larger of what its agent asked for and was granted, and of
-//! what its hypervisor was seen to have: news that something was given back frees it when it
-//! is seen to be gone. Memory counts in whole slots, rounded up, as it does on the wire.
+//! *Granted* is what an agent may use: its permit. *Reserved* for a VM is the larger of its permit and
+//! of what its hypervisor was seen to have: news that something was given back frees it when the
+//! hypervisor shows that it is gone. Memory counts in whole slots, rounded up, as it does on the wire.
 //!
-//! Law 9, rebuild equals live: nothing is stored. A VM enters with the most that it may have
-//! been promised, and its agent's next request sets it right: where that names the last permit,
-//! what of it is still free is promised again before anything else is granted. `tests/laws.rs`
-//! looks for counterexamples of both.
+//! Law 9, rebuild equals live: nothing is stored. A VM enters with the most that may have been
+//! reserved for it, and its agent's next request sets that right. If the request names the last
+//! permit, the books reserve what of it is still free before they grant anything else.
+//! `tests/laws.rs` looks for counterexamples of both.
 //!
 //! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
 
 use crate::ask::{Ask, Granted};
-use crate::entry::{Entry, Moving, Standing};
+use crate::entry::{Basis, Entry, Moving};
 use crate::offer::{Asked, Offer};
 use crate::tally::Tally;
 use std::collections::BTreeMap;
@@ -44,17 +44,17 @@ pub struct Books {
 /// Why a request could not be answered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BooksError {
-    /// Nobody told the books of this VM.
+    /// The books have no VM of this name.
     #[error("pod not found: no vm {0} in the books of this node")]
     UnknownVm(VmName),
-    /// Its agent was told that it is about to be moved.
+    /// The VM is about to be moved, and its agent was told so.
     #[error("cannot change resources: vm {vm} is about to be moved: {wanted} is not its {permit}")]
     Moving {
         /// The VM.
         vm: VmName,
         /// What its agent wants.
         wanted: Resources,
-        /// What it has to stay with.
+        /// The permit that it has to stay with.
         permit: Resources,
     },
 }
@@ -62,46 +62,43 @@ pub enum BooksError {
 // === impl Books ===
 
 impl Books {
-    /// The books of an empty node that may promise this much.
+    /// The books of an empty node with this much room.
     pub fn new(room: Resources) -> Self {
         Self { room, vms: BTreeMap::new(), tally: Tally::default(), claims_end: None }
     }
 
-    /// What may be promised.
+    /// The most that may be reserved.
     pub const fn room(&self) -> Resources {
         self.room
     }
 
-    /// The node may promise this much from here on.
+    /// The node has this much room from here on.
     pub fn set_room(&mut self, room: Resources) {
         self.room = room;
     }
 
-    /// A VM is on this node and may have been promised `ceiling`. Entering again changes its
-    /// record, and never lowers what is promised.
+    /// A VM is on this node, and `ceiling` may have been reserved for it. Entering again changes its
+    /// record, and never lowers what is reserved.
     pub fn enter(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
-        self.have(&vm, record, Standing::Silent(Resources::ZERO));
+        self.have(&vm, record, Basis::Silent(Resources::ZERO));
         self.change(&vm, |entry| {
             entry.record = record;
-            entry.standing = match entry.standing {
-                Standing::Presumed(most) | Standing::Silent(most) => {
-                    Standing::Silent(most.max(ceiling))
-                }
-                Standing::Spoken { permit, has } => {
-                    Standing::Spoken { permit, has: has.max(ceiling) }
-                }
+            entry.basis = match entry.basis {
+                Basis::Presumed(most) | Basis::Silent(most) => Basis::Silent(most.max(ceiling)),
+                Basis::Spoken { permit, has } => Basis::Spoken { permit, has: has.max(ceiling) },
             };
         });
     }
 
-    /// A VM is on this node, and nobody sees what it has: it counts with `ceiling` until its agent
-    /// speaks. An agent that names the last permit is believed; one that does not may have been
-    /// promised all that it asks for. One that an agent speaks for is only [updated](Self::update).
+    /// A VM is on this node, and no process sees what it has: it counts with `ceiling` until its agent
+    /// speaks. The books believe an agent that names the last permit; for an agent that names none,
+    /// all that it asks for may have been reserved. A VM that an agent speaks for is only
+    /// [updated](Self::update).
     pub fn presume(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
-        self.have(&vm, record, Standing::Presumed(ceiling));
+        self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             entry.record = record;
-            if let Standing::Presumed(most) = &mut entry.standing {
+            if let Basis::Presumed(most) = &mut entry.basis {
                 *most = most.max(ceiling);
             }
         });
@@ -112,29 +109,29 @@ impl Books {
         self.change(vm, |entry| entry.record = record);
     }
 
-    /// A VM left the node, and everything promised to it is free.
+    /// A VM left the node, and everything reserved for it is free.
     pub fn leave(&mut self, vm: &VmName) {
         if let Some(entry) = self.vms.remove(vm) {
             self.tally.change(&entry.name, Some(entry.part()), None);
         }
     }
 
-    /// No agent speaks for this VM, or none does any more: it counts with exactly this, until
-    /// it is seen to have something else.
+    /// No agent speaks for this VM, or no longer: the VM counts with exactly this, until its
+    /// hypervisor shows something else.
     pub fn count(&mut self, vm: &VmName, has: Resources) {
         self.change(vm, |entry| {
-            entry.standing = Standing::Silent(has);
+            entry.basis = Basis::Silent(has);
             entry.claim = None;
         });
     }
 
-    /// A VM was seen to have this much. More than was promised is a fact, and is counted; for
-    /// a VM that no agent speaks for, less is one too.
+    /// The hypervisor shows that a VM has this much. More than was reserved is a fact, and counts; so
+    /// does less, for a VM that no agent speaks for.
     pub fn witness(&mut self, vm: &VmName, has: Resources) {
         self.change(vm, |entry| {
-            entry.standing = match entry.standing {
-                Standing::Presumed(_) | Standing::Silent(_) => Standing::Silent(has),
-                Standing::Spoken { permit, has: _ } => Standing::Spoken { permit, has },
+            entry.basis = match entry.basis {
+                Basis::Presumed(_) | Basis::Silent(_) => Basis::Silent(has),
+                Basis::Spoken { permit, has: _ } => Basis::Spoken { permit, has },
             };
         });
     }
@@ -235,10 +232,10 @@ impl Books {
         self.vms.get(vm).map(|entry| &entry.record)
     }
 
-    /// Whether an agent speaks for this VM. One that none speaks for counts with the most that it
-    /// may have been promised, or with what it was seen to have.
+    /// Whether an agent speaks for this VM. A VM that no agent speaks for counts with the most that may
+    /// have been reserved for it, or with what it was seen to have.
     pub fn is_spoken_for(&self, vm: &VmName) -> bool {
-        let spoken = |entry: &Entry| matches!(entry.standing, Standing::Spoken { .. });
+        let spoken = |entry: &Entry| matches!(entry.basis, Basis::Spoken { .. });
         self.vms.get(vm).is_some_and(spoken)
     }
 
@@ -247,24 +244,24 @@ impl Books {
         self.vms.get(vm).map(|entry| entry.journal.notes()).unwrap_or_default()
     }
 
-    /// By how much the minima of all VMs exceed the room, if they do: then somebody never gets
-    /// his minimum, whatever the others give back.
+    /// By how much the minima of all VMs exceed the room, if they do: then some VM never gets its
+    /// minimum, whatever the others give back.
     pub fn minima_over(&self) -> Option<Resources> {
         let minima = self.tally.min();
         (!self.room.covers(minima)).then(|| minima.saturating_sub(self.room))
     }
 
-    /// What is promised in all.
+    /// What is reserved in all.
     pub fn reserved(&self) -> Resources {
         self.tally.reserved()
     }
 
-    /// What is promised to a VM, if it entered.
+    /// What is reserved for a VM, if it entered.
     pub fn reserved_for(&self, vm: &VmName) -> Option<Resources> {
         self.vms.get(vm).map(Entry::reserved)
     }
 
-    /// Whether more is promised than the node has.
+    /// Whether more is reserved than the node has room for.
     pub fn is_over(&self) -> bool {
         !self.room.covers(self.reserved())
     }
@@ -278,7 +275,7 @@ impl Books {
         }
     }
 
-    /// What is promised to nobody.
+    /// The room that is reserved for no VM.
     fn free(&self) -> Resources {
         self.room.saturating_sub(self.reserved())
     }
@@ -293,9 +290,9 @@ impl Books {
     }
 
     /// A VM of this name is in the books.
-    fn have(&mut self, vm: &VmName, record: VmRecord, standing: Standing) {
+    fn have(&mut self, vm: &VmName, record: VmRecord, basis: Basis) {
         if !self.vms.contains_key(vm) {
-            let entry = Entry::new(vm.clone(), record, standing);
+            let entry = Entry::new(vm.clone(), record, basis);
             self.tally.change(&entry.name, None, Some(entry.part()));
             self.vms.insert(Arc::clone(&entry.name), entry);
         }

@@ -8,7 +8,7 @@
 //! A cluster has no lock. It is generic over what it holds of a node: plain [`Books`] in a test or
 //! a simulation; in a process books behind a lock of their own, so that no request waits for
 //! another node's. A request is [`Cluster::node_of`], and then [`wire::grant`](crate::wire::grant)
-//! with that node's books. Declaring anew keeps what was promised: a reload forgets nothing.
+//! with that node's books. Declaring anew keeps what was reserved: a reload forgets nothing.
 
 use crate::books::Books;
 use std::collections::BTreeMap;
@@ -93,8 +93,8 @@ impl<N: Node> Cluster<N> {
         self.nodes.get_mut(self.vms.get(vm)?.place.answers())
     }
 
-    /// These are the nodes and VMs from here on. The name of each node comes with what it may
-    /// promise; `hold` makes what is held of a node from what was held of it, and starts with
+    /// These are the nodes and VMs from here on. The name of each node comes with its
+    /// room; `hold` makes what is held of a node from what was held of it, and starts with
     /// empty books where that is nothing. VMs on nodes that are not declared are known to no node.
     ///
     /// VMs leave the books of nodes that they are not on any more before they enter others: an
@@ -105,7 +105,7 @@ impl<N: Node> Cluster<N> {
         vms: BTreeMap<VmName, DeclaredVm>,
         mut hold: impl FnMut(&str, Option<N>) -> N,
     ) {
-        let promised = self.leave(&vms);
+        let reserved = self.leave(&vms);
         let mut known = std::mem::take(&mut self.nodes);
         let mut here: BTreeMap<&str, Vec<(&VmName, &DeclaredVm)>> = BTreeMap::new();
         for (name, vm) in &vms {
@@ -118,7 +118,7 @@ impl<N: Node> Cluster<N> {
             node.with_books(|books| {
                 books.set_room(*room);
                 for (vm, declared) in here.remove(name.as_str()).unwrap_or_default() {
-                    let before = promised.get(vm).copied();
+                    let before = reserved.get(vm).copied();
                     books.presume(vm.clone(), declared.record, declared.ceiling_on(name, before));
                     books.set_moving(vm, declared.place.is_moving());
                 }
@@ -128,10 +128,10 @@ impl<N: Node> Cluster<N> {
         self.vms = vms;
     }
 
-    /// Takes VMs out of the books of nodes that do not know them any more; what is promised to
+    /// Takes VMs out of the books of nodes that do not know them any more; what is reserved for
     /// each VM by the node that it was on, if it is still the same VM.
     fn leave(&mut self, next: &BTreeMap<VmName, DeclaredVm>) -> BTreeMap<VmName, Resources> {
-        let mut promised = BTreeMap::new();
+        let mut reserved = BTreeMap::new();
         for (vm, known) in &self.vms {
             let same = next.get(vm).filter(|next| next.uid == known.uid);
             let keeps = |node: &str| same.is_some_and(|next| next.place.nodes().any(|n| n == node));
@@ -146,10 +146,10 @@ impl<N: Node> Cluster<N> {
                     }
                     has
                 });
-                promised.extend(has.map(|has| (vm.clone(), has)));
+                reserved.extend(has.map(|has| (vm.clone(), has)));
             }
         }
-        promised
+        reserved
     }
 }
 
@@ -157,11 +157,11 @@ impl<N: Node> Cluster<N> {
 
 impl DeclaredVm {
     /// What it counts with on a node until its agent speaks there, where the node that it is or
-    /// was on had promised it this much. One that is moved keeps its size on the way.
-    fn ceiling_on(&self, node: &str, promised: Option<Resources>) -> Resources {
-        match (&self.place, promised) {
-            (Place::Between { from, to: _ }, Some(promised)) if node != from => promised,
-            (_, promised) => self.ceiling.max(promised.unwrap_or_default()),
+    /// was on had reserved this much for it. One that is moved keeps its size on the way.
+    fn ceiling_on(&self, node: &str, reserved: Option<Resources>) -> Resources {
+        match (&self.place, reserved) {
+            (Place::Between { from, to: _ }, Some(reserved)) if node != from => reserved,
+            (_, reserved) => self.ceiling.max(reserved.unwrap_or_default()),
         }
     }
 }

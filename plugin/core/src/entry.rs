@@ -13,7 +13,7 @@ use windlass_protocol::{Axis, Bytes, Moment, Resources, VmName, VmRecord};
 pub(crate) struct Entry {
     pub(crate) name: Arc<VmName>,
     pub(crate) record: VmRecord,
-    pub(crate) standing: Standing,
+    pub(crate) basis: Basis,
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
     pub(crate) journal: Journal,
@@ -30,18 +30,18 @@ pub(crate) enum Moving {
     Told(Resources),
 }
 
-/// On whose word a VM is counted.
+/// What the VM's reservation is based on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Standing {
-    /// No agent has spoken for it, and nobody has seen it: it counts with the most that it may have
-    /// been promised.
+pub(crate) enum Basis {
+    /// No agent has spoken for the VM, and no look at its hypervisor was reported: it counts with the
+    /// most that may have been reserved for it.
     Presumed(Resources),
-    /// No agent has spoken for it: it counts with the most that it may have been promised, or
+    /// No agent has spoken for the VM: it counts with the most that may have been reserved for it, or
     /// with what it was seen to have since.
     Silent(Resources),
-    /// An agent speaks for it.
+    /// An agent speaks for the VM.
     Spoken {
-        /// What its agent may use.
+        /// What the books granted, which its agent may use.
         permit: Resources,
         /// What it was last seen to have.
         has: Resources,
@@ -60,34 +60,32 @@ pub(crate) struct Claim {
 // === impl Entry ===
 
 impl Entry {
-    pub(crate) fn new(name: VmName, record: VmRecord, standing: Standing) -> Self {
+    pub(crate) fn new(name: VmName, record: VmRecord, basis: Basis) -> Self {
         let (name, journal) = (Arc::new(name), Journal::default());
-        Self { name, record, standing, claim: None, moving: Moving::No, journal }
+        Self { name, record, basis, claim: None, moving: Moving::No, journal }
     }
 
-    /// What is promised to it.
+    /// What is reserved for it.
     pub(crate) fn reserved(&self) -> Resources {
-        let most = self.standing.most();
+        let most = self.basis.most();
         Resources { cpu: most.cpu, mem: most.mem.round_up(self.record.memory_slot) }
     }
 
-    /// Its agent speaks: what it no longer wants is given back, what it wants beyond is claimed.
+    /// Its agent asks: what it no longer wants is free, what it wants beyond becomes a claim.
     pub(crate) fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
-        self.standing = match self.standing {
-            Standing::Presumed(most) => {
-                // Who was promised less than the ceiling and says so gets no more unasked.
+        self.basis = match self.basis {
+            Basis::Presumed(most) => {
+                // An agent that names a permit below the ceiling keeps that permit.
                 let least = if ask.last_permit.is_some() { Resources::ZERO } else { most };
-                let promised = self.promised_again(least, ask, free);
-                Standing::Spoken { permit: promised.min(ask.wanted), has: Resources::ZERO }
+                let reserved = self.reserved_again(least, ask, free);
+                Basis::Spoken { permit: reserved.min(ask.wanted), has: Resources::ZERO }
             }
-            // The ceiling was there for want of an agent's word.
-            Standing::Silent(most) => {
-                let promised = self.promised_again(most, ask, free);
-                Standing::Spoken { permit: promised.min(ask.wanted), has: Resources::ZERO }
+            // The ceiling counted because no agent had asked.
+            Basis::Silent(most) => {
+                let reserved = self.reserved_again(most, ask, free);
+                Basis::Spoken { permit: reserved.min(ask.wanted), has: Resources::ZERO }
             }
-            Standing::Spoken { permit, has } => {
-                Standing::Spoken { permit: permit.min(ask.wanted), has }
-            }
+            Basis::Spoken { permit, has } => Basis::Spoken { permit: permit.min(ask.wanted), has },
         };
         let enough = self.reserved().covers(ask.wanted);
         let stays = self.moving != Moving::No;
@@ -98,8 +96,9 @@ impl Entry {
         });
     }
 
-    /// What earlier books had promised beyond what these know, as far as it is still free.
-    pub(crate) fn promised_again(&self, most: Resources, ask: &Ask, free: Resources) -> Resources {
+    /// What is reserved for it: `most`, or more by the last permit of earlier books, as far as that is
+    /// free.
+    pub(crate) fn reserved_again(&self, most: Resources, ask: &Ask, free: Resources) -> Resources {
         let Some(last) = ask.last_permit else { return most };
         let known = self.reserved();
         let most_now = known.saturating_add(free);
@@ -108,13 +107,13 @@ impl Entry {
         most.max(last)
     }
 
-    /// It is told what it may have; a claim that is met is none any more.
+    /// The books answer its agent; a claim that is met ends.
     pub(crate) fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
         let Granted { permit, short, moving } = granted;
-        self.standing = match self.standing {
-            Standing::Presumed(has)
-            | Standing::Silent(has)
-            | Standing::Spoken { permit: _, has } => Standing::Spoken { permit: *permit, has },
+        self.basis = match self.basis {
+            Basis::Presumed(has) | Basis::Silent(has) | Basis::Spoken { permit: _, has } => {
+                Basis::Spoken { permit: *permit, has }
+            }
         };
         self.claim = self.claim.filter(|_| !short.is_empty());
         if *moving {
@@ -160,9 +159,9 @@ impl Entry {
     }
 }
 
-// === impl Standing ===
+// === impl Basis ===
 
-impl Standing {
+impl Basis {
     pub(crate) fn most(self) -> Resources {
         match self {
             Self::Presumed(most) | Self::Silent(most) => most,

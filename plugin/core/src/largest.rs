@@ -1,7 +1,7 @@
 //! The VMs for which most is reserved, as far as a shortage has to name them.
 //!
-//! They are found out when the first VM is short, and kept with each change from there on. Where
-//! nobody is short, and for a VM that is far from the largest, a change costs nothing.
+//! They are found out when the first VM is short, and kept with each change from there on. While
+//! no VM is short, and for a VM that is far from the largest, a change costs nothing.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The books of a cluster's nodes: what is promised to their VMs, and who gets what is left.
+//! The books of a cluster's nodes: what is reserved for their VMs, and which VM gets what is left.
 //!
 //! [`Books`] are those of one node: a plain value that is asked and answers, without a clock, I/O
 //! or a lock. A [`Cluster`] says which node's books know a VM; [`wire`] reads a request's bytes and

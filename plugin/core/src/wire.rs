@@ -86,7 +86,7 @@ pub fn permit(
     grant(books, now, terms, read(body, terms.versions)?)
 }
 
-/// The first half of [`permit`], for a shell that locks the books: who asks for what.
+/// The first half of [`permit`], for a shell that locks the books: which VM asks for what.
 ///
 /// # Errors
 /// If the body is not a request in one of these versions, or does not keep to it.

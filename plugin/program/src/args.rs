@@ -1,6 +1,6 @@
 //! The command line of `windlass-plugin`.
 
-use crate::config::Given;
+use crate::config::CommandLine;
 use crate::keys::PLUGIN;
 use crate::source::Source;
 use clap::Parser;
@@ -66,6 +66,6 @@ impl Args {
             let theirs = PathBuf::from(REFERENCE_CONFIG);
             if theirs.is_file() { theirs } else { DEFAULT_CONFIG.into() }
         });
-        Source::of(config, self.books.clone(), Given { admin: self.admin })
+        Source::of(config, self.books.clone(), CommandLine { admin: self.admin })
     }
 }

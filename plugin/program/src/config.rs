@@ -42,9 +42,9 @@ pub struct Cluster {
     pub node_group_label: String,
 }
 
-/// What the command line and the environment say.
+/// What the command line and the environment say, which overrides the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Given {
+pub struct CommandLine {
     /// In place of `admin`.
     pub admin: Option<SocketAddr>,
 }
@@ -77,7 +77,7 @@ impl PluginConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_toml(text: &str) -> Result<(Self, Lists), Vec<Problem>> {
-        Given::default().toml(text)
+        CommandLine::default().toml(text)
     }
 
     /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
@@ -85,7 +85,7 @@ impl PluginConfig {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn from_json(text: &str) -> Result<Self, Vec<Problem>> {
-        Given::default().json(text)
+        CommandLine::default().json(text)
     }
 
     /// What differs from `other` and is only read at the start.
@@ -150,9 +150,9 @@ impl Cluster {
     }
 }
 
-// === impl Given ===
+// === impl CommandLine ===
 
-impl Given {
+impl CommandLine {
     /// Reads plugin.toml, with the lists in it.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Every node with its books, as the lists in force have it.
 //!
-//! New lists make a new directory around the books that stay: what was promised is not forgotten
-//! by a reload. Which node knows a VM, and what a list changes in the books, is the core's
+//! New lists make a new directory around the books that stay: a reload keeps what was reserved
+//! and granted. Which node knows a VM, and what a list changes in the books, is the core's
 //! [`Cluster`].
 
 use crate::config::{PluginConfig, Rule};
@@ -20,7 +20,7 @@ use windlass_protocol::{Resources, VmName};
 pub(crate) struct Directory {
     cluster: Cluster<NodeEntry>,
     /// Answers requests for VMs that are not listed, and requests that cannot be understood.
-    pub(crate) nobody: NodeEntry,
+    pub(crate) unlisted: NodeEntry,
 }
 
 /// A node and its books.
@@ -40,8 +40,8 @@ pub(crate) struct NodeEntry {
 impl Directory {
     /// Of no node.
     pub(crate) fn empty(config: &PluginConfig, clock: Clock, requests: &Requests) -> Self {
-        let nobody = NodeEntry::new(config.rules.usual, clock, requests);
-        Self { cluster: Cluster::default(), nobody }
+        let unlisted = NodeEntry::new(config.rules.usual, clock, requests);
+        Self { cluster: Cluster::default(), unlisted }
     }
 
     /// The same with these lists, whose problems were looked for.
@@ -79,7 +79,7 @@ impl Directory {
 
     /// The node whose books know this VM, or the one that answers for all that are on none.
     pub(crate) fn node_of(&self, vm: Option<&VmName>) -> &NodeEntry {
-        vm.and_then(|vm| self.cluster.node_of(vm)).unwrap_or(&self.nobody)
+        vm.and_then(|vm| self.cluster.node_of(vm)).unwrap_or(&self.unlisted)
     }
 }
 
@@ -94,7 +94,7 @@ impl NodeEntry {
         Self { books, total, rule, vms: BTreeMap::new(), answers: Arc::default() }
     }
 
-    /// What may be promised to VMs.
+    /// The most that may be reserved for VMs.
     pub(crate) fn room(&self) -> Resources {
         self.total.saturating_sub(self.rule.system)
     }

@@ -97,7 +97,7 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, vm: &Vm) -> Value {
     })
 }
 
-/// A move that somebody else makes: it has no name here.
+/// A move, which another program makes: it has no name here.
 fn migration(vm: &VmName) -> Value {
     json!({ "migrationName": { "namespace": vm.namespace, "name": "" } })
 }

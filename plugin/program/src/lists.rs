@@ -31,7 +31,7 @@ pub struct ListedVm {
     pub bounds: Bounds,
     /// The step of memory that its agent counts in.
     pub memory_slot: Bytes,
-    /// Who goes first.
+    /// VMs with a higher number go first.
     pub priority: i32,
     /// It is about to be moved.
     pub moving: bool,

@@ -1,6 +1,6 @@
 //! What the plugin exports: ours, and the reference's names where they mean the same.
 //!
-//! The figures of nodes are read from the books when somebody asks, so they are never old, and
+//! The figures of nodes are read from the books when they are scraped, so they are never old, and
 //! those of a node that is not listed any more are gone. What is counted of all nodes is counted
 //! beside them: a counter never falls.
 
@@ -80,8 +80,8 @@ impl Collector for Nodes {
                 }
             }
         }
-        let nobody = [("<none>", &directory.nobody)];
-        let all = nodes.iter().map(|(name, entry, _)| (*name, *entry)).chain(nobody);
+        let unlisted = [("<none>", &directory.unlisted)];
+        let all = nodes.iter().map(|(name, entry, _)| (*name, *entry)).chain(unlisted);
         requests(encoder, all, self.0.answers())
     }
 }

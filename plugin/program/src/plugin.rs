@@ -109,7 +109,7 @@ impl Plugin {
         self.0.clock
     }
 
-    /// Minima above the room: somebody will never get his minimum.
+    /// Minima above the room: some VM never gets its minimum.
     fn weigh(&self, problems: usize) {
         let mut count = problems;
         for (node, entry) in self.directory().nodes() {

@@ -1,6 +1,6 @@
 //! Which files the plugin reads, and what they say together.
 
-use crate::config::{Given, PluginConfig};
+use crate::config::{CommandLine, PluginConfig};
 use crate::lists::Lists;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
@@ -11,7 +11,7 @@ use windlass_kit::program::Failure;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     files: Files,
-    given: Given,
+    command_line: CommandLine,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,11 @@ impl Source {
     ///
     /// # Errors
     /// It is neither .toml nor .json, or the lists stand where they do not belong.
-    pub fn of(config: PathBuf, books: Option<PathBuf>, given: Given) -> Result<Self, Failure> {
+    pub fn of(
+        config: PathBuf,
+        books: Option<PathBuf>,
+        command_line: CommandLine,
+    ) -> Result<Self, Failure> {
         let ending = config.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
         let path = config.display();
         let files = match (ending.as_deref(), books) {
@@ -57,7 +61,7 @@ impl Source {
             ))),
             (_, _) => Err(Failure::Usage(format!("{path}: must end in .toml or .json"))),
         };
-        files.map(|files| Self { files, given })
+        files.map(|files| Self { files, command_line })
     }
 
     /// Reads everything anew.
@@ -67,13 +71,13 @@ impl Source {
     pub fn read(&self) -> Result<(PluginConfig, Lists), Unreadable> {
         match &self.files {
             Files::Toml(path) => {
-                let read = self.given.toml(&text(path)?);
+                let read = self.command_line.toml(&text(path)?);
                 let (config, lists) = read.map_err(|problems| invalid(path, problems))?;
                 Ok((config, lists))
             }
             Files::Json { config: path, books } => {
                 let (config, list) = (text(path), text(books));
-                let config = self.given.json(&config?);
+                let config = self.command_line.json(&config?);
                 let slot = config.as_ref().map(|config| config.slot);
                 let slot = slot.unwrap_or(windlass_protocol::VmInfo::DEFAULT_MEMORY_SLOT);
                 let lists = Lists::from_text(&list?, slot);

@@ -14,7 +14,7 @@ const LONGEST_VALUE: usize = 80;
 pub struct Problem {
     /// The field with its table, `node.memory`; empty for the whole file.
     pub field: String,
-    /// The value; empty if there is none.
+    /// The value; empty if the field has no value.
     pub value: String,
     /// The allowed values, and why this one is invalid.
     pub limit: String,

@@ -80,7 +80,7 @@ impl Read for Response {
     }
 }
 
-/// Without `migrate` where there is none.
+/// Without `migrate` if the VM is not about to be moved.
 impl Write for Response {
     fn write(&self, out: &mut Writer) {
         let mut fields: Vec<(&str, &dyn Write)> = vec![("permit", &self.permit)];

@@ -6,7 +6,7 @@
 use crate::operator_texts::are_short;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_kit::problem::Problem;
 use windlass_plugin_program::config::{PluginConfig, Rule};
 use windlass_plugin_program::lists::Lists;
@@ -17,7 +17,7 @@ pub(crate) const FIRST: u8 = 251;
 
 pub(crate) fn play(file: u8, text: &str) {
     match file {
-        0 => agent(AgentConfig::from_toml(text, &Given::default())),
+        0 => agent(AgentConfig::from_toml(text, &CommandLine::default())),
         1 => agent(AgentConfig::from_json(text, &given())),
         2 => match PluginConfig::from_toml(text) {
             Ok((config, lists)) => {
@@ -38,10 +38,10 @@ pub(crate) fn play(file: u8, text: &str) {
 }
 
 /// The reference's file does not say where the plugin is.
-fn given() -> Given {
+fn given() -> CommandLine {
     let plugin = "http://127.0.0.1:10299".parse().ok();
     assert!(plugin.is_some(), "the address is one");
-    Given { plugin, ..Given::default() }
+    CommandLine { plugin, ..CommandLine::default() }
 }
 
 fn agent(read: Result<AgentConfig, Vec<Problem>>) {

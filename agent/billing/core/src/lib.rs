@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Everything that is decided (how long a slice counts, which windows end, who is forgotten) stands in a
-//! [`Record`]; [`Meter::apply`] only does sums. So whoever reads the same records back, also
+//! [`Record`]; [`Meter::apply`] only does sums. So a process that reads the same records back, also
 //! with another configuration or a later release, gets the same events with the same keys.
 //! Writing records down, before anything that follows from them is sent, is left to the shell.
 

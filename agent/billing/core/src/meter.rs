@@ -3,8 +3,9 @@
 //! Two steps, so that a crash between them harms nothing. Deciding ([`Meter::see`],
 //! [`Meter::end`]) changes nothing and gives a [`Record`]; [`Meter::apply`] decides nothing. The
 //! queue is bounded by [`Rule::queue`]: where it is full, windows stay open and become longer.
-//! Endpoints are bounded by [`Rule::endpoints`]: whoever is gone with less than a whole second
-//! makes room, and if nobody is, the one that came too late is not billed, which is said.
+//! Endpoints are bounded by [`Rule::endpoints`]. Endpoints that are gone and have less than a whole second
+//! to bill make room for new ones. If there is none to forget, new endpoints are not billed, and the log
+//! says so.
 
 use crate::usage::Usage;
 use crate::{Allocation, Endpoint, Event, Metric, Origin, Record};
@@ -233,7 +234,7 @@ impl Meter {
         u64::try_from(span.as_millis()).unwrap_or(0)
     }
 
-    /// Who is forgotten so that those who are new have a place: whoever is gone longest.
+    /// The endpoints that are forgotten to make room for new ones: those that are gone longest.
     fn make_room(&self, wanted: &BTreeSet<&Endpoint>, rule: &Rule) -> Vec<Endpoint> {
         let new = wanted.iter().filter(|name| !self.accounts.contains_key(name)).count();
         let excess = (self.accounts.len() + new).saturating_sub(rule.endpoints);

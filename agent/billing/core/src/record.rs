@@ -20,7 +20,7 @@ pub struct Allocation {
 
 impl Allocation {
     /// What a VM has on a host without a cluster, where its name is its endpoint. `None` where that is
-    /// no endpoint: then nobody can be billed.
+    /// no endpoint: then the VM cannot be billed.
     pub fn on_host(vm: VmName, cpu: MilliCpu) -> Option<Self> {
         let endpoint = Endpoint::try_from(vm.name.clone()).ok()?;
         Some(Self { vm, endpoint, cpu })

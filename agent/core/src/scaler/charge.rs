@@ -3,13 +3,13 @@
 //! Of several agents of one VM the one that acts bills it. An agent that may not act cannot tell
 //! whether another does: it bills nothing, unless no informant is left that could let another act.
 
-use super::vm::Vm;
+use super::vm::VmParts;
 use crate::charge::Charge;
 use windlass_protocol::status::SessionState;
 
-// === impl Vm ===
+// === impl VmParts ===
 
-impl Vm<'_> {
+impl VmParts<'_> {
     /// What this agent bills of the VM: the vCPUs that the books must cover, so a guest that says
     /// that it uses fewer is believed as far as the books believe it. Old figures are not billed.
     pub(super) fn charge(&self) -> Charge {

@@ -206,6 +206,7 @@ impl Guest {
                     asking.cpu_floor = asking.cpu_floor.max(count);
                 }
             }
+            // A resize to more than the guest agreed to ends the consent.
             Resize::Memory(total) => {
                 self.consent = self.consent.filter(|consent| total <= consent.size.mem);
             }

@@ -144,8 +144,8 @@ impl Hypervisor {
         needed.is_zero() || available >= needed.saturating_add(HOST_RESERVE)
     }
 
-    /// Whether a call that is answered now may be an old one: the agent did not run, or does so for
-    /// less time than an informant waits for its answer. In a session that began since there is none.
+    /// Whether a call that is answered now may be an old one: the agent did not run, or has run again for
+    /// less time than an informant waits for an answer. A session that began since has no old calls.
     pub(super) fn may_have_waited(&self, now: Moment, size: &SizeRange) -> bool {
         let blind = size.sees_until().is_some_and(|until| until <= now);
         blind || self.sees_again_since.is_some_and(|since| now.since(since) < CALL_WAITS)

@@ -3,15 +3,15 @@
 use super::informant::{Circumstances, SizeMessage};
 use super::sizing::Sizing;
 use super::target::Target;
-use super::vm::Vm;
+use super::vm::VmParts;
 use crate::plan::Plan;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::timing::LOOK_EVERY;
 use windlass_protocol::{Moment, Resize};
 
-// === impl Vm ===
+// === impl VmParts ===
 
-impl Vm<'_> {
+impl VmParts<'_> {
     /// What to do now.
     pub(super) fn plan(&self, target: &Target) -> Plan {
         let now = self.now;

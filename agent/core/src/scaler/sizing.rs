@@ -8,13 +8,13 @@ mod shrink;
 
 use super::informant::SizeMessage;
 use super::target::Target;
-use super::vm::Vm;
+use super::vm::VmParts;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::{Capabilities, Moment, Resize, Resources};
 
 /// A VM that has a size and a goal.
 pub(super) struct Sizing<'a> {
-    vm: Vm<'a>,
+    vm: VmParts<'a>,
     can: &'a Capabilities,
     has: Resources,
     goal: Resources,
@@ -26,7 +26,7 @@ pub(super) struct Sizing<'a> {
 
 impl<'a> Sizing<'a> {
     /// `None` before the VM was seen.
-    pub(super) fn new(vm: Vm<'a>, target: &Target) -> Option<Self> {
+    pub(super) fn new(vm: VmParts<'a>, target: &Target) -> Option<Self> {
         let (can, has) = (vm.hypervisor.can()?, vm.using()?);
         Some(Self { vm, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
     }

@@ -2,13 +2,13 @@
 
 use super::sizing::Sizing;
 use super::target::Target;
-use super::vm::Vm;
+use super::vm::VmParts;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Moment, Resources, Waiting};
 
-// === impl Vm ===
+// === impl VmParts ===
 
-impl Vm<'_> {
+impl VmParts<'_> {
     /// The state of the VM at this moment.
     pub(super) fn status(&self, target: &Target) -> VmStatus {
         let info = self.orders.info();

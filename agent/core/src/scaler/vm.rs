@@ -18,7 +18,7 @@ use windlass_scaling::{Inputs, Stabilizer};
 
 /// The parts of one VM, as they are at one moment.
 #[derive(Clone, Copy)]
-pub(super) struct Vm<'a> {
+pub(super) struct VmParts<'a> {
     pub(super) now: Moment,
     pub(super) settings: &'a Settings,
     pub(super) orders: &'a Orders,
@@ -32,9 +32,9 @@ pub(super) struct Vm<'a> {
     pub(super) guest: &'a Guest,
 }
 
-// === impl Vm ===
+// === impl VmParts ===
 
-impl<'a> Vm<'a> {
+impl<'a> VmParts<'a> {
     /// Whether the agent may ask for permits and sizes: no other agent does.
     pub(super) fn acts(&self) -> bool {
         let sees = self.size.sees_until().is_some_and(|until| self.now < until);

@@ -53,7 +53,7 @@ impl HostController {
         self.agent.freeze(frozen);
         self.state.change(|kept| {
             kept.frozen = frozen.then(|| kept.frozen.unwrap_or(now));
-            // Who froze it first froze it.
+            // The first order to freeze counts, and its sender.
             if changed || kept.ordered.is_none() {
                 kept.ordered = Some(order);
             }

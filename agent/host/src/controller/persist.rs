@@ -28,7 +28,7 @@ impl HostController {
                 self.unkept.push(Unkept { change, by, done, reply });
                 self.keep();
             }
-            // Whoever asked may be gone by now.
+            // The client may be gone by now.
             answer => drop(reply.send(answer)),
         }
     }
@@ -155,7 +155,7 @@ impl HostController {
                 None => Ok(order.done),
                 Some(why) => Err(Declined::NotKept(why.to_owned())),
             };
-            // Whoever asked may be gone by now.
+            // The client may be gone by now.
             drop(order.reply.send(answer));
         }
     }

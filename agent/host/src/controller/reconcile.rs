@@ -46,7 +46,7 @@ impl HostController {
         }
     }
 
-    /// Takes up a watch over the VM files, or reports why there is none.
+    /// Begins to watch the VM files, or reports why it cannot.
     pub(super) fn watched(&mut self, watch: io::Result<Watch>) {
         let problem = self.watching.take_up(watch);
         let meanwhile = "it is looked at twice a second";
@@ -154,8 +154,9 @@ impl HostController {
             "the minima of all VM files come to {minima}, which is more than the node's {room}"
         );
         let over = !room.covers(minima);
-        let problem = over
-            .then(|| (vec![Problem::without_value("min", limit)], "who comes last stays short"));
+        let problem = over.then(|| {
+            (vec![Problem::without_value("min", limit)], "the VM that comes last stays short")
+        });
         self.settle("node", problem);
     }
 

@@ -1,8 +1,8 @@
 //! How far each release came, and when one is given up.
 //!
 //! A VM that is released with a size is moved there first, which may take a guest, a permit and
-//! room that others have. Whoever waits for it has to hear an end: where the VM came no nearer for
-//! [`STALLED`] rounds it is let go with what it has; one that goes to and fro comes no nearer.
+//! room that others have. A client that waits for it has to hear an end: a VM that came no nearer for
+//! [`STALLED`] rounds is let go with what it has. A VM that goes to and fro comes no nearer.
 //! Rounds are counted, not time: a host that was stopped itself has waited for nothing.
 
 use crate::api::ReleaseState;

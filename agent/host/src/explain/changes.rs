@@ -1,6 +1,6 @@
 //! The last changes of a VM's size, a line each; what repeats is one line.
 //!
-//! A decision that changed no size is none of them: `page` tells of it.
+//! A decision that changed no size is not among them: `page` tells of it.
 
 use super::words::{amount, clock, lasting, span};
 use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Outcome, Resources, Signal};

@@ -1,9 +1,9 @@
-//! What the books answered when there was less than was asked for: who has the room.
+//! What the books answered when there was less than was asked for: which VMs have the room.
 
 use super::words::{instant, short};
 use windlass_protocol::{Note, VmName};
 
-/// Who got the room when a VM asked for more than it was allowed, in one sentence.
+/// Which VMs got the room when a VM asked for more than it was granted, in one sentence.
 pub fn note(vm: &VmName, note: &Note) -> String {
     let Note { first, last, times, asked, permit, short: shortages } = note;
     let again = if *times > 1 {

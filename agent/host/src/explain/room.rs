@@ -1,4 +1,4 @@
-//! Who has the room that a VM waits for.
+//! Which VMs have the room that a VM waits for.
 
 use super::explained::Explained;
 use super::parked::parked;
@@ -14,7 +14,7 @@ const MOST: usize = 5;
 const ELSEWHERE: &str =
     "The plugin's books say which VMs have the room; this agent does not keep them.";
 
-/// Who has what of the axes on which a VM gets less than it wants, in a sentence each.
+/// Which VMs have how much of the axes on which a VM gets less than it wants, in a sentence each.
 pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resources) -> Vec<String> {
     let Some(node) = &explained.node else { return vec![ELSEWHERE.to_owned()] };
     let mut sentences = Vec::new();

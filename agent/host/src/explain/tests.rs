@@ -192,8 +192,8 @@ fn every_wait_has_a_sentence() {
           No metrics from the guest yet: what is not known never shrinks a VM. If it stays so, look in the guest: `systemctl status windlass-informant`; and here: can the host reach the address in the VM's file?
         informant has not confirmed this agent
           The informant has not said that this agent counts: it does not grow until then.
-        plugin not answering
-          Plugin not answering: it keeps the books, and without it no VM grows.
+        no new permit from the plugin
+          No new permit from the plugin: it does not answer, or refuses the request. The VM grows no further than the permit that it holds.
         waiting for room, 1 vCPU / 256MiB more
           It waits for room on the node: it wants 3 vCPU / 768MiB and is granted 2 vCPU / 512MiB. It gets what others give back, by priority and need.
         host short of memory, 64MiB available

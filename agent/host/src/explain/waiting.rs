@@ -30,7 +30,7 @@ fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         }
         Waiting::Signals { since: None } => format!("no {} from the guest yet", missing(vm)),
         Waiting::Session | Waiting::Informant => session(vm.session),
-        Waiting::Plugin => "plugin not answering".to_owned(),
+        Waiting::Plugin => "no new permit from the plugin".to_owned(),
         Waiting::Room { wanted, permit } => {
             format!("waiting for room, {} more", amount(wanted.saturating_sub(*permit)))
         }
@@ -86,9 +86,7 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
         Waiting::AtGoal => "It has its goal, and waits for nothing.".to_owned(),
         Waiting::FirstSignals | Waiting::Signals { .. } => unheard(waiting, vm, now),
         Waiting::Session => without_session(vm.session, "it does not grow"),
-        Waiting::Plugin => {
-            "Plugin not answering: it keeps the books, and without it no VM grows.".to_owned()
-        }
+        Waiting::Plugin => NO_PERMIT.to_owned(),
         Waiting::Room { wanted, permit } => format!(
             "It waits for room on the node: it wants {wanted} and is granted {permit}. It gets what \
              others give back, by priority and need."
@@ -157,6 +155,8 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
     }
 }
 
+const NO_PERMIT: &str = "No new permit from the plugin: it does not answer, or refuses the request. The VM \
+     grows no further than the permit that it holds.";
 const HOST_MEMORY: &str = "available, whatever the books say. Either `node` in host.toml allows more \
      than there is, or something else on the host takes it.";
 const RESTARTED: &str = "The guest restarted: all that it may use counts, and it gives nothing back \

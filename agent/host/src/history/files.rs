@@ -40,7 +40,7 @@ impl Files {
     /// Reads what is left of the last hour; decisions are for the agent to recall.
     ///
     /// # Errors
-    /// The folder cannot be made or read. A full disk is none: then nothing is left.
+    /// The folder cannot be made or read. A full disk is no error: then no history is left.
     pub fn read(&self, now: Moment) -> io::Result<(History, Vec<Decision>)> {
         let (mut history, mut decisions) = (History::default(), Vec::new());
         match fs::create_dir_all(&self.folder) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 use windlass_agent::Periods;
-use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_agent_program::keys::{AGENT, JSON as JSON_KEYS};
 use windlass_kit::problem::Problem;
 use windlass_protocol::{Bytes, MilliCpu, Target};
@@ -153,13 +153,13 @@ const BROKEN: &[(&str, &str, &str)] = &[
 
 #[test]
 fn a_broken_agent_toml_is_refused_by_field_value_and_limit() {
-    let given = Given::default();
+    let command_line = CommandLine::default();
     for (text, expected) in TOML {
         let text = format!("{PLUGIN}{text}\n");
-        judged(&text, AgentConfig::from_toml(&text, &given), expected);
+        judged(&text, AgentConfig::from_toml(&text, &command_line), expected);
     }
     for (text, expected) in PLUGINS {
-        judged(text, AgentConfig::from_toml(text, &given), &[expected]);
+        judged(text, AgentConfig::from_toml(text, &command_line), &[expected]);
     }
 }
 
@@ -168,14 +168,14 @@ fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
     for (what, other, expected) in BROKEN {
         assert!(JSON.contains(what), "{what}");
         let text = JSON.replacen(what, other, 1);
-        let said = said(&text, AgentConfig::from_json(&text, &given()));
+        let said = said(&text, AgentConfig::from_json(&text, &command_line()));
         assert!(said.iter().any(|line| line.starts_with(expected)), "{what}\nsaid {said:#?}");
     }
     let all = BROKEN[..11]
         .iter()
         .fold(JSON.to_owned(), |text, (what, other, _)| text.replacen(what, other, 1));
-    assert_eq!(said(&all, AgentConfig::from_json(&all, &given())).len(), 11, "all at once");
-    let nowhere = said(JSON, AgentConfig::from_json(JSON, &Given::default()));
+    assert_eq!(said(&all, AgentConfig::from_json(&all, &command_line())).len(), 11, "all at once");
+    let nowhere = said(JSON, AgentConfig::from_json(JSON, &CommandLine::default()));
     let unnamed = "--node-name: is needed with billing: events say where they are from";
     assert_eq!(
         nowhere,
@@ -188,7 +188,8 @@ fn events_need_a_source_and_that_is_said_with_everything_else() {
     let text = format!(
         "{PLUGIN}admin = 1\n[billing]\nurl = \"http://10.0.0.7\"\npush_every_seconds = 0\n"
     );
-    let named = |name: Option<&str>| Given { node_name: name.map(str::to_owned), ..given() };
+    let named =
+        |name: Option<&str>| CommandLine { node_name: name.map(str::to_owned), ..command_line() };
     let others = ["admin = 1: must be", "billing.push_every_seconds = 0: must be"];
     let all = |first: &'static str| [first, others[0], others[1]];
     for (name, said) in [
@@ -206,7 +207,7 @@ fn events_need_a_source_and_that_is_said_with_everything_else() {
 
 #[test]
 fn files_mean_what_they_say() {
-    let config = AgentConfig::from_toml(PLUGIN, &Given::default()).expect("a smallest file");
+    let config = AgentConfig::from_toml(PLUGIN, &CommandLine::default()).expect("a smallest file");
     assert_eq!(config.plugin.to_string(), "http://10.0.0.5:10299/");
     assert_eq!((config.admin.port(), config.callback_ports), (10304, 10310..=10399));
     assert_eq!(config.dump_state.map(|(at, _)| at.to_string()), Some("127.0.0.1:10300".into()));
@@ -222,7 +223,7 @@ fn files_mean_what_they_say() {
     assert_eq!(config.periods, Periods { metrics: seconds(1), ..Periods::REFERENCE });
     assert_eq!((config.silence.after, config.silence.grace), (seconds(20), seconds(20)));
 
-    let config = AgentConfig::from_json(JSON, &given()).expect("the reference's example");
+    let config = AgentConfig::from_json(JSON, &command_line()).expect("the reference's example");
     let Periods { health, metrics, register_retry, session_retry, session_gap } = config.periods;
     assert_eq!((health, metrics, register_retry), (seconds(5), seconds(4), seconds(8)));
     assert_eq!((session_retry, session_gap), (seconds(7), seconds(6)));
@@ -237,19 +238,22 @@ fn files_mean_what_they_say() {
     // Seven are said; hand-over counts on no more than two.
     assert_eq!((times.size, times.metrics, times.permit), (seconds(1), seconds(6), seconds(2)));
     for absent in ["{}", r#"{"billing":null,"dumpState":null,"scaling":{"defaultConfig":null}}"#] {
-        let config = AgentConfig::from_json(absent, &given()).expect(absent);
+        let config = AgentConfig::from_json(absent, &command_line()).expect(absent);
         assert_eq!((config.billing, config.dump_state), (None, None), "{absent}");
     }
-    let shown = AgentConfig::from_json("{\"dumpState\":{}}", &given()).expect("it has defaults");
+    let shown =
+        AgentConfig::from_json("{\"dumpState\":{}}", &command_line()).expect("it has defaults");
     assert_eq!(shown.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(5))));
-    let least = AgentConfig::from_json("{}", &given()).expect("what is missing has a default");
+    let least =
+        AgentConfig::from_json("{}", &command_line()).expect("what is missing has a default");
     assert_eq!((least.dump_state, least.times), (None, usual));
     assert_eq!(least.periods, Periods::REFERENCE);
     let text = format!(
         "{PLUGIN}[periods]\nhealth = 2\nmetrics = \"2500ms\"\nregister_retry = 60\n\
          session_retry = \"1s\"\nsession_gap = \"500ms\"\n[silence]\nafter = 60\ngrace = 90\n"
     );
-    let config = AgentConfig::from_toml(&text, &Given::default()).expect("a file with periods");
+    let config =
+        AgentConfig::from_toml(&text, &CommandLine::default()).expect("a file with periods");
     let millis = Duration::from_millis;
     assert_eq!((config.periods.health, config.periods.metrics), (seconds(2), millis(2500)));
     let Periods { register_retry, session_retry, session_gap, .. } = config.periods;
@@ -265,7 +269,7 @@ fn what_the_reference_takes_is_taken_and_said_if_it_counts_as_something_else() {
     let read = |what: &str, other: &str| {
         assert!(JSON.contains(what), "{what}");
         let text = JSON.replacen(what, other, 1);
-        let config = AgentConfig::from_json(&text, &given()).expect(other);
+        let config = AgentConfig::from_json(&text, &command_line()).expect(other);
         // The example's own seven seconds are always among them.
         let said = config.adjusted.iter().map(ToString::to_string);
         let own = "scheduler.requestTimeoutSeconds = 7: counts as 2, the most that is taken";
@@ -321,7 +325,7 @@ fn what_the_reference_takes_is_taken_and_said_if_it_counts_as_something_else() {
 #[test]
 fn a_vm_file_without_a_target_aims_at_what_the_reference_s_default_says() {
     let text = JSON.replacen("Target\": 0.9", "Target\": 0.7", 1);
-    let config = AgentConfig::from_json(&text, &given()).expect("a valid file");
+    let config = AgentConfig::from_json(&text, &command_line()).expect("a valid file");
     let plain = "qmp = \"/q\"\ninformant = \"10.0.0.9:10301\"\n";
     let sizes = "min = { cpu = 1, memory = \"256MiB\" }\nmax = { cpu = 2, memory = \"1GiB\" }\n";
     let annotated = "[annotations]\n\"windlass.dev/bounds\" = '{\"min\":{\"cpu\":1,\"mem\":\"256Mi\"},\
@@ -346,11 +350,15 @@ fn a_vm_file_without_a_target_aims_at_what_the_reference_s_default_says() {
 #[test]
 fn what_the_command_line_says_wins() {
     let pod_ip = Some("192.0.2.7".parse().expect("an address"));
-    let given =
-        Given { state_dir: Some("/s".into()), vms_dir: Some("/v".into()), pod_ip, ..given() };
+    let command_line = CommandLine {
+        state_dir: Some("/s".into()),
+        vms_dir: Some("/v".into()),
+        pod_ip,
+        ..command_line()
+    };
     let text = format!("{PLUGIN}state_dir = \"/a\"\nvms_dir = \"/b\"\n");
     for text in [text.as_str(), ""] {
-        let config = AgentConfig::from_toml(text, &given).expect(text);
+        let config = AgentConfig::from_toml(text, &command_line).expect(text);
         assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
         assert_eq!(config.state_dir.to_str(), Some("/s"));
         assert_eq!(config.vms_dir.to_str(), Some("/v"));
@@ -358,27 +366,29 @@ fn what_the_command_line_says_wins() {
     }
     let admin = Some("0.0.0.0:9100".parse().expect("an address"));
     let unit_cpu = Some(MilliCpu::from_milli(250));
-    let given = Given { admin, unit_cpu, ..given };
+    let command_line = CommandLine { admin, unit_cpu, ..command_line };
     let toml = "admin = \"127.0.0.1:1\"\n[compute_unit]\ncpu = 2\nmemory = \"512MiB\"\n";
-    let config = AgentConfig::from_toml(toml, &given).expect(toml);
+    let config = AgentConfig::from_toml(toml, &command_line).expect(toml);
     assert_eq!(
         (Some(config.admin), config.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 512MiB")
     );
-    let given = Given { unit_memory: Some(Bytes::from_mib(256)), ..given };
-    let config = AgentConfig::from_json(JSON, &given).expect("the reference's example");
+    let command_line = CommandLine { unit_memory: Some(Bytes::from_mib(256)), ..command_line };
+    let config = AgentConfig::from_json(JSON, &command_line).expect("the reference's example");
     assert_eq!(
         (Some(config.admin), config.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 256MiB")
     );
     // The address of the file is not in the way of what replaces it.
     let text = JSON.replacen("\"port\": 10300", "\"port\": 10304", 1);
-    assert!(AgentConfig::from_json(&text, &given).is_ok());
-    let clash =
-        Given { admin: Some("0.0.0.0:10300".parse().expect("an address")), ..given.clone() };
+    assert!(AgentConfig::from_json(&text, &command_line).is_ok());
+    let clash = CommandLine {
+        admin: Some("0.0.0.0:10300".parse().expect("an address")),
+        ..command_line.clone()
+    };
     let said = said("", AgentConfig::from_json(JSON, &clash));
     assert_eq!(said, ["admin = 0.0.0.0:10300: must not be the address of dump_state"]);
-    let said = self::said("", AgentConfig::from_toml("plugin = 1", &given));
+    let said = self::said("", AgentConfig::from_toml("plugin = 1", &command_line));
     assert_eq!(said.len(), 1, "what is overruled has to be right all the same");
 }
 
@@ -386,7 +396,7 @@ fn what_the_command_line_says_wins() {
 fn every_key_is_read() {
     for key in AGENT.rows() {
         let text = format!("{} = [[]]\n", key.name);
-        let problems = AgentConfig::from_toml(&text, &given()).expect_err(&text);
+        let problems = AgentConfig::from_toml(&text, &command_line()).expect_err(&text);
         has(&problems, &key.name, &key.range);
     }
     for key in JSON_KEYS.rows() {
@@ -394,14 +404,14 @@ fn every_key_is_read() {
             .name
             .rsplit('.')
             .fold("{\"x\":1}".to_owned(), |inner, name| format!("{{\"{name}\":{inner}}}"));
-        let problems = AgentConfig::from_json(&text, &given()).expect_err(&text);
+        let problems = AgentConfig::from_json(&text, &command_line()).expect_err(&text);
         has(&problems, &key.name, &key.range);
     }
 }
 
-fn given() -> Given {
+fn command_line() -> CommandLine {
     let plugin = Some("http://10.0.0.6:1".parse().expect("an address"));
-    Given { plugin, node_name: Some("n1".to_owned()), ..Given::default() }
+    CommandLine { plugin, node_name: Some("n1".to_owned()), ..CommandLine::default() }
 }
 
 fn has(problems: &[Problem], field: &str, range: &str) {

@@ -6,7 +6,7 @@ use prometheus_client::registry::Registry;
 use windlass_agent::Metrics;
 use windlass_agent_host::figures::Figures;
 use windlass_agent_program::args::Args;
-use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_agent_program::keys::{AGENT, JSON};
 use windlass_agent_program::metrics::register;
 use windlass_kit::watchdog::Watchdog;
@@ -38,7 +38,7 @@ fn the_table_of_options_is_that_of_the_command_line() {
 #[test]
 fn every_example_is_valid() {
     for example in examples(PAGE) {
-        AgentConfig::from_toml(example, &Given::default()).unwrap();
+        AgentConfig::from_toml(example, &CommandLine::default()).unwrap();
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
         unknown if unknown.kind.is_none() && kind.is_some() => verdict(&file, kind),
         verdict => verdict,
     });
-    // Of JSON that is none of ours nothing is said.
+    // JSON files of other programs are passed over.
     found.programs.extend(json.filter(|verdict| verdict.kind.is_some()));
     let vms_d = folder.join("vms.d");
     let elsewhere =

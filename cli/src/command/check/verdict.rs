@@ -23,7 +23,7 @@ pub(super) struct Verdict {
     pub(super) problems: Vec<Problem>,
     /// What is allowed and probably not meant.
     pub(super) warnings: Vec<Problem>,
-    /// The file is none of ours, and nothing is said of what it holds.
+    /// The file belongs to another program; its content is not judged.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) passed_over: bool,
     /// What it says, if it is valid.

@@ -13,7 +13,7 @@ use windlass_conformance::plugin::Vm;
 use windlass_conformance::versions::{Version, select};
 use windlass_protocol::Bytes;
 
-/// Whoever listens answers within this.
+/// A server at the target answers within this.
 const REACH: Duration = Duration::from_secs(3);
 
 /// Reads `ip:port` of a machine.
@@ -86,9 +86,10 @@ pub(super) fn known(only: &[String], cases: &[Listed]) -> Result<Vec<String>, Fa
     }
 }
 
-/// Whether somebody listens at the target.
+/// Whether a server listens at the target.
 pub(super) fn reach(target: SocketAddr) -> Result<(), Failure> {
-    let absent = |error| Failure::Absent(format!("--target: nobody listens at {target}: {error}"));
+    let absent =
+        |error| Failure::Absent(format!("--target: no server listens at {target}: {error}"));
     TcpStream::connect_timeout(&target, REACH).map(drop).map_err(absent)
 }
 

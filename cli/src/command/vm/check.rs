@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Which VM of the host.
     #[arg(required_unless_present = "qmp", add = of_vms())]
     vm: Option<String>,
-    /// Ask this monitor, of a VM that nobody manages.
+    /// Ask this monitor, of a VM that no host manages.
     #[arg(long, value_name = "PATH", conflicts_with = "vm")]
     qmp: Option<PathBuf>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! The game of chance for a whole host: its steward, socket, agent, runners and books as they are,
+//! The game of chance for a whole host: its controller, socket, agent, runners and books as they are,
 //! played with VMs, files, orders and a disk that a seed turns, in virtual time.
 //!
 //! A world is driven by VM files, the socket and what attaches only. What must hold is checked

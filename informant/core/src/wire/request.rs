@@ -1,7 +1,7 @@
 //! What an agent asks, and what it is answered.
 //!
-//! The reference's order of checks: unknown path 404, wrong method 405, a body that is not the
-//! message 400 (also where there is none), then the request itself. An answer is JSON with
+//! The reference's order of checks: unknown path 404, wrong method 405, a body that is missing or is not
+//! the message 400, then the request itself. An answer is JSON with
 //! status 200; everything else is plain text.
 
 use crate::refusal::Refusal;
@@ -57,7 +57,7 @@ pub enum Misdirected {
 /// Why a request is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unanswered {
-    /// It is for nobody.
+    /// No endpoint serves it.
     #[error(transparent)]
     Misdirected(#[from] Misdirected),
     /// Its body is not the message.

@@ -10,7 +10,7 @@
 //!                                                         (the old size returns)
 //! ```
 //!
-//! An attempt that nobody comes back to ends by itself. What was set and not seen to be in effect
+//! An attempt that no request comes back to ends by itself. What was set and not seen to be in effect
 //! may be in effect later: until a size was set and then read, the cache counts with the larger.
 
 use crate::backoff::Backoff;
@@ -25,8 +25,8 @@ use windlass_protocol::{Bytes, Moment};
 /// parked in the second that is left.
 pub const ATTEMPT_LIMIT: Duration = Duration::from_millis(900);
 
-/// How often PostgreSQL is looked at: somebody else may have changed the size, and the content
-/// is part of every decision on memory.
+/// How often PostgreSQL is looked at: a person may have changed the size, and the content is part of
+/// every decision on memory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// While a consent waits for the content to go.
@@ -49,13 +49,13 @@ const STEP: Bytes = Bytes::from_mib(8);
 pub struct FileCache {
     /// Where the spread of waits comes from.
     seed: u64,
-    /// The least size of the VM that was agreed to since it was told one, or that; `None`:
-    /// nobody has said.
+    /// The least size of the VM that was agreed to since the last `/upscale`, or the size of that;
+    /// `None`: no agent has said a size.
     allowed: Option<Bytes>,
     memory: Option<(Moment, Memory)>,
     seen: Option<(Moment, Seen)>,
     /// The largest size that was set and not seen to be in effect; `None`: the last was seen.
-    /// At the start nobody knows what an earlier informant left behind.
+    /// At the start it is unknown what an earlier informant left behind.
     doubt: Option<Bytes>,
     set_at: Option<Moment>,
     attempt: Option<Attempt>,

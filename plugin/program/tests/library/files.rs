@@ -1,7 +1,7 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
 use windlass_kit::problem::Problem;
-use windlass_plugin_program::config::{Given, PluginConfig};
+use windlass_plugin_program::config::{CommandLine, PluginConfig};
 use windlass_plugin_program::keys::{
     BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN,
 };
@@ -201,13 +201,13 @@ const BROKEN: &[(&str, &str, &[&str])] = &[
 #[test]
 fn the_address_of_the_command_line_wins_and_no_address_of_a_file_is_in_its_way() {
     let admin = "0.0.0.0:9100".parse().unwrap();
-    let given = Given { admin: Some(admin) };
-    let (config, _) = given.toml(&format!("admin = \"127.0.0.1:1\"\n{NODE}{VM}")).unwrap();
+    let command_line = CommandLine { admin: Some(admin) };
+    let (config, _) = command_line.toml(&format!("admin = \"127.0.0.1:1\"\n{NODE}{VM}")).unwrap();
     assert_eq!(config.admin, admin);
-    assert_eq!(given.json(JSON).unwrap().admin, admin);
+    assert_eq!(command_line.json(JSON).unwrap().admin, admin);
     let text = JSON.replace("\"port\": 10298", "\"port\": 10305");
-    assert!(PluginConfig::from_json(&text).is_err() && given.json(&text).is_ok());
-    let clash = Given { admin: Some("127.0.0.1:10299".parse().unwrap()) };
+    assert!(PluginConfig::from_json(&text).is_err() && command_line.json(&text).is_ok());
+    let clash = CommandLine { admin: Some("127.0.0.1:10299".parse().unwrap()) };
     judged(
         "",
         clash.json(JSON).map(drop),
