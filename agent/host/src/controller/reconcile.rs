@@ -2,6 +2,7 @@
 
 use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, io, warn};
 use crate::problem::{Problem, Report};
+use crate::state::shrink;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use windlass_vm_files::watch::Watch;
@@ -108,18 +109,22 @@ impl HostController {
         let ports = self.agent.ports();
         let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
         self.state.change(|kept| {
-            kept.vms.retain(|name, _| standings.iter().any(|(vm, ..)| vm.name == *name));
-            for (vm, standing, upper) in standings {
-                if let Some(known) = kept.vms.get_mut(&vm.name) {
-                    known.size = upper;
-                    known.standing = standing;
+            let tracked: BTreeSet<&str> =
+                standings.iter().map(|(vm, ..)| vm.name.as_str()).collect();
+            let mut changed = shrink(&mut kept.vms, |name, _| tracked.contains(name));
+            for (vm, standing, upper) in &standings {
+                changed |= kept.see(&vm.name, *upper);
+                changed |= kept.stand(&vm.name, *standing);
+            }
+            for (vm, port) in &ports {
+                if kept.vms.contains_key(&vm.name) {
+                    changed |= kept.assign_port(&vm.name, *port);
                 }
             }
-            kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));
             let known = &kept.vms;
-            kept.ports.retain(|name, _| known.contains_key(name));
-            let filed = |name: &String| filed.contains(name.as_str());
-            kept.orders.retain(|name, _| filed(name) || known.contains_key(name));
+            changed |= shrink(&mut kept.ports, |name, _| known.contains_key(name));
+            let is_known = |name: &str| filed.contains(name) || known.contains_key(name);
+            changed | shrink(&mut kept.orders, |name, _| is_known(name))
         });
         self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
     }
@@ -136,7 +141,7 @@ impl HostController {
 
     fn end_pauses(&mut self) {
         let now = self.clock.now();
-        self.state.change(|kept| kept.pauses.retain(|_, until| *until > now));
+        self.state.change(|kept| shrink(&mut kept.pauses, |_, until| *until > now));
     }
 
     /// Takes in the decisions and the books' answers of one VM that are new.
