@@ -147,7 +147,7 @@ impl HostController {
     /// Takes in the decisions and the books' answers of one VM that are new.
     pub(super) fn take_history_of(&mut self, vm: &VmName) {
         let notes = self.books.as_ref().map_or(Vec::new(), |books| books.notes(vm));
-        let closed = self.agent.decisions(vm).map(|said| said.closed).unwrap_or_default();
+        let closed = self.agent.closed_after(vm, self.history.written(&vm.name));
         self.history.decided(&vm.name, &closed);
         self.history.noted(&vm.name, notes);
     }
