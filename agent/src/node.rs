@@ -223,6 +223,13 @@ impl Agent {
         lock(&self.shared.ports).assigned().clone()
     }
 
+    /// The managed VMs whose informants cannot call back: no port could be had when one was last tried.
+    pub fn without_port(&self) -> Vec<VmName> {
+        let vms = lock(&self.vms);
+        let managed = |vm: &&VmName| vms.roster.lifecycle(vm) == Some(Lifecycle::Managed);
+        lock(&self.shared.ports).refused().iter().filter(managed).cloned().collect()
+    }
+
     /// Memory that the host itself has available, if it says.
     pub fn host_available(&self) -> Option<Bytes> {
         self.shared.host_memory.available(self.shared.clock.now())

@@ -11,6 +11,9 @@ use windlass_vm_files::watch::Watch;
 const RECONCILE: u64 = 4;
 const TIDY: u64 = 120;
 
+/// VMs that a problem of several names; of the others it says how many they are.
+const NAMED: usize = 3;
+
 impl HostController {
     /// Has the VM files looked at, and now and then everything else.
     pub(super) fn tick(&mut self) {
@@ -97,6 +100,7 @@ impl HostController {
         self.end_pauses();
         self.keep_history();
         self.weigh_minima();
+        self.count_ports();
         self.keep();
         let (files, problems) = (self.folder.valid().count(), self.problems().len());
         let tracked = self.agent.lifecycles().len();
@@ -162,6 +166,26 @@ impl HostController {
         let problem = over
             .then(|| (vec![Problem::without_value("min", limit)], "who comes last stays short"));
         self.settle("node", problem);
+    }
+
+    /// Each VM needs a port at which its informant calls back.
+    fn count_ports(&mut self) {
+        let without = self.agent.without_port();
+        let names: Vec<&str> = without.iter().map(|vm| vm.name.as_str()).take(NAMED).collect();
+        let problem = (!names.is_empty()).then(|| {
+            let more = match without.len() - names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let limit = format!(
+                "no port could be had for {}{more}: each is another VM's, or cannot be listened on; widen \
+                 the range, or correct callback_listen",
+                names.join(", ")
+            );
+            let meanwhile = "a VM without a port has no session, so it grows and does not shrink";
+            (vec![Problem::without_value("", limit)], meanwhile)
+        });
+        self.settle("callback_ports", problem);
     }
 
     /// Has the configuration read again.
