@@ -9,6 +9,7 @@ use crate::problem::Problem;
 use serde::Serialize;
 use std::path::Path;
 use windlass_agent_program::config::{AgentConfig, Given};
+use windlass_kit::config::{Unread, read_list, read_text};
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::lists::Lists;
 use windlass_protocol::VmInfo;
@@ -37,6 +38,24 @@ pub(super) enum Configured {
     Plugin(PluginConfig),
     /// VMs alone, of a VM file or of a list.
     Vms,
+}
+
+/// The text of a file, of this kind unless that is to be found out: as long as its program takes it.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub(super) fn text(file: &Path, kind: Option<Kind>) -> Result<String, Unread> {
+    match read_text(file) {
+        Err(too_long @ Unread::TooLong { .. }) => {
+            let list = read_list(file);
+            let found = || Kind::of(file, list.as_deref().unwrap_or_default());
+            match kind.or_else(found) {
+                Some(Kind::Plugin | Kind::Books) => list,
+                Some(Kind::Host | Kind::Agent | Kind::Vm) | None => Err(too_long),
+            }
+        }
+        read => read,
+    }
 }
 
 // === impl Kind ===
@@ -168,6 +187,18 @@ mod tests {
         ] {
             assert_eq!(Kind::of(Path::new(file), text), kind, "{file}: {text}");
         }
+    }
+
+    #[test]
+    fn a_list_of_vms_may_be_longer_than_other_files() {
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let length = |file: &str, kind| text(&folder.at(file), kind).map(|text| text.len()).ok();
+        for name in ["plugin.toml", "host.toml", "nodes.toml"] {
+            folder.put(name, "# a long comment\n".repeat(20_000));
+        }
+        assert_eq!(length("plugin.toml", None), Some(340_000));
+        assert_eq!((length("host.toml", None), length("nodes.toml", None)), (None, None));
+        assert_eq!(length("nodes.toml", Some(Kind::Books)), Some(340_000));
     }
 
     #[test]

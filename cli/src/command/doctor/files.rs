@@ -1,13 +1,12 @@
 //! The files of programs and the VM files: each by itself, and all of them together.
 
 use super::report::Check;
-use crate::command::configured::{Configured, Kind};
+use crate::command::configured::{Configured, Kind, text};
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
-use windlass_kit::config::read_text;
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
 use windlass_vm_files::folder::{Folder, look};
@@ -28,7 +27,7 @@ pub(super) struct Read {
 
 /// Reads a program's file, and the VM files in its `vms_dir`.
 pub(super) fn read(path: &Path) -> Read {
-    let text = read_text(path);
+    let text = text(path, None);
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
