@@ -7,6 +7,7 @@ use crate::host::config::HostConfig;
 use crate::host::together::Listeners;
 use crate::problem::Problem;
 use serde::Serialize;
+use std::net::SocketAddr;
 use std::path::Path;
 use windlass_agent_program::config::{AgentConfig, Given};
 use windlass_kit::config::{Unread, read_list, read_text};
@@ -150,6 +151,28 @@ impl Configured {
             }),
             Self::Plugin(_) | Self::Vms => None,
         }
+    }
+
+    /// Where the command line reaches the program.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Host(config) => Some(&config.socket),
+            Self::Agent(config) => Some(&config.socket),
+            Self::Plugin(_) | Self::Vms => None,
+        }
+    }
+
+    /// Where the program listens besides its call-back ports, by key.
+    pub(super) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let (own, dump_state) = match self {
+            Self::Host(config) => (vec![("admin", config.admin)], None),
+            Self::Agent(config) => (vec![("admin", config.admin)], config.dump_state),
+            Self::Plugin(config) => {
+                (vec![("listen", config.listen), ("admin", config.admin)], config.dump_state)
+            }
+            Self::Vms => (Vec::new(), None),
+        };
+        own.into_iter().chain(dump_state.map(|(at, _)| ("dump_state", at))).collect()
     }
 
     /// Where the program looks for VM files.
