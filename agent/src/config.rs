@@ -13,8 +13,9 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{UnitChoice, VmName};
 
-/// The ports at which informants call back: the first and the last, one per VM.
-pub const CALLBACK_PORTS: (u16, u16) = (10310, 10399);
+/// The ports at which informants call back, the first and the last: one for each VM file that a folder
+/// may hold.
+pub const CALLBACK_PORTS: (u16, u16) = (10310, 11309);
 
 /// What `/suspend` waits for requests under way; its caller in the reference waits five seconds.
 pub const SUSPEND_TIME: Duration = Duration::from_secs(4);
@@ -83,7 +84,7 @@ pub struct Config {
 // === impl Config ===
 
 impl Config {
-    /// The usual: call-backs on loopback ports 10310 to 10399.
+    /// The usual: call-backs on loopback ports 10310 to 11309.
     pub fn new(unit: impl Into<UnitChoice>) -> Self {
         Self {
             unit: unit.into(),

@@ -59,6 +59,19 @@ impl History {
         self.vms.values().filter_map(last).collect()
     }
 
+    /// Of the last hour, those that were made after this moment, oldest first: all of them without one.
+    pub(crate) fn after(&self, now: Moment, vm: &VmName, moment: Option<Moment>) -> Vec<Decision> {
+        let is_new = |decision: &&Decision| {
+            !is_old(now, decision) && moment.is_none_or(|moment| decision.at > moment)
+        };
+        let mut new: Vec<Decision> = self.vms.get(vm).map_or(Vec::new(), |decisions| {
+            // The newest stand last, so what was seen before is not looked at.
+            decisions.iter().rev().take_while(is_new).cloned().collect()
+        });
+        new.reverse();
+        new
+    }
+
     /// Of the last hour, oldest first; `None` for a VM that never had one.
     pub(crate) fn of(&self, now: Moment, vm: &VmName) -> Option<Vec<Decision>> {
         let decisions = self.vms.get(vm)?;
@@ -103,6 +116,24 @@ mod tests {
         };
         assert_eq!(before(4, 4), [("a".to_owned(), at(3)), ("b".to_owned(), at(2))]);
         assert_eq!(before(3_603, 9), [("a".to_owned(), at(4))]);
+    }
+
+    #[test]
+    fn what_is_new_since_a_moment_is_found_within_the_hour() {
+        let (mut history, vm) = (History::default(), VmName::on_host("a"));
+        let at = |second: u64| Moment::from_millis(second * 1_000);
+        for second in [1, 2, 4] {
+            history.add(at(second), decision("a", at(second)));
+        }
+        let new = |now, after: Option<u64>| {
+            let new = history.after(at(now), &vm, after.map(at));
+            new.iter().map(|decision| decision.at).collect::<Vec<_>>()
+        };
+        assert_eq!(new(4, None), [at(1), at(2), at(4)]);
+        assert_eq!(new(4, Some(1)), [at(2), at(4)]);
+        assert_eq!((new(4, Some(3)), new(4, Some(4))), (vec![at(4)], Vec::new()));
+        assert_eq!(new(3_603, None), [at(4)]);
+        assert_eq!(history.after(at(4), &VmName::on_host("b"), None), []);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! nothing. What runners publish is read here without waiting for them.
 
 mod callback_listener;
+mod decisions;
 mod entry;
 
 use crate::billed_vm::BilledVm;
@@ -12,7 +13,6 @@ use crate::callback::Calls;
 use crate::config::Config;
 use crate::desired_state::DesiredState;
 use crate::dump::{self, Pod};
-use crate::history::Explained;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::plugin::Permits;
@@ -34,7 +34,7 @@ use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Bytes, Capabilities, Decision, Moment, Resources, VmName};
+use windlass_protocol::{Bytes, Capabilities, Moment, Resources, VmName};
 
 /// An agent. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -214,12 +214,7 @@ impl Agent {
     /// Every VM that is known, by name, and what is billed of it. Never waits for one of them.
     pub fn charges(&self) -> Vec<BilledVm> {
         let (vms, now) = (lock(&self.vms), self.shared.clock.now());
-        let charged = |(vm, entry): (&VmName, &Entry)| {
-            let view = entry.view(now);
-            let mode = view.status.as_ref().map(|status| status.mode);
-            BilledVm { vm: vm.clone(), charge: view.charge, mode, silent: view.silent }
-        };
-        vms.entries.iter().map(charged).collect()
+        vms.entries.iter().map(|(vm, entry)| entry.billed(vm, now)).collect()
     }
 
     /// Which VM has which call-back port. Given back as [`Config::kept_ports`], it has the same
@@ -228,38 +223,11 @@ impl Agent {
         lock(&self.shared.ports).assigned().clone()
     }
 
-    /// The decisions about a VM in the last hour, and what it waits for.
-    ///
-    /// # Errors
-    /// If there is no such VM, and has not been one lately.
-    pub fn decisions(&self, vm: &VmName) -> Result<Explained, UnknownVm> {
-        let now = self.shared.clock.now();
-        let view = lock(&self.vms).entries.get(vm).map(|entry| entry.view(now));
-        let closed = lock(&self.shared.history).of(now, vm);
-        if view.is_none() && closed.is_none() {
-            return Err(UnknownVm(vm.clone()));
-        }
-        let mut explained =
-            Explained { closed: closed.unwrap_or_default(), ..Explained::default() };
-        if let Some(view) = view {
-            explained.open = view.open;
-            explained.waiting = view.status.map(|status| status.waiting).unwrap_or_default();
-        }
-        Ok(explained)
-    }
-
-    /// The last decision about each VM in the last hour for which this holds, by name.
-    pub fn last_decisions(&self, holds: impl Fn(&Decision) -> bool) -> Vec<Decision> {
-        lock(&self.shared.history).last(self.shared.clock.now(), holds)
-    }
-
-    /// Takes back decisions that were written down before a restart.
-    pub fn recall(&self, decisions: Vec<Decision>) {
-        let now = self.shared.clock.now();
-        let mut history = lock(&self.shared.history);
-        for decision in decisions {
-            history.add(now, decision);
-        }
+    /// The managed VMs whose informants cannot call back: no port could be had when one was last tried.
+    pub fn without_port(&self) -> Vec<VmName> {
+        let vms = lock(&self.vms);
+        let managed = |vm: &&VmName| vms.roster.lifecycle(vm) == Some(Lifecycle::Managed);
+        lock(&self.shared.ports).refused().iter().filter(managed).cloned().collect()
     }
 
     /// Memory that the host itself has available, if it says.

@@ -21,6 +21,10 @@ pub(crate) struct Ports {
     assigned: BTreeMap<VmName, u16>,
     /// Those of `assigned`.
     taken: BTreeSet<u16>,
+    /// `kept`, by port: several VMs may have had a port, one after another.
+    owners: BTreeMap<u16, BTreeSet<VmName>>,
+    /// VMs for which no port was left when one was last tried.
+    refused: BTreeSet<VmName>,
 }
 
 /// No port could be listened on.
@@ -50,7 +54,12 @@ impl NoPort {
 
 impl Ports {
     pub(crate) fn new(range: RangeInclusive<u16>, kept: BTreeMap<VmName, u16>) -> Self {
-        Self { range, kept, assigned: BTreeMap::new(), taken: BTreeSet::new() }
+        let mut owners: BTreeMap<u16, BTreeSet<VmName>> = BTreeMap::new();
+        for (vm, port) in &kept {
+            owners.entry(*port).or_default().insert(vm.clone());
+        }
+        let (assigned, taken, refused) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { range, kept, assigned, taken, owners, refused }
     }
 
     /// Listens for the calls of `vm`.
@@ -67,19 +76,20 @@ impl Ports {
         }
         let Some((port, listener)) = found else {
             let range = self.range.clone();
+            self.refused.insert(vm.clone());
             let taken = range.clone().filter(|port| self.taken.contains(port)).count();
             return Err(NoPort { vm: vm.clone(), range, taken, last });
         };
         self.release(vm);
         self.assigned.insert(vm.clone(), port);
         self.taken.insert(port);
-        self.kept.retain(|_, kept| *kept != port);
-        self.kept.insert(vm.clone(), port);
+        self.keep(vm, port);
         Ok(listener)
     }
 
     /// `vm` is gone; its port may be another's. It is still preferred if `vm` comes back.
     pub(crate) fn release(&mut self, vm: &VmName) {
+        self.refused.remove(vm);
         if let Some(port) = self.assigned.remove(vm) {
             self.taken.remove(&port);
         }
@@ -88,6 +98,23 @@ impl Ports {
     /// Which VM has which port.
     pub(crate) fn assigned(&self) -> &BTreeMap<VmName, u16> {
         &self.assigned
+    }
+
+    /// VMs for which no port was left when one was last tried.
+    pub(crate) fn refused(&self) -> &BTreeSet<VmName> {
+        &self.refused
+    }
+
+    /// Remembers a port for this VM, and for no other.
+    fn keep(&mut self, vm: &VmName, port: u16) {
+        for other in self.owners.remove(&port).into_iter().flatten() {
+            self.kept.remove(&other);
+        }
+        let before = self.kept.insert(vm.clone(), port);
+        if let Some(owners) = before.and_then(|before| self.owners.get_mut(&before)) {
+            owners.remove(vm);
+        }
+        self.owners.insert(port, BTreeSet::from([vm.clone()]));
     }
 
     /// All ports that `vm` may have, the best first.
@@ -155,12 +182,28 @@ mod tests {
         assert_eq!(error.because(), "", "no port was tried");
         let error = error.to_string();
         assert!(error.contains("default/two") && error.contains(&format!("{port}-{port} 1")));
+        assert_eq!(ports.refused(), &BTreeSet::from([VmName::on_host("two")]));
         let others = Ports::new(port..=port, BTreeMap::new()).listen(HERE, &VmName::on_host("two"));
         assert!(others.unwrap_err().because().contains("in use"), "somebody else listens there");
         drop(one);
         ports.release(&VmName::on_host("one"));
         ports.listen(HERE, &VmName::on_host("two")).unwrap();
+        assert_eq!(ports.refused(), &BTreeSet::new());
         // The port is remembered for its last VM alone.
         assert_eq!(ports.kept, BTreeMap::from([(VmName::on_host("two"), port)]));
+    }
+
+    #[test]
+    fn a_port_is_remembered_for_its_last_vm_alone() {
+        let [a, b, c] = ["a", "b", "c"].map(VmName::on_host);
+        let kept = BTreeMap::from([(a.clone(), 7), (b.clone(), 7), (c.clone(), 8)]);
+        let mut ports = Ports::new(7..=9, kept);
+        ports.keep(&b, 7);
+        assert_eq!(ports.kept, BTreeMap::from([(b.clone(), 7), (c.clone(), 8)]));
+        ports.keep(&b, 8);
+        assert_eq!(ports.kept, BTreeMap::from([(b.clone(), 8)]));
+        // What `b` had before is its own no more.
+        ports.keep(&a, 7);
+        assert_eq!(ports.kept, BTreeMap::from([(a, 7), (b, 8)]));
     }
 }

@@ -4,7 +4,6 @@
 
 use crate::errors::Errors;
 use std::net::SocketAddr;
-use windlass_agent_core::Charge;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
     AgentId, Capabilities, Decision, InformantVersion, Moment, Resources, Sequence,
@@ -26,10 +25,6 @@ pub(crate) struct View {
     pub(crate) present: bool,
     /// Whether it is only looked at and counted.
     pub(crate) counted: bool,
-    /// What is billed of it.
-    pub(crate) charge: Charge,
-    /// Whether its informant is silent for longer than it may.
-    pub(crate) silent: bool,
     pub(crate) errors: Errors,
     pub(crate) guest: GuestSnapshot,
 }

@@ -17,7 +17,7 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("admin = \"127.0.0.1\"", &["admin = \"127.0.0.1\": must be an IP address and a port"]),
     ("admin = \"127.0.0.1:65536\"", &["admin = \"127.0.0.1:65536\": must be an IP address"]),
     ("admin = 10304", &["admin = 10304: must be an IP address and a port"]),
-    ("admin = \"127.0.0.1:10311\"", &["callback_ports = 10310-10399: must not contain 10311"]),
+    ("admin = \"127.0.0.1:10311\"", &["callback_ports = 10310-11309: must not contain 10311"]),
     ("callback_listen = \"127.0.0.1:80\"", &["callback_listen = \"127.0.0.1:80\": must be an IP"]),
     ("callback_listen = \"all\"", &["callback_listen = \"all\": must be an IP address"]),
     ("callback_ports = 10310", &["callback_ports = 10310: must be FIRST-LAST"]),

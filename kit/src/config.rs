@@ -14,7 +14,10 @@ use windlass_protocol::config::{Form, Node, Problem, Reader, Table};
 use windlass_protocol::words::sanitized;
 
 /// The longest configuration; a longer one was not written by a person.
-const MAX_FILE: u64 = 256 * 1024;
+const LONGEST_FILE: u64 = 256 * 1024;
+
+/// The longest list of nodes and VMs: it may have thousands of tables, and a program may write it.
+const LONGEST_LIST: u64 = 4 * 1024 * 1024;
 
 /// The most characters of an error, which may quote the text.
 const LONGEST: usize = 300;
@@ -29,10 +32,12 @@ pub enum Unread {
     #[error("is no file")]
     NoFile,
     /// It is longer than any configuration.
-    #[error("has {size} bytes and is longer than {} KiB, the limit for a configuration", MAX_FILE / 1024)]
+    #[error("has {size} bytes and is longer than {} KiB, the limit for a configuration", limit / 1024)]
     TooLong {
         /// At least this many bytes.
         size: u64,
+        /// As many as it may have.
+        limit: u64,
     },
     /// It is not text.
     #[error("is not UTF-8 text")]
@@ -47,6 +52,18 @@ pub enum Unread {
 /// # Errors
 /// The file is missing, not a file, too long, not text, or cannot be read.
 pub fn read_text(path: &Path) -> Result<String, Unread> {
+    read_up_to(path, LONGEST_FILE)
+}
+
+/// Reads the text of a file that may list nodes and VMs.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_list(path: &Path) -> Result<String, Unread> {
+    read_up_to(path, LONGEST_LIST)
+}
+
+fn read_up_to(path: &Path, limit: u64) -> Result<String, Unread> {
     // Before opening: opening a pipe would block.
     let facts = std::fs::metadata(path)?;
     if !facts.is_file() {
@@ -54,10 +71,10 @@ pub fn read_text(path: &Path) -> Result<String, Unread> {
     }
     let mut bytes = Vec::new();
     // Limits the reading, not the file's length: a file may grow, and some have no length.
-    File::open(path)?.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
     let size = facts.len().max(bytes.len() as u64);
-    if size > MAX_FILE {
-        return Err(Unread::TooLong { size });
+    if size > limit {
+        return Err(Unread::TooLong { size, limit });
     }
     String::from_utf8(bytes).map_err(|_| Unread::NotText)
 }
@@ -229,5 +246,10 @@ mod tests {
         assert_eq!(said("latin"), "is not UTF-8 text");
         assert!(said("latin/x").starts_with("cannot be read: "));
         assert_eq!(read_text(&folder.at("longest")).map(|text| text.len()).ok(), Some(256 * 1024));
+        // A list of nodes and VMs may be longer.
+        assert_eq!(read_list(&folder.at("long")).map(|text| text.len()).ok(), Some(300_000));
+        folder.put("longer", "#".repeat(4 * 1024 * 1024 + 1));
+        let limit = "has 4194305 bytes and is longer than 4096 KiB, the limit for a configuration";
+        assert_eq!(read_list(&folder.at("longer")).unwrap_err().to_string(), limit);
     }
 }

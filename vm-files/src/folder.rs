@@ -5,7 +5,10 @@
 //! last valid one in force and is reported; no file ever disturbs another. A folder that
 //! cannot be read keeps everything as it is: absence of evidence removes no VM.
 
+mod owners;
+
 use crate::text;
+use owners::Owners;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
@@ -23,6 +26,8 @@ pub struct Folder {
     /// What files aim at that state nothing.
     usual: Usual,
     files: BTreeMap<String, Entry>,
+    /// Whose each monitor and informant is, by what is in force.
+    owners: Owners,
     unreadable: Option<Problem>,
 }
 
@@ -59,7 +64,8 @@ impl Folder {
 
     /// The same, where something else holds for files that do not say it.
     pub fn with_usual(path: &Path, usual: Usual) -> Self {
-        Self { path: path.to_path_buf(), usual, files: BTreeMap::new(), unreadable: None }
+        let (files, owners) = (BTreeMap::new(), Owners::default());
+        Self { path: path.to_path_buf(), usual, files, owners, unreadable: None }
     }
 
     /// Takes in what a look found. The first look at a new folder is `settled` at once: there is
@@ -104,6 +110,12 @@ impl Folder {
         self.files
             .iter()
             .map(|(stem, entry)| (stem.as_str(), entry.valid.as_ref(), entry.problems.as_slice()))
+    }
+
+    /// The same of the file of one VM, if there is one.
+    pub fn entry(&self, stem: &str) -> Option<(Option<&VmFile>, &[Problem])> {
+        let entry = self.files.get(stem)?;
+        Some((entry.valid.as_ref(), entry.problems.as_slice()))
     }
 
     /// The path of a VM's file.
@@ -158,7 +170,10 @@ impl Folder {
         text: &str,
     ) -> Result<VmFile, Vec<Problem>> {
         let file = self.check(stem, text)?;
-        let texts = look.iter().flatten().filter(|(other, _)| *other != stem);
+        // What stands in the way of a text that is in force, `check` has said.
+        let texts = look.iter().flatten().filter(|(other, text)| {
+            *other != stem && !self.files.get(*other).is_some_and(|entry| entry.follows(text))
+        });
         let mut problems = Vec::new();
         for (other, text) in texts {
             let text = text.as_ref().ok();
@@ -177,8 +192,12 @@ impl Folder {
                 gone.push(stem.clone());
             }
         }
-        let managed = |stem: &String| self.files.remove(stem).is_some_and(|e| e.valid.is_some());
-        gone.into_iter().filter(managed).map(Step::Forget).collect()
+        let mut managed = |stem: &String| {
+            let valid = self.files.remove(stem).and_then(|entry| entry.valid);
+            valid.inspect(|file| self.owners.remove(stem, file)).is_some()
+        };
+        gone.retain(|stem| managed(stem));
+        gone.into_iter().map(Step::Forget).collect()
     }
 
     fn judge(&mut self, stem: &str) -> Option<Step> {
@@ -192,8 +211,12 @@ impl Folder {
         match judged {
             Ok(file) => {
                 entry.problems.clear();
-                let same = entry.valid.as_ref() == Some(&file);
-                entry.valid = Some(file.clone());
+                let before = entry.valid.replace(file.clone());
+                let same = before.as_ref() == Some(&file);
+                if let Some(before) = before {
+                    self.owners.remove(stem, &before);
+                }
+                self.owners.add(stem, &file);
                 (!same).then(|| Step::Manage(Box::new(file)))
             }
             Err(problems) => {
@@ -214,11 +237,20 @@ impl Folder {
 
     /// Two VMs cannot share a monitor or an informant; the VM that has it keeps it.
     fn clashes(&self, stem: &str, file: &VmFile) -> Vec<Problem> {
-        let others = || self.files.iter().filter(|(other, _)| *other != stem);
-        others()
-            .filter_map(|(other, entry)| Some((other, entry.valid.as_ref()?)))
+        let others = self.owners.of(file).filter(|other| *other != stem);
+        others
+            .filter_map(|other| Some((other, self.get(other)?)))
             .flat_map(|(other, has)| clash(other, has, file))
             .collect()
+    }
+}
+
+// === impl Entry ===
+
+impl Entry {
+    /// Whether this text is in force.
+    fn follows(&self, text: &Result<String, Problem>) -> bool {
+        self.problems.is_empty() && self.judged.as_ref() == Some(text)
     }
 }
 

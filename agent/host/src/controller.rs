@@ -222,7 +222,7 @@ impl HostController {
             self.presume(&name, &known, ceiling);
         }
         let reach = (self.ways)(&name, &known, &self.findings);
-        self.state.change(|kept| drop(kept.vms.insert(name, known)));
+        self.state.change(|kept| kept.know(&name, known));
         file.info.paused_until = file.info.paused_until.max(paused);
         self.agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(reach));
     }
@@ -232,7 +232,7 @@ impl HostController {
         let last = known.size.unwrap_or(known.max);
         self.presume(name, known, last);
         let reach = (self.ways)(name, known, &self.findings);
-        self.state.change(|kept| drop(kept.vms.insert(name.to_owned(), known.clone())));
+        self.state.change(|kept| kept.know(name, known.clone()));
         self.agent.count(VmName::on_host(name), AnyAttach::new(reach), last, known.standing);
     }
 
@@ -261,11 +261,7 @@ impl HostController {
     fn keep_standing(&mut self, name: &str) {
         // What the agent does not know any more was forgotten.
         let standing = self.standing(name).unwrap_or(Lifecycle::Removed);
-        self.state.change(|kept| {
-            if let Some(known) = kept.vms.get_mut(name) {
-                known.standing = standing;
-            }
-        });
+        self.state.change(|kept| kept.stand(name, standing));
     }
 
     /// Keeps or ends a report; a new one is logged once.

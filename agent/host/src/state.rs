@@ -6,63 +6,21 @@
 //! host starts frozen: it may have been, and VMs that it must count may be unknown to it.
 //! [`State`] is a plain value that knows which of its changes were written; [`StateFile`] writes, and may block.
 
+mod kept;
 mod old_ports;
 
+pub use kept::{Kept, Known, shrink};
+
 use crate::problem::Problem;
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use windlass_agent::Lifecycle;
 use windlass_kit::atomic_file::{FolderLock, is_full, lock_folder, replace};
-use windlass_protocol::status::Ordered;
-use windlass_protocol::{Moment, Resources, VmRecord};
+use windlass_protocol::Moment;
 
 const FILE: &str = "state.json";
 const ASIDE: &str = "state.json.broken";
 const VERSION: u32 = 1;
-
-/// What survives a restart, by the name of the VM.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Kept {
-    /// The form of this file.
-    pub version: u32,
-    /// Since when the host is frozen.
-    pub frozen: Option<Moment>,
-    /// The last order to freeze or thaw, and who gave it.
-    #[serde(default)]
-    pub ordered: Option<Ordered>,
-    /// The last order about each VM that is known, and who gave it.
-    #[serde(default)]
-    pub orders: BTreeMap<String, Ordered>,
-    /// Until when VMs are paused.
-    pub pauses: BTreeMap<String, Moment>,
-    /// At which port the informant of a VM calls back.
-    pub ports: BTreeMap<String, u16>,
-    /// VMs whose hypervisor was not seen to be gone.
-    pub vms: BTreeMap<String, Known>,
-}
-
-/// A VM that counts in the books.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// How it stands.
-    #[serde(rename = "hold")]
-    pub standing: Lifecycle,
-    /// Its monitor.
-    pub monitor: PathBuf,
-    /// Whether its vCPUs can be removed.
-    pub vcpu_removal: bool,
-    /// The most it was last seen to have; absent while it is not there.
-    pub size: Option<Resources>,
-    /// The most that it may be promised.
-    pub max: Resources,
-    /// What else the books know of it.
-    pub record: VmRecord,
-}
 
 /// What is kept, and how much of it stands in the file.
 #[derive(Debug, Default)]
@@ -82,18 +40,6 @@ pub struct StateFile {
     path: PathBuf,
 }
 
-// === impl Kept ===
-
-impl Kept {
-    /// Pauses a VM until then, or ends its pause.
-    pub fn pause(&mut self, vm: &str, until: Option<Moment>) {
-        match until {
-            Some(until) => self.pauses.insert(vm.to_owned(), until),
-            None => self.pauses.remove(vm),
-        };
-    }
-}
-
 // === impl State ===
 
 impl State {
@@ -107,11 +53,16 @@ impl State {
         &self.kept
     }
 
-    /// Changes what is kept.
-    pub fn change(&mut self, change: impl FnOnce(&mut Kept)) {
-        let before = self.kept.clone();
-        change(&mut self.kept);
-        if self.kept != before {
+    /// Changes what is kept; `change` says whether anything is another than before. To compare all that
+    /// is kept would cost each VM a look at every other.
+    pub fn change(&mut self, change: impl FnOnce(&mut Kept) -> bool) {
+        let before = cfg!(debug_assertions).then(|| self.kept.clone());
+        let changed = change(&mut self.kept);
+        debug_assert!(
+            before.is_none_or(|before| changed == (before != self.kept)),
+            "a change of the state does not say whether it changed anything ({changed})"
+        );
+        if changed {
             self.changes += 1;
         }
     }
@@ -224,6 +175,9 @@ fn broken(aside: &Path, why: &str) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
+    use windlass_agent::Lifecycle;
+    use windlass_protocol::{Resources, VmRecord};
     use windlass_testkit::Folder;
 
     const NOW: Moment = Moment::from_millis(1_000);
@@ -236,8 +190,8 @@ mod tests {
         assert_eq!(problem, None);
         state.change(|kept| {
             kept.frozen = Some(NOW);
-            kept.pauses.insert("db1".to_owned(), Moment::from_millis(9_000));
-            kept.vms.insert("db1".to_owned(), known());
+            kept.pause("db1", Some(Moment::from_millis(9_000)));
+            kept.know("db1", known())
         });
         save(&file, &mut state);
         let kept = state.kept().clone();
@@ -260,7 +214,7 @@ mod tests {
     fn a_torn_write_beside_the_file_changes_nothing() {
         let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
-        state.change(|kept| drop(kept.vms.insert("db1".to_owned(), known())));
+        state.change(|kept| kept.know("db1", known()));
         save(&file, &mut state);
         fs::write(dir.path().join("state.new"), "{\"version\": 1, \"froz").unwrap();
         let kept = state.kept().clone();
@@ -299,7 +253,7 @@ mod tests {
     fn a_full_disk_keeps_what_was_kept_and_the_host_starts() {
         let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
-        state.change(|kept| drop(kept.vms.insert("db1".to_owned(), known())));
+        state.change(|kept| kept.know("db1", known()));
         save(&file, &mut state);
         drop(file);
         let full = dir.path().join("state.new");
@@ -356,11 +310,11 @@ mod tests {
     fn a_change_is_written_once_it_is_said_to_be() {
         let mut state = State::of(Kept::default());
         state.wrote(state.changes());
-        state.change(|_| {});
+        state.change(|kept| kept.freeze(None));
         assert!(state.unwritten().is_none(), "nothing changed");
-        state.change(|kept| kept.frozen = Some(NOW));
+        state.change(|kept| kept.freeze(Some(NOW)));
         let first = state.changes();
-        state.change(|kept| kept.frozen = None);
+        state.change(|kept| kept.freeze(None));
         state.wrote(first);
         assert!(state.is_written(first) && !state.is_written(state.changes()));
         assert!(state.unwritten().is_some(), "it changed while it was written");

@@ -2,6 +2,7 @@
 
 mod unseen;
 
+use crate::billed_vm::BilledVm;
 use crate::desired_state::DesiredState;
 use crate::runner::{self, Booked, Doing, End, Start};
 use crate::shared::lock;
@@ -11,10 +12,9 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
-use windlass_agent_core::{Charge, Desired, Lifecycle, Roster};
+use windlass_agent_core::{Charge, Desired, Lifecycle, Roster, Vm};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
-use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Moment, Resources, VmName};
 
 /// The VMs of an agent. Each of the roster has an entry.
@@ -41,16 +41,31 @@ impl Entry {
     /// What people read of the VM at this moment.
     pub(super) fn view(&self, now: Moment) -> View {
         let (present, upper) = self.booked();
-        let counted = View { charge: Charge::Nothing, ..View::default() };
         let view = match self.doing() {
             Doing::Managing(managed) => lock(&managed).view(now),
-            Doing::Counting => View { counted: true, ..counted },
-            Doing::Waiting if !present => counted,
+            Doing::Counting => View { counted: true, ..View::default() },
             Doing::Seeking | Doing::Waiting => {
-                View { status: present.then(|| self.unseen()).flatten(), ..View::default() }
+                let unseen = self.unseen().filter(|_| present);
+                View { status: unseen.map(|vm| unseen::status(&vm.info)), ..View::default() }
             }
         };
         View { present, upper, ..view }
+    }
+
+    /// What billing reads of this VM at this moment.
+    pub(super) fn billed(&self, vm: &VmName, now: Moment) -> BilledVm {
+        let (present, _) = self.booked();
+        let counted =
+            BilledVm { vm: vm.clone(), charge: Charge::Nothing, mode: None, silent: false };
+        match self.doing() {
+            Doing::Managing(managed) => lock(&managed).billed(now),
+            Doing::Counting => counted,
+            Doing::Waiting if !present => counted,
+            Doing::Seeking | Doing::Waiting => {
+                let unseen = self.unseen().filter(|_| present);
+                BilledVm { charge: Charge::Open, mode: unseen.map(|vm| vm.info.mode), ..counted }
+            }
+        }
     }
 
     /// Whether the VM is there, and the most that it may have, as last seen.
@@ -64,11 +79,11 @@ impl Entry {
         lock(&self.doing).clone()
     }
 
-    /// What is known of a VM that is there, is to be managed, and cannot be reached.
-    fn unseen(&self) -> Option<VmStatus> {
+    /// What is declared of a VM that is to be managed, for while it cannot be reached.
+    fn unseen(&self) -> Option<Vm> {
         let told = self.told.borrow();
-        let vm = told.desired.vm.as_ref()?;
-        (told.desired.lifecycle == Lifecycle::Managed).then(|| unseen::status(&vm.info))
+        let managed = told.desired.lifecycle == Lifecycle::Managed;
+        told.desired.vm.clone().filter(|_| managed)
     }
 
     /// Tells the runner how things should be, and how the VM is reached, as far as that changed.

@@ -1,5 +1,7 @@
 //! A VM that is attached to and acted on: its scaler, and the requests that it asked for.
 
+mod view;
+
 use super::alarms::Alarms;
 use super::connections::Connections;
 use super::hypervisor::{Hypervisor, Wanted};
@@ -11,7 +13,6 @@ use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
 use crate::informant::Informant;
 use crate::shared::{Shared, lock};
-use crate::view::{GuestSnapshot, Session, View};
 use crate::{plugin, scrape};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -255,35 +256,8 @@ impl Managed {
         self.alarms.check(now, self.since, &self.vm, &self.scaler, &self.shared);
     }
 
-    /// What people read of the VM: the scaler is asked at that moment.
-    pub(crate) fn view(&self, now: Moment) -> View {
-        View {
-            status: Some(self.scaler.status(now)),
-            open: self.scaler.open_decision().cloned(),
-            can: self.scaler.capabilities(),
-            charge: self.scaler.charge(now),
-            silent: self.alarms.silent(),
-            errors: self.errors.clone(),
-            guest: self.guest(),
-            ..View::default()
-        }
-    }
-
     pub(super) fn upper(&self) -> Option<Resources> {
         self.scaler.upper()
-    }
-
-    /// What was last heard of the guest.
-    fn guest(&self) -> GuestSnapshot {
-        let at = Some(self.scaler.heard_at()).filter(|at| *at > self.since);
-        let session = |(id, sequence)| Session { id, sequence, callback: self.announced };
-        GuestSnapshot {
-            at,
-            version: at.map(|_| self.scaler.version()),
-            session: self.scaler.numbered().map(session),
-            metrics_port: self.scaler.metrics_port(),
-            sample: self.sample,
-        }
     }
 
     pub(super) fn info(&self) -> &Arc<VmInfo> {

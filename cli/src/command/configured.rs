@@ -7,8 +7,10 @@ use crate::host::config::HostConfig;
 use crate::host::together::Listeners;
 use crate::problem::Problem;
 use serde::Serialize;
+use std::net::SocketAddr;
 use std::path::Path;
 use windlass_agent_program::config::{AgentConfig, CommandLine};
+use windlass_kit::config::{Unread, read_list, read_text};
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::lists::Lists;
 use windlass_protocol::VmInfo;
@@ -37,6 +39,24 @@ pub(super) enum Configured {
     Plugin(PluginConfig),
     /// VMs alone, of a VM file or of a list.
     Vms,
+}
+
+/// The text of a file, of this kind unless that is to be found out: as long as its program takes it.
+///
+/// # Errors
+/// It cannot be read, or is longer.
+pub(super) fn text(file: &Path, kind: Option<Kind>) -> Result<String, Unread> {
+    match read_text(file) {
+        Err(too_long @ Unread::TooLong { .. }) => {
+            let list = read_list(file);
+            let found = || Kind::of(file, list.as_deref().unwrap_or_default());
+            match kind.or_else(found) {
+                Some(Kind::Plugin | Kind::Books) => list,
+                Some(Kind::Host | Kind::Agent | Kind::Vm) | None => Err(too_long),
+            }
+        }
+        read => read,
+    }
 }
 
 // === impl Kind ===
@@ -133,6 +153,28 @@ impl Configured {
         }
     }
 
+    /// Where the command line reaches the program.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        match self {
+            Self::Host(config) => Some(&config.socket),
+            Self::Agent(config) => Some(&config.socket),
+            Self::Plugin(_) | Self::Vms => None,
+        }
+    }
+
+    /// Where the program listens besides its call-back ports, by key.
+    pub(super) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let (own, dump_state) = match self {
+            Self::Host(config) => (vec![("admin", config.admin)], None),
+            Self::Agent(config) => (vec![("admin", config.admin)], config.dump_state),
+            Self::Plugin(config) => {
+                (vec![("listen", config.listen), ("admin", config.admin)], config.dump_state)
+            }
+            Self::Vms => (Vec::new(), None),
+        };
+        own.into_iter().chain(dump_state.map(|(at, _)| ("dump_state", at))).collect()
+    }
+
     /// Where the program looks for VM files.
     pub(super) fn vms_dir(&self) -> Option<&Path> {
         match self {
@@ -168,6 +210,18 @@ mod tests {
         ] {
             assert_eq!(Kind::of(Path::new(file), text), kind, "{file}: {text}");
         }
+    }
+
+    #[test]
+    fn a_list_of_vms_may_be_longer_than_other_files() {
+        let folder = windlass_testkit::Folder::create().unwrap();
+        let length = |file: &str, kind| text(&folder.at(file), kind).map(|text| text.len()).ok();
+        for name in ["plugin.toml", "host.toml", "nodes.toml"] {
+            folder.put(name, "# a long comment\n".repeat(20_000));
+        }
+        assert_eq!(length("plugin.toml", None), Some(340_000));
+        assert_eq!((length("host.toml", None), length("nodes.toml", None)), (None, None));
+        assert_eq!(length("nodes.toml", Some(Kind::Books)), Some(340_000));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! are, and so is windlass-agent or windlass-plugin where it has a file. Nothing is changed, and no monitor is connected to: it serves one client, which is the host.
 
 mod cgroup;
+mod conflicts;
 mod files;
 mod host;
 mod machine;
@@ -15,7 +16,7 @@ mod vms;
 
 use crate::client::{self, Client};
 use crate::failure::Failure;
-use crate::options::{DEFAULT_CONFIG, HostOptions};
+use crate::options::{DEFAULT_CONFIG, DEFAULT_SOCKET, Format};
 use crate::out;
 use files::Read;
 use report::{Check, Report};
@@ -42,8 +43,11 @@ pub struct Args {
     /// are in /etc/windlass.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The host's socket; without it, that of the file.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET")]
+    socket: Option<PathBuf>,
     #[command(flatten)]
-    host: HostOptions,
+    format: Format,
 }
 
 /// Looks at everything.
@@ -51,25 +55,31 @@ pub struct Args {
 /// # Errors
 /// Something does not work.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let report = client::run(async { Ok(examine(args).await) })?;
-    args.host.answer(&report, |report| report.text(out::is_coloured(), WIDTH))?;
+    let report = client::run(async { Ok(examine(args, Path::new(FOLDER)).await) })?;
+    out::answer(args.format.output, &report, |report| report.text(out::is_coloured(), WIDTH))?;
     if report.has_failed() { Err(Failure::Reported) } else { Ok(()) }
 }
 
-async fn examine(args: &Args) -> Report {
-    let socket = &args.host.socket;
-    let client = Client::to(socket);
+/// `folder` is where the files of programs are.
+async fn examine(args: &Args, folder: &Path) -> Report {
+    let configs = args.config.clone().map_or_else(|| installed(folder), |config| vec![config]);
+    let mut files: Vec<Read> = configs.iter().map(|config| files::read(config)).collect();
+    let (socket, client) =
+        reach(args.socket.clone().map_or_else(|| sockets(&files), |at| vec![at]));
     let seen = host::look(client.as_ref()).await;
-    let of_host = seen.facts.as_ref().map(|facts| facts.config.clone());
-    let configs = match args.config.clone().or(of_host) {
-        Some(config) => vec![config],
-        None => installed(Path::new(FOLDER)),
-    };
-    let files: Vec<Read> = configs.iter().map(|config| files::read(config)).collect();
+    // Of the files that are set up here, the host that answers has one, or none of them.
+    let mut unused = Vec::new();
+    let of_host = seen.facts.as_ref().map(|facts| &facts.config);
+    if let Some(config) = of_host.filter(|_| args.config.is_none()) {
+        unused = files.extract_if(.., |file| file.path() != config).collect();
+        if files.is_empty() {
+            files.push(files::read(config));
+        }
+    }
     let mut report = Report::default();
     report.add("machine", machine::checks(&files));
-    if seen.facts.is_some() || files.iter().any(Read::is_of_host) {
-        report.add("host", host::checks(socket, client.as_ref().err(), &seen, &files).await);
+    if seen.facts.is_some() || files.iter().any(Read::is_of_agent) {
+        report.add("host", host::checks(&socket, client.as_ref().err(), &seen, &files).await);
     }
     let mut ports = Vec::new();
     for files in &files {
@@ -84,6 +94,7 @@ async fn examine(args: &Args) -> Report {
         report.add("files", files::checks(files));
         ports.extend(machine::ports(files, runs));
     }
+    ports.extend(conflicts::checks(&files.iter().chain(&unused).collect::<Vec<_>>()));
     report.add("ports", ports);
     for (name, checks) in vms::checks(&files, &seen, client.as_ref().ok()).await {
         report.add(&format!("VM {name}"), checks);
@@ -97,4 +108,20 @@ fn installed(folder: &Path) -> Vec<PathBuf> {
         ["host.toml", "agent.toml", "plugin.toml"].map(|file| folder.join(file)).into();
     files.retain(|file| file.exists());
     if files.is_empty() { vec![DEFAULT_CONFIG.into()] } else { files }
+}
+
+/// Where the command line reaches the programs of these files.
+fn sockets(files: &[Read]) -> Vec<PathBuf> {
+    let sockets: Vec<PathBuf> =
+        files.iter().filter_map(Read::socket).map(Path::to_path_buf).collect();
+    if sockets.is_empty() { vec![DEFAULT_SOCKET.into()] } else { sockets }
+}
+
+/// The first of these sockets that a host serves, or the first of all and why no host does.
+fn reach(sockets: Vec<PathBuf>) -> (PathBuf, Result<Client, Failure>) {
+    let tried = sockets.into_iter().map(|socket| (Client::to(&socket), socket));
+    let mut tried: Vec<_> = tried.collect();
+    let served = tried.iter().position(|(client, _)| client.is_ok());
+    let (client, socket) = tried.swap_remove(served.unwrap_or(0));
+    (socket, client)
 }

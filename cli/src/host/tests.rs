@@ -6,6 +6,7 @@ mod stage;
 
 use crate::explain::instant;
 use stage::{FakeDisk, Stage, Vms, wait};
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
@@ -26,6 +27,25 @@ async fn a_kernel_that_refuses_to_watch_is_said_once_and_files_are_followed_by_l
     wait(60).await;
     assert_eq!(stage.problems().await, ["vms_dir"], "said once");
     disk.papers().refuses_to_watch = false;
+    stage.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn vms_without_a_call_back_port_are_said_until_they_have_one() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    vms.add(&disk, "db1");
+    vms.add(&disk, "db2");
+    let port = free_port();
+    let stage = Stage::with_ports(&disk, &vms, port..=port).await;
+    wait(4).await;
+    let problems = stage.get("/v1/problems").await;
+    let said = problems[0]["problems"][0]["limit"].as_str().unwrap();
+    assert_eq!(stage.problems().await, ["callback_ports"]);
+    assert!(said.starts_with("no port could be had for db2: each is another VM's, or "), "{said}");
+    vms.get("db1").fake.end();
+    disk.papers().files.remove("db1");
+    wait(120).await;
+    assert_eq!(stage.problems().await, [""; 0]);
     stage.end().await.unwrap();
 }
 
@@ -333,4 +353,9 @@ async fn a_host_that_ends_before_it_began_keeps_what_it_knew() {
     stage.end().await.unwrap();
     assert!(begun.await.is_err(), "it was never ready");
     assert!(disk.papers().state.as_ref().unwrap().vms.contains_key("db1"));
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
 }

@@ -29,7 +29,7 @@ fn a_folder_is_checked_file_by_file_and_as_a_whole() {
             windlass: warning: DIR/host.toml: callback_listen = 127.0.0.1: the guest of web at 192.168.122.32:10301 cannot call back there; set the host's address on that network
             windlass: warning: DIR/notes.toml: is of no known kind, and was not checked; --kind says which
             windlass: warning: DIR/vms.d/db1.toml: max = 4 vCPU / 1GiB: the node has 1 vCPU / 1GiB, so the VM never has its maximum
-            windlass: DIR/agent.toml: callback_ports = 10310-10399: must not contain 10311, the port of admin
+            windlass: DIR/agent.toml: callback_ports = 10310-11309: must not contain 10311, the port of admin
             DIR/list.toml: is no file
             DIR/vms.d/bad.toml: qmp = 7: must be an absolute path of at most 107 bytes
             DIR/vms.d/bad.toml: informant: is missing: an IP address and a port above 0, as "127.0.0.2:10301"; names are not looked up

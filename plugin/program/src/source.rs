@@ -3,7 +3,7 @@
 use crate::config::{CommandLine, PluginConfig};
 use crate::lists::Lists;
 use std::path::{Path, PathBuf};
-use windlass_kit::config::{Unread, read_text};
+use windlass_kit::config::{Unread, read_list};
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::Failure;
 
@@ -110,7 +110,7 @@ impl From<Unreadable> for Failure {
 }
 
 fn text(path: &Path) -> Result<String, Unreadable> {
-    read_text(path).map_err(|unread| {
+    read_list(path).map_err(|unread| {
         let missing = matches!(unread, Unread::Missing);
         Unreadable { missing, ..invalid(path, vec![unread.into()]) }
     })

@@ -87,9 +87,43 @@ fn two_vms_cannot_share_a_monitor_and_who_has_it_keeps_it() {
 }
 
 #[test]
+fn what_a_vm_lets_go_of_another_may_have_and_no_third() {
+    let mut folder = Folder::new(Path::new("/vms.d"));
+    let c = ("c", "127.0.0.4:10301");
+    folder.observe(look_of(&[("a", &text(A, 4)), ("b", &text(B, 4))]), true);
+    // `a` moves to a monitor and an informant of its own, and `b` to those that `a` had.
+    let moved = [("a", &*text(c, 4)), ("b", &*text(A, 4))];
+    assert_eq!(names(&observe_twice(&mut folder, &moved)), ["a", "b"]);
+    assert!(folder.reports().is_empty());
+    let third = |text: &str| {
+        let problems = folder.check("d", text).err().unwrap_or_default();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let of = |whose: &str, said: &str| said.contains(&format!("{whose} has this monitor"));
+    assert!(of("a", &third(&text(c, 4))) && of("b", &third(&text(A, 4))));
+    assert_eq!(third(&text(B, 4)), "");
+    // The monitor of one and the informant of the other.
+    let both = text(A, 4).replace(A.1, c.1);
+    let said = third(&both);
+    assert_eq!(
+        said,
+        "informant = 127.0.0.4:10301: a has the informant at this address; \
+         qmp = /run/a.sock: b has this monitor, which serves one client at a time"
+    );
+}
+
+#[test]
 fn a_text_is_checked_beside_the_other_files_whether_they_are_in_force_or_not() {
     let folder = Folder::new(Path::new("/vms.d"));
     let look = look_of(&[("a", &text(A, 4)), ("b", &text(B, 4))]);
+    let mut settled = Folder::new(Path::new("/vms.d"));
+    settled.observe(look.clone(), true);
+    assert_eq!(settled.check_beside(&look, "c", &text(B, 2)).unwrap_err().len(), 2);
+    let moved = look_of(&[("a", &text(("c", "127.0.0.4:10301"), 4)), ("b", &text(B, 4))]);
+    assert_eq!(
+        settled.check_beside(&moved, "c", &text(("c", "127.0.0.4:10301"), 2)).unwrap_err().len(),
+        2
+    );
     let valid = |stem, text: &str| folder.check_beside(&look, stem, text).map(|_| ());
     assert_eq!(valid("a", &text(A, 2)), Ok(()), "its own file is none beside it");
     let said = valid("c", &text(B, 2)).unwrap_err();

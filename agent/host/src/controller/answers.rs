@@ -1,9 +1,10 @@
 //! What people ask of the controller: which VMs there are, and whether a file would do.
 
-use super::{HostController, Lifecycle, Look, Moment, Resources, VmName, info};
+use super::{HostController, Known, Lifecycle, Look, Moment, Resources, VmName, info};
 use crate::api::{Check, Checked, VmEntry, VmState};
 use crate::commands::{By, Told};
 use crate::problem::{Problem, Report};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use windlass_protocol::vm_file::VmFile;
 
@@ -73,46 +74,70 @@ impl HostController {
         self.folder.get(vm).map(|file| file.informant)
     }
 
+    /// Every VM that has a file or counts in the books, by name.
     pub(super) fn list(&self) -> Vec<VmEntry> {
-        let kept = self.state.kept();
         let standings = self.agent.lifecycles();
-        let size = |name: &str| standings.iter().find(|(vm, ..)| vm.name == name)?.2;
-        let mut entries: Vec<VmEntry> = self
-            .folder
-            .entries()
-            .map(|(stem, valid, problems)| VmEntry {
-                name: VmName::on_host(stem),
-                state: match (valid, self.standing(stem)) {
-                    (Some(_), Some(Lifecycle::Released)) if self.is_releasing(stem) => {
-                        VmState::Releasing
-                    }
-                    (Some(_), Some(Lifecycle::Released)) => VmState::Released,
-                    (Some(_), Some(Lifecycle::Managed | Lifecycle::Removed) | None) => {
-                        VmState::Managed
-                    }
-                    (None, _) => VmState::Invalid,
-                },
-                file: Some(self.folder.path_of(stem)),
-                monitor: valid.map(|file| file.qmp.clone()),
-                size: size(stem),
-                paused_until: kept.pauses.get(stem).copied().filter(|until| !self.is_past(*until)),
-                ordered: kept.orders.get(stem).copied(),
-                problems: problems.to_vec(),
-            })
-            .collect();
-        let unfiled = kept.vms.iter().filter(|(name, _)| self.folder.get(name).is_none());
-        entries.extend(unfiled.map(|(name, known)| VmEntry {
-            name: VmName::on_host(name.as_str()),
+        let sizes: BTreeMap<&str, Option<Resources>> =
+            standings.iter().map(|(vm, _, size)| (vm.name.as_str(), *size)).collect();
+        let size = |vm: &str| sizes.get(vm).copied().flatten();
+        let filed = self.folder.entries();
+        let filed =
+            filed.map(|(vm, valid, problems)| self.filed_entry(vm, size(vm), valid, problems));
+        let kept = self.state.kept();
+        let unfiled = kept.vms.iter().filter(|(vm, _)| self.folder.get(vm).is_none());
+        let unfiled = unfiled.map(|(vm, known)| self.unfiled_entry(vm, size(vm), known));
+        let mut entries: Vec<VmEntry> = filed.chain(unfiled).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        entries
+    }
+
+    /// The same of one VM.
+    fn entry(&self, vm: &str) -> Option<VmEntry> {
+        let size = self.agent.known(&VmName::on_host(vm)).ok().and_then(|known| known.upper);
+        if let Some((valid, problems)) = self.folder.entry(vm) {
+            return Some(self.filed_entry(vm, size, valid, problems));
+        }
+        self.known(vm).map(|known| self.unfiled_entry(vm, size, known))
+    }
+
+    /// Of a VM that has a file: what of that is in force, and what is wrong with it.
+    fn filed_entry(
+        &self,
+        vm: &str,
+        size: Option<Resources>,
+        valid: Option<&VmFile>,
+        problems: &[Problem],
+    ) -> VmEntry {
+        let kept = self.state.kept();
+        VmEntry {
+            name: VmName::on_host(vm),
+            state: match (valid, self.standing(vm)) {
+                (Some(_), Some(Lifecycle::Released)) if self.is_releasing(vm) => VmState::Releasing,
+                (Some(_), Some(Lifecycle::Released)) => VmState::Released,
+                (Some(_), Some(Lifecycle::Managed | Lifecycle::Removed) | None) => VmState::Managed,
+                (None, _) => VmState::Invalid,
+            },
+            file: Some(self.folder.path_of(vm)),
+            monitor: valid.map(|file| file.qmp.clone()),
+            size,
+            paused_until: kept.pauses.get(vm).copied().filter(|until| !self.is_past(*until)),
+            ordered: kept.orders.get(vm).copied(),
+            problems: problems.to_vec(),
+        }
+    }
+
+    /// Of a VM that counts in the books, and of whose file nothing is in force.
+    fn unfiled_entry(&self, vm: &str, size: Option<Resources>, known: &Known) -> VmEntry {
+        VmEntry {
+            name: VmName::on_host(vm),
             state: VmState::Removed,
             file: None,
             monitor: Some(known.monitor.clone()),
-            size: size(name).or(known.size),
+            size: size.or(known.size),
             paused_until: None,
-            ordered: kept.orders.get(name).copied(),
+            ordered: self.state.kept().orders.get(vm).copied(),
             problems: Vec::new(),
-        }));
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        entries
+        }
     }
 
     /// What is wrong with files, and with the node.
@@ -125,7 +150,7 @@ impl HostController {
         self.take_history_of(&name);
         let path = self.folder.path_of(vm).display().to_string();
         let mine = |report: &Report| report.subject == path || report.subject == "node";
-        let entry = self.list().into_iter().find(|entry| entry.name == name);
+        let entry = self.entry(vm);
         let reports = self.problems();
         let mut problems: Vec<String> =
             reports.iter().filter(|r| mine(r)).map(ToString::to_string).collect();

@@ -52,11 +52,10 @@ impl HostController {
         // First the VMs: what cannot be written down must not keep them moving.
         self.agent.freeze(frozen);
         self.state.change(|kept| {
-            kept.frozen = frozen.then(|| kept.frozen.unwrap_or(now));
+            let is_new = kept.freeze(frozen.then(|| kept.frozen.unwrap_or(now)));
             // The first order to freeze counts, and its sender.
-            if changed || kept.ordered.is_none() {
-                kept.ordered = Some(order);
-            }
+            let counts = changed || kept.ordered.is_none();
+            (counts && kept.order(order)) || is_new
         });
         self.tell_order();
         if !frozen {
@@ -238,9 +237,7 @@ impl HostController {
         info!(order = what.to_string(), vm, how, uid, pid, "ordered");
         let order = Ordered { what, at: self.clock.now(), by };
         if let Some(vm) = vm {
-            self.state.change(|kept| {
-                kept.orders.insert(vm.to_owned(), order);
-            });
+            self.state.change(|kept| kept.order_vm(vm, order));
         }
         order
     }

@@ -2,6 +2,7 @@
 
 use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, io, warn};
 use crate::problem::{Problem, Report};
+use crate::state::shrink;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use windlass_vm_files::watch::Watch;
@@ -9,6 +10,9 @@ use windlass_vm_files::watch::Watch;
 /// Looks between two reconciliations, and between two tidyings: two seconds, a minute.
 const RECONCILE: u64 = 4;
 const TIDY: u64 = 120;
+
+/// VMs that a problem of several names; of the others it says how many they are.
+const NAMED: usize = 3;
 
 impl HostController {
     /// Has the VM files looked at, and now and then everything else.
@@ -96,6 +100,7 @@ impl HostController {
         self.end_pauses();
         self.keep_history();
         self.weigh_minima();
+        self.count_ports();
         self.keep();
         let (files, problems) = (self.folder.valid().count(), self.problems().len());
         let tracked = self.agent.lifecycles().len();
@@ -108,18 +113,22 @@ impl HostController {
         let ports = self.agent.ports();
         let filed: BTreeSet<&str> = self.folder.entries().map(|(stem, ..)| stem).collect();
         self.state.change(|kept| {
-            kept.vms.retain(|name, _| standings.iter().any(|(vm, ..)| vm.name == *name));
-            for (vm, standing, upper) in standings {
-                if let Some(known) = kept.vms.get_mut(&vm.name) {
-                    known.size = upper;
-                    known.standing = standing;
+            let tracked: BTreeSet<&str> =
+                standings.iter().map(|(vm, ..)| vm.name.as_str()).collect();
+            let mut changed = shrink(&mut kept.vms, |name, _| tracked.contains(name));
+            for (vm, standing, upper) in &standings {
+                changed |= kept.see(&vm.name, *upper);
+                changed |= kept.stand(&vm.name, *standing);
+            }
+            for (vm, port) in &ports {
+                if kept.vms.contains_key(&vm.name) {
+                    changed |= kept.assign_port(&vm.name, *port);
                 }
             }
-            kept.ports.extend(ports.into_iter().map(|(vm, port)| (vm.name, port)));
             let known = &kept.vms;
-            kept.ports.retain(|name, _| known.contains_key(name));
-            let filed = |name: &String| filed.contains(name.as_str());
-            kept.orders.retain(|name, _| filed(name) || known.contains_key(name));
+            changed |= shrink(&mut kept.ports, |name, _| known.contains_key(name));
+            let is_known = |name: &str| filed.contains(name) || known.contains_key(name);
+            changed | shrink(&mut kept.orders, |name, _| is_known(name))
         });
         self.findings.retain(|vm| self.state.kept().vms.contains_key(vm));
     }
@@ -136,13 +145,13 @@ impl HostController {
 
     fn end_pauses(&mut self) {
         let now = self.clock.now();
-        self.state.change(|kept| kept.pauses.retain(|_, until| *until > now));
+        self.state.change(|kept| shrink(&mut kept.pauses, |_, until| *until > now));
     }
 
     /// Takes in the decisions and the books' answers of one VM that are new.
     pub(super) fn take_history_of(&mut self, vm: &VmName) {
         let notes = self.books.as_ref().map_or(Vec::new(), |books| books.notes(vm));
-        let closed = self.agent.decisions(vm).map(|said| said.closed).unwrap_or_default();
+        let closed = self.agent.closed_after(vm, self.history.written(&vm.name));
         self.history.decided(&vm.name, &closed);
         self.history.noted(&vm.name, notes);
     }
@@ -158,6 +167,26 @@ impl HostController {
             (vec![Problem::without_value("min", limit)], "the VM that comes last stays short")
         });
         self.settle("node", problem);
+    }
+
+    /// Each VM needs a port at which its informant calls back.
+    fn count_ports(&mut self) {
+        let without = self.agent.without_port();
+        let names: Vec<&str> = without.iter().map(|vm| vm.name.as_str()).take(NAMED).collect();
+        let problem = (!names.is_empty()).then(|| {
+            let more = match without.len() - names.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let limit = format!(
+                "no port could be had for {}{more}: each is another VM's, or cannot be listened on; widen \
+                 the range, or correct callback_listen",
+                names.join(", ")
+            );
+            let meanwhile = "a VM without a port has no session, so it grows and does not shrink";
+            (vec![Problem::without_value("", limit)], meanwhile)
+        });
+        self.settle("callback_ports", problem);
     }
 
     /// Has the configuration read again.

@@ -83,9 +83,14 @@ impl History {
         self.passed_over += passed_over;
     }
 
+    /// When the last decision of a VM was made that is not to be taken in again.
+    pub fn written(&self, vm: &str) -> Option<Moment> {
+        self.vms.get(vm)?.written
+    }
+
     /// Takes in the closed decisions of one VM, oldest first; those that are new are due.
     pub fn decided(&mut self, vm: &str, decisions: &[Decision]) {
-        let written = self.vms.get(vm).and_then(|hour| hour.written);
+        let written = self.written(vm);
         for decision in decisions.iter().filter(|d| written.is_none_or(|last| last < d.at)) {
             let entry = Entry::Decision(Box::new(decision.clone()));
             let hour = self.vms.entry(vm.to_owned()).or_default();

@@ -18,8 +18,8 @@ const TOML: &[(&str, &[&str])] = &[
     ("vms_dir = \"/var/lib/windlass-agent\"", &["vms_dir = /var/lib/windlass-agent: must not be"]),
     ("admin = \"here:1\"", &["admin = \"here:1\": must be an IP address and a port"]),
     ("admin = \"127.0.0.1:10300\"", &["admin = 127.0.0.1:10300: must not be the address of dump"]),
-    ("admin = \"127.0.0.1:10310\"", &["callback_ports = 10310-10399: must not contain 10310, the"]),
-    ("dump_state = \"0.0.0.0:10399\"", &["callback_ports = 10310-10399: must not contain 10399"]),
+    ("admin = \"127.0.0.1:10310\"", &["callback_ports = 10310-11309: must not contain 10310, the"]),
+    ("dump_state = \"0.0.0.0:10399\"", &["callback_ports = 10310-11309: must not contain 10399"]),
     ("dump_state_timeout = \"0s\"", &["dump_state_timeout = \"0s\": must be 100ms to 60s"]),
     ("callback_listen = \"all\"", &["callback_listen = \"all\": must be an IP address, without"]),
     ("callback_ports = \"9-8\"", &["callback_ports = \"9-8\": must be FIRST-LAST, from 1 to"]),
@@ -209,7 +209,7 @@ fn events_need_a_source_and_that_is_said_with_everything_else() {
 fn files_mean_what_they_say() {
     let config = AgentConfig::from_toml(PLUGIN, &CommandLine::default()).expect("a smallest file");
     assert_eq!(config.plugin.to_string(), "http://10.0.0.5:10299/");
-    assert_eq!((config.admin.port(), config.callback_ports), (10304, 10310..=10399));
+    assert_eq!((config.admin.port(), config.callback_ports), (10304, 10310..=11309));
     assert_eq!(config.dump_state.map(|(at, _)| at.to_string()), Some("127.0.0.1:10300".into()));
     assert!(config.callback_listen.is_loopback());
     let seconds = |seconds| Duration::from_secs(seconds);

@@ -1,11 +1,11 @@
 //! The verdict on one file, by itself.
 
-use crate::command::configured::{Configured, Kind};
+use crate::command::configured::{Configured, Kind, text};
 use crate::host::room::Machine;
 use crate::problem::Problem;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use windlass_kit::config::{Unread, read_text};
+use windlass_kit::config::Unread;
 
 /// Of a JSON, when neither its name nor a key says what it is.
 const UNKNOWN: &str = "says nothing by which its kind is known: say --kind";
@@ -33,7 +33,7 @@ pub(super) struct Verdict {
 
 /// Reads a file as what it is about, unless `kind` says so, and checks it.
 pub(super) fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
-    let text = match read_text(file) {
+    let text = match text(file, kind) {
         Ok(text) => text,
         Err(unread) => {
             let missing = matches!(unread, Unread::Missing);

@@ -1,13 +1,12 @@
 //! The files of programs and the VM files: each by itself, and all of them together.
 
 use super::report::Check;
-use crate::command::configured::{Configured, Kind};
+use crate::command::configured::{Configured, Kind, text};
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
-use windlass_kit::config::read_text;
 use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
 use windlass_vm_files::folder::{Folder, look};
@@ -28,7 +27,7 @@ pub(super) struct Read {
 
 /// Reads a program's file, and the VM files in its `vms_dir`.
 pub(super) fn read(path: &Path) -> Read {
-    let text = read_text(path);
+    let text = text(path, None);
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
@@ -52,9 +51,28 @@ impl Read {
         }
     }
 
-    /// Whether this is about `windlass host`.
-    pub(super) fn is_of_host(&self) -> bool {
-        self.kind == Kind::Host
+    /// Where it stands.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether this is about a program that sizes VMs: `windlass host` or windlass-agent.
+    pub(super) fn is_of_agent(&self) -> bool {
+        matches!(self.kind, Kind::Host | Kind::Agent)
+    }
+
+    /// Where the command line reaches the program, if it serves people.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        self.config.as_ref().ok()?.socket()
+    }
+
+    /// The service that runs the program.
+    pub(super) const fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Agent => "windlass-agent",
+            Kind::Plugin | Kind::Books => "windlass-plugin",
+            Kind::Host | Kind::Vm => "windlass-host",
+        }
     }
 
     /// What may be reserved for VMs, where this file says it.
@@ -73,7 +91,7 @@ impl Read {
     }
 
     /// The page with the keys of this file.
-    const fn page(&self) -> &'static str {
+    pub(super) const fn page(&self) -> &'static str {
         match self.kind {
             Kind::Host => HOST,
             Kind::Agent => "docs/agent.md#agenttoml",
@@ -102,11 +120,15 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::good(format!("{path} is valid"))];
-    if let Some(socket) = files.host().map(|config| config.socket.as_path())
+    if let Some(socket) = files.socket()
         && socket.as_os_str().len() > 100
     {
         let found = format!("{} is a long path for a socket", socket.display());
-        checks.push(Check::limited(found, "The one that only shows is longer still.", HOST));
+        checks.push(Check::limited(
+            found,
+            "The one that only shows is longer still.",
+            files.page(),
+        ));
     }
     for report in files.reports() {
         let advice = "Correct the file; `windlass check FILE` says whether it is right.";

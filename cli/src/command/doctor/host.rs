@@ -50,16 +50,18 @@ pub(super) async fn checks(
     files: &[Read],
 ) -> Vec<Check> {
     let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut serves = files.iter().filter(|file| file.socket() == Some(socket));
+    let unit = serves.next().map_or("windlass-host", Read::unit);
     let mut checks = Vec::new();
     if let Some(why) = absent {
-        let advice = "`systemctl status windlass-host` and `journalctl -u windlass-host` say why.";
-        checks.push(Check::failed(why.to_string(), advice, "docs/errors.md#the-command-line"));
+        let advice = format!("`systemctl status {unit}` and `journalctl -u {unit}` say why.");
+        checks.push(Check::failed(why.to_string(), &advice, "docs/errors.md#the-command-line"));
     }
     if let Some(why) = &seen.why {
-        let advice = "`journalctl -u windlass-host` says what it does.";
+        let advice = format!("`journalctl -u {unit}` says what it does.");
         checks.push(Check::failed(
             why.clone(),
-            advice,
+            &advice,
             "docs/troubleshooting.md#the-host-does-nothing",
         ));
     }

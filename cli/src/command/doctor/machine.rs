@@ -58,17 +58,10 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     if let Some(listeners) = &listeners {
         checks.push(listens("callback_listen", listeners.callback_listen));
     }
-    let (program, addresses) = match config {
-        Configured::Host(config) => ("the host", vec![("admin", config.admin)]),
-        Configured::Agent(config) => {
-            let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
-            ("windlass-agent", [("admin", config.admin)].into_iter().chain(dump_state).collect())
-        }
-        Configured::Plugin(config) => {
-            let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
-            let own = [("listen", config.listen), ("admin", config.admin)];
-            ("windlass-plugin", own.into_iter().chain(dump_state).collect())
-        }
+    let program = match config {
+        Configured::Host(_) => "the host",
+        Configured::Agent(_) => "windlass-agent",
+        Configured::Plugin(_) => "windlass-plugin",
         Configured::Vms => return checks,
     };
     if runs {
@@ -76,7 +69,7 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
         return checks;
     }
     checks.extend(listeners.map(|listeners| callback_ports(&listeners)));
-    for (key, at) in addresses.into_iter().filter(|(_, at)| is_taken(*at)) {
+    for (key, at) in config.addresses().into_iter().filter(|(_, at)| is_taken(*at)) {
         let found = format!("{key} = {at} is taken by another process");
         let advice = format!("`ss -ltnp sport = :{}` says by which.", at.port());
         checks.push(Check::failed(found, &advice, NODE));

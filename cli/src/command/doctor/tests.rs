@@ -1,11 +1,14 @@
 //! How a report reads, and what is found on machines and in files made for it.
 
 use super::cgroup::{Limits, Servers};
-use super::files;
 use super::report::{Check, Report};
 use super::vms::fits;
+use super::{Args, conflicts, files};
+use crate::options::Format;
+use crate::out::Output;
 use expect_test::expect;
 use std::fs;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 use windlass_testkit::Folder;
@@ -113,6 +116,93 @@ fn files_are_judged_one_by_one_and_together() {
         0 ✓  0 ‼  1 ✗  something does not work
     "#]]
     .assert_eq(&said(&dir.path().join("gone.toml")));
+}
+
+#[tokio::test]
+async fn a_stopped_agent_s_own_socket_is_looked_at_without_a_host_toml() {
+    let dir = Folder::create().unwrap();
+    let place = dir.path().display().to_string();
+    let agent =
+        "plugin = \"http://127.0.0.1:1\"\nadmin = \"127.0.0.1:2\"\ndump_state = \"127.0.0.1:0\"";
+    dir.put("agent.toml", format!("socket = \"{place}/own.sock\"\n{agent}\n"));
+    let said = async |socket: Option<&str>| {
+        let args = Args {
+            config: None,
+            socket: socket.map(|name| dir.at(name)),
+            format: Format { output: Output::Text },
+        };
+        super::examine(&args, dir.path()).await.text(false, 1_000).replace(&place, "DIR")
+    };
+    let without = said(None).await;
+    for part in [
+        "host\n  ✗ no host answers at DIR/own.sock: there is no such socket",
+        "`systemctl status windlass-agent` and `journalctl -u windlass-agent` say why.",
+        " group windlass",
+        "✗ windlass-agent does not answer at 127.0.0.1:2/livez",
+    ] {
+        assert!(without.contains(part), "{part}: {without}");
+    }
+    let told = said(Some("told.sock")).await;
+    assert!(told.contains("no host answers at DIR/told.sock"), "{told}");
+    // The host is stopped, and the agent's socket is there.
+    dir.put("host.toml", format!("socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:2\"\n"));
+    let _served = UnixListener::bind(dir.at("own.sock")).unwrap();
+    let configs = super::installed(dir.path());
+    let files: Vec<_> = configs.iter().map(|config| files::read(config)).collect();
+    let (socket, client) = super::reach(super::sockets(&files));
+    assert_eq!((socket, client.is_ok()), (dir.at("own.sock"), true));
+}
+
+#[test]
+fn what_two_files_claim_is_said_and_what_differs_is_not() {
+    let dir = Folder::create().unwrap();
+    let place = dir.path().display().to_string();
+    let plugin = "plugin = \"http://127.0.0.1:1\"";
+    dir.put("host.toml", "callback_ports = \"10400-10500\"\n");
+    dir.put("agent.toml", format!("{plugin}\ndump_state = \"0.0.0.0:10290\"\n"));
+    dir.put(
+        "plugin.toml",
+        "listen = \"127.0.0.1:10290\"\nadmin = \"127.0.0.1:10450\"\n\
+         dump_state = \"127.0.0.1:0\"\n[[node]]\nname = \"a\"\ncpu = 1\nmemory = \"1GiB\"\n",
+    );
+    let said = |names: &[&str]| {
+        let files: Vec<_> = names.iter().map(|name| files::read(&dir.at(name))).collect();
+        let mut report = Report::default();
+        report.add("ports", conflicts::checks(&files.iter().collect::<Vec<_>>()));
+        report.text(false, 1_000).replace(&place, "DIR")
+    };
+    expect![[r#"
+        ports
+          ‼ DIR/host.toml: socket = /run/windlass/host.sock is socket of DIR/agent.toml, too
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/configuration.md#hosttoml
+          ‼ DIR/host.toml: admin = 127.0.0.1:10304 is admin of DIR/agent.toml, too
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/configuration.md#hosttoml
+          ‼ DIR/host.toml: callback_ports = 10400-10500 overlap 10310-11309 of DIR/agent.toml
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/configuration.md#hosttoml
+          ‼ DIR/host.toml: callback_ports = 10400-10500 hold admin of DIR/plugin.toml, 127.0.0.1:10450
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/configuration.md#hosttoml
+          ‼ DIR/agent.toml: dump_state = 0.0.0.0:10290 is listen of DIR/plugin.toml, too
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/agent.md#agenttoml
+          ‼ DIR/agent.toml: callback_ports = 10310-11309 hold admin of DIR/plugin.toml, 127.0.0.1:10450
+              Of two programs that run at once, the second cannot have it: change one file.
+              see docs/agent.md#agenttoml
+
+        0 ✓  6 ‼  0 ✗  works, within limits
+    "#]].assert_eq(&said(&["host.toml", "agent.toml", "plugin.toml"]));
+    dir.put(
+        "agent.toml",
+        format!(
+            "{plugin}\nsocket = \"/run/a.sock\"\nadmin = \"127.0.0.1:10305\"\n\
+             callback_ports = \"10501-10600\"\n"
+        ),
+    );
+    dir.put("gone.toml", "x = 1");
+    assert!(said(&["host.toml", "agent.toml", "gone.toml"]).starts_with("0 ✓  0 ‼  0 ✗"));
 }
 
 #[test]

@@ -70,7 +70,6 @@ impl Sorting {
     /// The VMs of a look in this order; those that are alike, by name.
     pub(super) fn sorted(self, sight: &Sight) -> Vec<&VmStatus> {
         let mut vms: Vec<&VmStatus> = sight.state.vms.iter().collect();
-        // Each VM's key once: what changed last is looked up.
         vms.sort_by_cached_key(|vm| (Reverse(self.key(vm, sight)), vm.name.clone()));
         if self.reversed {
             vms.reverse();

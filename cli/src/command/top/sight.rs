@@ -3,6 +3,7 @@
 use crate::api::{Changed, Reports, VmEntry};
 use crate::client::Client;
 use crate::failure::Failure;
+use std::collections::BTreeMap;
 use windlass_protocol::VmName;
 use windlass_protocol::status::HostStatus;
 
@@ -13,7 +14,7 @@ pub(super) struct Sight {
     /// VMs that are known, whether or not they are there.
     pub(super) entries: Vec<VmEntry>,
     /// The last change of each VM that changed lately.
-    pub(super) changes: Vec<Changed>,
+    pub(super) changes: BTreeMap<VmName, Changed>,
     pub(super) reports: Reports,
 }
 
@@ -21,11 +22,12 @@ pub(super) struct Sight {
 pub(super) async fn look(client: &Client) -> Result<Sight, Failure> {
     let state = client.get("/v1/state").await?;
     let entries = client.get("/v1/vms").await?;
-    let changes = match client.get("/v1/changes").await {
+    let changes: Vec<Changed> = match client.get("/v1/changes").await {
         // A host of an earlier release does not say.
         Err(Failure::Missing(_)) => Vec::new(),
         answer => answer?,
     };
+    let changes = changes.into_iter().map(|changed| (changed.vm.clone(), changed)).collect();
     let reports = client.get("/v1/problems").await?;
     Ok(Sight { state, entries, changes, reports })
 }
@@ -35,7 +37,7 @@ pub(super) async fn look(client: &Client) -> Result<Sight, Failure> {
 impl Sight {
     /// The last change of this VM, if there was one lately.
     pub(super) fn change(&self, vm: &VmName) -> Option<&Changed> {
-        self.changes.iter().find(|changed| changed.vm == *vm)
+        self.changes.get(vm)
     }
 
     /// Whether a person has paused this VM.

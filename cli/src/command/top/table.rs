@@ -7,8 +7,9 @@ use crate::api::{Changed, VmEntry};
 use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use std::collections::BTreeSet;
 use windlass_protocol::status::{NodeStatus, VmStatus};
-use windlass_protocol::{Mode, Moment, Resources};
+use windlass_protocol::{Mode, Moment, Resources, VmName};
 
 /// How many columns there are.
 pub(super) const COLUMNS: usize = 10;
@@ -89,7 +90,8 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
 /// VMs that have no row, a line each.
 pub(super) fn rowless(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
-    let rowless = sight.entries.iter().filter(|e| !state.vms.iter().any(|vm| vm.name == e.name));
+    let rows: BTreeSet<&VmName> = state.vms.iter().map(|vm| &vm.name).collect();
+    let rowless = sight.entries.iter().filter(|entry| !rows.contains(&entry.name));
     rowless.map(|entry| rowless_line(entry, state.node.as_ref())).collect()
 }
 

@@ -247,7 +247,7 @@ fn sight() -> Sight {
             vms,
         },
         entries: vec![entry("gone", None), entry("web", Some(ago(0)))],
-        changes,
+        changes: changes.into_iter().map(|changed| (changed.vm.clone(), changed)).collect(),
         reports: Vec::new(),
     }
 }

@@ -11,6 +11,7 @@ use axum::http::Request;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -102,7 +103,12 @@ pub(super) struct Papers {
 impl Stage {
     /// A host with this disk and these VMs, which runs.
     pub(super) async fn start(disk: &FakeDisk, vms: &Vms) -> Self {
-        let mut stage = Self::prepare(disk, vms);
+        Self::with_ports(disk, vms, 0..=0).await
+    }
+
+    /// The same, whose informants call back at these ports.
+    pub(super) async fn with_ports(disk: &FakeDisk, vms: &Vms, ports: RangeInclusive<u16>) -> Self {
+        let mut stage = Self::prepare_with_ports(disk, vms, ports);
         let begun = stage.run();
         timeout(PATIENCE, begun).await.unwrap().unwrap();
         stage
@@ -110,9 +116,13 @@ impl Stage {
 
     /// A host whose socket answers and whose controller does not run yet.
     pub(super) fn prepare(disk: &FakeDisk, vms: &Vms) -> Self {
+        Self::prepare_with_ports(disk, vms, 0..=0)
+    }
+
+    fn prepare_with_ports(disk: &FakeDisk, vms: &Vms, ports: RangeInclusive<u16>) -> Self {
         let clock = Clock::starting_at(START);
         let mut config = HostConfig::from_text("").unwrap();
-        config.callback_ports = 0..=0;
+        config.callback_ports = ports;
         let (agent, reached) = (agent(&config), vms.clone());
         let ways: Ways = Box::new(move |name, _, findings| {
             CheckedAttach::by(name, reached.get(name), findings, clock)

@@ -1,0 +1,164 @@
+//! What survives a restart, and what can become of it.
+//!
+//! Whatever changes it says whether anything is another than before, so that a state that stayed as it
+//! was is not written again.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use windlass_agent::Lifecycle;
+use windlass_protocol::status::Ordered;
+use windlass_protocol::{Moment, Resources, VmRecord};
+
+/// What survives a restart, by the name of the VM.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// The form of this file.
+    pub version: u32,
+    /// Since when the host is frozen.
+    pub frozen: Option<Moment>,
+    /// The last order to freeze or thaw, and who gave it.
+    #[serde(default)]
+    pub ordered: Option<Ordered>,
+    /// The last order about each VM that is known, and who gave it.
+    #[serde(default)]
+    pub orders: BTreeMap<String, Ordered>,
+    /// Until when VMs are paused.
+    pub pauses: BTreeMap<String, Moment>,
+    /// At which port the informant of a VM calls back.
+    pub ports: BTreeMap<String, u16>,
+    /// VMs whose hypervisor was not seen to be gone.
+    pub vms: BTreeMap<String, Known>,
+}
+
+/// A VM that counts in the books.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// How it stands.
+    #[serde(rename = "hold")]
+    pub standing: Lifecycle,
+    /// Its monitor.
+    pub monitor: PathBuf,
+    /// Whether its vCPUs can be removed.
+    pub vcpu_removal: bool,
+    /// The most it was last seen to have; absent while it is not there.
+    pub size: Option<Resources>,
+    /// The most that it may be promised.
+    pub max: Resources,
+    /// What else the books know of it.
+    pub record: VmRecord,
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Freezes the host since then, or thaws it.
+    pub fn freeze(&mut self, since: Option<Moment>) -> bool {
+        std::mem::replace(&mut self.frozen, since) != since
+    }
+
+    /// The last order to freeze or thaw is this.
+    pub fn order(&mut self, ordered: Ordered) -> bool {
+        self.ordered.replace(ordered) != Some(ordered)
+    }
+
+    /// The last order about a VM is this.
+    pub fn order_vm(&mut self, vm: &str, ordered: Ordered) -> bool {
+        put(&mut self.orders, vm, ordered)
+    }
+
+    /// Pauses a VM until then, or ends its pause.
+    pub fn pause(&mut self, vm: &str, until: Option<Moment>) -> bool {
+        match until {
+            Some(until) => put(&mut self.pauses, vm, until),
+            None => self.pauses.remove(vm).is_some(),
+        }
+    }
+
+    /// The informant of a VM calls back at this port.
+    pub fn assign_port(&mut self, vm: &str, port: u16) -> bool {
+        put(&mut self.ports, vm, port)
+    }
+
+    /// A VM counts in the books, and this is known of it.
+    pub fn know(&mut self, vm: &str, known: Known) -> bool {
+        put(&mut self.vms, vm, known)
+    }
+
+    /// A VM that counts in the books stands like this.
+    pub fn stand(&mut self, vm: &str, standing: Lifecycle) -> bool {
+        let known = self.vms.get_mut(vm);
+        known.is_some_and(|known| std::mem::replace(&mut known.standing, standing) != standing)
+    }
+
+    /// A VM that counts in the books was last seen to have this.
+    pub fn see(&mut self, vm: &str, size: Option<Resources>) -> bool {
+        let known = self.vms.get_mut(vm);
+        known.is_some_and(|known| std::mem::replace(&mut known.size, size) != size)
+    }
+}
+
+/// Lets go of what does not hold. Whether anything goes.
+pub fn shrink<T>(map: &mut BTreeMap<String, T>, holds: impl Fn(&str, &T) -> bool) -> bool {
+    let before = map.len();
+    map.retain(|vm, value| holds(vm, value));
+    map.len() != before
+}
+
+/// Has this value stand there. Whether another stood there, or none.
+fn put<T: PartialEq>(map: &mut BTreeMap<String, T>, vm: &str, value: T) -> bool {
+    match map.get_mut(vm) {
+        Some(there) if *there == value => false,
+        Some(there) => {
+            *there = value;
+            true
+        }
+        None => {
+            map.insert(vm.to_owned(), value);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_change_says_whether_it_changed_anything() {
+        let (now, size) = (Moment::from_millis(1_000), Some(Resources::ZERO));
+        let known = Known {
+            standing: Lifecycle::Managed,
+            monitor: "/run/vms/a/qmp.sock".into(),
+            vcpu_removal: false,
+            size: None,
+            max: Resources::ZERO,
+            record: VmRecord::default(),
+        };
+        let changes: [&dyn Fn(&mut Kept) -> bool; 10] = [
+            &|kept| kept.freeze(Some(now)),
+            &|kept| kept.pause("a", Some(now)),
+            &|kept| kept.pause("a", Some(now.after(std::time::Duration::from_secs(1)))),
+            &|kept| kept.assign_port("a", 10_310),
+            &|kept| kept.know("a", known.clone()),
+            &|kept| kept.see("a", size),
+            &|kept| kept.stand("a", Lifecycle::Released),
+            &|kept| kept.pause("a", None),
+            &|kept| shrink(&mut kept.vms, |vm, _| vm != "a"),
+            &|kept| kept.freeze(None),
+        ];
+        let mut kept = Kept::default();
+        for (nth, change) in changes.iter().enumerate() {
+            let before = kept.clone();
+            assert!(change(&mut kept), "{nth}");
+            assert_ne!(kept, before, "{nth}");
+            let after = kept.clone();
+            assert!(!change(&mut kept), "{nth} again");
+            assert_eq!(kept, after, "{nth} again");
+        }
+        // Of a VM that does not count in the books nothing is kept.
+        assert!(!kept.see("a", size) && !kept.stand("a", Lifecycle::Removed));
+    }
+}
