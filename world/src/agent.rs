@@ -18,6 +18,8 @@ pub(crate) struct Agent {
     last_call: u64,
     /// The session that it asked for last.
     pub(crate) session: Option<AgentId>,
+    /// Its host's books know that the VM is there, since this run saw it.
+    pub(crate) entered: bool,
     /// What it last read of the guest: a permit's wire carries its load.
     pub(crate) sample: Option<Sample>,
     /// What the VM had, as far as it knew, when it last asked for a permit.
@@ -56,6 +58,7 @@ impl Agent {
             calls: BTreeMap::new(),
             last_call: 0,
             session: None,
+            entered: false,
             sample: None,
             found: Resources::ZERO,
             knows_stopped: false,

@@ -94,9 +94,21 @@ impl World {
         let Some(due) = BooksUpdate::due(&agent.scaler, looked, vm.account) else { return };
         vm.account = Some(due.upper());
         let node = &mut self.nodes[vm.node];
+        if let Some(agent) = vm.agent.as_mut().filter(|agent| !agent.entered) {
+            agent.entered = true;
+            node.enter(&vm.heard, due.upper());
+        }
         match due {
-            BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info, upper),
-            BooksUpdate::Counted(upper) => node.count(&mut self.met, &vm.info, upper),
+            BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info.name, upper),
+            BooksUpdate::Counted(upper) => node.count(&mut self.met, &vm.info.name, upper),
+        }
+    }
+
+    /// The agent was told what the VM should be: the books hear it, if they know of the VM.
+    pub(super) fn update_books(&mut self, who: Id) {
+        let Some(vm) = self.vms.get(who) else { return };
+        if vm.agent.as_ref().is_some_and(|agent| agent.entered) {
+            self.nodes[vm.node].update(&vm.heard);
         }
     }
 
