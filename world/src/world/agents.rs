@@ -1,7 +1,7 @@
 //! Agents: what they send, what reaches them, and what their informant asks of them.
 
 use super::{MOST_PLANS, World};
-use crate::agent::{Agent, Called, deadline};
+use crate::agent::{Agent, Asked, Called, deadline};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
@@ -145,11 +145,12 @@ impl World {
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
         let Some(agent) = vm.agent.as_mut() else { return };
         let (epoch, call) = (agent.epoch, agent.next_call());
-        let request =
-            Request::of(action, &vm.info, agent.sample.as_ref(), vm.speaks.agent, vm.address);
+        let clock = vm.agent_process.clock(now);
+        let reading = agent.scaler.fresh_reading(clock);
+        let request = Request::of(action, &vm.info, reading, vm.speaks.agent, vm.address);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
-        let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
-        agent.begin(action, call, place);
+        let hangs_up = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
+        agent.begin(call, Asked { action, at: clock, hangs_up });
         self.left_alone(who, action);
         self.tell_agent(who, Event::Sent(action));
         self.broken(Law::NoBusyLoop, Some(who), hurry);
@@ -227,15 +228,11 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, who: Id, epoch: u64, call: u64, peer: Peer, reply: Reply) {
-        let now = self.now;
         let Some(agent) = self.agent(who, epoch) else { return };
-        let Some((action, hangs_up)) = agent.finish(peer, call) else { return };
+        let Some(Asked { action, at, hangs_up }) = agent.finish(peer, call) else { return };
         self.queue.cancel(hangs_up);
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let event = reply.event(action, &vm.info, vm.speaks.agent, vm.agent_process.clock(now));
-        if let (Event::Measured(sample), Some(agent)) = (&event, &mut vm.agent) {
-            agent.sample = Some(*sample);
-        }
+        let event = reply.event(action, &vm.info, vm.speaks.agent, at);
         let looked = matches!(event, Event::Seen(_));
         self.learns_state(who, &event);
         self.tell_agent(who, event);
@@ -288,6 +285,7 @@ impl World {
         if self.ends_now(who, |vm| &mut vm.agent_process) {
             return self.crash_agent(who);
         }
+        self.account(who, false);
         self.pump_agent(who);
     }
 
