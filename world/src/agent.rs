@@ -2,7 +2,6 @@
 
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use windlass_agent_core::{Action, HeldAnswers, Scaler};
 use windlass_protocol::{AgentId, Moment, Peer, Resources};
 
@@ -94,13 +93,5 @@ impl Agent {
             *self.calls.get(&peer).filter(|under_way| under_way.call == call)?;
         self.calls.remove(&peer);
         Some(asked)
-    }
-}
-
-/// When the shell hangs up.
-pub(crate) const fn deadline(action: Action) -> Duration {
-    match action.peer() {
-        Peer::Plugin | Peer::Informant | Peer::Metrics => Duration::from_secs(2),
-        Peer::Hypervisor => Duration::from_secs(5),
     }
 }

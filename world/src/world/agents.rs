@@ -1,7 +1,7 @@
 //! Agents: what they send, what reaches them, and what their informant asks of them.
 
 use super::{MOST_PLANS, World};
-use crate::agent::{Agent, Asked, Called, deadline};
+use crate::agent::{Agent, Asked, Called};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
@@ -12,7 +12,7 @@ use crate::vms::Id;
 use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_agent_core::wire::{UNSAID, call_answer, called};
-use windlass_agent_core::{Action, BooksUpdate, Call, CallAnswer, Event};
+use windlass_agent_core::{Action, BooksUpdate, Call, CallAnswer, Event, Times};
 use windlass_protocol::informant::Endpoint;
 use windlass_protocol::{AgentId, Mode, Peer, Resources};
 
@@ -149,7 +149,9 @@ impl World {
         let reading = agent.scaler.fresh_reading(clock);
         let request = Request::of(action, &vm.info, reading, vm.speaks.agent, vm.address);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
-        let hangs_up = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
+        let limit = Times::USUAL.limit(action);
+        let limit = limit.unwrap_or(vm.guest.capabilities().promises.answers_within);
+        let hangs_up = self.queue.arrange(now.after(limit), who, hangs_up);
         agent.begin(call, Asked { action, at: clock, hangs_up });
         self.left_alone(who, action);
         self.tell_agent(who, Event::Sent(action));
