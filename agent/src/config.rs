@@ -1,16 +1,12 @@
-//! What an agent is told once, and the deadlines of what it asks.
-//!
-//! The deadlines are the reference's, but for the plugin's: its ten seconds were meant to be
-//! two, and a permit that comes later than that is for a load of the past.
+//! What an agent is told once, and how much of an answer it reads.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
-use windlass_agent_core::Periods;
+use windlass_agent_core::{Periods, Times};
 use windlass_kit::watchdog::Watchdog;
-use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{UnitChoice, VmName};
 
 /// The ports at which informants call back, the first and the last: one for each VM file that a folder
@@ -26,24 +22,6 @@ pub const LEAVE_TIME: Duration = Duration::from_secs(3);
 pub const METRICS_SIZE: usize = 1024 * 1024;
 /// Bytes of an informant's answer that are read.
 pub const ANSWER_SIZE: usize = 64 * 1024;
-
-/// How long requests may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
-    /// To register with an informant; it calls back meanwhile.
-    pub register: Duration,
-    /// To take leave of an informant.
-    pub unregister: Duration,
-    /// To hear from an informant whether a session stands.
-    pub health: Duration,
-    /// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
-    /// At most [`LONGEST_ACT`].
-    pub size: Duration,
-    /// To read a guest's metrics.
-    pub metrics: Duration,
-    /// To hear from the plugin. At most [`LONGEST_ACT`].
-    pub permit: Duration,
-}
 
 /// When an informant counts as silent: in a metric and the log, and in nothing that is decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,26 +88,6 @@ impl Silence {
 }
 
 impl Default for Silence {
-    fn default() -> Self {
-        Self::USUAL
-    }
-}
-
-// === impl Times ===
-
-impl Times {
-    /// The reference's, but for the plugin's.
-    pub const USUAL: Self = Self {
-        register: Duration::from_secs(2),
-        unregister: Duration::from_secs(2),
-        health: Duration::from_secs(1),
-        size: LONGEST_ACT,
-        metrics: Duration::from_secs(2),
-        permit: Duration::from_secs(2),
-    };
-}
-
-impl Default for Times {
     fn default() -> Self {
         Self::USUAL
     }

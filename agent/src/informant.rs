@@ -3,7 +3,7 @@
 //! An answer by status is a refusal: it did not happen. Everything else that is no whole
 //! answer, in time and in bounds, leaves that open.
 
-use crate::config::{ANSWER_SIZE, Times};
+use crate::config::ANSWER_SIZE;
 use crate::metrics::reference::Reference;
 use http::Method;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Said, WireError};
-use windlass_agent_core::{Action, Event, Failure};
+use windlass_agent_core::{Action, Event, Failure, Times};
 use windlass_kit::client::{Answer, Ask, Pool};
 use windlass_protocol::{InformantVersion, Peer};
 
@@ -41,17 +41,15 @@ impl Informant {
     /// `None` where there is nothing to send, or no address to be called back at, so that no
     /// session can be.
     fn request(&self, action: Action) -> Option<(Said, Duration)> {
-        let times = self.times;
-        let (serve_addr, deadline) = match action {
-            Action::Register(_) => (self.callback?.to_string(), times.register),
-            Action::CheckHealth(_) => (String::new(), times.health),
-            Action::Downscale(..) | Action::Upscale(..) => (String::new(), times.size),
-            Action::Unregister(_) => (self.callback?.to_string(), times.unregister),
+        let serve_addr = match action {
+            Action::Register(_) | Action::Unregister(_) => self.callback?.to_string(),
+            Action::CheckHealth(_) | Action::Downscale(..) | Action::Upscale(..) => String::new(),
             Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
                 return None;
             }
         };
-        Some((wire::to_informant(action, &serve_addr, InformantVersion::SPOKEN)?, deadline))
+        let said = wire::to_informant(action, &serve_addr, InformantVersion::SPOKEN)?;
+        Some((said, self.times.limit(action)?))
     }
 
     async fn send(

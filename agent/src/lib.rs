@@ -41,11 +41,11 @@ mod shared;
 mod view;
 
 pub use billed_vm::BilledVm;
-pub use config::{Config, Silence, Times};
+pub use config::{Config, Silence};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, NullLedger};
 pub use metrics::Metrics;
 pub use node::{Agent, Known, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
-pub use windlass_agent_core::{Charge, Guest, Lifecycle, Periods, Vm};
+pub use windlass_agent_core::{Charge, Guest, Lifecycle, Periods, Times, Vm};

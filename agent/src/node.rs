@@ -34,7 +34,7 @@ use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Bytes, Capabilities, Moment, Resources, VmName};
+use windlass_protocol::{Bytes, Capabilities, Resources, VmName};
 
 /// An agent. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -77,27 +77,15 @@ impl Agent {
         Self { shared: Arc::new(shared), vms: Arc::default(), tasks: tasks.clone() }
     }
 
-    /// Manages a VM as this says, unless a person has let go of it. Returns whether it does so.
-    ///
-    /// Must be called within the runtime.
-    pub fn declare(&self, vm: Vm, attach: AnyAttach) -> bool {
-        let name = vm.info.name.clone();
-        let mut vms = lock(&self.vms);
-        let heeds = vms.roster.declare(vm);
-        if heeds {
-            self.follow(&mut vms, &name, Some(attach), None);
-        }
-        heeds
-    }
-
-    /// Manages a VM from here on, or takes note that what is declared changed; ends a release.
+    /// Manages a VM from here on, or takes note that what is declared changed; ends a release. Of a VM
+    /// that does not [heed](Agent::heeds) what is declared, only a person's order is to say so.
     /// It is attached to anew if `attach` is another way than before.
     ///
     /// Must be called within the runtime.
     pub fn manage(&self, vm: Vm, attach: AnyAttach) {
         let name = vm.info.name.clone();
         let mut vms = lock(&self.vms);
-        vms.roster.take_back(vm);
+        vms.roster.manage(vm);
         self.follow(&mut vms, &name, Some(attach), None);
     }
 
@@ -135,14 +123,6 @@ impl Agent {
             }
         }
         self.change(vm, |roster| roster.release(vm, size))
-    }
-
-    /// Nothing of a VM moves until this moment; `None` ends that.
-    ///
-    /// # Errors
-    /// If there is no such VM.
-    pub fn pause(&self, vm: &VmName, until: Option<Moment>) -> Result<(), UnknownVm> {
-        self.change(vm, |roster| roster.pause(vm, until))
     }
 
     /// Nothing of any VM moves until this is taken back.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 use windlass_informant_core::{Change, MachineSeen};
+use windlass_protocol::timing::CALL_LEASE_GIVEN;
 
 const CPUS: &str = "sys/devices/system/cpu";
 const MEMORY: &str = "sys/devices/system/memory";
@@ -20,8 +21,8 @@ const PARKED: &str = "run/windlass-informant/parked";
 /// For how long an agent that registered may act, in milliseconds.
 const LEASED: &str = "run/windlass-informant/leased";
 
-/// The longest that may be said there: what is not understood, or longer, counts as this.
-const LONGEST: Duration = Duration::from_secs(15);
+/// The longest lease: what is not understood, or longer, counts as this.
+const LONGEST: Duration = CALL_LEASE_GIVEN;
 
 /// What the machine has; `None` if it does not say.
 pub fn look(tree: &Tree) -> Option<MachineSeen> {

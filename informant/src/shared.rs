@@ -14,10 +14,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use windlass_informant_core::{Event, Informant, Load};
 use windlass_protocol::Moment;
-
-/// vCPUs are parked and un-parked before an answer, but not for longer than this: the agent
-/// waits 2 s.
-const FOLLOWING: Duration = Duration::from_secs(1);
+use windlass_protocol::timing::FOLLOWS_WITHIN;
 
 /// One informant at work, with what else has a say in the guest: nothing, if not said.
 #[derive(Debug)]
@@ -105,6 +102,6 @@ impl<B: MemoryCotenant> Shared<B> {
 
     /// Waits until the guest has followed, or cannot.
     pub async fn follow(&self) {
-        self.until(FOLLOWING, |core, now| core.settled(now).then_some(())).await;
+        self.until(FOLLOWS_WITHIN, |core, now| core.settled(now).then_some(())).await;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The method is checked here, everything else by the core's [`wire`], which parses a body once.
 //! Bodies are read up to [`BODY_LIMIT`] bytes and no further. A listener asks an [`Endpoint`]; the
-//! [`router`] gives the same answers to a process that asks itself.
+//! [`router`] gives the same answers without a socket.
 
 use crate::refusal::Refusal;
 use axum::Router;

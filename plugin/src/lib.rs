@@ -3,7 +3,7 @@
 //! [`Shared`] is one node: its books behind a lock of their own, for the [`router`] that answers
 //! permits and for the program that tells them which VMs there are and what those have. The router
 //! serves one node, or whatever else answers [`Permits`]. It serves no port by itself: a program
-//! serves it on one, or calls it in memory.
+//! serves it on one, or asks [`Permits`] in memory.
 
 pub mod dump;
 pub mod http;

@@ -1,7 +1,7 @@
 //! The times on which two sides rely. Each stands here once; assertions check that they fit together.
 //!
 //! An agent acts on a VM while it holds a *lease* of the informant. The informant counts the lease from
-//! its own answer; the agent counts a shorter lease from its own request. So two agents never act at the
+//! its own answer, or from its own call; the agent counts a shorter lease from its own request. So two agents never act at the
 //! same time, even if messages are lost or late, or one clock runs a little faster.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 /// From v1.2 of the informant's protocol on: the informant resumes no other agent for this long after its
-/// answer to `/health-check` or the agent's answer to `/resume`.
+/// answer to `/health-check`, or after it sent `/resume`.
 pub const LEASE_GIVEN: Duration = Duration::from_secs(10);
 
 /// From v1.2 on: an agent acts for this long after it sent a health check that was answered.
@@ -27,6 +27,14 @@ pub const CALL_LEASE_USED: Duration = Duration::from_secs(13);
 /// The deadline of a request for a size or a permit. A request sent in the last moment of a lease has taken
 /// effect, or never will, when this time has passed.
 pub const LONGEST_ACT: Duration = Duration::from_secs(2);
+
+/// The informant answers a size once its guest has parked and un-parked vCPUs, and after this time at the
+/// latest.
+pub const FOLLOWS_WITHIN: Duration = Duration::from_secs(1);
+
+/// What else has a say in a guest's memory (PostgreSQL's file cache) makes room within this time, or the
+/// guest does not agree to less.
+pub const ROOM_MADE_WITHIN: Duration = Duration::from_millis(900);
 
 /// The longest time between an agent's health checks. Jitter delays each by up to a tenth.
 pub const LONGEST_HEALTH: Duration = Duration::from_secs(5);
@@ -62,8 +70,9 @@ pub const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The plugin remembers for this long what an agent wanted and did not get.
 pub const CLAIM_LASTS: Duration = Duration::from_secs(10);
 
-/// An agent whose hypervisor was silent for this long has not renewed its permit, so the plugin may have
-/// given the room to other VMs.
+/// An agent whose hypervisor was silent for this long has not renewed its permit, and counts on it no more.
+/// No grant expires; but the plugin may have restarted meanwhile, and its books know a permit from before
+/// that only once the agent names it.
 pub const PERMIT_OUTLIVES_SIGHT: Duration = Duration::from_secs(10);
 
 /// An agent whose hypervisor was silent for this long may have missed a reboot of the guest, after which
@@ -72,6 +81,12 @@ pub const BLIND_AFTER: Duration = Duration::from_secs(3);
 
 /// An agent reads the size from the hypervisor at least this often.
 pub const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// An agent gives more to a guest that called for it for this long after the call (the reference's time).
+pub const URGENT_FOR: Duration = Duration::from_secs(10);
+
+/// An informant whose guest needs memory calls for it again no sooner than after this time.
+pub const CALLS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// An agent acts on a guest's consent for this long after the request.
 pub const CONSENT_LASTS: Duration = Duration::from_secs(10);
@@ -98,8 +113,15 @@ const fn sum(times: &[Duration]) -> u128 {
 // A request sent in the last moment of the agent's lease ends before the informant's lease.
 const _: () = assert!(sum(&[LEASE_USED, LONGEST_ACT]) <= LEASE_GIVEN.as_millis());
 const _: () = assert!(sum(&[CALL_LEASE_USED, LONGEST_ACT]) <= CALL_LEASE_GIVEN.as_millis());
-// Each health check is answered within the lease of the one before, even with jitter and a slow answer.
-const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 + 2000 <= LEASE_USED.as_millis());
+// What an informant that restarts cannot read of a lease, it takes for the longest one.
+const _: () = assert!(LEASE_GIVEN.as_millis() <= CALL_LEASE_GIVEN.as_millis());
+// The guest's word on a size is there before the agent gives the request up.
+const _: () = assert!(sum(&[ROOM_MADE_WITHIN, FOLLOWS_WITHIN]) < LONGEST_ACT.as_millis());
+// Each health check is answered within the lease of the one before, even with jitter and an answer as
+// slow as one about a size.
+const _: () = assert!(
+    LONGEST_HEALTH.as_millis() * 11 / 10 + LONGEST_ACT.as_millis() <= LEASE_USED.as_millis()
+);
 // The same holds for calls of the informant.
 const _: () = assert!(sum(&[CHECK_EVERY, CHECK_SPREAD, CALL_LIMIT]) <= CALL_LEASE_USED.as_millis());
 // The informant has given up on every call that an agent still treats as old.
@@ -111,8 +133,12 @@ const _: () = assert!(
 );
 // A claim outlives a request that was lost.
 const _: () = assert!(2 * ASK_EVERY.as_millis() <= CLAIM_LASTS.as_millis());
-// An agent no longer relies on room that other VMs may claim.
-const _: () = assert!(PERMIT_OUTLIVES_SIGHT.as_millis() <= CLAIM_LASTS.as_millis());
+// An agent that sees its hypervisor renews its permit in time, even if one request is lost.
+const _: () = assert!(2 * ASK_EVERY.as_millis() <= PERMIT_OUTLIVES_SIGHT.as_millis());
+// An agent that sees nothing stops acting before its permit goes.
+const _: () = assert!(BLIND_AFTER.as_millis() < PERMIT_OUTLIVES_SIGHT.as_millis());
+// A guest that needs memory for long is heeded without a gap, even if one of its calls is lost.
+const _: () = assert!(2 * sum(&[CALLS_AGAIN_AFTER, CALL_LIMIT]) <= URGENT_FOR.as_millis());
 // Reads in time leave no gap.
 const _: () = assert!(LOOK_EVERY.as_millis() < BLIND_AFTER.as_millis());
 // A connection in use outlives the longest time between two health checks.

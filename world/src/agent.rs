@@ -2,10 +2,8 @@
 
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use windlass_agent_core::{Action, HeldAnswers, Scaler};
-use windlass_protocol::{AgentId, Peer, Resources};
-use windlass_scaling::Sample;
+use windlass_protocol::{AgentId, Moment, Peer, Resources};
 
 /// One run of the agent for one VM.
 #[derive(Clone, Debug)]
@@ -18,8 +16,8 @@ pub(crate) struct Agent {
     last_call: u64,
     /// The session that it asked for last.
     pub(crate) session: Option<AgentId>,
-    /// What it last read of the guest: a permit's wire carries its load.
-    pub(crate) sample: Option<Sample>,
+    /// Its host's books know that the VM is there, since this run saw it.
+    pub(crate) entered: bool,
     /// What the VM had, as far as it knew, when it last asked for a permit.
     pub(crate) found: Resources,
     /// It has heard, since the hypervisor last ran the VM as usual, that it does not.
@@ -30,12 +28,21 @@ pub(crate) struct Agent {
     pub(crate) held: HeldAnswers<Called>,
 }
 
-/// A call under way: its number, what it is for, and when it is hung up.
+/// A call under way: its number, and what it is for.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     call: u64,
-    action: Action,
-    hangs_up: Place,
+    asked: Asked,
+}
+
+/// What a call was for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) action: Action,
+    /// When it left, by the agent's clock.
+    pub(crate) at: Moment,
+    /// Where it is hung up.
+    pub(crate) hangs_up: Place,
 }
 
 /// A call of the informant: of which run, call and session.
@@ -56,7 +63,7 @@ impl Agent {
             calls: BTreeMap::new(),
             last_call: 0,
             session: None,
-            sample: None,
+            entered: false,
             found: Resources::ZERO,
             knows_stopped: false,
             alarm: Alarm::default(),
@@ -70,9 +77,9 @@ impl Agent {
         self.last_call
     }
 
-    /// A call begins, which is hung up at that place of the queue.
-    pub(crate) fn begin(&mut self, action: Action, call: u64, hangs_up: Place) {
-        self.calls.insert(action.peer(), UnderWay { call, action, hangs_up });
+    /// A call begins.
+    pub(crate) fn begin(&mut self, call: u64, asked: Asked) {
+        self.calls.insert(asked.action.peer(), UnderWay { call, asked });
     }
 
     /// The call to this peer that is waited for.
@@ -80,20 +87,11 @@ impl Agent {
         self.calls.get(&peer).map(|under_way| under_way.call)
     }
 
-    /// What this call to `peer` was for, and where it is hung up, if it is the one that is waited
-    /// for; it is so once.
-    pub(crate) fn finish(&mut self, peer: Peer, call: u64) -> Option<(Action, Place)> {
-        let UnderWay { action, hangs_up, .. } =
+    /// What this call to `peer` was for, if it is the one that is waited for; it is so once.
+    pub(crate) fn finish(&mut self, peer: Peer, call: u64) -> Option<Asked> {
+        let UnderWay { asked, .. } =
             *self.calls.get(&peer).filter(|under_way| under_way.call == call)?;
         self.calls.remove(&peer);
-        Some((action, hangs_up))
-    }
-}
-
-/// When the shell hangs up.
-pub(crate) const fn deadline(action: Action) -> Duration {
-    match action.peer() {
-        Peer::Plugin | Peer::Informant | Peer::Metrics => Duration::from_secs(2),
-        Peer::Hypervisor => Duration::from_secs(5),
+        Some(asked)
     }
 }

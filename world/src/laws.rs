@@ -6,11 +6,9 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_protocol::timing::CONSENT_LASTS;
+use windlass_protocol::timing::{CONSENT_LASTS, FIGURES_LAST};
 use windlass_protocol::{AgentId, Bytes, Moment, Resources, VmName};
 
-/// Figures that are older than this say nothing: what a scaler holds, and the time of a report.
-pub(crate) const FIGURES_LAST: Duration = Duration::from_secs(18);
 /// A shrink of memory is called off so soon after its consent ended, if nothing is in the way.
 const CALLED_OFF_AFTER: Duration = Duration::from_secs(20);
 
@@ -108,7 +106,8 @@ pub(crate) fn going(now: Moment, unagreed: Option<Moment>) -> Option<String> {
     Some(format!("memory goes that nobody has agreed to for {:?}", now.since(since)))
 }
 
-/// Law 5, when a guest is asked to have less: its figures are known.
+/// Law 5, when a guest is asked to have less: its figures are known. Figures are as old as the request
+/// for them, so none is younger than the moment from which on they are missing.
 pub(crate) fn missing(now: Moment, since: Option<Moment>) -> Option<String> {
     let for_long = since.is_some_and(|since| now.since(since) > FIGURES_LAST);
     for_long.then(|| "is asked to have less, by figures that are missing".to_owned())

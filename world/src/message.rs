@@ -89,13 +89,13 @@ impl Request {
 // === impl Reply ===
 
 impl Reply {
-    /// What it means to the agent that asked for `action`.
+    /// What it means to the agent that asked for `action` at this moment: figures are no older than that.
     pub(crate) fn event(
         self,
         action: Action,
         info: &VmInfo,
         offered: Offered,
-        clock: Moment,
+        asked_at: Moment,
     ) -> Event {
         let peer = action.peer();
         let (status, Body(body)) = match self {
@@ -106,7 +106,7 @@ impl Reply {
         let heard = match (peer, action) {
             (Peer::Metrics, _) if status == 200 => {
                 let text = String::from_utf8_lossy(&body);
-                return Event::Measured(metrics_text::parse(&text, clock));
+                return Event::Measured(metrics_text::parse(&text, asked_at));
             }
             (Peer::Plugin, Action::AskPlugin(asking)) => from_plugin(info, &asking, status, &body),
             (Peer::Informant, _) => from_informant(action, offered, status, &body),

@@ -6,7 +6,7 @@ use crate::process::Process;
 use crate::promises::{Present, Promises};
 use std::collections::BTreeSet;
 use windlass_plugin_core::wire::{self, Terms};
-use windlass_plugin_core::{Books, Note, VmRecord};
+use windlass_plugin_core::{Books, HostVms, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{
     Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmInfo, VmName,
@@ -19,7 +19,8 @@ pub(crate) struct Node {
     /// They know of VMs by a list alone: nobody sees what hypervisors have.
     listed: bool,
     promises: Promises,
-    entered: BTreeSet<VmName>,
+    /// Otherwise: what the host saw of its VMs.
+    vms: HostVms,
     /// VMs that are about to be moved.
     moving: BTreeSet<VmName>,
     /// The versions in which its books are asked.
@@ -49,7 +50,7 @@ impl Node {
             books: Books::new(room),
             listed,
             promises: Promises::default(),
-            entered: BTreeSet::new(),
+            vms: HostVms::default(),
             moving: BTreeSet::new(),
             versions: PluginVersion::SPOKEN,
             process: Process::default(),
@@ -62,7 +63,7 @@ impl Node {
     /// The process that keeps the books is lost, and with it what it knew.
     pub(crate) fn forget(&mut self) {
         self.books = Books::new(self.books.room());
-        self.entered.clear();
+        self.vms = HostVms::default();
         self.process.starts(self.wall);
     }
 
@@ -70,53 +71,51 @@ impl Node {
         self.books.set_room(room);
     }
 
-    /// A VM is there and was not seen yet: it counts with the most that it may have.
+    /// A VM may be there and was not seen yet: it counts with the most that it may have.
     pub(crate) fn presume(&mut self, info: &VmInfo, most: Resources) {
-        if self.entered.insert(info.name.clone()) {
-            let (vm, record) = (info.name.clone(), VmRecord::of(info));
-            if self.listed {
-                self.books.presume(vm, record, most);
-            } else {
-                self.books.enter(vm, record, most);
-            }
-            self.books.set_moving(&info.name, self.moving.contains(&info.name));
+        if self.listed {
+            let record = VmRecord::listed(info.priority, info.bounds, info.memory_slot);
+            self.books.presume(info.name.clone(), record, most);
+        } else {
+            self.vms.presume(&mut self.books, &info.name, VmRecord::of(info), most);
+        }
+        self.books.set_moving(&info.name, self.moving.contains(&info.name));
+    }
+
+    /// The host sees that a VM is there, which has no more than this.
+    pub(crate) fn enter(&mut self, info: &VmInfo, has: Resources) {
+        if !self.listed {
+            self.vms.entered(&mut self.books, info, Some(has));
         }
     }
 
-    /// What a VM should be changed.
+    /// What a VM should be that the host has seen changed.
     pub(crate) fn update(&mut self, info: &VmInfo) {
-        if self.listed {
-            self.books.presume(info.name.clone(), VmRecord::of(info), info.bounds.max);
-        } else {
-            self.books.update(&info.name, VmRecord::of(info));
+        if !self.listed {
+            self.vms.updated(&mut self.books, info);
         }
     }
 
     /// The host saw what a hypervisor has.
-    pub(crate) fn witness(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
-        if self.listed {
-            return;
+    pub(crate) fn witness(&mut self, met: &mut Coverage, vm: &VmName, has: Resources) {
+        if !self.listed {
+            met.books_hear(&self.books, "witness");
+            self.vms.witnessed(&mut self.books, vm, has);
         }
-        met.books_hear(&self.books, "witness");
-        self.presume(info, has);
-        self.books.witness(&info.name, has);
     }
 
     /// The host saw what a VM has for which no permits are asked.
-    pub(crate) fn count(&mut self, met: &mut Coverage, info: &VmInfo, has: Resources) {
-        if self.listed {
-            return;
+    pub(crate) fn count(&mut self, met: &mut Coverage, vm: &VmName, has: Resources) {
+        if !self.listed {
+            met.books_hear(&self.books, "count");
+            self.vms.counted(&mut self.books, vm, has);
         }
-        met.books_hear(&self.books, "count");
-        self.presume(info, has);
-        self.books.count(&info.name, has);
     }
 
     pub(crate) fn leave(&mut self, met: &mut Coverage, vm: &VmName) {
         met.books_hear(&self.books, "leave");
-        self.entered.remove(vm);
         self.moving.remove(vm);
-        self.books.leave(vm);
+        self.vms.left(&mut self.books, vm);
         self.promises.leave(vm);
     }
 

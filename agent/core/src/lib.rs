@@ -3,7 +3,8 @@
 //! Start with [`scaler`]: the loop of a VM as a value, its parts, and the words for what it may do.
 //! Below it: [`size_range`] knows what the VM may have; [`session`] which agent id counts;
 //! [`in_flight`] when a peer may be asked, [`resize_outcomes`] whether a resize had an effect, and
-//! [`backoff`] how long to leave either alone; [`settings`] says how often what is asked;
+//! [`backoff`] how long to leave either alone; [`settings`] says how often what is asked,
+//! and [`Times`] how long that may take;
 //! `version_fallback` knows which version to use with the plugin; [`journal`] keeps the decisions for
 //! people. [`metrics_text`] reads what the guest serves, and [`wire`] turns what is said and heard into
 //! bytes and back. A [`Vm`] is what is declared of one, and the [`roster`] says which VMs of a node are
@@ -24,6 +25,7 @@ pub mod scaler;
 pub mod session;
 pub mod settings;
 pub mod size_range;
+mod times;
 mod version_fallback;
 mod vm;
 pub mod wire;
@@ -37,4 +39,5 @@ pub use resize_outcomes::{Judged, Tally};
 pub use roster::{Desired, Lifecycle, Roster};
 pub use scaler::Scaler;
 pub use settings::{Periods, Settings};
+pub use times::Times;
 pub use vm::{Guest, Vm};

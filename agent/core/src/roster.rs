@@ -6,17 +6,17 @@
 //! again, and one that was carried out is not.
 //!
 //! ```text
-//!         declare                 release
+//!          manage                 release
 //!   ∅ ─────────────► Managed ◄──────────────► Released
-//!   ▲                 ▲  │       take back       │
-//!   │         declare │  │ withdraw              │ withdraw
+//!   ▲                 ▲  │        manage         │
+//!   │          manage │  │ withdraw              │ withdraw
 //!   │                 │  ▼                       │
 //!   └──────────────── Removed ◄──────────────────┘
 //!     hypervisor gone
 //! ```
 //!
-//! - A VM that a person let go of stays let go, whatever is declared of it, until a person takes it
-//!   back or it is withdrawn.
+//! - A VM that a person let go of does not heed what is declared of it: it stays let go until a person
+//!   takes it back or it is withdrawn.
 //! - A VM that is there is counted until its hypervisor is gone, also if nothing declares it.
 //! - A source that cannot be read withdraws nothing.
 
@@ -25,8 +25,7 @@ use crate::vm::Vm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use windlass_protocol::{Moment, Resources, VmName};
+use windlass_protocol::{Resources, VmName};
 
 /// The VMs of a node, as they should be.
 #[derive(Clone, Debug, Default)]
@@ -72,9 +71,8 @@ pub enum Step {
 
 #[derive(Clone, Debug)]
 struct Member {
-    /// What is declared, without the pause that a person asked for.
+    /// What is declared.
     vm: Option<Vm>,
-    paused_until: Option<Moment>,
     /// The size that it is let go with.
     release: Option<Resources>,
     lifecycle: Lifecycle,
@@ -88,17 +86,9 @@ impl Roster {
         self.lifecycle(vm) != Some(Lifecycle::Released)
     }
 
-    /// This is declared of a VM. Returns whether the VM follows it.
-    pub fn declare(&mut self, vm: Vm) -> bool {
-        let heeds = self.heeds(&vm.info.name);
-        if heeds {
-            self.take_back(vm);
-        }
-        heeds
-    }
-
-    /// The same, and a release of the VM ends.
-    pub fn take_back(&mut self, vm: Vm) {
+    /// A VM follows this from here on: it is declared of one that [heeds](Self::heeds) that, or a person
+    /// takes the VM back. A release of the VM ends.
+    pub fn manage(&mut self, vm: Vm) {
         let member = self.vms.entry(vm.info.name.clone());
         let member = member.or_insert_with(|| Member::new(Lifecycle::Managed));
         (member.vm, member.lifecycle) = (Some(vm), Lifecycle::Managed);
@@ -120,11 +110,6 @@ impl Roster {
         self.change(vm, |member| {
             (member.lifecycle, member.release) = (Lifecycle::Released, size);
         })
-    }
-
-    /// Nothing of a VM moves until then; `None` ends that. Returns whether it is known.
-    pub fn pause(&mut self, vm: &VmName, until: Option<Moment>) -> bool {
-        self.change(vm, |member| member.paused_until = until)
     }
 
     /// Nothing of any VM moves until this is taken back.
@@ -188,7 +173,7 @@ impl Roster {
 
 impl Member {
     fn new(lifecycle: Lifecycle) -> Self {
-        Self { vm: None, paused_until: None, release: None, lifecycle }
+        Self { vm: None, release: None, lifecycle }
     }
 
     fn desired(&self, frozen: bool) -> Desired {
@@ -200,15 +185,7 @@ impl Member {
             Lifecycle::Managed if frozen => Order::Freeze,
             Lifecycle::Managed => Order::Follow,
         };
-        let mut vm = self.vm.clone();
-        if let Some(vm) = &mut vm {
-            // The later of its own pause and the one that a person asked for.
-            let until = vm.info.paused_until.max(self.paused_until);
-            if until != vm.info.paused_until {
-                Arc::make_mut(&mut vm.info).paused_until = until;
-            }
-        }
-        Desired { vm, order, lifecycle: self.lifecycle }
+        Desired { vm: self.vm.clone(), order, lifecycle: self.lifecycle }
     }
 }
 

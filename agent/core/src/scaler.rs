@@ -86,7 +86,7 @@ use windlass_protocol::{
     AgentId, Capabilities, ComputeUnit, Decision, InformantVersion, Moment, Resources, RunState,
     Sequence, VmInfo, VmName, Waiting,
 };
-use windlass_scaling::Stabilizer;
+use windlass_scaling::{Sample, Stabilizer};
 
 /// One VM.
 #[derive(Clone, Debug)]
@@ -260,6 +260,16 @@ impl Scaler {
     /// The port at which the guest's metrics are read, once its informant has said so.
     pub fn metrics_port(&self) -> Option<u16> {
         self.guest.metrics_port()
+    }
+
+    /// What was last read of the guest, as it was read.
+    pub fn reading(&self) -> Option<&Sample> {
+        self.signals.reading()
+    }
+
+    /// The same, unless it is stale: the load that the plugin is told.
+    pub fn fresh_reading(&self, now: Moment) -> Option<&Sample> {
+        self.signals.fresh_reading(now)
     }
 
     /// When the informant last said anything; at first, when the agent began.

@@ -8,14 +8,11 @@ mod support;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use windlass_agent_core::roster::Step;
 use windlass_agent_core::{Desired, Guest, Lifecycle, Order, Roster, Vm};
-use windlass_protocol::{Moment, Resources, VmInfo, VmName};
+use windlass_protocol::{Resources, VmInfo, VmName};
 
 use Lifecycle::{Managed, Released, Removed};
-
-const LATER: Moment = Moment::from_millis(9_000);
 
 /// What happens to one VM.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +22,6 @@ enum Move {
     Recall(Lifecycle),
     Withdraw,
     Release(bool),
-    Pause(Option<Moment>),
     Freeze(bool),
     Gone,
     /// The shell does what is planned.
@@ -40,10 +36,10 @@ fn each_change_leads_from_one_standing_to_the_next() {
     let table: [Row; 6] = [
         (
             "declare",
-            |r| _ = r.declare(vm(1)),
+            |r| declare(r, 1),
             [Some(Managed), Some(Managed), Some(Released), Some(Managed)],
         ),
-        ("take back", |r| r.take_back(vm(1)), [Some(Managed); 4]),
+        ("manage", |r| r.manage(vm(1)), [Some(Managed); 4]),
         (
             "withdraw",
             |r| _ = r.withdraw(&name()),
@@ -89,7 +85,7 @@ fn an_order_follows_from_standing_release_and_frost() {
         (Removed, size, true, Order::Release(None)),
     ] {
         let mut roster = Roster::default();
-        roster.take_back(vm(1));
+        roster.manage(vm(1));
         roster.freeze(frozen);
         if lifecycle == Released || release.is_some() {
             roster.release(&name(), release);
@@ -120,27 +116,9 @@ fn what_stood_before_a_restart_stands_by_what_is_declared_after_it() {
 }
 
 #[test]
-fn the_later_pause_counts_and_what_is_declared_keeps_its_own() {
-    let mut roster = Roster::default();
-    let paused = |roster: &Roster| roster.desired(&name()).unwrap().vm.unwrap().info.paused_until;
-    let (soon, latest) = (Moment::from_millis(2_000), Moment::from_millis(10_000));
-    let mut vm = vm(1);
-    Arc::make_mut(&mut vm.info).paused_until = Some(soon);
-    roster.declare(vm.clone());
-    assert_eq!(paused(&roster), Some(soon));
-    roster.pause(&name(), Some(LATER));
-    assert_eq!(paused(&roster), Some(LATER));
-    Arc::make_mut(&mut vm.info).paused_until = Some(latest);
-    roster.declare(vm);
-    assert_eq!(paused(&roster), Some(latest));
-    roster.pause(&name(), None);
-    assert_eq!(paused(&roster), Some(latest));
-}
-
-#[test]
 fn what_a_source_no_longer_has_is_withdrawn_once() {
     let mut roster = Roster::default();
-    roster.declare(vm(1));
+    roster.manage(vm(1));
     roster.recall(VmName::on_host("b"), Released);
     roster.recall(VmName::on_host("c"), Removed);
     assert_eq!(roster.undeclared(|_| true), []);
@@ -175,7 +153,7 @@ proptest! {
     #[test]
     fn a_released_vm_stays_released(moves in vec(move_of(), 0..40), size in any::<bool>()) {
         let mut roster = Roster::default();
-        roster.declare(vm(0));
+        roster.manage(vm(0));
         roster.release(&name(), size.then_some(Resources::ZERO));
         let before = roster.desired(&name()).unwrap().vm;
         for made in moves {
@@ -184,9 +162,8 @@ proptest! {
             }
             play(&mut roster, &mut BTreeMap::new(), made);
             prop_assert_eq!(roster.lifecycle(&name()), Some(Released));
+            prop_assert_eq!(&roster.desired(&name()).unwrap().vm, &before);
         }
-        roster.pause(&name(), None);
-        prop_assert_eq!(roster.desired(&name()).unwrap().vm, before);
     }
 
     /// A VM is forgotten where its hypervisor was found gone and nothing declares it, and for no
@@ -194,7 +171,7 @@ proptest! {
     #[test]
     fn a_vm_is_forgotten_only_once_it_is_gone(moves in vec(move_of(), 0..40)) {
         let mut roster = Roster::default();
-        roster.declare(vm(0));
+        roster.manage(vm(0));
         for made in moves {
             let before = roster.lifecycle(&name());
             play(&mut roster, &mut BTreeMap::new(), made);
@@ -225,7 +202,6 @@ fn move_of() -> impl Strategy<Value = Move> {
         lifecycle.prop_map(Move::Recall),
         Just(Move::Withdraw),
         any::<bool>().prop_map(Move::Release),
-        prop_oneof![Just(None), Just(Some(LATER))].prop_map(Move::Pause),
         any::<bool>().prop_map(Move::Freeze),
         Just(Move::Gone),
         Just(Move::Act),
@@ -234,17 +210,23 @@ fn move_of() -> impl Strategy<Value = Move> {
 
 fn play(roster: &mut Roster, runners: &mut BTreeMap<VmName, Desired>, made: Move) {
     match made {
-        Move::Declare(priority) => _ = roster.declare(vm(priority)),
-        Move::TakeBack(priority) => roster.take_back(vm(priority)),
+        Move::Declare(priority) => declare(roster, priority),
+        Move::TakeBack(priority) => roster.manage(vm(priority)),
         Move::Recall(lifecycle) => roster.recall(name(), lifecycle),
         Move::Withdraw => _ = roster.withdraw(&name()),
         Move::Release(size) => {
             _ = roster.release(&name(), size.then_some(Resources::ZERO));
         }
-        Move::Pause(until) => _ = roster.pause(&name(), until),
         Move::Freeze(frozen) => roster.freeze(frozen),
         Move::Gone => _ = roster.gone(&name()),
         Move::Act => act(roster, runners),
+    }
+}
+
+/// What a shell does when something declares the VM.
+fn declare(roster: &mut Roster, priority: i32) {
+    if roster.heeds(&name()) {
+        roster.manage(vm(priority));
     }
 }
 

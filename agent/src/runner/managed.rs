@@ -23,11 +23,9 @@ use windlass_agent_core::{
     Scaler, Settings, Vm,
 };
 use windlass_drivers::Notice;
-use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{
     Capabilities, Decision, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
 };
-use windlass_scaling::Sample;
 
 /// A VM that is attached to and acted on.
 pub(crate) struct Managed {
@@ -38,8 +36,6 @@ pub(crate) struct Managed {
     order: Order,
     pub(super) in_flight: InFlight,
     connections: Connections,
-    /// For the plugin's wire, which carries the two kernel averages.
-    sample: Option<Sample>,
     errors: Errors,
     sizes: SizeChanges,
     /// Answers that wait until nothing is under way.
@@ -93,7 +89,6 @@ impl Managed {
             order: Order::Follow,
             in_flight: InFlight::default(),
             connections: Connections::default(),
-            sample: None,
             errors: Errors::default(),
             held: HeldAnswers::default(),
             announced: None,
@@ -136,7 +131,6 @@ impl Managed {
         if before.metrics != guest.metrics {
             let elsewhere = guest.metrics.is_some();
             info!(elsewhere, "told where metrics are read");
-            self.sample = None;
             self.scaler.observe(now, Event::FiguresMoved { elsewhere });
         }
     }
@@ -173,9 +167,6 @@ impl Managed {
         let promises = self.scaler.capabilities().map(|can| can.promises);
         let answers_within = promises.map(|promises| promises.answers_within).unwrap_or_default();
         self.errors.heard(now, &event, answers_within);
-        if let Event::Measured(sample) = &event {
-            self.sample = Some(*sample);
-        }
         self.sizes.heard(&event, self.scaler.upper());
         debug!(?event, "heard");
         let takes = takes_version(&event);
@@ -221,7 +212,6 @@ impl Managed {
             Notice::Reset => {
                 info!("the guest restarted");
                 self.shared.metrics.resets.inc();
-                self.sample = None;
                 self.hear(now, Event::Reset);
             }
             Notice::Changed => self.hear(now, Event::Changed),
@@ -286,9 +276,7 @@ impl Managed {
             Action::AskPlugin(asking) => {
                 self.sizes.asks(self.scaler.upper(), asking.resources);
                 let (shared, info) = (self.shared.clone(), self.vm.info.clone());
-                // The guest's load of long ago is not its load.
-                let sample =
-                    self.sample.filter(|s| self.shared.clock.now().since(s.at) < FIGURES_LAST);
+                let sample = self.scaler.fresh_reading(self.shared.clock.now()).copied();
                 self.in_flight.start(peer, async move {
                     let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
                     let health = &shared.plugin_health;

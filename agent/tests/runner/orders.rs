@@ -41,9 +41,10 @@ async fn a_release_from_a_frozen_host_waits_for_the_thaw_if_it_moves_the_vm() {
 #[tokio::test(start_paused = true)]
 async fn a_paused_vm_moves_at_its_time_and_others_meanwhile() {
     let node = Node::start();
-    let (a, b) = (node.add("a").await, node.add("b").await);
+    let (mut a, b) = (node.add("a").await, node.add("b").await);
     let until = node.clock.now().after(Duration::from_secs(300));
-    node.agent.pause(&a.name, Some(until)).unwrap();
+    a.file.info.paused_until = Some(until);
+    node.manage(&a);
     a.guest.state().load = 3.4;
     node.grow(&b).await;
     node.until("its time comes", || node.clock.now() >= until || a.upper() != size(1, 256)).await;
@@ -52,17 +53,17 @@ async fn a_paused_vm_moves_at_its_time_and_others_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_survives_a_changed_file_and_can_be_ended() {
+async fn a_pause_can_be_ended() {
     let node = Node::start();
     let mut vm = node.add("a").await;
     let until = node.clock.now().after(Duration::from_secs(3_000));
-    node.agent.pause(&vm.name, Some(until)).unwrap();
-    vm.file.info.priority = 7;
+    vm.file.info.paused_until = Some(until);
     node.manage(&vm);
     vm.guest.state().load = 3.4;
     node.pass(60).await;
     assert_eq!(vm.upper(), size(1, 256));
-    node.agent.pause(&vm.name, None).unwrap();
+    vm.file.info.paused_until = None;
+    node.manage(&vm);
     node.until_has(&vm, size(4, 1024)).await;
 }
 

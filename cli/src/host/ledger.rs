@@ -1,41 +1,36 @@
 //! From what the agent sees to what the books hold.
 //!
-//! Called from the tasks of all VMs and never waits: a short lock on the books, and a map of
-//! who is there. A VM that may be there and was not looked for yet counts with the most that it
-//! may have ([`NodeBooks::presume`]), so that a restart promises its room to no other; its own
-//! runner finds out, by the one connection that its monitor serves.
+//! Called from the tasks of all VMs and never waits: a short lock on who is there, and one on the
+//! books. What each of the events does to the books, [`HostVms`] says. Of a VM that is presumed, its
+//! own runner finds out whether it is there, by the one connection that its monitor serves.
 
-use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use windlass_agent::{Ledger, NodeEvent};
 use windlass_agent_host::NodeBooks;
 use windlass_plugin::Shared;
+use windlass_plugin_core::{Books, HostVms};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{Moment, Note, Resources, VmName, VmRecord};
 
 /// Feeds the books of this host.
 pub(super) struct HostLedger {
     books: Shared,
-    present: Mutex<Present>,
-}
-
-#[derive(Default)]
-struct Present {
-    /// VMs that the agent has seen.
-    seen: BTreeSet<VmName>,
-    /// VMs that are in the books without having been seen.
-    presumed: BTreeSet<VmName>,
+    vms: Mutex<HostVms>,
 }
 
 // === impl HostLedger ===
 
 impl HostLedger {
     pub(super) fn new(books: Shared) -> Self {
-        Self { books, present: Mutex::default() }
+        Self { books, vms: Mutex::default() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Present> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    fn with_vms<T>(&self, ask: impl FnOnce(&mut HostVms) -> T) -> T {
+        ask(&mut self.vms.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut HostVms, &mut Books)) {
+        self.with_vms(|vms| self.books.with_books(|books| change(vms, books)));
     }
 }
 
@@ -53,65 +48,30 @@ impl NodeBooks for HostLedger {
     }
 
     fn presume(&self, vm: &VmName, record: VmRecord, ceiling: Resources) {
-        let mut present = self.lock();
-        if !present.seen.contains(vm) {
-            present.presumed.insert(vm.clone());
-            self.books.with_books(|books| books.enter(vm.clone(), record, ceiling));
-        }
+        self.change(|vms, books| vms.presume(books, vm, record, ceiling));
     }
 
     fn presumed(&self) -> Vec<VmName> {
-        self.lock().presumed.iter().cloned().collect()
+        self.with_vms(|vms| vms.presumed().cloned().collect())
     }
 
     fn is_presumed(&self, vm: &VmName) -> bool {
-        self.lock().presumed.contains(vm)
+        self.with_vms(|vms| vms.is_presumed(vm))
     }
 
     fn refute(&self, vm: &VmName) {
-        let mut present = self.lock();
-        if present.presumed.remove(vm) {
-            self.books.with_books(|books| books.leave(vm));
-        }
+        self.change(|vms, books| vms.refute(books, vm));
     }
 }
 
 impl Ledger for HostLedger {
     fn note(&self, event: NodeEvent) {
-        let mut present = self.lock();
-        match event {
-            NodeEvent::Entered { info, upper } => {
-                present.presumed.remove(&info.name);
-                present.seen.insert(info.name.clone());
-                let ceiling = upper.unwrap_or(info.bounds.max);
-                self.books.with_books(|books| {
-                    books.enter(info.name.clone(), VmRecord::of(&info), ceiling);
-                    if let Some(upper) = upper {
-                        // What was presumed before it was seen goes.
-                        books.witness(&info.name, upper);
-                    }
-                });
-            }
-            NodeEvent::Updated { info } => {
-                self.books.with_books(|books| books.update(&info.name, VmRecord::of(&info)));
-            }
-            NodeEvent::Witnessed { vm, upper } => {
-                self.books.with_books(|books| books.witness(&vm, upper));
-            }
-            NodeEvent::Counted { vm, upper } => {
-                present.presumed.remove(&vm);
-                present.seen.insert(vm.clone());
-                self.books.with_books(|books| {
-                    let record = books.record(&vm).copied().unwrap_or_default();
-                    books.enter(vm.clone(), record, Resources::ZERO);
-                    books.count(&vm, upper);
-                });
-            }
-            NodeEvent::Left { vm } => {
-                present.presumed.remove(&vm);
-                present.seen.remove(&vm);
-                self.books.with_books(|books| books.leave(&vm));
-            }
-        }
+        self.change(|vms, books| match event {
+            NodeEvent::Entered { info, upper } => vms.entered(books, &info, upper),
+            NodeEvent::Updated { info } => vms.updated(books, &info),
+            NodeEvent::Witnessed { vm, upper } => vms.witnessed(books, &vm, upper),
+            NodeEvent::Counted { vm, upper } => vms.counted(books, &vm, upper),
+            NodeEvent::Left { vm } => vms.left(books, &vm),
+        });
     }
 }

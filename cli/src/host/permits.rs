@@ -1,42 +1,40 @@
-//! The plugin, called in memory: the agent's questions go through the same router and the same
-//! bytes as over a socket, so there is one code path and no port.
+//! The plugin, called in memory: the agent's questions go through the same codec and the same bytes
+//! as over a socket, so there is one code path and no port.
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::http::Request;
 use bytes::Bytes;
-use tower::ServiceExt;
+use tracing::warn;
 use windlass_agent::{Asked, Permits};
-use windlass_protocol::plugin::METHOD;
-
-/// An answer of the plugin is a few hundred bytes.
-const LARGEST: usize = 64 * 1024;
+use windlass_plugin::refusal::Refusal;
+use windlass_plugin::{Permits as _, Shared};
+use windlass_plugin_core::wire;
+use windlass_protocol::PluginVersion;
 
 /// The plugin of this process.
-pub(super) struct InMemory(Router);
+pub(super) struct InMemory(Shared);
 
 // === impl InMemory ===
 
 impl InMemory {
-    pub(super) const fn new(router: Router) -> Self {
-        Self(router)
+    pub(super) const fn new(books: Shared) -> Self {
+        Self(books)
+    }
+
+    /// The status and the body of the answer to these bytes.
+    fn answer(&self, body: &[u8]) -> (u16, Bytes) {
+        let request = wire::read(body, PluginVersion::SPOKEN).map_err(Refusal::from);
+        match self.0.answer(request) {
+            Ok(body) => (200, body.into()),
+            Err(refusal) => {
+                warn!(%refusal, "permit request refused");
+                (refusal.status(), refusal.to_string().into())
+            }
+        }
     }
 }
 
 impl Permits for InMemory {
     fn ask(&self, body: Bytes) -> Asked<'_> {
-        let router = self.0.clone();
-        Box::pin(async move {
-            let request = Request::builder()
-                .method(METHOD)
-                .uri("/")
-                .body(Body::from(body))
-                .map_err(|error| error.to_string())?;
-            let Ok(response) = router.oneshot(request).await;
-            let status = response.status().as_u16();
-            let answer = to_bytes(response.into_body(), LARGEST).await;
-            Ok((status, answer.map_err(|error| error.to_string())?))
-        })
+        Box::pin(async move { Ok(self.answer(&body)) })
     }
 
     fn place(&self) -> String {

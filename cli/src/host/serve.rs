@@ -58,7 +58,7 @@ pub(super) async fn serve(
     Ok(windlass_agent_host::run(host).await?)
 }
 
-/// An agent whose permits go through the plugin's router, called in memory; what it sees goes into
+/// An agent whose permits go through the plugin's codec, called in memory; what it sees goes into
 /// the books.
 pub(super) fn compose(
     config: HostConfig,
@@ -71,7 +71,7 @@ pub(super) fn compose(
     let ledger = Arc::new(HostLedger::new(books.clone()));
     let composition = Composition {
         agent,
-        permits: Arc::new(InMemory::new(windlass_plugin::router(books.clone()))),
+        permits: Arc::new(InMemory::new(books.clone())),
         ledger: ledger.clone(),
         books: Some(ledger),
         settings: Box::new(HostSettings { config, machine, books: books.clone() }),

@@ -17,6 +17,7 @@ use crate::event::Memory;
 use std::collections::VecDeque;
 use std::time::Duration;
 use windlass_protocol::informant::DownscaleResult;
+use windlass_protocol::timing::CALLS_AGAIN_AFTER;
 use windlass_protocol::{Bytes, Moment};
 
 /// The kernel's overhead, if it cannot be read.
@@ -45,9 +46,6 @@ const ENOUGH: usize = 5;
 
 /// Older samples are stale.
 const FRESH: Duration = Duration::from_secs(1);
-
-/// The shortest time between requests for memory; a lost request is repeated after it.
-const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// After a stall the guest refuses to shrink for this long.
 const QUIET: Duration = Duration::from_secs(10);
@@ -109,8 +107,10 @@ impl Watch {
             .last
             .filter(|(at, _)| now.since(*at) <= FRESH && after_gift(at))
             .is_some_and(|(_, memory)| memory.available < threshold(memory.total));
-        let stalled = self.stalled.filter(after_gift).is_some_and(|at| now.since(at) <= ASK_EVERY);
-        (short || stalled).then(|| self.asked.map_or(now, |asked| asked.after(ASK_EVERY).max(now)))
+        let stalled =
+            self.stalled.filter(after_gift).is_some_and(|at| now.since(at) <= CALLS_AGAIN_AFTER);
+        (short || stalled)
+            .then(|| self.asked.map_or(now, |asked| asked.after(CALLS_AGAIN_AFTER).max(now)))
     }
 
     /// Whether the guest agrees to a size of `asked`.

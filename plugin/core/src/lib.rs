@@ -1,7 +1,8 @@
 //! The books of a cluster's nodes: what is reserved for their VMs, and which VM gets what is left.
 //!
 //! [`Books`] are those of one node: a plain value that is asked and answers, without a clock, I/O
-//! or a lock. A [`Cluster`] says which node's books know a VM; [`wire`] reads a request's bytes and
+//! or a lock. A [`Cluster`] says which node's books know a VM, and [`HostVms`] which VMs a host's own books
+//! have; [`wire`] reads a request's bytes and
 //! writes the answer's. The shell in `windlass-plugin` gives books a lock per node and puts them
 //! behind HTTP; a program tells them which VMs there are.
 
@@ -9,6 +10,7 @@ pub mod ask;
 pub mod books;
 pub mod cluster;
 mod entry;
+pub mod host_vms;
 mod journal;
 mod largest;
 mod offer;
@@ -18,4 +20,5 @@ pub mod wire;
 pub use ask::{Ask, Granted};
 pub use books::{Books, BooksError};
 pub use cluster::Cluster;
+pub use host_vms::HostVms;
 pub use windlass_protocol::{Axis, Note, Shortage, VmRecord};

@@ -8,7 +8,7 @@ use windlass_plugin_core::VmRecord;
 use windlass_plugin_core::cluster::{DeclaredVm, Place};
 use windlass_protocol::config::{Node, Reader};
 use windlass_protocol::vm_file::{bounds, memory_slot};
-use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName};
+use windlass_protocol::{Bounds, Bytes, Resources, VmName};
 
 /// The longest name of a node, a namespace or a VM: Kubernetes' own limit.
 const LONGEST_NAME: usize = 253;
@@ -90,13 +90,9 @@ impl Lists {
 // === impl ListedVm ===
 
 impl ListedVm {
-    /// What the books need to know of it. One whose bounds are whole vCPUs moves in such.
+    /// What the books need to know of it.
     pub fn record(&self) -> VmRecord {
-        let whole = MilliCpu::from_cores(1);
-        let Bounds { min, max } = self.bounds;
-        let moves = [min.cpu, max.cpu].iter().all(|cpu| cpu.round_down(whole) == *cpu);
-        let step = if moves { whole } else { MilliCpu::ZERO };
-        VmRecord::new(self.priority, min, self.memory_slot, step)
+        VmRecord::listed(self.priority, self.bounds, self.memory_slot)
     }
 
     /// The VM, as the cluster knows it. It counts with its maximum until an agent speaks for it.

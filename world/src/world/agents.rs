@@ -1,7 +1,7 @@
 //! Agents: what they send, what reaches them, and what their informant asks of them.
 
 use super::{MOST_PLANS, World};
-use crate::agent::{Agent, Called, deadline};
+use crate::agent::{Agent, Asked, Called};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
 use crate::node::Requested;
@@ -12,7 +12,7 @@ use crate::vms::Id;
 use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_agent_core::wire::{UNSAID, call_answer, called};
-use windlass_agent_core::{Action, BooksUpdate, Call, CallAnswer, Event};
+use windlass_agent_core::{Action, BooksUpdate, Call, CallAnswer, Event, Times};
 use windlass_protocol::informant::Endpoint;
 use windlass_protocol::{AgentId, Mode, Peer, Resources};
 
@@ -94,9 +94,21 @@ impl World {
         let Some(due) = BooksUpdate::due(&agent.scaler, looked, vm.account) else { return };
         vm.account = Some(due.upper());
         let node = &mut self.nodes[vm.node];
+        if let Some(agent) = vm.agent.as_mut().filter(|agent| !agent.entered) {
+            agent.entered = true;
+            node.enter(&vm.heard, due.upper());
+        }
         match due {
-            BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info, upper),
-            BooksUpdate::Counted(upper) => node.count(&mut self.met, &vm.info, upper),
+            BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info.name, upper),
+            BooksUpdate::Counted(upper) => node.count(&mut self.met, &vm.info.name, upper),
+        }
+    }
+
+    /// The agent was told what the VM should be: the books hear it, if they know of the VM.
+    pub(super) fn update_books(&mut self, who: Id) {
+        let Some(vm) = self.vms.get(who) else { return };
+        if vm.agent.as_ref().is_some_and(|agent| agent.entered) {
+            self.nodes[vm.node].update(&vm.heard);
         }
     }
 
@@ -133,11 +145,14 @@ impl World {
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
         let Some(agent) = vm.agent.as_mut() else { return };
         let (epoch, call) = (agent.epoch, agent.next_call());
-        let request =
-            Request::of(action, &vm.info, agent.sample.as_ref(), vm.speaks.agent, vm.address);
+        let clock = vm.agent_process.clock(now);
+        let reading = agent.scaler.fresh_reading(clock);
+        let request = Request::of(action, &vm.info, reading, vm.speaks.agent, vm.address);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
-        let place = self.queue.arrange(now.after(deadline(action)), who, hangs_up);
-        agent.begin(action, call, place);
+        let limit = Times::USUAL.limit(action);
+        let limit = limit.unwrap_or(vm.guest.capabilities().promises.answers_within);
+        let hangs_up = self.queue.arrange(now.after(limit), who, hangs_up);
+        agent.begin(call, Asked { action, at: clock, hangs_up });
         self.left_alone(who, action);
         self.tell_agent(who, Event::Sent(action));
         self.broken(Law::NoBusyLoop, Some(who), hurry);
@@ -215,15 +230,11 @@ impl World {
     }
 
     pub(super) fn answer(&mut self, who: Id, epoch: u64, call: u64, peer: Peer, reply: Reply) {
-        let now = self.now;
         let Some(agent) = self.agent(who, epoch) else { return };
-        let Some((action, hangs_up)) = agent.finish(peer, call) else { return };
+        let Some(Asked { action, at, hangs_up }) = agent.finish(peer, call) else { return };
         self.queue.cancel(hangs_up);
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let event = reply.event(action, &vm.info, vm.speaks.agent, vm.agent_process.clock(now));
-        if let (Event::Measured(sample), Some(agent)) = (&event, &mut vm.agent) {
-            agent.sample = Some(*sample);
-        }
+        let event = reply.event(action, &vm.info, vm.speaks.agent, at);
         let looked = matches!(event, Event::Seen(_));
         self.learns_state(who, &event);
         self.tell_agent(who, event);
@@ -276,6 +287,7 @@ impl World {
         if self.ends_now(who, |vm| &mut vm.agent_process) {
             return self.crash_agent(who);
         }
+        self.account(who, false);
         self.pump_agent(who);
     }
 

@@ -9,7 +9,7 @@ use crate::process::Process;
 use crate::queue::Happening;
 use crate::vm::Vm;
 use crate::vms::Id;
-use windlass_agent_core::Failure;
+use windlass_agent_core::{Event, Failure};
 use windlass_informant_core as informant;
 use windlass_informant_core::wire::from_agent;
 use windlass_protocol::{Moment, Peer};
@@ -157,7 +157,11 @@ impl World {
                         vm.hears(self.now, &event);
                     }
                     self.learns_state(who, &event);
+                    let is_told = matches!(event, Event::Told(_));
                     self.tell_agent(who, event);
+                    if is_told {
+                        self.update_books(who);
+                    }
                     self.account(who, false);
                     self.pump_agent(who);
                 }

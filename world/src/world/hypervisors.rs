@@ -12,6 +12,7 @@ use crate::vms::Id;
 use std::time::Duration;
 use windlass_agent_core::{Action, Event, Failure};
 use windlass_informant_core as informant;
+use windlass_protocol::timing::FIGURES_LAST;
 use windlass_protocol::{Bytes, Mode, Peer, Resize, Resources};
 
 /// What a guest has to spare, at the least, when it agrees to have less memory.
@@ -163,7 +164,7 @@ impl World {
         let (had, has) = (vm.has(trust), vm.guest.seen().memory.present());
         // What a guest un-parked by itself after it agreed, or at a word that came late, or got back
         // by a restart of which nobody had heard, it may lose.
-        let strayed = order.sent <= vm.strayed_at.after(laws::FIGURES_LAST);
+        let strayed = order.sent <= vm.strayed_at.after(FIGURES_LAST);
         let its_own = vm.unruly || order.unheard || order.sent <= vm.booted_at || strayed;
         let lost = if its_own { 0 } else { vm.guest.would_lose(resize) };
         let lost = (lost > 0).then(|| format!("takes out {lost} vCPUs that the guest uses"));

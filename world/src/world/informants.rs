@@ -12,15 +12,13 @@ use std::time::Duration;
 use windlass_informant_core as informant;
 use windlass_informant_core::wire::{self, Answer, Request, Unanswered};
 use windlass_protocol::informant::{DownscaleResult, Endpoint};
-use windlass_protocol::timing::CALL_LIMIT;
+use windlass_protocol::timing::{CALL_LIMIT, FOLLOWS_WITHIN};
 use windlass_protocol::{AgentId, Bytes, Peer, Resources};
 
 /// Coarser than in a guest, to save time; enough of them fit the informant's window.
 const SAMPLE_EVERY: Duration = Duration::from_millis(330);
 /// What the guest's kernel takes to do something.
 const KERNEL: Duration = Duration::from_millis(1);
-/// An agent is answered once the guest has followed, or after this.
-const FOLLOWING: Duration = Duration::from_secs(1);
 /// An informant that ended is started again after this.
 const STARTS_AGAIN: Duration = Duration::from_secs(1);
 
@@ -117,7 +115,7 @@ impl World {
 
     /// Answers, once the guest has followed; for what needs no following, at once.
     fn follow(&mut self, who: Id, to: To, answer: &Answer, lies: bool) {
-        let by = self.now.after(FOLLOWING);
+        let by = self.now.after(FOLLOWS_WITHIN);
         let Some(vm) = self.vms.get_mut(who) else { return };
         let Some(run) = &mut vm.informant else { return };
         if lies {

@@ -175,14 +175,11 @@ impl World {
             }),
             Step::Told(info) => {
                 let name = info.name.clone();
-                self.with(&name, |vm| {
+                self.to(&name, |world, who| {
+                    let Some(vm) = world.vms.get_mut(who) else { return };
                     vm.most = vm.most.max(info.bounds.max);
                     vm.info = info.clone();
-                });
-                if let Some(node) = self.node_of(&name) {
-                    self.nodes[node].update(&info);
-                }
-                self.to(&name, |world, who| {
+                    world.nodes[vm.node].presume(&info, vm.most);
                     let told =
                         |world: &mut Self, who| world.notify(who, Event::Told(info.clone().into()));
                     world.for_each_agent(who, told);

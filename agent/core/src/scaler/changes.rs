@@ -55,7 +55,7 @@ impl Scaler {
             }
             Event::Resized => _ = self.hypervisor.answered(now),
             Event::Measured(sample) => {
-                if self.signals.answered() {
+                if self.signals.answered(sample) {
                     self.size.report(sample.online);
                     let window = self.orders.info().load_window;
                     self.signals.measured(sample, self.size.is_giving(), window);

@@ -5,12 +5,10 @@
 
 use crate::backoff::{Backoff, Jitter};
 use std::time::Duration;
-use windlass_protocol::timing::CONSENT_LASTS;
+use windlass_protocol::timing::{CONSENT_LASTS, URGENT_FOR};
 use windlass_protocol::{MilliCpu, Moment, Resize, Resources, Seen};
 use windlass_scaling::Urgency;
 
-/// A call for more is heeded for this long; the reference's figure.
-const URGENT_FOR: Duration = Duration::from_secs(10);
 /// The rest after a refusal, which doubles with each in a row.
 const FIRST_COOL_DOWN: Duration = Duration::from_secs(5);
 const LONGEST_COOL_DOWN: Duration = Duration::from_secs(60);

@@ -23,6 +23,8 @@ use windlass_scaling::{Sample, memory};
 #[derive(Clone, Debug)]
 pub(super) struct Signals {
     sample: Option<Sample>,
+    /// What was read last of this guest, as it was read: no size follows from it.
+    reading: Option<Sample>,
     memory_filter: MemoryFilter,
     clock: GuestClock,
     /// When a sample was last complete.
@@ -40,6 +42,7 @@ impl Signals {
     pub(super) fn new(measure_at: Moment) -> Self {
         Self {
             sample: None,
+            reading: None,
             memory_filter: MemoryFilter::default(),
             clock: GuestClock::default(),
             complete_at: None,
@@ -63,6 +66,16 @@ impl Signals {
     /// The newest sample, unless it is stale.
     pub(super) fn fresh(&self, now: Moment) -> Option<&Sample> {
         self.sample.as_ref().filter(|sample| now.since(sample.at) < FIGURES_LAST)
+    }
+
+    /// What was read last of this guest, however long ago.
+    pub(super) const fn reading(&self) -> Option<&Sample> {
+        self.reading.as_ref()
+    }
+
+    /// The same, unless it is stale: a guest's load of long ago is not its load.
+    pub(super) fn fresh_reading(&self, now: Moment) -> Option<&Sample> {
+        self.reading.as_ref().filter(|reading| now.since(reading.at) < FIGURES_LAST)
     }
 
     /// When the newest sample becomes stale, or became.
@@ -117,7 +130,8 @@ impl Signals {
     }
 
     /// An answer came: whether it is one to a reading that still counts.
-    pub(super) fn answered(&mut self) -> bool {
+    pub(super) fn answered(&mut self, reading: Sample) -> bool {
+        self.reading = Some(reading);
         self.in_flight.answered().is_some()
     }
 
@@ -175,6 +189,7 @@ impl Signals {
     pub(super) fn forget(&mut self) {
         self.in_flight.disregard();
         self.sample = None;
+        self.reading = None;
     }
 }
 
@@ -192,8 +207,9 @@ mod tests {
         let (mut signals, mut jitter) = (Signals::new(START), Jitter::new(7));
         assert_eq!(signals.missing(START, WINDOW), Some(Waiting::FirstSignals));
         signals.sent(START, false, Duration::from_secs(1), &mut jitter);
-        assert!(signals.answered());
-        signals.measured(sample(START.after(Duration::from_secs(3))), false, WINDOW);
+        let late = sample(START.after(Duration::from_secs(3)));
+        assert!(signals.answered(late));
+        signals.measured(late, false, WINDOW);
         let stale = START.after(FIGURES_LAST);
         assert_eq!(signals.fresh(START).map(|sample| sample.at), Some(START));
         assert_eq!(signals.missing(START, WINDOW), None);
@@ -206,7 +222,7 @@ mod tests {
         let (mut signals, mut jitter) = (Signals::new(START), Jitter::new(7));
         signals.sent(START, false, Duration::from_secs(1), &mut jitter);
         signals.sees_state(START, false, true);
-        assert!(!signals.answered(), "it was asked of a guest that ran");
+        assert!(!signals.answered(sample(START)), "it was asked of a guest that ran");
         assert!(signals.stopped_while_acting());
         assert_eq!(asks(&signals, START, false), []);
         signals.sees_state(START, true, true);
@@ -214,6 +230,23 @@ mod tests {
         assert_eq!(asks(&signals, START, true), [Action::Measure]);
         signals.measured(sample(START), false, WINDOW);
         assert_eq!(signals.fresh(START).unwrap().loads.fifteen_seconds, None, "it ran for no time");
+    }
+
+    #[test]
+    fn a_reading_is_told_as_it_was_read_until_it_is_stale_or_another_guest_s() {
+        let mut signals = Signals::new(START);
+        assert_eq!((signals.reading(), signals.fresh_reading(START)), (None, None));
+        let read = sample(START);
+        let stale = START.after(FIGURES_LAST);
+        signals.answered(read);
+        let soon = Moment::from_millis(stale.millis() - 1);
+        assert_eq!(signals.fresh_reading(soon), Some(&read));
+        assert_eq!((signals.reading(), signals.fresh_reading(stale)), (Some(&read), None));
+        for forget in [Signals::forget, |signals| signals.moved(START, true)] as [fn(&mut _); 2] {
+            signals.answered(read);
+            forget(&mut signals);
+            assert_eq!(signals.reading(), None);
+        }
     }
 
     fn asks(signals: &Signals, now: Moment, executes: bool) -> Vec<Action> {

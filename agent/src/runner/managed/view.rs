@@ -37,7 +37,7 @@ impl Managed {
             version: at.map(|_| self.scaler.version()),
             session: self.scaler.numbered().map(session),
             metrics_port: self.scaler.metrics_port(),
-            sample: self.sample,
+            sample: self.scaler.reading().copied(),
         }
     }
 }

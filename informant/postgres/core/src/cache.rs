@@ -19,11 +19,8 @@ use crate::size::size;
 use std::time::Duration;
 use windlass_informant_core::Memory;
 use windlass_informant_core::memory::{OVERHEAD, margin};
+use windlass_protocol::timing::ROOM_MADE_WITHIN;
 use windlass_protocol::{Bytes, Moment};
-
-/// A consent waits this long for the cache: an agent waits 2 s for the consent, and vCPUs are
-/// parked in the second that is left.
-pub const ATTEMPT_LIMIT: Duration = Duration::from_millis(900);
 
 /// How often PostgreSQL is looked at: a person may have changed the size, and the content is part of
 /// every decision on memory.
@@ -136,7 +133,7 @@ impl FileCache {
 
     /// Begins to make the cache small enough for a consent to `asked`.
     pub fn begin(&mut self, now: Moment, asked: Bytes, target: Bytes) {
-        let until = now.after(ATTEMPT_LIMIT);
+        let until = now.after(ROOM_MADE_WITHIN);
         self.attempt =
             Some(Attempt { asked, target, began: now, until, there: false, failed: None });
     }
@@ -392,4 +389,4 @@ fn beside(memory: &Memory, content: Bytes) -> Bytes {
 }
 
 // The first action may have been sent before the attempt began.
-const _: () = assert!(JOB_LIMIT.as_millis() < ATTEMPT_LIMIT.as_millis());
+const _: () = assert!(JOB_LIMIT.as_millis() < ROOM_MADE_WITHIN.as_millis());

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 use windlass_informant_core::Memory;
-use windlass_informant_postgres_core::cache::ATTEMPT_LIMIT;
 use windlass_informant_postgres_core::{Action, Event, FileCache, Problem, Proposal, Seen};
+use windlass_protocol::timing::ROOM_MADE_WITHIN;
 use windlass_protocol::{Bytes, Moment};
 
 /// What a cache of 3,034 MiB must shrink to before 2 GiB are agreed to.
@@ -92,7 +92,7 @@ fn a_consent_that_nobody_comes_back_for_is_taken_back() {
     story.ask(2048);
     story.next();
     story.seen(1234);
-    story.now = story.now.after(ATTEMPT_LIMIT);
+    story.now = story.now.after(ROOM_MADE_WITHIN);
     assert!(matches!(story.outcome(), Some(Err(_))), "an agent does not wait for so long");
     story.wait(2500);
     assert_eq!(story.next(), Some(Action::Set(mib(3034))));
@@ -179,7 +179,7 @@ fn a_plan_says_when_there_is_more_to_do() {
     story.seen(3034);
     story.ask(2048);
     assert_eq!(story.next(), Some(Action::Set(TARGET)));
-    let ends = story.now.after(ATTEMPT_LIMIT);
+    let ends = story.now.after(ROOM_MADE_WITHIN);
     assert_eq!(story.cache.plan(story.now).wake_at, Some(ends), "the attempt ends");
 }
 
@@ -206,7 +206,7 @@ fn what_came_into_use_while_it_was_made_smaller_is_seen() {
     story.wait(100);
     story.seen(1234);
     assert_eq!(story.outcome(), None);
-    story.now = story.now.after(ATTEMPT_LIMIT);
+    story.now = story.now.after(ROOM_MADE_WITHIN);
     assert!(matches!(story.outcome(), Some(Err(_))));
 }
 

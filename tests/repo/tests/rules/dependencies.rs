@@ -91,11 +91,10 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
             "plugin-core",
             "plugin",
             "plugin-program",
-            "world",
             "conformance",
         ],
     ),
-    ("demo", &["protocol", "kit", "plugin-core", "world", "lab", "windlass"]),
+    ("demo", &["protocol", "kit", "plugin-core", "lab", "windlass"]),
     ("e2e", &["lab", "protocol"]),
     ("sim", &["protocol", "agent-core", "world"]),
     (
