@@ -5,11 +5,9 @@
 //! last valid one in force and is reported; no file ever disturbs another. A folder that
 //! cannot be read keeps everything as it is: absence of evidence removes no VM.
 
-mod owners;
-
 use crate::text;
-use owners::Owners;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_text};
 use windlass_kit::problem::{Problem, Report};
@@ -26,7 +24,6 @@ pub struct Folder {
     /// What files aim at that state nothing.
     usual: Usual,
     files: BTreeMap<String, Entry>,
-    /// Whose each monitor and informant is, by what is in force.
     owners: Owners,
     unreadable: Option<Problem>,
 }
@@ -52,6 +49,14 @@ struct Entry {
     /// What is in force.
     valid: Option<VmFile>,
     problems: Vec<Problem>,
+}
+
+/// Whose each monitor and each informant is: the stems of the files that are in force, where no two VMs
+/// have the same. So a file is compared with those that it can clash with, and not with every other.
+#[derive(Debug, Default)]
+struct Owners {
+    monitors: BTreeMap<PathBuf, String>,
+    informants: BTreeMap<SocketAddr, String>,
 }
 
 // === impl Folder ===
@@ -107,9 +112,8 @@ impl Folder {
 
     /// Every file that was found, with what is wrong with it.
     pub fn entries(&self) -> impl Iterator<Item = (&str, Option<&VmFile>, &[Problem])> {
-        self.files
-            .iter()
-            .map(|(stem, entry)| (stem.as_str(), entry.valid.as_ref(), entry.problems.as_slice()))
+        let files = self.files.iter();
+        files.map(|(stem, entry)| (stem.as_str(), entry.valid.as_ref(), entry.problems.as_slice()))
     }
 
     /// The same of the file of one VM, if there is one.
@@ -254,6 +258,33 @@ impl Entry {
     }
 }
 
+// === impl Owners ===
+
+impl Owners {
+    /// This file is in force.
+    fn add(&mut self, stem: &str, file: &VmFile) {
+        self.monitors.insert(file.qmp.clone(), stem.to_owned());
+        self.informants.insert(file.informant, stem.to_owned());
+    }
+
+    /// This file is in force no more.
+    fn remove(&mut self, stem: &str, file: &VmFile) {
+        if self.monitors.get(&file.qmp).is_some_and(|owner| owner == stem) {
+            self.monitors.remove(&file.qmp);
+        }
+        if self.informants.get(&file.informant).is_some_and(|owner| owner == stem) {
+            self.informants.remove(&file.informant);
+        }
+    }
+
+    /// Who has what this file says, by stem.
+    fn of(&self, file: &VmFile) -> impl Iterator<Item = &str> {
+        let owners = [self.monitors.get(&file.qmp), self.informants.get(&file.informant)];
+        let owners: BTreeSet<&str> = owners.into_iter().flatten().map(String::as_str).collect();
+        owners.into_iter()
+    }
+}
+
 /// What this file says that belongs to another VM, which has it.
 fn clash(other: &str, has: &VmFile, file: &VmFile) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -280,10 +311,8 @@ pub fn look(path: &Path) -> Look {
         let path = entry.map_err(failed)?.path();
         let Some(stem) = stem(&path) else { continue };
         if found.len() >= MOST_FILES {
-            return Err(Problem::without_value(
-                "",
-                format!("holds more than {MOST_FILES} VM files"),
-            ));
+            let limit = format!("holds more than {MOST_FILES} VM files");
+            return Err(Problem::without_value("", limit));
         }
         match read_text(&path) {
             // It was there a moment ago: gone is gone.
