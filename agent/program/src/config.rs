@@ -14,7 +14,7 @@ use windlass_agent_billing::{Config as Billing, Source};
 use windlass_kit::config;
 use windlass_kit::problem::Problem;
 use windlass_protocol::config::Reader;
-use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual};
+use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual, unit_choice};
 
 /// What an agent is told about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,26 +56,42 @@ pub struct AgentConfig {
 }
 
 /// What the command line and the environment say, which overrides the file.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct CommandLine {
     /// In place of `plugin`.
+    #[arg(long, value_name = "URL", env = "WINDLASS_PLUGIN", help = help("plugin"))]
     pub plugin: Option<PluginAt>,
     /// In place of `vms_dir`.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_VMS_DIR", help = help("vms_dir"))]
     pub vms_dir: Option<PathBuf>,
     /// In place of `state_dir`.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_STATE_DIR", help = help("state_dir"))]
     pub state_dir: Option<PathBuf>,
     /// In place of `socket`.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", help = help("socket"))]
     pub socket: Option<PathBuf>,
     /// In place of `admin`.
+    #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN", help = help("admin"))]
     pub admin: Option<SocketAddr>,
-    /// In place of `compute_unit.cpu`, in its range.
+    /// One more unix socket at which the log level can be changed, by its owner and root alone.
+    #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
+    pub admin_socket: Option<PathBuf>,
+    /// In place of `compute_unit.cpu`.
+    #[arg(long = "compute-unit-cpu", value_name = "N", env = "WINDLASS_COMPUTE_UNIT_CPU",
+        value_parser = |text: &str| unit_choice::CPU.parse::<MilliCpu>(text),
+        help = help("compute_unit.cpu"))]
     pub unit_cpu: Option<MilliCpu>,
-    /// In place of `compute_unit.memory`, in its range.
+    /// In place of `compute_unit.memory`.
+    #[arg(long = "compute-unit-memory", value_name = "SIZE", env = "WINDLASS_COMPUTE_UNIT_MEMORY",
+        value_parser = |text: &str| unit_choice::MEMORY.parse::<Bytes>(text),
+        help = help("compute_unit.memory"))]
     pub unit_memory: Option<Bytes>,
-    /// Where informants call back, unless the file says.
-    pub pod_ip: Option<IpAddr>,
-    /// The name of this node.
+    /// The name of this node, for the log and for billing, which needs it.
+    #[arg(long, value_name = "NAME", env = "K8S_NODE_NAME")]
     pub node_name: Option<String>,
+    /// Where informants call back, unless the file says.
+    #[arg(long, value_name = "IP", env = "K8S_POD_IP")]
+    pub pod_ip: Option<IpAddr>,
 }
 
 // === impl AgentConfig ===
@@ -147,29 +163,22 @@ impl AgentConfig {
     /// has to be right in the file all the same.
     fn read(file: &mut Reader, command_line: &CommandLine) -> Self {
         let plugin = file.find_with("plugin", |node| node.text()?.parse().ok());
-        let state_dir = file.get("state_dir");
-        let vms_dir = file.get("vms_dir");
-        let socket = file.get("socket");
-        let admin = file.get("admin");
-        let dump_state = (file.get("dump_state"), file.get("dump_state_timeout"));
-        let callback_listen = file.find("callback_listen").or(command_line.pod_ip);
-        let unit = UnitChoice::read(file);
         // Replaced, or a problem.
         let nowhere = || "http://127.0.0.1:10299".parse().expect("this is an address");
         Self {
             plugin: command_line.plugin.clone().or(plugin).unwrap_or_else(nowhere),
-            state_dir: command_line.state_dir.clone().unwrap_or(state_dir),
-            vms_dir: command_line.vms_dir.clone().unwrap_or(vms_dir),
-            socket: command_line.socket.clone().unwrap_or(socket),
-            admin: command_line.admin.unwrap_or(admin),
-            dump_state: Some(dump_state),
-            callback_listen: callback_listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            state_dir: command_line.state_dir.clone().unwrap_or(file.get("state_dir")),
+            vms_dir: command_line.vms_dir.clone().unwrap_or(file.get("vms_dir")),
+            socket: command_line.socket.clone().unwrap_or(file.get("socket")),
+            admin: command_line.admin.unwrap_or(file.get("admin")),
+            dump_state: Some((file.get("dump_state"), file.get("dump_state_timeout"))),
+            callback_listen: file
+                .find("callback_listen")
+                .or(command_line.pod_ip)
+                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+            unit: command_line.unit(UnitChoice::read(file)),
             callback_ports: file.get("callback_ports"),
             trust_guest_parking: file.get("trust_guest_parking"),
-            unit: UnitChoice {
-                cpu: command_line.unit_cpu.or(unit.cpu),
-                mem: command_line.unit_memory.or(unit.mem),
-            },
             times: Times {
                 register: file.get("times.register"),
                 unregister: file.get("times.unregister"),
@@ -251,6 +260,11 @@ impl AgentConfig {
 // === impl CommandLine ===
 
 impl CommandLine {
+    /// The step that sizes move in, where the file says this.
+    fn unit(&self, file: UnitChoice) -> UnitChoice {
+        UnitChoice { cpu: self.unit_cpu.or(file.cpu), mem: self.unit_memory.or(file.mem) }
+    }
+
     /// The name of this node, if anything is to be billed: then it is needed.
     fn source(&self, file: &mut Reader) -> Option<Source> {
         if !file.has_table("billing") {
@@ -266,6 +280,11 @@ impl CommandLine {
         let quoted = format!("{name:?}");
         source.map_err(|_| file.wrong("--node-name", quoted, limit)).ok()
     }
+}
+
+/// What `--help` says of an option that a key of the file has too.
+fn help(key: &str) -> String {
+    AGENT.field(key).help()
 }
 
 /// What the reference aims at where a VM states nothing. It takes zero, at which nothing can be

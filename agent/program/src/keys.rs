@@ -28,6 +28,9 @@ const SILENT: &str = "An informant that has said nothing for so long is counted 
     metrics, and the log says so.";
 const TAKEN_UP: &str = "How long after a VM was taken up its informant is not yet counted as \
     silent.";
+const STANDS: &str = "How long an informant may take to say that a session stands.";
+const READING: &str = "How long reading a guest's metrics may take.";
+const ANSWERING: &str = "How long the plugin may take to answer.";
 const GATHERING: &str = "How long gathering the state may take.";
 
 // The ranges of both files.
@@ -100,12 +103,7 @@ const OWN: &[Field] = &[
         "How long taking leave of an informant may take.",
     )
     .or(Time(Times::USUAL.unregister)),
-    key(
-        "times.health",
-        within(SHORTEST, LONGEST_ANSWER),
-        "How long an informant may take to say that a session stands.",
-    )
-    .or(Time(Times::USUAL.health)),
+    key("times.health", within(SHORTEST, LONGEST_ANSWER), STANDS).or(Time(Times::USUAL.health)),
     key(
         "times.size",
         within(SHORTEST, LONGEST_ACT),
@@ -113,13 +111,8 @@ const OWN: &[Field] = &[
     )
     .or(Time(Times::USUAL.size))
     .note("; hand-over between agents counts on no more"),
-    key(
-        "times.metrics",
-        within(SHORTEST, LONGEST_READ),
-        "How long reading a guest's metrics may take.",
-    )
-    .or(Time(Times::USUAL.metrics)),
-    key("times.permit", within(SHORTEST, LONGEST_ACT), "How long the plugin may take to answer.")
+    key("times.metrics", within(SHORTEST, LONGEST_READ), READING).or(Time(Times::USUAL.metrics)),
+    key("times.permit", within(SHORTEST, LONGEST_ACT), ANSWERING)
         .or(Time(Times::USUAL.permit))
         .note("; hand-over between agents counts on no more"),
     key(
@@ -164,12 +157,8 @@ const THEIRS: &[Field] = &[
         .or(Seconds(Periods::REFERENCE.session_retry)),
     key("informant.registerRetrySeconds", counts(1, SECOND, LONGEST_WAIT), UNREACHED)
         .or(Seconds(Periods::REFERENCE.register_retry)),
-    key(
-        "informant.requestTimeoutSeconds",
-        counts(1, SECOND, LONGEST_ANSWER),
-        "How long an informant may take to say that a session stands.",
-    )
-    .or(Seconds(Times::USUAL.health)),
+    key("informant.requestTimeoutSeconds", counts(1, SECOND, LONGEST_ANSWER), STANDS)
+        .or(Seconds(Times::USUAL.health)),
     key(
         "informant.registerTimeoutSeconds",
         counts(1, SHORTEST_REGISTER, LONGEST_REGISTER),
@@ -190,24 +179,16 @@ const THEIRS: &[Field] = &[
     key("metrics.loadMetricPrefix", SOME_TEXT, "Not used: both are read, whichever the guest has.")
         .or(Text("host_")),
     // The reference does not look at it, and takes zero.
-    key(
-        "metrics.requestTimeoutSeconds",
-        counts(0, SECOND, LONGEST_READ),
-        "How long reading a guest's metrics may take.",
-    )
-    .or(Seconds(Times::USUAL.metrics)),
+    key("metrics.requestTimeoutSeconds", counts(0, SECOND, LONGEST_READ), READING)
+        .or(Seconds(Times::USUAL.metrics)),
     key("metrics.secondsBetweenRequests", counts(1, SECOND, Periods::LONGEST_METRICS), READ)
         .or(Seconds(Periods::REFERENCE.metrics))
         .note(", since figures are old after 15 s"),
     key("scheduler.schedulerName", SOME_TEXT, "Not used: --plugin says where the plugin is.")
         .otherwise("none"),
-    key(
-        "scheduler.requestTimeoutSeconds",
-        counts(1, SECOND, LONGEST_ACT),
-        "How long the plugin may take to answer.",
-    )
-    .or(Seconds(Times::USUAL.permit))
-    .note(", on which hand-over counts"),
+    key("scheduler.requestTimeoutSeconds", counts(1, SECOND, LONGEST_ACT), ANSWERING)
+        .or(Seconds(Times::USUAL.permit))
+        .note(", on which hand-over counts"),
     key("scheduler.requestPort", Kind::Port, "Not used: --plugin says where the plugin is.")
         .or(Whole(10_299)),
 ];

@@ -16,4 +16,3 @@ pub mod config;
 pub mod keys;
 pub mod metrics;
 pub mod run;
-mod settings;

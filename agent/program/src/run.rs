@@ -2,7 +2,6 @@
 
 use crate::args::Args;
 use crate::config::AgentConfig;
-use crate::settings::AgentSettings;
 use crate::{billing, metrics};
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -45,7 +44,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
     for Problem { field, value, limit } in &config.adjusted {
         warn!(field, value, limit, "a value of the configuration is valid and counts as another");
     }
-    info!(node = args.node_name, plugin = %config.plugin, "starting");
+    info!(node = args.command_line.node_name, plugin = %config.plugin, "starting");
     let places = Places {
         config: args.config.clone(),
         state_dir: config.state_dir.clone(),
@@ -53,7 +52,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         vms_dir: config.vms_dir.clone(),
         socket: config.socket.clone(),
         admin: config.admin,
-        admin_socket: args.admin_socket.clone(),
+        admin_socket: args.command_line.admin_socket.clone(),
     };
     let plugin = config.plugin.address().ip();
     let dump_state = config.dump_state.map(|(at, limit)| Dump {
@@ -62,11 +61,19 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         gather: Box::new(move |agent, stopped| agent.reference_dump(stopped, plugin)),
     });
     let composition = Composition {
-        agent: told(&config),
+        agent: Config {
+            trust_guest_parking: config.trust_guest_parking,
+            callback_listen: config.callback_listen,
+            callback_ports: config.callback_ports.clone(),
+            times: config.times,
+            periods: config.periods,
+            silence: config.silence,
+            ..Config::new(config.unit)
+        },
         permits: Arc::new(Remote::new(config.plugin.clone(), config.times.permit)),
         ledger: Arc::new(NullLedger),
         books: None,
-        settings: Box::new(AgentSettings { source: args.source()?, config: config.clone() }),
+        settings: Box::new(args.settings(config.clone())?),
         usual: config.usual,
     };
     let host = Host {
@@ -82,17 +89,4 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         }),
     };
     windlass_agent_host::run(host).await
-}
-
-/// What the agent is told once.
-fn told(config: &AgentConfig) -> Config {
-    Config {
-        trust_guest_parking: config.trust_guest_parking,
-        callback_listen: config.callback_listen,
-        callback_ports: config.callback_ports.clone(),
-        times: config.times,
-        periods: config.periods,
-        silence: config.silence,
-        ..Config::new(config.unit)
-    }
 }

@@ -71,7 +71,7 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
 fn the_shipped_service_can_start_with_billing() {
     let line = SERVICE.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let args = Args::try_parse_from(line.replace("%H", "host-1").split(' ')).unwrap();
-    assert_eq!(args.node_name.as_deref(), Some("host-1"));
+    assert_eq!(args.command_line.node_name.as_deref(), Some("host-1"));
 }
 
 fn row(Row { name, kind, default, range, meaning }: &Row) -> String {
