@@ -7,7 +7,7 @@
 //! | `GET /v1/problems` | | a list of [`Report`] |
 //! | `GET /v1/vms` | | a list of [`VmEntry`] |
 //! | `GET /v1/changes` | | a list of [`Changed`] |
-//! | `GET /v1/explain/{vm}` | | [`Explained`](crate::explain::Explained) |
+//! | `GET /v1/explain/{vm}` | | [`Explained`] |
 //! | `POST /v1/freeze`, `/v1/thaw` | none | [`Done`] |
 //! | `POST /v1/vm/{vm}/release` | [`Release`] | [`Done`] |
 //! | `GET /v1/vm/{vm}/release` | | [`Releasing`] |
@@ -32,8 +32,8 @@ use axum::http::HeaderName;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use windlass_drivers_qemu::check::Finding;
-use windlass_protocol::status::{Ordered, VmStatus};
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+use windlass_protocol::status::{NodeStatus, Ordered, VmStatus};
+use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Note, Outcome, Resources, VmName};
 
 /// The header of an order with the last moment at which it may take effect.
 pub const NOT_AFTER: HeaderName = HeaderName::from_static("windlass-not-after");
@@ -50,7 +50,7 @@ pub fn view_socket(socket: &Path) -> PathBuf {
 }
 
 /// What a host is, for as long as its process lives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Release of Windlass.
     pub version: String,
@@ -89,6 +89,66 @@ pub struct VmEntry {
     pub ordered: Option<Ordered>,
     /// What is wrong with its file.
     pub problems: Vec<Problem>,
+}
+
+/// What a host answers when it is asked to explain a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// When this was true.
+    pub at: Moment,
+    /// Which VM.
+    pub vm: VmName,
+    /// Decisions that are over, oldest first.
+    pub decisions: Vec<Decision>,
+    /// The decision that is under way.
+    pub open: Option<Decision>,
+    /// What the books answered this VM where there was less than it asked for, oldest first.
+    pub notes: Vec<Note>,
+    /// The VM at this moment; absent while it is not there, and once it is no longer managed.
+    pub status: Option<VmStatus>,
+    /// How the VM stands with the host; absent once the host has only its history.
+    #[serde(default)]
+    pub state: Option<VmState>,
+    /// The path of its monitor, if one is known.
+    #[serde(default)]
+    pub monitor: Option<PathBuf>,
+    /// The last orders about the VM and about the host, and who gave them.
+    #[serde(default)]
+    pub ordered: Vec<Ordered>,
+    /// The books at this moment; absent where another process keeps them.
+    #[serde(default)]
+    pub node: Option<NodeStatus>,
+    /// What is wrong with what Windlass was told about this VM, a sentence each.
+    pub problems: Vec<String>,
+    /// What other VMs have parked, and what stays reserved for them.
+    #[serde(default)]
+    pub parked: Vec<Parked>,
+    /// What other VMs keep for a while, and when they return it.
+    #[serde(default)]
+    pub returning: Vec<Returning>,
+    /// Whether parked vCPUs are free for others, as host.toml says; absent where that is not known.
+    #[serde(default)]
+    pub trust_guest_parking: Option<bool>,
+}
+
+/// vCPUs that a VM has parked, and that stay reserved for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    /// Which VM.
+    pub vm: VmName,
+    /// How much CPU.
+    pub cpu: MilliCpu,
+}
+
+/// What a VM keeps for a while, though its signals no longer call for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Returning {
+    /// Which VM.
+    pub vm: VmName,
+    /// How much it is about to return.
+    pub size: Resources,
+    /// When it begins to, if its load stays as it is.
+    pub from: Moment,
 }
 
 /// How a VM stands with the host.
@@ -242,3 +302,18 @@ pub struct Refusal {
 
 /// What is wrong with files, and with the node.
 pub type Reports = Vec<Report>;
+
+// === impl Changed ===
+
+impl Changed {
+    /// What a decision came to, if that is another size than before.
+    pub(crate) fn by(decision: &Decision) -> Option<Self> {
+        let (at, to) = match decision.outcome {
+            Outcome::Reached { at } => (at, decision.goal),
+            Outcome::Replaced { at, has } => (at, has),
+            Outcome::Open | Outcome::Observed | Outcome::Interrupted { .. } => return None,
+        };
+        let from = decision.from;
+        (to != from).then(|| Self { vm: decision.vm.clone(), at, from, to })
+    }
+}

@@ -58,7 +58,7 @@ pub(crate) enum Order {
 pub(crate) type By = Option<Caller>;
 
 /// The sender of an order that is still wanted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Sender {
     /// Which process.
     pub(crate) by: By,
@@ -141,41 +141,30 @@ impl HostCommands {
         (Self { orders, clock }, receiver)
     }
 
-    /// Hands in an order and waits for the answer. An order whose sender stops waiting before it
-    /// was taken is not done.
-    pub(crate) async fn ask<T>(
-        &self,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, Declined> {
-        self.ask_by(self.clock.now().after(TAKEN_WITHIN), order).await
+    /// Hands in a question and waits for the answer.
+    pub(crate) async fn ask<T>(&self, to: impl FnOnce(Reply<T>) -> Order) -> Result<T, Declined> {
+        self.order(&Sender::default(), to).await
     }
 
-    /// The same for what changes something, which is not done after the sender's last moment.
+    /// The same for what changes something, which is not done after the sender's last moment, nor if the
+    /// sender stops waiting before it was taken.
     pub(crate) async fn order<T>(
         &self,
         sender: &Sender,
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, Declined> {
         let by = self.clock.now().after(TAKEN_WITHIN);
-        self.ask_by(sender.not_after.map_or(by, |moment| moment.min(by)), order).await
-    }
-
-    async fn ask_by<T>(
-        &self,
-        by: Moment,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, Declined> {
+        let by = sender.not_after.map_or(by, |moment| moment.min(by));
         let (reply, mut answer) = oneshot::channel();
         let ticket = Ticket::default();
         let asked = Asked { order: order(reply), ticket: ticket.clone(), by };
         self.orders.try_send(asked).map_err(|_| Declined::Busy)?;
-        let ticket = HungUp(ticket);
         tokio::select! {
             biased;
             answer = &mut answer => return answer.unwrap_or(Err(Declined::Busy)),
             () = self.clock.sleep_until(by) => {}
         }
-        if ticket.0.take() {
+        if ticket.take() {
             return Err(Declined::Late);
         }
         answer.await.unwrap_or(Err(Declined::Busy))
@@ -201,11 +190,9 @@ impl Ticket {
 }
 
 /// Takes the order back if its sender goes away.
-struct HungUp(Ticket);
-
-impl Drop for HungUp {
+impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.take();
+        self.take();
     }
 }
 

@@ -7,7 +7,6 @@
 //! stops no VM from following its load.
 
 mod answers;
-mod begin;
 mod orders;
 mod persist;
 mod reconcile;
@@ -15,15 +14,14 @@ mod release;
 mod watching;
 
 use crate::api::Done;
-use crate::books::NodeBooks;
 use crate::checked_attach::{CheckedAttach, Findings};
 use crate::commands::{ANSWERED_WITHIN, Asked, Declined, Reply};
+use crate::composition::{NodeBooks, Settings};
 use crate::disk::Disk;
 use crate::figures::Figures;
 use crate::history::{History, Unwritten};
 use crate::problem::{Problem, Report};
-use crate::settings::Settings;
-use crate::state::{Known, State};
+use crate::state::{Known, State, put};
 use release::Release;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -159,16 +157,12 @@ impl HostController {
                 () = inbox.reloads.notified(), if self.blocking.config.is_free() => self.reload(),
                 Some(asked) = inbox.orders.recv() => {
                     pulse.at("an order to be carried out");
-                    self.take(asked);
+                    // Not one that came too late, or whose sender is gone.
+                    if let Some(order) = asked.take(self.clock.now()) {
+                        self.obey(order);
+                    }
                 }
             }
-        }
-    }
-
-    /// Carries out an order, unless it came too late or its sender is gone.
-    fn take(&mut self, asked: Asked) {
-        if let Some(order) = asked.take(self.clock.now()) {
-            self.obey(order);
         }
     }
 
@@ -199,16 +193,16 @@ impl HostController {
     fn manage(&mut self, mut file: VmFile) {
         let name = file.info.name.name.clone();
         let paused = self.state.kept().pauses.get(&name).copied();
+        let before = self.known(&name);
+        let is_new = before.is_none();
         let known = Known {
             standing: Lifecycle::Managed,
             monitor: file.qmp.clone(),
             vcpu_removal: file.vcpu_removal,
-            size: self.known(&name).and_then(|known| known.size),
+            size: before.and_then(|known| known.size),
             max: file.info.bounds.max,
             record: VmRecord::of(&file.info),
         };
-        let before = self.known(&name);
-        let is_new = before.is_none();
         // What was written down may be two seconds old: the largest that it may have been given.
         let ceiling = before.map_or(known.max, |before| {
             known.max.max(before.max).max(before.size.unwrap_or_default())
@@ -222,7 +216,7 @@ impl HostController {
             self.presume(&name, &known, ceiling);
         }
         let reach = (self.ways)(&name, &known, &self.findings);
-        self.state.change(|kept| kept.know(&name, known));
+        self.state.change(|kept| put(&mut kept.vms, &name, known));
         file.info.paused_until = file.info.paused_until.max(paused);
         self.agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(reach));
     }
@@ -232,7 +226,7 @@ impl HostController {
         let last = known.size.unwrap_or(known.max);
         self.presume(name, known, last);
         let reach = (self.ways)(name, known, &self.findings);
-        self.state.change(|kept| kept.know(name, known.clone()));
+        self.state.change(|kept| put(&mut kept.vms, name, known.clone()));
         self.agent.count(VmName::on_host(name), AnyAttach::new(reach), last, known.standing);
     }
 

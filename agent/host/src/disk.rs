@@ -6,6 +6,7 @@
 use crate::history::{Batch, Files, History, Unwritten};
 use crate::problem::Problem;
 use crate::state::{State, StateFile};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use windlass_kit::config::{Unread, read_text};
 use windlass_protocol::{Decision, Moment};
 use windlass_vm_files::folder::{self, Look};
 use windlass_vm_files::watch::Watch;
+
+/// Why nothing came of a call, when it takes too long.
+pub(crate) const SILENT: &str = "the disk does not answer";
 
 /// What the controller reads and writes. No call waits: what it returns does.
 pub trait Disk: Send + Sync {
@@ -113,6 +117,6 @@ impl Disk for MachineDisk {
     }
 }
 
-fn unread(error: &io::Error) -> Problem {
-    Problem::without_value("", format!("cannot be read: {error}"))
+pub(crate) fn unread(why: &dyn Display) -> Problem {
+    Problem::without_value("", format!("cannot be read: {why}"))
 }

@@ -6,23 +6,11 @@
 //! docs/troubleshooting.md; a test of the repository compares.
 //!
 //! - [`summary`]: the state in a sentence, why not more, why not less, the last changes.
-//! - [`page`]: every decision and every answer of the books, in the order of time.
-//! - [`sentence`]: one decision, from the signals to what became of it.
+//! - [`page`]: every decision ([`sentence`]) and every answer of the books, in the order of time.
 //! - [`state`] and [`waiting`]: what a VM waits for at this moment, briefly and with what to do.
-//! - [`note`]: what the books answered when there was less than was asked for, and who has the
-//!   room.
-//! - [`ordered`]: which order was given last, and by which process.
-//! - [`returned_by_others`]: what other VMs keep for a while, and when they return it.
-//! - [`absent`]: how a VM stands that has no runner.
 
-mod absent;
 mod changes;
-mod explained;
-mod note;
-mod ordered;
 mod page;
-mod parked;
-mod returning;
 mod room;
 mod sentence;
 mod summary;
@@ -30,15 +18,11 @@ mod waiting;
 mod why;
 mod words;
 
-pub use absent::absent;
-pub use explained::Explained;
-pub use note::note;
-pub use ordered::{frozen, ordered};
-pub use page::page;
-pub use parked::{Parked, parked_by_others};
-pub use returning::{Returning, returned_by_others};
+pub use crate::api::{Explained, Parked, Returning};
+pub use page::{note, page};
+pub use room::{parked_by_others, returned_by_others};
 pub use sentence::sentence;
-pub use summary::summary;
+pub use summary::{absent, frozen, ordered, summary};
 pub use waiting::{state, waiting};
 pub use words::{ago, amount, fit, instant, short, wrap};
 

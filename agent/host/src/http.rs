@@ -7,14 +7,15 @@ mod refused;
 mod request;
 
 use crate::api::{
-    Changed, Check, Checked, Done, HostFacts, LogFilter, Pause, Release, Releasing, VmFindings,
+    Changed, Check, Checked, Done, Explained, HostFacts, LogFilter, Pause, Release, Releasing,
+    VmFindings,
 };
-use crate::books::NodeBooks;
 use crate::checked_attach::Findings;
-use crate::commands::{Declined, HostCommands, Order, Sender};
-use crate::explain::{Explained, parked_by_others, returned_by_others};
-use crate::problem::Problem;
-use crate::{changes, vm_check};
+use crate::commands::{HostCommands, Order, Sender};
+use crate::composition::NodeBooks;
+use crate::disk::{SILENT, unread};
+use crate::explain::{parked_by_others, returned_by_others};
+use crate::vm_check;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri};
 use axum::routing::{get, post};
@@ -26,7 +27,6 @@ use request::{minutes, moment, nothing, read};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -63,6 +63,9 @@ pub struct ApiState {
 /// A way to look at the VM files, apart.
 pub(crate) type Looks = Arc<dyn Fn() -> Work<Look> + Send + Sync>;
 
+type Api = State<ApiState>;
+type Vm = Path<String>;
+
 /// An answer, or why the request is refused.
 type Answer<T> = Result<Json<T>, Refused>;
 
@@ -77,11 +80,7 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
     let facts = HostFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock.now(),
-        config: PathBuf::new(),
-        vms_dir: PathBuf::new(),
-        state_dir: PathBuf::new(),
-        admin: String::new(),
-        trust_guest_parking: None,
+        ..HostFacts::default()
     };
     router(ApiState {
         agent,
@@ -118,51 +117,48 @@ pub fn router(api: ApiState) -> Router {
         .with_state(api)
 }
 
-async fn state(State(state): State<ApiState>) -> Json<HostStatus> {
-    let now = state.clock.now();
+async fn state(State(api): Api) -> Json<HostStatus> {
+    let now = api.clock.now();
     Json(HostStatus {
         at: now,
-        frozen: state.agent.is_frozen(),
-        ordered: *state.ordered.borrow(),
-        host_available: state.agent.host_available(),
-        node: state.node(now),
-        vms: state.agent.status(),
+        frozen: api.agent.is_frozen(),
+        ordered: *api.ordered.borrow(),
+        host_available: api.agent.host_available(),
+        node: api.node(now),
+        vms: api.agent.status(),
     })
 }
 
-async fn host(State(state): State<ApiState>) -> Json<HostFacts> {
-    Json(state.facts)
+async fn host(State(api): Api) -> Json<HostFacts> {
+    Json(api.facts)
 }
 
-async fn problems(State(state): State<ApiState>) -> Answer<impl Serialize> {
-    answer(state.commands.ask(Order::Problems).await)
+async fn problems(State(api): Api) -> Answer<impl Serialize> {
+    Ok(Json(api.commands.ask(Order::Problems).await?))
 }
 
-async fn vms(State(state): State<ApiState>) -> Answer<impl Serialize> {
-    answer(state.commands.ask(Order::List).await)
+async fn vms(State(api): Api) -> Answer<impl Serialize> {
+    Ok(Json(api.commands.ask(Order::List).await?))
 }
 
-async fn changes(State(state): State<ApiState>) -> Json<Vec<Changed>> {
-    Json(changes::changes(&state.agent))
+async fn changes(State(api): Api) -> Json<Vec<Changed>> {
+    let last = api.agent.last_decisions(|decision| Changed::by(decision).is_some());
+    Json(last.iter().filter_map(Changed::by).collect())
 }
 
-async fn explain(
-    State(state): State<ApiState>,
-    Path(vm): Path<String>,
-    uri: Uri,
-) -> Answer<Explained> {
-    let now = state.clock.now();
+async fn explain(State(api): Api, Path(vm): Vm, uri: Uri) -> Answer<Explained> {
+    let now = api.clock.now();
     let minutes = minutes(uri.query())?;
     let since = Moment::from_millis(now.millis().saturating_sub(minutes * 60_000));
-    let told = state.commands.ask(|reply| Order::Tell(vm.clone(), since, reply)).await?;
+    let told = api.commands.ask(|reply| Order::Tell(vm.clone(), since, reply)).await?;
     let name = VmName::on_host(vm);
-    let said = state.agent.decisions(&name);
+    let said = api.agent.decisions(&name);
     if said.is_err() && !told.known {
         return Err(unknown(&name));
     }
     let said = said.unwrap_or_default();
     let recent = |decision: &windlass_protocol::Decision| decision.at >= since;
-    let vms = state.agent.status();
+    let vms = api.agent.status();
     Ok(Json(Explained {
         at: now,
         decisions: said.closed.into_iter().filter(recent).collect(),
@@ -171,92 +167,77 @@ async fn explain(
         ordered: told.ordered,
         parked: parked_by_others(&name, &vms),
         returning: returned_by_others(&name, &vms),
-        trust_guest_parking: state.facts.trust_guest_parking,
+        trust_guest_parking: api.facts.trust_guest_parking,
         status: vms.into_iter().find(|status| status.name == name),
         state: told.entry.as_ref().map(|entry| entry.state),
         monitor: told.entry.and_then(|entry| entry.monitor),
-        node: state.node(now),
+        node: api.node(now),
         problems: told.problems,
         vm: name,
     }))
 }
 
-async fn freeze(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
+async fn freeze(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    answer(state.commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await)
+    Ok(Json(api.commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await?))
 }
 
-async fn thaw(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
+async fn thaw(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    answer(state.commands.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await)
+    Ok(Json(api.commands.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await?))
 }
 
-async fn release(
-    State(state): State<ApiState>,
-    Path(vm): Path<String>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn release(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     let release: Release = read(&body)?;
-    answer(
-        state.commands.order(&sender, |reply| Order::Release(vm, release, sender.by, reply)).await,
-    )
+    let order = |reply| Order::Release(vm, release, sender.by, reply);
+    Ok(Json(api.commands.order(&sender, order).await?))
 }
 
-async fn releasing(State(state): State<ApiState>, Path(vm): Path<String>) -> Answer<Releasing> {
-    answer(state.commands.ask(|reply| Order::Releasing(vm, reply)).await)
+async fn releasing(State(api): Api, Path(vm): Vm) -> Answer<Releasing> {
+    Ok(Json(api.commands.ask(|reply| Order::Releasing(vm, reply)).await?))
 }
 
-async fn pause(
-    State(state): State<ApiState>,
-    Path(vm): Path<String>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn pause(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     let Pause { until } = read(&body)?;
-    let until = moment(&until, state.clock.now())?;
+    let until = moment(&until, api.clock.now())?;
     let order = |reply| Order::Pause(vm, Some(until), sender.by, reply);
-    answer(state.commands.order(&sender, order).await)
+    Ok(Json(api.commands.order(&sender, order).await?))
 }
 
-async fn resume(
-    State(state): State<ApiState>,
-    Path(vm): Path<String>,
-    sender: Sender,
-    body: Bytes,
-) -> Answer<impl Serialize> {
+async fn resume(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    answer(state.commands.order(&sender, |reply| Order::Pause(vm, None, sender.by, reply)).await)
+    Ok(Json(api.commands.order(&sender, |reply| Order::Pause(vm, None, sender.by, reply)).await?))
 }
 
-async fn findings(State(state): State<ApiState>, Path(vm): Path<String>) -> Answer<VmFindings> {
+async fn findings(State(api): Api, Path(vm): Vm) -> Answer<VmFindings> {
     let name = VmName::on_host(vm);
-    let (at, findings) = state.findings.of(&name.name).ok_or_else(|| unasked(&state, &name))?;
-    let status = state.agent.status().into_iter().find(|status| status.name == name);
+    let (at, findings) = api.findings.of(&name.name).ok_or_else(|| unasked(&api, &name))?;
+    let status = api.agent.status().into_iter().find(|status| status.name == name);
     let findings = vm_check::as_of_now(findings, status.as_ref());
-    let place = state.commands.ask(|reply| Order::Informant(name.name.clone(), reply)).await?;
+    let place = api.commands.ask(|reply| Order::Informant(name.name.clone(), reply)).await?;
     let informant = Some(vm_check::informant(place, status.as_ref()).await);
     Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
 }
 
-async fn check(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Checked> {
+async fn check(State(api): Api, sender: Sender, body: Bytes) -> Answer<Checked> {
     let check: Check = read(&body)?;
-    let look = timeout(LOOKED_WITHIN, (state.looks)()).await;
-    let late = || Problem::without_value("", "cannot be read: the disk does not answer");
-    let look = look.unwrap_or_else(|_| Err(late()));
-    answer(state.commands.order(&sender, |reply| Order::Check(check, look, sender.by, reply)).await)
+    let look = timeout(LOOKED_WITHIN, (api.looks)()).await;
+    let look = look.unwrap_or_else(|_| Err(unread(&SILENT)));
+    Ok(Json(
+        api.commands.order(&sender, |reply| Order::Check(check, look, sender.by, reply)).await?,
+    ))
 }
 
-async fn log_level(State(state): State<ApiState>) -> Answer<LogFilter> {
-    let filter = state.log_level.get().map_err(|error| Refused::failed(&error))?;
+async fn log_level(State(api): Api) -> Answer<LogFilter> {
+    let filter = api.log_level.get().map_err(|error| Refused::failed(&error))?;
     Ok(Json(LogFilter { filter }))
 }
 
-async fn set_log_level(State(state): State<ApiState>, sender: Sender, body: Bytes) -> Answer<Done> {
+async fn set_log_level(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     let LogFilter { filter } = read(&body)?;
-    let before = state.log_level.get().map_err(|error| Refused::failed(&error))?;
-    state.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
-    let after = state.log_level.get().map_err(|error| Refused::failed(&error))?;
+    let before = api.log_level.get().map_err(|error| Refused::failed(&error))?;
+    api.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
+    let after = api.log_level.get().map_err(|error| Refused::failed(&error))?;
     let by = sender.by;
     let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
     info!(order = "log-level", filter = after, uid, pid, "ordered");
@@ -264,13 +245,9 @@ async fn set_log_level(State(state): State<ApiState>, sender: Sender, body: Byte
     Ok(Json(Done { message: format!("the log level is {after}, until the next start"), changed }))
 }
 
-fn answer<T>(result: Result<T, Declined>) -> Answer<T> {
-    Ok(Json(result?))
-}
-
 /// A VM whose monitor has said nothing so far, not even by its silence.
-fn unasked(state: &ApiState, vm: &VmName) -> Refused {
-    if !state.agent.lifecycles().iter().any(|(known, ..)| known == vm) {
+fn unasked(api: &ApiState, vm: &VmName) -> Refused {
+    if !api.agent.lifecycles().iter().any(|(known, ..)| known == vm) {
         return unknown(vm);
     }
     let message = format!("the monitor of {} is being asked; try again in a few seconds", vm.name);

@@ -16,10 +16,9 @@
 //! - [`state`], [`history`], [`disk`]: what survives a restart.
 
 pub mod api;
-pub mod books;
-mod changes;
 pub mod checked_attach;
 pub mod commands;
+pub mod composition;
 pub mod controller;
 pub mod disk;
 pub mod explain;
@@ -29,13 +28,12 @@ pub mod http;
 pub mod parts;
 pub mod run;
 mod sender;
-pub mod settings;
 pub mod socket;
 pub mod state;
 mod view_socket;
 mod vm_check;
 
-pub use books::NodeBooks;
-pub use parts::{Composition, Parts, Setup};
+pub use composition::{Composition, NodeBooks, Settings};
+pub use parts::{Parts, Setup};
 pub use run::{Host, Places, run};
 pub use windlass_kit::problem;

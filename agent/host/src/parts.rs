@@ -4,15 +4,14 @@
 //! under a clock of its own.
 
 use crate::api::HostFacts;
-use crate::books::NodeBooks;
 use crate::checked_attach::Findings;
 use crate::commands::HostCommands;
+use crate::composition::Composition;
 use crate::controller::{HostController, Inbox, Ways};
 use crate::disk::{Disk, Recalled};
 use crate::figures::Figures;
 use crate::http::ApiState;
 use crate::problem::{Problem, Report};
-use crate::settings::Settings;
 use crate::state::State;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,29 +19,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, watch};
 use tracing::warn;
-use windlass_agent::{Agent, Config, Ledger, Permits};
+use windlass_agent::{Agent, Config};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
-use windlass_protocol::{Usual, VmName};
+use windlass_protocol::VmName;
 use windlass_vm_files::folder::Folder;
-
-/// What a program says of the agent that it runs.
-pub struct Composition {
-    /// What the agent is told, but for what was kept.
-    pub agent: Config,
-    /// The plugin that grants permits.
-    pub permits: Arc<dyn Permits>,
-    /// The ledger that is told of what the agent sees.
-    pub ledger: Arc<dyn Ledger>,
-    /// The books, where this process keeps them.
-    pub books: Option<Arc<dyn NodeBooks>>,
-    /// What SIGHUP has read again.
-    pub settings: Box<dyn Settings>,
-    /// What holds for VM files that do not say it.
-    pub usual: Usual,
-}
 
 /// What a host stands on.
 pub struct Setup {

@@ -2,9 +2,10 @@
 
 use crate::api::{GROUP, HostFacts};
 use crate::checked_attach::CheckedAttach;
+use crate::composition::Composition;
 use crate::controller::Ways;
 use crate::disk::{MachineDisk, Recalled};
-use crate::parts::{Composition, Parts, Setup};
+use crate::parts::{Parts, Setup};
 use crate::{http, socket, view_socket};
 use prometheus_client::registry::Registry;
 use serde_json::Value;

@@ -7,20 +7,25 @@
 //! [`State`] is a plain value that knows which of its changes were written; [`StateFile`] writes, and may block.
 
 mod kept;
-mod old_ports;
 
-pub use kept::{Kept, Known, shrink};
+pub use kept::{Kept, Known, put, shrink};
 
 use crate::problem::Problem;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use tracing::warn;
 use windlass_kit::atomic_file::{FolderLock, is_full, lock_folder, replace};
 use windlass_protocol::Moment;
 
 const FILE: &str = "state.json";
 const ASIDE: &str = "state.json.broken";
 const VERSION: u32 = 1;
+
+/// What `windlass-agent` kept before it kept a state: taken over once.
+const OLD_PORTS: &str = "ports.json";
+const OLD_PORTS_ASIDE: &str = "ports.json.broken";
 
 /// What is kept, and how much of it stands in the file.
 #[derive(Debug, Default)]
@@ -117,7 +122,7 @@ impl StateFile {
                 }
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                (Kept { ports: old_ports::read(folder)?, ..Kept::default() }, None)
+                (Kept { ports: old_ports(folder)?, ..Kept::default() }, None)
             }
             Err(error) => return Err(error),
         };
@@ -126,7 +131,8 @@ impl StateFile {
         match written {
             Ok(()) => {
                 state.wrote(state.changes());
-                old_ports::remove(folder);
+                // The state has them from here on; a file that stays is passed over.
+                let _ = fs::remove_file(folder.join(OLD_PORTS));
             }
             Err(error) if is_full(&error) && problem.is_none() => {}
             Err(error) => {
@@ -149,27 +155,39 @@ impl StateFile {
     }
 }
 
+/// At which port the informant of each VM calls back. A file that is not understood is set aside:
+/// informants whose port has changed are registered with anew, and nothing else is lost.
+fn old_ports(folder: &Path) -> io::Result<BTreeMap<String, u16>> {
+    let path = folder.join(OLD_PORTS);
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        read => read?,
+    };
+    serde_json::from_slice(&text).or_else(|_| {
+        let aside = folder.join(OLD_PORTS_ASIDE);
+        fs::rename(&path, &aside)?;
+        warn!(aside = %aside.display(), "ports.json not understood, and set aside");
+        Ok(BTreeMap::new())
+    })
+}
+
 fn understand(text: &[u8]) -> Result<Kept, String> {
     let kept: Kept = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    if kept.version == VERSION {
-        Ok(kept)
-    } else {
-        Err(format!(
-            "version {} is not {VERSION}, which is the one this release knows",
-            kept.version
-        ))
+    match kept.version {
+        VERSION => Ok(kept),
+        other => {
+            Err(format!("version {other} is not {VERSION}, which is the one this release knows"))
+        }
     }
 }
 
 fn broken(aside: &Path, why: &str) -> Problem {
-    Problem::without_value(
-        "",
-        format!(
-            "not understood: {why}; it was set aside as {}. Which VMs are removed or released is \
-             forgotten, so the host is frozen until `windlass thaw`",
-            aside.display()
-        ),
-    )
+    let limit = format!(
+        "not understood: {why}; it was set aside as {}. Which VMs are removed or released is \
+         forgotten, so the host is frozen until `windlass thaw`",
+        aside.display()
+    );
+    Problem::without_value("", limit)
 }
 
 #[cfg(test)]
@@ -191,7 +209,7 @@ mod tests {
         state.change(|kept| {
             kept.frozen = Some(NOW);
             kept.pause("db1", Some(Moment::from_millis(9_000)));
-            kept.know("db1", known())
+            put(&mut kept.vms, "db1", known())
         });
         save(&file, &mut state);
         let kept = state.kept().clone();
@@ -214,7 +232,7 @@ mod tests {
     fn a_torn_write_beside_the_file_changes_nothing() {
         let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
-        state.change(|kept| kept.know("db1", known()));
+        state.change(|kept| put(&mut kept.vms, "db1", known()));
         save(&file, &mut state);
         fs::write(dir.path().join("state.new"), "{\"version\": 1, \"froz").unwrap();
         let kept = state.kept().clone();
@@ -253,7 +271,7 @@ mod tests {
     fn a_full_disk_keeps_what_was_kept_and_the_host_starts() {
         let dir = Folder::create().unwrap();
         let (file, mut state, _) = StateFile::open(OWNER, dir.path(), NOW).unwrap();
-        state.change(|kept| kept.know("db1", known()));
+        state.change(|kept| put(&mut kept.vms, "db1", known()));
         save(&file, &mut state);
         drop(file);
         let full = dir.path().join("state.new");

@@ -36,45 +36,40 @@ pub(crate) async fn informant(at: Option<SocketAddr>, status: Option<&VmStatus>)
         let text = "Not asked: the host is not attached to the VM, or does not manage it.";
         return finding(Verdict::Limited, text);
     };
-    match status.session {
-        SessionState::Active => finding(Verdict::Good, "It answers, and follows this host."),
+    let (verdict, text) = match status.session {
+        SessionState::Active => (Verdict::Good, "It answers, and follows this host."),
         SessionState::Registered => {
-            finding(Verdict::Limited, "It answers, and has not said yet that it follows this host.")
+            (Verdict::Limited, "It answers, and has not said yet that it follows this host.")
         }
-        SessionState::Suspended => {
-            finding(Verdict::Limited, "It answers, and follows another agent.")
-        }
-        SessionState::Absent => tried(at, status.mode).await,
-    }
+        SessionState::Suspended => (Verdict::Limited, "It answers, and follows another agent."),
+        SessionState::Absent => return tried(at, status.mode).await,
+    };
+    finding(verdict, text)
 }
 
 async fn tried(at: SocketAddr, mode: Mode) -> Finding {
     let request = Ask::new(Method::GET, "/metrics", "").within(DEADLINE).at_most(LARGEST);
     let answer = ask(&Address::Tcp(at), request).await.map(|answer| answer.status);
-    match (answer, mode) {
-        (Ok(200), Mode::Observe) => finding(
-            Verdict::Good,
-            format!("It answers at {at}. In mode observe nothing but its figures is asked of it."),
-        ),
-        (Ok(200), Mode::Act) => finding(
-            Verdict::Limited,
+    let text = match (answer, mode) {
+        (Ok(200), Mode::Observe) => {
+            let text = "In mode observe nothing but its figures is asked of it.";
+            return finding(Verdict::Good, format!("It answers at {at}. {text}"));
+        }
+        (Ok(200), Mode::Act) => {
             format!(
                 "It answers at {at}, and has no session with this host; the host's log says why."
-            ),
+            )
+        }
+        (Ok(status), Mode::Act | Mode::Observe) => {
+            format!("At {at} there are no figures (status {status}): is that windlass-informant?")
+        }
+        (Err(error), Mode::Act | Mode::Observe) => format!(
+            "It does not answer: no memory is taken from the VM. Is windlass-informant running \
+             in the guest, and reached at the file's `informant`? {}.",
+            with_causes(&error)
         ),
-        (Ok(status), Mode::Act | Mode::Observe) => finding(
-            Verdict::Limited,
-            format!("At {at} there are no figures (status {status}): is that windlass-informant?"),
-        ),
-        (Err(error), Mode::Act | Mode::Observe) => finding(
-            Verdict::Limited,
-            format!(
-                "It does not answer: no memory is taken from the VM. Is windlass-informant running \
-                 in the guest, and reached at the file's `informant`? {}.",
-                with_causes(&error)
-            ),
-        ),
-    }
+    };
+    finding(Verdict::Limited, text)
 }
 
 fn finding(verdict: Verdict, text: impl Into<String>) -> Finding {

@@ -3,7 +3,7 @@
 use crate::config::{AgentConfig, CommandLine};
 use clap::Parser;
 use std::path::PathBuf;
-use windlass_agent_host::settings::Settings;
+use windlass_agent_host::Settings;
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::{Failure, config_text};
 use windlass_kit::telemetry::Format;

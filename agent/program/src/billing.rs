@@ -52,7 +52,9 @@ fn sizes(agent: Agent, listed: Arc<AtomicBool>, clock: Clock, figures: Metrics) 
             return None;
         }
         figures.found(&vms.iter().filter_map(found).collect::<Vec<_>>());
-        Some(vms.into_iter().filter_map(allocation).collect())
+        Some(
+            vms.into_iter().filter_map(|vm| Allocation::on_host(vm.vm, vm.charge.cpu()?)).collect(),
+        )
     })
 }
 
@@ -68,8 +70,4 @@ fn found(vm: &BilledVm) -> Option<Found> {
         is_billed: is_endpoint && vm.charge.cpu().is_some(),
         is_silent: vm.silent,
     })
-}
-
-fn allocation(vm: BilledVm) -> Option<Allocation> {
-    Allocation::on_host(vm.vm, vm.charge.cpu()?)
 }

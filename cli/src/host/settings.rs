@@ -3,7 +3,7 @@
 use super::config::HostConfig;
 use super::room::Machine;
 use tracing::{info, warn};
-use windlass_agent_host::settings::Settings;
+use windlass_agent_host::Settings;
 use windlass_kit::problem::Problem;
 use windlass_plugin::Shared;
 

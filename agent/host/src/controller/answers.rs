@@ -5,7 +5,6 @@ use crate::api::{Check, Checked, VmEntry, VmState};
 use crate::commands::{By, Told};
 use crate::problem::{Problem, Report};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use windlass_protocol::vm_file::VmFile;
 
 impl HostController {
@@ -67,11 +66,6 @@ impl HostController {
             problems.push(Problem::new("min", min, limit));
         }
         problems
-    }
-
-    /// Where the file of this VM says that its informant is.
-    pub(super) fn informant(&self, vm: &str) -> Option<SocketAddr> {
-        self.folder.get(vm).map(|file| file.informant)
     }
 
     /// Every VM that has a file or counts in the books, by name.

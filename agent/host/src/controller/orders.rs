@@ -2,12 +2,13 @@
 //!
 //! Each order is logged and kept with the process that gave it.
 
-use super::release::{self, Sight};
+use super::release;
 use super::{HostController, Lifecycle, Moment, Resources, VmName, info, warn};
 use crate::api::{Done, Release, Releasing};
 use crate::commands::{By, Declined, Order};
 use crate::explain::{instant, state};
 use crate::problem::Problem;
+use crate::state::put;
 use std::fmt::Display;
 use windlass_protocol::status::{OrderKind, Ordered};
 use windlass_protocol::vm_file::VmFile;
@@ -37,7 +38,9 @@ impl HostController {
             Order::Check(check, look, by, reply) => {
                 drop(reply.send(Ok(self.check(&check, &look, by))));
             }
-            Order::Informant(vm, reply) => drop(reply.send(Ok(self.informant(&vm)))),
+            Order::Informant(vm, reply) => {
+                drop(reply.send(Ok(self.folder.get(&vm).map(|file| file.informant))));
+            }
             Order::List(reply) => drop(reply.send(Ok(self.list()))),
             Order::Problems(reply) => drop(reply.send(Ok(self.problems()))),
             Order::Tell(vm, since, reply) => drop(reply.send(Ok(self.tell(&vm, since)))),
@@ -55,7 +58,7 @@ impl HostController {
             let is_new = kept.freeze(frozen.then(|| kept.frozen.unwrap_or(now)));
             // The first order to freeze counts, and its sender.
             let counts = changed || kept.ordered.is_none();
-            (counts && kept.order(order)) || is_new
+            (counts && kept.ordered.replace(order) != Some(order)) || is_new
         });
         self.tell_order();
         if !frozen {
@@ -171,10 +174,10 @@ impl HostController {
             self.filed(vm)?;
             return Err(Declined::NotNow(format!("{vm} is not released")));
         }
-        let sight = self.sight(vm);
         let name = VmName::on_host(vm);
+        let known = self.agent.known(&name).unwrap_or_default();
         let release = self.releases.entry(vm.to_owned()).or_insert_with(release::Release::lost);
-        release.look(sight);
+        release.look(known);
         let under_way = release.is_under_way();
         let status = self.agent.status().into_iter().find(|status| status.name == name);
         Ok(Releasing {
@@ -182,7 +185,7 @@ impl HostController {
             vm: name,
             state: release.state,
             wanted: release.wanted,
-            has: sight.has,
+            has: known.upper,
             status: status.filter(|_| under_way),
             why: release.why.clone(),
         })
@@ -192,42 +195,31 @@ impl HostController {
     pub(super) fn look_at_releases(&mut self) {
         let names: Vec<String> = self.releases.keys().cloned().collect();
         for vm in names {
-            let sight = self.sight(&vm);
             if self.standing(&vm) != Some(Lifecycle::Released) {
                 self.releases.remove(&vm);
                 continue;
             }
-            let hopeless = self.releases.get_mut(&vm).and_then(|release| release.round(sight));
+            let name = VmName::on_host(vm.as_str());
+            let known = self.agent.known(&name).unwrap_or_default();
+            let frozen = self.agent.is_frozen();
+            let release = self.releases.get_mut(&vm);
+            let hopeless = release.and_then(|release| release.round(known, frozen));
             let Some(hopeless) = hopeless else { continue };
-            let why = self.why_given_up(&vm, hopeless);
+            let why = match hopeless {
+                release::Hopeless::Gone => "its hypervisor has ended".to_owned(),
+                release::Hopeless::Stalled => {
+                    let status = self.agent.status().into_iter().find(|status| status.name == name);
+                    let now = self.clock.now();
+                    let state = status.map_or(String::new(), |vm| format!(": {}", state(&vm, now)));
+                    format!("it came no nearer to that size for 10 minutes{state}")
+                }
+            };
             warn!(vm, why, "release given up; the vm is let go with what it has");
             // One that the agent does not have is let go already.
-            let _ = self.agent.release(&VmName::on_host(vm.as_str()), None);
+            let _ = self.agent.release(&name, None);
             if let Some(release) = self.releases.get_mut(&vm) {
                 release.give_up(why);
             }
-        }
-    }
-
-    fn why_given_up(&self, vm: &str, hopeless: release::Hopeless) -> String {
-        match hopeless {
-            release::Hopeless::Gone => "its hypervisor has ended".to_owned(),
-            release::Hopeless::Stalled => {
-                let status = self.agent.status().into_iter().find(|s| s.name.name == vm);
-                let now = self.clock.now();
-                let state = status.map_or(String::new(), |vm| format!(": {}", state(&vm, now)));
-                format!("it came no nearer to that size for 10 minutes{state}")
-            }
-        }
-    }
-
-    fn sight(&self, vm: &str) -> Sight {
-        let known = self.agent.known(&VmName::on_host(vm)).unwrap_or_default();
-        Sight {
-            let_go: known.let_go,
-            present: known.present,
-            has: known.upper,
-            frozen: self.agent.is_frozen(),
         }
     }
 
@@ -237,7 +229,7 @@ impl HostController {
         info!(order = what.to_string(), vm, how, uid, pid, "ordered");
         let order = Ordered { what, at: self.clock.now(), by };
         if let Some(vm) = vm {
-            self.state.change(|kept| kept.order_vm(vm, order));
+            self.state.change(|kept| put(&mut kept.orders, vm, order));
         }
         order
     }

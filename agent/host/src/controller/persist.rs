@@ -4,11 +4,11 @@
 //! after it. An order is answered once a writing that has its change went well or failed, or
 //! once the disk took too long.
 
-use super::begin::unread;
 use super::{
     ANSWERED_WITHIN, Declined, Done, HostController, IN_FORCE, Problem, Reply, Unkept, Unwritten,
     io,
 };
+use crate::disk::{SILENT, unread};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -16,7 +16,6 @@ use tokio::time::timeout;
 const LAST: Duration = Duration::from_secs(2);
 
 const FORGOTTEN: &str = "it will not survive a restart";
-const SILENT: &str = "the disk does not answer";
 
 impl HostController {
     /// Answers an order: at once if it is declined, else once it is written down.
@@ -99,18 +98,17 @@ impl HostController {
 
     /// Says which disks do not answer, and to whom an answer is due all the same.
     pub(super) fn say_what_is_late(&mut self) {
-        for (subject, is_late) in
-            [("state", self.blocking.save.is_late()), ("history", self.blocking.history.is_late())]
-        {
-            if is_late {
-                self.settle(subject, Some((vec![unwritten(&SILENT)], FORGOTTEN)));
-            }
+        if self.blocking.save.is_late() {
+            self.settle("state", Some((vec![unwritten(&SILENT)], FORGOTTEN)));
+        }
+        if self.blocking.history.is_late() {
+            self.settle("history", Some((vec![unwritten(&SILENT)], FORGOTTEN)));
         }
         if self.blocking.config.is_late() {
-            self.settle(self.settings.file(), Some((vec![unread()], IN_FORCE)));
+            self.settle(self.settings.file(), Some((vec![unread(&SILENT)], IN_FORCE)));
         }
         if self.blocking.look.is_late() {
-            self.take_look(Err(unread()));
+            self.take_look(Err(unread(&SILENT)));
         }
         let now = self.clock.now();
         self.answer_those(Some(SILENT), |order| order.by <= now);

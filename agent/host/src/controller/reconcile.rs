@@ -1,8 +1,14 @@
-//! What the controller does by itself, at each look and now and then.
+//! What the controller does by itself: when it begins, at each look, and now and then.
+//!
+//! What was there before the restart counts before anything is granted.
 
-use super::{HostController, IN_FORCE, Look, Moment, Step, Unread, VmName, info, io, warn};
+use super::{
+    HostController, IN_FORCE, Interval, Known, Lifecycle, Look, Moment, Pulse, Step, Unread,
+    VmName, info, io, warn,
+};
+use crate::disk::{SILENT, unread};
 use crate::problem::{Problem, Report};
-use crate::state::shrink;
+use crate::state::{put, shrink};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use windlass_vm_files::watch::Watch;
@@ -15,9 +21,64 @@ const TIDY: u64 = 120;
 const NAMED: usize = 3;
 
 impl HostController {
-    /// Has the VM files looked at, and now and then everything else.
+    /// Counts what was there before the restart, and manages what files say. A disk that does not
+    /// answer is as one that cannot be read: it removes no VM.
+    pub(super) async fn begin(&mut self, looks: &mut Interval, pulse: &Pulse) {
+        self.agent.freeze(self.state.kept().frozen.is_some());
+        self.tell_order();
+        let before = self.state.kept().vms.clone();
+        for (name, known) in &before {
+            self.presume(name, known, known.max.max(known.size.unwrap_or_default()));
+        }
+        let look = self.first_look(looks, pulse).await;
+        let is_read = look.is_ok();
+        let steps = self.folder.observe(look, true);
+        for (name, known) in before {
+            let filed = self.folder.get(&name).is_some();
+            let declared = (filed || is_read).then_some(filed);
+            let standing = known.standing.after_restart(declared);
+            // A VM that has a file, also one that came back while no host ran, is taken up below.
+            if standing != Lifecycle::Managed {
+                self.count(&name, &Known { standing, ..known });
+            }
+        }
+        for step in steps {
+            self.follow(step);
+        }
+        // Not before each VM is taken up: what is billed counts on it.
+        self.listed.store(is_read, Ordering::Relaxed);
+        self.warn_of_files(&[]);
+        self.reconcile();
+    }
+
+    /// The first look at the VM files; one that is late goes on, and counts when it is done.
+    async fn first_look(&mut self, looks: &mut Interval, pulse: &Pulse) -> Look {
+        self.look();
+        loop {
+            pulse.turn("the first look at the VM files");
+            tokio::select! {
+                biased;
+                look = self.blocking.look.done() => return look,
+                _ = looks.tick() => {
+                    if self.blocking.look.is_late() {
+                        return Err(unread(&SILENT));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has the VM files looked at, if a look is due; watches them anew, and looks at everything else,
+    /// now and then.
     pub(super) fn tick(&mut self) {
-        self.look_if_due();
+        let due = self.watching.tick(self.looks);
+        if due.watch {
+            let disk = self.disk.clone();
+            self.blocking.watch.start(|| disk.watch());
+        }
+        if due.look {
+            self.look();
+        }
         self.refute();
         self.say_what_is_late();
         self.looks += 1;
@@ -26,18 +87,6 @@ impl HostController {
         }
         if self.looks.is_multiple_of(TIDY) {
             self.history.forget_before(self.clock.now());
-        }
-    }
-
-    /// Has the VM files looked at, if a look is due; watches them anew now and then.
-    fn look_if_due(&mut self) {
-        let due = self.watching.tick(self.looks);
-        if due.watch {
-            let disk = self.disk.clone();
-            self.blocking.watch.start(|| disk.watch());
-        }
-        if due.look {
-            self.look();
         }
     }
 
@@ -65,12 +114,11 @@ impl HostController {
         for step in self.folder.observe(look, is_first) {
             self.follow(step);
         }
-        if !is_read {
-            self.watching.look_twice();
-        }
         if is_read {
             self.listed.store(true, Ordering::Relaxed);
             self.forget_unfiled();
+        } else {
+            self.watching.look_twice();
         }
         self.warn_of_files(&before);
     }
@@ -122,7 +170,7 @@ impl HostController {
             }
             for (vm, port) in &ports {
                 if kept.vms.contains_key(&vm.name) {
-                    changed |= kept.assign_port(&vm.name, *port);
+                    changed |= put(&mut kept.ports, &vm.name, *port);
                 }
             }
             let known = &kept.vms;

@@ -6,6 +6,7 @@
 //! Rounds are counted, not time: a host that was stopped itself has waited for nothing.
 
 use crate::api::ReleaseState;
+use windlass_agent::Known;
 use windlass_protocol::Resources;
 
 /// Rounds without a step towards the size after which a release is given up: ten minutes.
@@ -22,19 +23,6 @@ pub(crate) struct Release {
     /// came nearer.
     nearest: Option<Resources>,
     rounds: u32,
-}
-
-/// A VM under way, at one look.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sight {
-    /// The agent has let go of it.
-    pub(super) let_go: bool,
-    /// Its hypervisor is there.
-    pub(super) present: bool,
-    /// The most that it may have.
-    pub(super) has: Option<Resources>,
-    /// The host is frozen, which the release waits for.
-    pub(super) frozen: bool,
 }
 
 /// Why a release is to be given up.
@@ -61,26 +49,27 @@ impl Release {
     }
 
     /// Takes note of a look.
-    pub(super) fn look(&mut self, sight: Sight) {
-        let nothing_to_do = self.wanted.is_none() && !sight.present;
-        if self.is_under_way() && (sight.let_go || nothing_to_do) {
+    pub(super) fn look(&mut self, vm: Known) {
+        let nothing_to_do = self.wanted.is_none() && !vm.present;
+        if self.is_under_way() && (vm.let_go || nothing_to_do) {
             self.state = ReleaseState::Done;
         }
     }
 
-    /// The same, and a round has passed. Why the release is to be given up, if it is.
-    pub(super) fn round(&mut self, sight: Sight) -> Option<Hopeless> {
-        self.look(sight);
+    /// The same, and a round has passed; while the host is frozen a release waits. Why it is to be given
+    /// up, if it is.
+    pub(super) fn round(&mut self, vm: Known, frozen: bool) -> Option<Hopeless> {
+        self.look(vm);
         if !self.is_under_way() {
             return None;
         }
-        if !sight.present {
+        if !vm.present {
             return Some(Hopeless::Gone);
         }
-        if sight.frozen {
+        if frozen {
             return None;
         }
-        match self.comes_nearer(sight.has) {
+        match self.comes_nearer(vm.upper) {
             true => self.rounds = 0,
             false => self.rounds += 1,
         }
@@ -114,12 +103,12 @@ mod tests {
     #[test]
     fn a_release_is_done_once_the_agent_has_let_go() {
         let mut release = Release::begin(Some(size(2)));
-        assert_eq!(release.round(sight(1)), None);
+        assert_eq!(release.round(sight(1), false), None);
         assert_eq!(release.state, ReleaseState::UnderWay);
-        release.look(Sight { let_go: true, ..sight(2) });
+        release.look(Known { let_go: true, ..sight(2) });
         assert_eq!(release.state, ReleaseState::Done);
         // What it has later is not the release's matter.
-        assert!((0..2 * STALLED).all(|_| release.round(sight(1)).is_none()));
+        assert!((0..2 * STALLED).all(|_| release.round(sight(1), false).is_none()));
         assert_eq!(release.state, ReleaseState::Done);
     }
 
@@ -127,18 +116,18 @@ mod tests {
     fn a_release_that_stalls_is_given_up_and_one_that_comes_nearer_is_not() {
         let mut release = Release::begin(Some(size(4)));
         for vcpus in [1, 2, 5] {
-            assert!((0..STALLED).all(|_| release.round(sight(vcpus)).is_none()), "{vcpus}");
+            assert!((0..STALLED).all(|_| release.round(sight(vcpus), false).is_none()), "{vcpus}");
         }
-        assert_eq!(release.round(sight(5)), Some(Hopeless::Stalled));
+        assert_eq!(release.round(sight(5), false), Some(Hopeless::Stalled));
         release.give_up("no room".to_owned());
         assert_eq!(release.state, ReleaseState::GivenUp);
-        assert_eq!(release.round(sight(1)), None);
+        assert_eq!(release.round(sight(1), false), None);
     }
 
     #[test]
     fn a_release_that_goes_to_and_fro_is_given_up() {
         let mut release = Release::begin(Some(size(4)));
-        let rounds = (0..).map(|round| release.round(sight(1 + round % 2)));
+        let rounds = (0..).map(|round| release.round(sight(1 + round % 2), false));
         let until = rounds.take(9 * STALLED as usize).position(|given_up| given_up.is_some());
         assert_eq!(until, Some(1 + STALLED as usize));
     }
@@ -149,29 +138,28 @@ mod tests {
         let mut release = Release::begin(Some(wanted));
         for gib in [4, 3, 2] {
             let has = Resources { mem: Bytes::from_gib(gib), ..wanted };
-            let sight = Sight { has: Some(has), ..sight(1) };
-            assert!((0..STALLED).all(|_| release.round(sight).is_none()), "{gib}");
+            let sight = Known { upper: Some(has), ..sight(1) };
+            assert!((0..STALLED).all(|_| release.round(sight, false).is_none()), "{gib}");
         }
     }
 
     #[test]
     fn what_waits_for_the_thaw_does_not_stall() {
         let mut release = Release::begin(Some(size(9)));
-        let frozen = Sight { frozen: true, ..sight(1) };
-        assert!((0..2 * STALLED).all(|_| release.round(frozen).is_none()));
+        assert!((0..2 * STALLED).all(|_| release.round(sight(1), true).is_none()));
     }
 
     #[test]
     fn a_vm_that_is_not_there_is_let_go_at_once() {
         let mut release = Release::begin(None);
-        release.look(Sight::default());
+        release.look(Known::default());
         assert_eq!(release.state, ReleaseState::Done);
         let mut release = Release::begin(Some(size(1)));
-        assert_eq!(release.round(Sight::default()), Some(Hopeless::Gone));
+        assert_eq!(release.round(Known::default(), false), Some(Hopeless::Gone));
     }
 
-    fn sight(vcpus: u64) -> Sight {
-        Sight { present: true, has: Some(size(vcpus)), ..Sight::default() }
+    fn sight(vcpus: u64) -> Known {
+        Known { present: true, upper: Some(size(vcpus)), ..Known::default() }
     }
 
     fn size(vcpus: u64) -> Resources {

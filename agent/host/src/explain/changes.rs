@@ -128,12 +128,12 @@ impl<'a> Run<'a> {
     }
 
     fn line(&self, now: Moment) -> String {
-        let [first, rest @ ..] = self.turn else { return String::new() };
+        let [first, ..] = self.turn else { return String::new() };
         if self.times == 1 {
             return first.line(now);
         }
-        let mut stops = vec![first.decision.from, first.to];
-        stops.extend(rest.iter().map(|change| change.to));
+        let mut stops = vec![first.decision.from];
+        stops.extend(self.turn.iter().map(|change| change.to));
         let went = match first.decision.outcome {
             Outcome::Reached { .. } | Outcome::Replaced { .. } => "went",
             Outcome::Open | Outcome::Interrupted { .. } => "was going",

@@ -1,12 +1,12 @@
 //! All that is known of one VM: its decisions and the books' answers by time, then the present.
 
-use super::explained::Explained;
 use super::room::holders;
 use super::summary::{last_order, now};
-use super::words::instant;
-use super::{note, ordered, sentence, waiting};
+use super::words::{instant, short};
+use super::{ordered, sentence, waiting};
+use crate::api::Explained;
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{Moment, Waiting};
+use windlass_protocol::{Moment, Note, VmName, Waiting};
 
 /// The whole story of a VM as text, one sentence a line.
 pub fn page(explained: &Explained) -> String {
@@ -19,20 +19,26 @@ pub fn page(explained: &Explained) -> String {
         .collect();
     // Stable: a decision stands before the answer that the books gave to it.
     lines.sort_by_key(|(at, _)| *at);
-    let mut text = String::new();
-    if lines.is_empty() {
-        text.push_str("No decision in this time.\n");
+    let mut text: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
+    if text.is_empty() {
+        text.push("No decision in this time.".to_owned());
     }
-    for (_, line) in lines {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text.push('\n');
-    for line in present(explained) {
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
+    text.push(String::new());
+    text.extend(present(explained));
+    text.join("\n") + "\n"
+}
+
+/// Which VMs got the room when a VM asked for more than it was granted, in one sentence.
+pub fn note(vm: &VmName, note: &Note) -> String {
+    let Note { first, last, times, asked, permit, short: shortages } = note;
+    let again = (*times > 1).then(|| format!(" (asked {times} times until {})", instant(*last)));
+    let again = again.unwrap_or_default();
+    let why: String = shortages.iter().map(|shortage| format!("; {shortage}")).collect();
+    format!(
+        "{} books: {} asked for {asked} and was granted {permit}{again}{why}.",
+        instant(*first),
+        short(vm)
+    )
 }
 
 /// The VM at this moment, and why it does not move.

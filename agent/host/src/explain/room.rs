@@ -1,18 +1,46 @@
 //! Which VMs have the room that a VM waits for.
+//!
+//! A vCPU that was given back by parking stays plugged, and the guest can take it up again by itself.
+//! Where parking is not trusted it stays reserved, so a busy VM may wait for room that an idle one
+//! holds. What other VMs keep for a while comes back by itself, and a VM that waits does not shorten
+//! that: no wire between agents and books can say so.
 
-use super::explained::Explained;
-use super::parked::parked;
-use super::returning::returning;
-use super::words::short;
-use windlass_protocol::status::{Booked, NodeStatus};
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+use super::words::{clock, list, short};
+use crate::api::{Explained, Parked, Returning};
+use std::cmp::Reverse;
+use windlass_protocol::status::{Booked, NodeStatus, VmStatus};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName, Waiting};
 
-/// The most VMs that are named; the largest first.
+/// The most VMs that are named; the largest first, or those that return something first.
 const MOST: usize = 5;
 
 /// Where this process does not keep the books.
 const ELSEWHERE: &str =
     "The plugin's books say which VMs have the room; this agent does not keep them.";
+
+/// What other VMs than this one have parked. vCPUs that a guest is about to use are not.
+pub fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
+    let of = |other: &VmStatus| {
+        let (upper, online, goal) = (other.upper?.cpu, other.online?, other.goal?.cpu);
+        let cpu = upper.saturating_sub(online);
+        let idle = goal <= online && !cpu.is_zero();
+        idle.then(|| Parked { vm: other.name.clone(), cpu })
+    };
+    vms.iter().filter(|other| other.name != *vm).filter_map(of).collect()
+}
+
+/// What other VMs than this one keep for a while.
+pub fn returned_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Returning> {
+    let of = |other: &VmStatus| {
+        let upper = other.upper?;
+        other.waiting.iter().find_map(|why| {
+            let Waiting::Holding { goal, until: Some(from) } = why else { return None };
+            let size = upper.saturating_sub(*goal);
+            Some(Returning { vm: other.name.clone(), size, from: *from })
+        })
+    };
+    vms.iter().filter(|other| other.name != *vm).filter_map(of).collect()
+}
 
 /// Which VMs have how much of the axes on which a VM gets less than it wants, in a sentence each.
 pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resources) -> Vec<String> {
@@ -38,6 +66,43 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
     sentences
 }
 
+/// What others have parked, why it stays reserved all the same, and what frees it.
+fn parked(parked: &[Parked], trust_guest_parking: Option<bool>) -> Option<String> {
+    let mut others: Vec<&Parked> = parked.iter().collect();
+    // Stable: they come in the order of names.
+    others.sort_by_key(|parked| Reverse(parked.cpu));
+    let named = others
+        .iter()
+        .take(MOST)
+        .map(|parked| format!("{} has parked {} vCPU", short(&parked.vm), parked.cpu));
+    let names = list(&named.collect::<Vec<_>>());
+    (!others.is_empty()).then(|| match trust_guest_parking {
+        Some(false) => format!(
+            "{names}: they stay reserved until the VM ends, because of `trust_guest_parking = false`. \
+             `true` in host.toml frees them for others, and trusts every guest not to use what it \
+             has parked."
+        ),
+        Some(true) | None => format!("{names}: they stay reserved until the VM ends."),
+    })
+}
+
+/// When others begin to return what counts here, if any of them does.
+fn returning(
+    returning: &[Returning],
+    amount: impl Fn(Resources) -> Option<String>,
+) -> Option<String> {
+    let mut others: Vec<&Returning> = returning.iter().collect();
+    // Stable: they come in the order of names.
+    others.sort_by_key(|returning| returning.from);
+    let named = others.into_iter().filter_map(|returning| {
+        let amount = amount(returning.size)?;
+        let (name, from) = (short(&returning.vm), clock(returning.from));
+        Some(format!("{name} returns {amount} from {from} on"))
+    });
+    let named: Vec<String> = named.take(MOST).collect();
+    (!named.is_empty()).then(|| format!("If their load stays as it is, {}.", list(&named)))
+}
+
 /// Which VMs share an axis of the node.
 fn shared<T: Copy + Ord + Default>(
     vm: &VmName,
@@ -53,7 +118,7 @@ fn shared<T: Copy + Ord + Default>(
         .filter(|booked| booked.name != *vm && of(booked.reserved) > T::default())
         .collect();
     // Stable: the books are in the order of names.
-    others.sort_by_key(|booked| std::cmp::Reverse(of(booked.reserved)));
+    others.sort_by_key(|booked| Reverse(of(booked.reserved)));
     let head = if of(wanted) > of(node.room) {
         format!("It wants more than the whole node has, {room}")
     } else if of(node.reserved) > of(node.room) {
@@ -84,4 +149,46 @@ fn holder<T: Ord>(
     let wants = booked.claim.map(of).filter(|wants| *wants > has);
     let wants = wants.map_or(String::new(), |wants| format!(" and wants {}", show(wants)));
     format!("{}{priority} has {}{wants}", short(&booked.name), show(has))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::status::SessionState;
+    use windlass_protocol::{Bounds, Mode, Signals};
+
+    #[test]
+    fn an_idle_vm_with_parked_vcpus_is_named_and_one_that_grows_is_not() {
+        let busy = VmName::on_host("busy");
+        let vms = [status("busy", 4, 1, 1), status("idle", 3, 1, 1), status("grows", 3, 1, 3)];
+        let idle = Parked { vm: VmName::on_host("idle"), cpu: MilliCpu::from_cores(2) };
+        assert_eq!(parked_by_others(&busy, &vms), [idle]);
+    }
+
+    fn status(name: &str, upper: u64, online: u64, goal: u64) -> VmStatus {
+        VmStatus {
+            name: VmName::on_host(name),
+            mode: Mode::Act,
+            priority: 0,
+            bounds: Bounds { min: size(1), max: size(4) },
+            seen: None,
+            online: Some(MilliCpu::from_cores(online)),
+            upper: Some(size(upper)),
+            signals: Signals::default(),
+            goal: Some(size(goal)),
+            reason: None,
+            permit: None,
+            consent: None,
+            session: SessionState::Active,
+            waiting: Vec::new(),
+            silent_since: None,
+            unit: None,
+            window: None,
+            target: None,
+        }
+    }
+
+    fn size(vcpus: u64) -> Resources {
+        Resources { cpu: MilliCpu::from_cores(vcpus), mem: Bytes::from_gib(1) }
+    }
 }

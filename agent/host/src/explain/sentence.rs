@@ -3,26 +3,23 @@
 use super::words::{by_units, instant, list, short, span};
 use std::cmp::Ordering::{self, Equal as Same, Greater as Up, Less as Down};
 use windlass_protocol::decision::{Answered, Consented};
-use windlass_protocol::{Change, Clip, Decision, Outcome, Resources, Signal};
+use windlass_protocol::{Change, Clip, Decision, Moment, Outcome, Resources, Signal};
 
 /// The decision from the signals to what became of it, in one sentence.
 pub fn sentence(decision: &Decision) -> String {
-    let parts: Vec<String> = [
+    let from = decision.from;
+    let refusal = decision.refusal.as_ref();
+    let parts = [
         Some(format!("{}, so {}", because(decision), course(decision))),
         clips(decision),
         decision.short.map(|short| format!("at first {}", permit(short))),
         decision.permit.map(permit),
-        decision
-            .refusal
-            .as_ref()
-            .map(|refusal| format!("at first {}", consented(refusal, decision.from))),
-        decision.consent.as_ref().map(|consent| consented(consent, decision.from)),
+        refusal.map(|refusal| format!("at first {}", consented(refusal, from))),
+        decision.consent.as_ref().map(|consent| consented(consent, from)),
         changes(&decision.changes),
         Some(outcome(decision)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     format!("{} {}: {}.", instant(decision.at), short(&decision.vm), parts.join("; "))
 }
 
@@ -35,9 +32,7 @@ fn because(decision: &Decision) -> String {
         Signal::Load => {
             format!("load decided ({signals}; aim: a load of {} per vCPU)", target.load_average)
         }
-        Signal::Memory => {
-            format!("memory decided ({signals}; aim: {percent:.0}% in use)")
-        }
+        Signal::Memory => format!("memory decided ({signals}; aim: {percent:.0}% in use)"),
         Signal::Urgent => format!("the guest asked for more at once ({signals})"),
         Signal::Idle => format!(
             "nothing calls for more than the minimum ({signals}; aim: a load of {} per vCPU, \
@@ -50,42 +45,20 @@ fn because(decision: &Decision) -> String {
     }
 }
 
-/// Which way it should go.
 fn course(decision: &Decision) -> String {
     let (from, goal) = (decision.from, decision.goal);
     let (cpu, mem) = ways(from, goal);
+    let cpu_moves = format!("{} from {} to {}", verb(cpu), from.cpu, goal.cpu);
+    let mem_moves = format!("{} from {} to {}", verb(mem), from.mem, goal.mem);
     match (cpu, mem) {
         (Same, Same) => format!("it should stay at {goal}"),
-        (Up, Up) | (Down, Down) => {
-            format!("it should {} from {from} to {goal}", verb(cpu))
-        }
-        (_, Same) => format!(
-            "its CPU should {} from {} to {}, and memory stay at {}",
-            verb(cpu),
-            from.cpu,
-            goal.cpu,
-            goal.mem
-        ),
-        (Same, _) => format!(
-            "its memory should {} from {} to {}, and CPU stay at {}",
-            verb(mem),
-            from.mem,
-            goal.mem,
-            goal.cpu
-        ),
-        (Up, Down) | (Down, Up) => format!(
-            "its CPU should {} from {} to {}, and memory {} from {} to {}",
-            verb(cpu),
-            from.cpu,
-            goal.cpu,
-            verb(mem),
-            from.mem,
-            goal.mem
-        ),
+        (Up, Up) | (Down, Down) => format!("it should {} from {from} to {goal}", verb(cpu)),
+        (_, Same) => format!("its CPU should {cpu_moves}, and memory stay at {}", goal.mem),
+        (Same, _) => format!("its memory should {mem_moves}, and CPU stay at {}", goal.cpu),
+        (Up, Down) | (Down, Up) => format!("its CPU should {cpu_moves}, and memory {mem_moves}"),
     }
 }
 
-/// Which way CPU and memory go.
 fn ways(from: Resources, to: Resources) -> (Ordering, Ordering) {
     (to.cpu.cmp(&from.cpu), to.mem.cmp(&from.mem))
 }
@@ -101,15 +74,11 @@ const fn verb(way: Ordering) -> &'static str {
 /// What kept the goal from being what the signal called for.
 fn clips(decision: &Decision) -> Option<String> {
     let goal = decision.goal;
-    let parts: Vec<String> = [
-        decision.reason.cpu.and_then(|clip| clipped("CPU", clip, &goal.cpu.to_string())),
-        decision.reason.mem.and_then(|clip| clipped("memory", clip, &goal.mem.to_string())),
-        by_units(decision.reason, goal)
-            .map(|larger| format!("{larger}, because sizes move in whole compute units")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let cpu = decision.reason.cpu.and_then(|clip| clipped("CPU", clip, &goal.cpu.to_string()));
+    let mem = decision.reason.mem.and_then(|clip| clipped("memory", clip, &goal.mem.to_string()));
+    let larger = by_units(decision.reason, goal)
+        .map(|larger| format!("{larger}, because sizes move in whole compute units"));
+    let parts: Vec<String> = [cpu, mem, larger].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| list(&parts))
 }
 
@@ -171,7 +140,7 @@ fn changes(changes: &[Change]) -> Option<String> {
 }
 
 fn outcome(decision: &Decision) -> String {
-    let after = |at: windlass_protocol::Moment| span(at.since(decision.at));
+    let after = |at: Moment| span(at.since(decision.at));
     match decision.outcome {
         Outcome::Open => "it is under way".to_owned(),
         Outcome::Reached { at } => format!("it was there after {}", after(at)),

@@ -1,5 +1,6 @@
 //! Decisions of every kind, and the words for them.
 
+mod absent;
 mod changes;
 mod outputs;
 

@@ -24,22 +24,19 @@ pub fn state(vm: &VmStatus, now: Moment) -> String {
 fn brief(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
     match waiting {
         Waiting::AtGoal => AT_GOAL.to_owned(),
-        Waiting::FirstSignals => format!("no {} from the guest yet", missing(vm)),
         Waiting::Signals { since: Some(since) } => {
             format!("no {} from the guest for {}", missing(vm), lasting(now.since(*since)))
         }
-        Waiting::Signals { since: None } => format!("no {} from the guest yet", missing(vm)),
+        Waiting::FirstSignals | Waiting::Signals { since: None } => {
+            format!("no {} from the guest yet", missing(vm))
+        }
         Waiting::Session | Waiting::Informant => session(vm.session),
         Waiting::Plugin => "no new permit from the plugin".to_owned(),
         Waiting::Room { wanted, permit } => {
             format!("waiting for room, {} more", amount(wanted.saturating_sub(*permit)))
         }
-        Waiting::HostMemory { available } => {
-            format!("host short of memory, {available} available")
-        }
-        Waiting::Refused { until } => {
-            format!("guest declined to shrink; {}", retry(*until, now))
-        }
+        Waiting::HostMemory { available } => format!("host short of memory, {available} available"),
+        Waiting::Refused { until } => format!("guest declined to shrink; {}", retry(*until, now)),
         Waiting::Holding { goal, until: Some(until) } => {
             format!("could shrink to {goal}; waits until {}", clock(*until))
         }
@@ -104,9 +101,7 @@ pub fn waiting(waiting: &Waiting, vm: &VmStatus, now: Moment) -> String {
             clock(*until),
             left(*until, now)
         ),
-        Waiting::Holding { goal, until: None } => {
-            format!("It could shrink to {goal}, {NEAR}")
-        }
+        Waiting::Holding { goal, until: None } => format!("It could shrink to {goal}, {NEAR}"),
         Waiting::Settling { until: Some(until) } => {
             format!("{RETURNING} before {}.", clock(*until))
         }

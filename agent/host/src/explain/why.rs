@@ -1,11 +1,11 @@
 //! Why a VM does not have more, and why it does not have less.
 
-use super::explained::Explained;
 use super::room::holders;
 use super::waiting::{MEMORY_STAYS, waiting, without_session};
 use super::words::{by_units, capital, list};
+use crate::api::Explained;
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{Clip, Resources, Signal, Signals, Waiting};
+use windlass_protocol::{Clip, Reason, Resources, Signal, Signals, Waiting};
 
 /// What a reason to wait keeps a VM from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,20 +120,13 @@ fn refusal(explained: &Explained) -> Option<String> {
 /// What keeps the goal from being larger.
 fn no_call_for_more(vm: &VmStatus) -> Option<String> {
     let (goal, reason) = (vm.goal?, vm.reason?);
-    let clip = |axis: &str, clip: Option<Clip>, to: String, field: &str| match clip? {
+    let held = clips(reason, goal, |clip, axis, to, field| match clip {
         Clip::Maximum => Some(format!("{axis} is held to its maximum of {to} (`max.{field}`)")),
         Clip::DriverMaximum => Some(format!(
             "{axis} is held to {to}, the most that QEMU was started to give (see `windlass vm check`)"
         )),
         Clip::Minimum | Clip::DriverMinimum | Clip::Missing | Clip::Held | Clip::Unit => None,
-    };
-    let held: Vec<String> = [
-        clip("CPU", reason.cpu, format!("{} vCPU", goal.cpu), "cpu"),
-        clip("memory", reason.mem, goal.mem.to_string(), "memory"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    });
     if !held.is_empty() {
         return Some(format!("{}.", capital(&list(&held))));
     }
@@ -164,7 +157,7 @@ fn no_call_for_less(vm: &VmStatus) -> String {
         Signal::Order => Some("a person ordered this size".to_owned()),
         Signal::Missing | Signal::Idle | Signal::Stopped => None,
     };
-    let clip = |axis: &str, clip: Option<Clip>, to: String, field: &str| match clip? {
+    let clipped = clips(reason, goal, |clip, axis, to, field| match clip {
         Clip::Minimum => Some(format!("{axis} is at its minimum of {to} (`min.{field}`)")),
         Clip::DriverMinimum => Some(format!(
             "{axis} is at {to}, with which QEMU was started, and which cannot be taken"
@@ -173,19 +166,11 @@ fn no_call_for_less(vm: &VmStatus) -> String {
             Some(format!("{axis} stays at {to}: what is not known never shrinks a VM"))
         }
         Clip::Maximum | Clip::DriverMaximum | Clip::Held | Clip::Unit => None,
-    };
+    });
     let unit = vm.unit.map_or(String::new(), |unit| format!(" of {unit}"));
     let larger = by_units(reason, goal)
         .map(|larger| format!("{larger}, because sizes move in whole compute units{unit}"));
-    let parts: Vec<String> = [
-        calls,
-        clip("CPU", reason.cpu, format!("{} vCPU", goal.cpu), "cpu"),
-        clip("memory", reason.mem, goal.mem.to_string(), "memory"),
-        larger,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let parts: Vec<String> = calls.into_iter().chain(clipped).chain(larger).collect();
     if !parts.is_empty() {
         return format!("{}.", capital(&parts.join("; ")));
     }
@@ -197,6 +182,18 @@ fn no_call_for_less(vm: &VmStatus) -> String {
         return format!("It is at its minimum of {goal} (`min`).");
     }
     format!("It is what the signals call for: {}.", signals(vm))
+}
+
+/// What is said of each axis that something clips: of the clip, the axis, the goal there, and its field
+/// in a file.
+fn clips(
+    reason: Reason,
+    goal: Resources,
+    say: impl Fn(Clip, &str, String, &str) -> Option<String>,
+) -> Vec<String> {
+    let cpu = reason.cpu.and_then(|clip| say(clip, "CPU", format!("{} vCPU", goal.cpu), "cpu"));
+    let mem = reason.mem.and_then(|clip| say(clip, "memory", goal.mem.to_string(), "memory"));
+    cpu.into_iter().chain(mem).collect()
 }
 
 /// Whether an axis has more than is called for.

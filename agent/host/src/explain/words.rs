@@ -107,11 +107,8 @@ pub(super) fn by_units(reason: Reason, goal: Resources) -> Option<String> {
     let (load, memory) = (reason.signal == Signal::Load, reason.signal == Signal::Memory);
     let cpu = axis("CPU", reason.cpu, load, format!("{} vCPU", goal.cpu));
     let mem = axis("memory", reason.mem, memory, goal.mem.to_string());
-    let parts: Vec<String> = if memory {
-        mem.into_iter().chain(cpu).collect()
-    } else {
-        cpu.into_iter().chain(mem).collect()
-    };
+    let parts = if memory { [mem, cpu] } else { [cpu, mem] };
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then(|| list(&parts))
 }
 

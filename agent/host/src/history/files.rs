@@ -81,18 +81,18 @@ impl Files {
 
     fn append(&self, Line { vm, text }: &Line) -> io::Result<()> {
         let (path, mut line) = (self.file(vm), format!("{text}\n"));
-        let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
-        let mut file = match opened {
+        let open = || OpenOptions::new().create(true).read(true).append(true).open(&path);
+        let mut file = match open() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 fs::create_dir_all(&self.folder)?;
-                OpenOptions::new().create(true).read(true).append(true).open(&path)?
+                open()?
             }
             opened => opened?,
         };
         let length = file.metadata()?.len();
         if length >= TURN {
             fs::rename(&path, self.turned(vm))?;
-            file = OpenOptions::new().create(true).append(true).open(&path)?;
+            file = open()?;
         } else if length > 0 && !ends_a_line(&mut file)? {
             line.insert(0, '\n');
         }
@@ -108,15 +108,12 @@ impl Files {
         let (mut hour, mut passed_over) = (Hour::default(), 0);
         for path in [self.turned(vm), self.file(vm)] {
             let bytes = match read_tail(&path) {
-                Ok(bytes) => bytes,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
+                bytes => bytes?,
             };
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 match serde_json::from_slice::<Entry>(line) {
-                    Ok(entry) if now.since(end(&entry)) <= LENGTH => {
-                        hour.take(entry, decisions);
-                    }
+                    Ok(entry) if now.since(end(&entry)) <= LENGTH => hour.take(entry, decisions),
                     Ok(_) => {}
                     Err(_) => passed_over += 1,
                 }

@@ -23,32 +23,23 @@ pub(crate) struct Refused {
 
 pub(super) async fn no_such_path(uri: Uri) -> Refused {
     let path: String = uri.path().chars().take(100).collect();
-    Refused {
-        status: StatusCode::NOT_FOUND,
-        code: "no-such-path",
-        message: format!("there is nothing at {path}; try /v1/state or /v1/host"),
-    }
+    let message = format!("there is nothing at {path}; try /v1/state or /v1/host");
+    Refused { status: StatusCode::NOT_FOUND, code: "no-such-path", message }
 }
 
 pub(super) async fn wrong_method(method: Method, uri: Uri) -> Refused {
     let path: String = uri.path().chars().take(100).collect();
     let method: String = method.as_str().chars().take(20).collect();
-    Refused {
-        status: StatusCode::METHOD_NOT_ALLOWED,
-        code: "wrong-method",
-        message: format!(
-            "{method} is not for {path}; what is read takes GET, an order takes POST, and only the \
-             log level PUT"
-        ),
-    }
+    let message = format!(
+        "{method} is not for {path}; what is read takes GET, an order takes POST, and only the log \
+         level PUT"
+    );
+    Refused { status: StatusCode::METHOD_NOT_ALLOWED, code: "wrong-method", message }
 }
 
 pub(super) fn unknown(vm: &VmName) -> Refused {
-    Refused {
-        status: StatusCode::NOT_FOUND,
-        code: "unknown-vm",
-        message: format!("nothing is known of a VM {}; see `windlass vm list`", vm.name),
-    }
+    let message = format!("nothing is known of a VM {}; see `windlass vm list`", vm.name);
+    Refused { status: StatusCode::NOT_FOUND, code: "unknown-vm", message }
 }
 
 // === impl Refused ===

@@ -59,32 +59,12 @@ impl Kept {
         std::mem::replace(&mut self.frozen, since) != since
     }
 
-    /// The last order to freeze or thaw is this.
-    pub fn order(&mut self, ordered: Ordered) -> bool {
-        self.ordered.replace(ordered) != Some(ordered)
-    }
-
-    /// The last order about a VM is this.
-    pub fn order_vm(&mut self, vm: &str, ordered: Ordered) -> bool {
-        put(&mut self.orders, vm, ordered)
-    }
-
     /// Pauses a VM until then, or ends its pause.
     pub fn pause(&mut self, vm: &str, until: Option<Moment>) -> bool {
         match until {
             Some(until) => put(&mut self.pauses, vm, until),
             None => self.pauses.remove(vm).is_some(),
         }
-    }
-
-    /// The informant of a VM calls back at this port.
-    pub fn assign_port(&mut self, vm: &str, port: u16) -> bool {
-        put(&mut self.ports, vm, port)
-    }
-
-    /// A VM counts in the books, and this is known of it.
-    pub fn know(&mut self, vm: &str, known: Known) -> bool {
-        put(&mut self.vms, vm, known)
     }
 
     /// A VM that counts in the books stands like this.
@@ -108,18 +88,12 @@ pub fn shrink<T>(map: &mut BTreeMap<String, T>, holds: impl Fn(&str, &T) -> bool
 }
 
 /// Has this value stand there. Whether another stood there, or none.
-fn put<T: PartialEq>(map: &mut BTreeMap<String, T>, vm: &str, value: T) -> bool {
-    match map.get_mut(vm) {
-        Some(there) if *there == value => false,
-        Some(there) => {
-            *there = value;
-            true
-        }
-        None => {
-            map.insert(vm.to_owned(), value);
-            true
-        }
+pub fn put<T: PartialEq>(map: &mut BTreeMap<String, T>, vm: &str, value: T) -> bool {
+    let changes = map.get(vm) != Some(&value);
+    if changes {
+        map.insert(vm.to_owned(), value);
     }
+    changes
 }
 
 #[cfg(test)]
@@ -141,8 +115,8 @@ mod tests {
             &|kept| kept.freeze(Some(now)),
             &|kept| kept.pause("a", Some(now)),
             &|kept| kept.pause("a", Some(now.after(std::time::Duration::from_secs(1)))),
-            &|kept| kept.assign_port("a", 10_310),
-            &|kept| kept.know("a", known.clone()),
+            &|kept| put(&mut kept.ports, "a", 10_310),
+            &|kept| put(&mut kept.vms, "a", known.clone()),
             &|kept| kept.see("a", size),
             &|kept| kept.stand("a", Lifecycle::Released),
             &|kept| kept.pause("a", None),
