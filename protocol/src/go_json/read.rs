@@ -13,8 +13,8 @@ use uuid::Uuid;
 pub(crate) trait Read {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
 
-    /// Reads what comes next as [`super::written`] does. A value that is no object is read as any
-    /// other of its kind.
+    /// Reads what comes next without a tree, if its objects have exactly the keys of the type, in
+    /// their order. A value that is no object is read as any other of its kind.
     fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
         self.read(&Path::Body, &from.scalar()?).ok()
     }
