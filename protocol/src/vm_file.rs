@@ -1,6 +1,6 @@
 //! The checked content of a VM file, in which people describe a VM.
 //!
-//! [`VM`] is the table of its keys. [`VmFile::from_nodes`] reads a file by that table and reports all
+//! [`VM`] is the table of its keys. [`VmFile::with_usual`] reads a file by that table and reports all
 //! problems at once. `kit::config` reads the TOML.
 
 mod keys;

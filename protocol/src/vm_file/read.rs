@@ -5,8 +5,7 @@ use super::keys::VM;
 use crate::annotations::{Annotations, BOUNDS, Defaults, THEIR_BOUNDS};
 use crate::config::{Node, Problem, Reader};
 use crate::{
-    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Policy, Resources, ScaleDownSaid, Target, Usual,
-    VmInfo, VmName, limits, words,
+    Bounds, Bytes, MilliCpu, Resources, ScaleDownSaid, Target, Usual, VmInfo, VmName, limits, words,
 };
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -18,15 +17,7 @@ const LONGEST_NAME: usize = 63;
 const SIZED: [&str; 3] = ["min", "max", "target"];
 
 impl VmFile {
-    /// Checks a VM file; `stem` is the file's name without `.toml`.
-    ///
-    /// # Errors
-    /// All problems of the file.
-    pub fn from_nodes(stem: &str, nodes: BTreeMap<String, Node>) -> Result<Self, Vec<Problem>> {
-        Self::with_usual(stem, nodes, &Usual::default())
-    }
-
-    /// The same with other defaults.
+    /// Checks a VM file; `stem` is the file's name without `.toml`, and `usual` are the defaults.
     ///
     /// # Errors
     /// All problems of the file.
@@ -115,23 +106,14 @@ fn plain(
     slot: Option<Bytes>,
 ) -> Option<VmInfo> {
     let bounds = bounds(file, slot);
-    let default = defaults.usual.target;
+    let Usual { target, scale_down } = defaults.usual;
     let target = Target {
-        load_average: file.find("target.load_average").unwrap_or(default.load_average),
-        memory: file.find("target.memory").unwrap_or(default.memory),
+        load_average: file.find("target.load_average").unwrap_or(target.load_average),
+        memory: file.find("target.memory").unwrap_or(target.memory),
     };
-    Some(VmInfo {
-        name,
-        bounds: bounds?,
-        target,
-        policy: defaults.policy.unwrap_or(Policy::LoadAverage),
-        load_window: defaults.load_window.unwrap_or(LoadWindow::FifteenSeconds),
-        priority: defaults.priority.unwrap_or(0),
-        mode: defaults.mode.unwrap_or(Mode::Act),
-        memory_slot: defaults.memory_slot,
-        paused_until: None,
-        scale_down: defaults.scale_down.unwrap_or(defaults.usual.scale_down),
-    })
+    let usual = Usual { target, scale_down };
+    let defaults = Defaults { bounds: Some(bounds?), usual, ..*defaults };
+    Annotations::default().info(name, &defaults).ok()
 }
 
 /// The desired state from annotations, and from the file's own keys where annotations are silent.
