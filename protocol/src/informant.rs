@@ -74,12 +74,9 @@ pub struct Identified {
     pub sequence: Sequence,
 }
 
-/// The informant resumes or suspends an agent.
+/// The informant resumes or suspends the agent with this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected(
-    /// The addressed session.
-    pub AgentId,
-);
+pub struct Expected(pub AgentId);
 
 /// The guest needs more resources at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,12 +89,9 @@ pub struct MoreResources {
     pub memory: bool,
 }
 
-/// The agent checks that its session is valid.
+/// The agent checks that its session, which is this, is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HealthCheck(
-    /// The addressed session.
-    pub AgentId,
-);
+pub struct HealthCheck(pub AgentId);
 
 /// The agent asks the guest for consent to a smaller size, or announces a larger size.
 ///

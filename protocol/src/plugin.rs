@@ -75,32 +75,15 @@ pub struct PermitResponse {
 /// An amount that the wire has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OverRange {
-    /// Too much CPU.
-    #[error("{field}: {value} vCPU is more than 4294967.295")]
-    Cpu {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: MilliCpu,
-    },
-    /// Too much memory for so small a slot.
-    #[error("{field}: {value} is more than 65535 slots of {slot}")]
-    Memory {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: Bytes,
-        /// The size of a slot.
-        slot: Bytes,
-    },
-    /// Too much memory for a quantity.
-    #[error("{field}: {value} is more than 9223372036854775807B")]
-    Bytes {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: Bytes,
-    },
+    /// Too much CPU: the field, and what it would hold.
+    #[error("{0}: {1} vCPU is more than 4294967.295")]
+    Cpu(&'static str, MilliCpu),
+    /// Too much memory for so small a slot: the field, what it would hold, and the slot.
+    #[error("{0}: {1} is more than 65535 slots of {2}")]
+    Memory(&'static str, Bytes, Bytes),
+    /// Too much memory for a quantity: the field, and what it would hold.
+    #[error("{0}: {1} is more than 9223372036854775807B")]
+    Bytes(&'static str, Bytes),
     /// A slot of no size.
     #[error("memory_slot: 0B is not above zero")]
     Slot,
@@ -125,28 +108,18 @@ pub enum Unfit {
     /// With a compute unit of nothing.
     #[error("computeUnit fields must be non-zero: {0} must be non-zero")]
     ZeroUnit(&'static str),
-    /// With a compute unit that is no multiple of the VM's slot.
+    /// With a compute unit whose memory is no multiple of the VM's slot.
     #[error(
-        "computeUnit is not divisible by VM memory slot size: computeUnit.mem: {unit} is no \
-         multiple of {slot}"
+        "computeUnit is not divisible by VM memory slot size: computeUnit.mem: {0} is no multiple \
+         of {1}"
     )]
-    UnitOfParts {
-        /// Memory of the unit.
-        unit: Bytes,
-        /// The VM's slot.
-        slot: Bytes,
-    },
+    UnitOfParts(Bytes, Bytes),
     /// With parts of a vCPU before v2.0.
     #[error(
         "agent requested fractional CPU with protocol version that does not support it: \
-         resources.vCPUs: {cpu} is no whole number in {version}"
+         resources.vCPUs: {0} is no whole number in {1}"
     )]
-    FractionalCpu {
-        /// What it asks for.
-        cpu: MilliCpu,
-        /// In which version.
-        version: PluginVersion,
-    },
+    FractionalCpu(MilliCpu, PluginVersion),
 }
 
 /// What is left to do depends on how memory counts.
@@ -289,11 +262,11 @@ impl RawRequest {
         if let Some(unit) = request.unit.map(|unit| unit.mem)
             && unit != unit.round_up(slot)
         {
-            return Err(Unfit::UnitOfParts { unit, slot });
+            return Err(Unfit::UnitOfParts(unit, slot));
         }
         let (cpu, version) = (request.resources.cpu, request.version);
         if !version.features().fractional_cpu && cpu != cpu.round_up(MilliCpu::from_cores(1)) {
-            return Err(Unfit::FractionalCpu { cpu, version });
+            return Err(Unfit::FractionalCpu(cpu, version));
         }
         Ok(request)
     }

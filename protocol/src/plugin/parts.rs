@@ -11,9 +11,6 @@ pub(super) const MOST_CPU: MilliCpu = MilliCpu::from_milli(u32::MAX as u64);
 /// The most slots that the wire counts.
 pub(super) const MOST_SLOTS: u64 = u16::MAX as u64;
 
-/// Below this, memory is written as a bare number.
-const BARE_BELOW: u64 = 1024;
-
 /// Resources whose memory is a number of slots (`u16`, or [`Slots`] in an answer) or [`Memory`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Size<M> {
@@ -83,7 +80,7 @@ impl Counted for u16 {
             return Err(OverRange::Slot);
         }
         let slots = mem.bytes().div_ceil(slot.bytes());
-        Self::try_from(slots).map_err(|_| OverRange::Memory { field, value: mem, slot })
+        Self::try_from(slots).map_err(|_| OverRange::Memory(field, mem, slot))
     }
 
     fn bytes(self, slot: Bytes) -> Bytes {
@@ -94,7 +91,7 @@ impl Counted for u16 {
 impl Counted for Memory {
     fn of(field: &'static str, mem: Bytes, _: Bytes) -> Result<Self, OverRange> {
         let fits = mem <= quantity::LARGEST_MEMORY;
-        if fits { Ok(Self(mem)) } else { Err(OverRange::Bytes { field, value: mem }) }
+        if fits { Ok(Self(mem)) } else { Err(OverRange::Bytes(field, mem)) }
     }
 
     fn bytes(self, _: Bytes) -> Bytes {
@@ -109,7 +106,7 @@ impl Read for Slots {
         let Json::Text(_) = json else { return self.0.read(at, json) };
         let count = go_json::read::quantity(at, json, quantity::memory)?;
         self.0 = u16::try_from(count.bytes())
-            .map_err(|_| go_json::read::wrong(at, json, "a whole number from 0 to 65535"))?;
+            .map_err(|_| BadBody::field(at, json, "a whole number from 0 to 65535"))?;
         Ok(())
     }
 }
@@ -118,7 +115,7 @@ impl Read for Slots {
 
 impl Cpu {
     pub(super) fn of(field: &'static str, cpu: MilliCpu) -> Result<Self, OverRange> {
-        if cpu > MOST_CPU { Err(OverRange::Cpu { field, value: cpu }) } else { Ok(Self(cpu)) }
+        if cpu > MOST_CPU { Err(OverRange::Cpu(field, cpu)) } else { Ok(Self(cpu)) }
     }
 }
 
@@ -126,7 +123,7 @@ impl Read for Cpu {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         let cpu = go_json::read::quantity(at, json, quantity::cpu)?;
         if cpu > MOST_CPU {
-            return Err(go_json::read::wrong(at, json, "at most 4294967.295 vCPU"));
+            return Err(BadBody::field(at, json, "at most 4294967.295 vCPU"));
         }
         self.0 = cpu;
         Ok(())
@@ -154,7 +151,7 @@ impl Read for Memory {
 
 impl Write for Memory {
     fn write(&self, out: &mut Writer) {
-        if self.0.bytes() < BARE_BELOW {
+        if self.0.bytes() < 1024 {
             out.plain(&self.0.bytes().to_string());
         } else {
             self.0.write(out);

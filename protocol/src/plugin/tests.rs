@@ -75,7 +75,7 @@ fn what_no_longer_fits_once_it_is_rounded_up_is_refused() {
     };
     assert_eq!(refused(4_294_967_000), None);
     let value = MilliCpu::from_milli(4_294_968_000);
-    assert_eq!(refused(4_294_967_001), Some(OverRange::Cpu { field: "resources", value }));
+    assert_eq!(refused(4_294_967_001), Some(OverRange::Cpu("resources", value)));
 }
 
 /// The vectors are bodies with what the reference's own types of v0.12.2 make of them: what
