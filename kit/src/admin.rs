@@ -3,6 +3,7 @@
 //! Any user of the machine can connect to its loopback, so the endpoints over TCP are read-only ([`router`]).
 //! Only a unix socket serves changes of the process ([`changing`]); its permissions select the users.
 
+use crate::catch_panic::lock;
 use crate::program::Failure;
 use crate::server::{Limits, bind_unix, serve};
 use crate::tasks::Tasks;
@@ -18,7 +19,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::net::{TcpListener, UnixListener};
 
 /// The state behind the endpoints.
@@ -88,17 +89,18 @@ fn paths() -> Router<Admin> {
 
 async fn alive(State(admin): State<Admin>) -> (StatusCode, String) {
     let hanging = admin.watchdog.hanging();
-    if hanging.is_empty() {
-        return (StatusCode::OK, "ok\n".to_owned());
-    }
-    let lines = hanging.iter().map(|hanging| format!("{hanging}\n"));
-    (StatusCode::SERVICE_UNAVAILABLE, lines.collect())
+    ok_unless(hanging.iter().map(|hanging| format!("{hanging}\n")).collect())
 }
 
 async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {
-    match admin.readiness.missing() {
-        None => (StatusCode::OK, "ok\n".to_owned()),
-        Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {missing}\n")),
+    let missing = admin.readiness.missing();
+    ok_unless(missing.map(|parts| format!("not ready: {parts}\n")).unwrap_or_default())
+}
+
+fn ok_unless(problem: String) -> (StatusCode, String) {
+    match problem.is_empty() {
+        true => (StatusCode::OK, "ok\n".to_owned()),
+        false => (StatusCode::SERVICE_UNAVAILABLE, problem),
     }
 }
 
@@ -169,23 +171,19 @@ impl OwnerSocket {
 impl Readiness {
     /// Keeps the process unready until `part` is [`Readiness::done`].
     pub fn wait_for(&self, part: &'static str) {
-        self.parts().insert(part);
+        lock(&self.0).insert(part);
     }
 
     /// `part` is ready.
     pub fn done(&self, part: &'static str) {
-        self.parts().remove(part);
+        lock(&self.0).remove(part);
     }
 
     /// The missing parts; `None` if the process is ready.
     pub fn missing(&self) -> Option<String> {
-        let parts = self.parts();
+        let parts = lock(&self.0);
         let names = parts.iter().copied().collect::<Vec<_>>().join(", ");
         (!names.is_empty()).then_some(names)
-    }
-
-    fn parts(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

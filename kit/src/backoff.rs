@@ -12,11 +12,6 @@ pub struct Backoff {
     pub longest: Duration,
 }
 
-/// The wait after this many failed attempts in a row, by the usual [`Backoff`].
-pub fn wait(attempt: u32, seed: u64) -> Duration {
-    Backoff::USUAL.wait(attempt, seed)
-}
-
 // === impl Backoff ===
 
 impl Backoff {
@@ -38,6 +33,10 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn wait(attempt: u32, seed: u64) -> Duration {
+        Backoff::USUAL.wait(attempt, seed)
+    }
 
     #[test]
     fn waits_double_up_to_the_longest_and_never_leave_their_band() {

@@ -17,13 +17,8 @@ pub const LATE: Duration = Duration::from_secs(5);
 /// Work in progress, to be awaited.
 pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Work of one kind: none, or one piece in progress.
-pub struct BlockingTask<T>(Option<UnderWay<T>>);
-
-struct UnderWay<T> {
-    since: Instant,
-    work: Work<T>,
-}
+/// Work of one kind: none, or one piece in progress since then.
+pub struct BlockingTask<T>(Option<(Instant, Work<T>)>);
 
 /// Runs blocking work on a thread for such work.
 ///
@@ -46,22 +41,22 @@ impl<T> BlockingTask<T> {
     /// Starts this work, unless other work is in progress.
     pub fn start(&mut self, work: impl FnOnce() -> Work<T>) {
         if self.0.is_none() {
-            self.0 = Some(UnderWay { since: Instant::now(), work: work() });
+            self.0 = Some((Instant::now(), work()));
         }
     }
 
     /// Waits for the result; for ever if no work is in progress. The caller may drop the future and call
     /// again at any time.
     pub async fn done(&mut self) -> T {
-        let Some(under_way) = &mut self.0 else { return pending().await };
-        let result = under_way.work.as_mut().await;
+        let Some((_, work)) = &mut self.0 else { return pending().await };
+        let result = work.as_mut().await;
         self.0 = None;
         result
     }
 
     /// Whether the work in progress takes longer than [`LATE`].
     pub fn is_late(&self) -> bool {
-        self.0.as_ref().is_some_and(|under_way| under_way.since.elapsed() > LATE)
+        self.0.as_ref().is_some_and(|(since, _)| since.elapsed() > LATE)
     }
 }
 

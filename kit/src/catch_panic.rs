@@ -1,29 +1,28 @@
-//! Turns the panic of a future into an error.
-//!
-//! A panic affects only its own task or request. The caller gets the panic's message; the state of the
-//! future is dropped.
+//! Keeps a panic in its own task or request: it becomes an error, and the state of the future is dropped.
 
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-/// The message of a panic.
-#[derive(Debug)]
-pub(crate) struct Panicked(pub(crate) String);
-
-/// Waits for `future`; a panic in it is an error.
-pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Panicked> {
+/// Waits for `future`; a panic in it is an error, with its message.
+pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, String> {
     let mut future = pin!(future);
     poll_fn(|cx| {
         // After a panic the future is never polled again, so broken state stays invisible.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
-            Err(payload) => Poll::Ready(Err(Panicked(message(payload.as_ref())))),
+            Err(payload) => Poll::Ready(Err(message(payload.as_ref()))),
         }
     })
     .await
+}
+
+/// Locks a value that a panic cannot leave half changed.
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn message(payload: &(dyn Any + Send)) -> String {
@@ -42,9 +41,9 @@ mod tests {
     async fn a_panic_keeps_its_words() {
         assert_eq!(catch_panic(async { 7 }).await.unwrap(), 7);
         let fixed = catch_panic(async { panic!("no room") }).await;
-        assert_eq!(fixed.unwrap_err().0, "no room");
+        assert_eq!(fixed.unwrap_err(), "no room");
         let number = 3;
         let formatted = catch_panic(async { panic!("{number} are missing") }).await;
-        assert_eq!(formatted.unwrap_err().0, "3 are missing");
+        assert_eq!(formatted.unwrap_err(), "3 are missing");
     }
 }

@@ -24,7 +24,7 @@ pub async fn ask(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
     let limit = ask.deadline;
     tokio::time::timeout(limit, attempt(to, ask))
         .await
-        .unwrap_or_else(|_| Err(ClientError::NoAnswer { to: to.clone(), limit }))
+        .unwrap_or_else(|_| Err(ClientError::NoAnswer(to.clone(), limit)))
 }
 
 async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
@@ -32,8 +32,7 @@ async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
         Address::Tcp(address) => ask_over(connect(*address, to).await?, to, ask).await,
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).await;
-            let stream =
-                stream.map_err(|source| ClientError::Connect { to: to.clone(), source })?;
+            let stream = stream.map_err(|source| ClientError::Connect(to.clone(), source))?;
             ask_over(stream, to, ask).await
         }
     }
@@ -51,14 +50,9 @@ where
     let mut connection = Connection::over(stream, to).await?;
     connection.ask(to, ask, After::Close).await.map_err(|unanswered| unanswered.error)
 }
+
 /// An error with its causes.
 pub fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -13,12 +13,6 @@ use toml::de::{DeInteger, DeTable, DeValue};
 use windlass_protocol::config::{Form, Node, Problem, Reader, Table};
 use windlass_protocol::words::sanitized;
 
-/// The longest configuration; a longer one was not written by a person.
-const LONGEST_FILE: u64 = 256 * 1024;
-
-/// The longest list of nodes and VMs: it may have thousands of tables, and a program may write it.
-const LONGEST_LIST: u64 = 4 * 1024 * 1024;
-
 /// The most characters of an error, which may quote the text.
 const LONGEST: usize = 300;
 
@@ -52,7 +46,8 @@ pub enum Unread {
 /// # Errors
 /// The file is missing, not a file, too long, not text, or cannot be read.
 pub fn read_text(path: &Path) -> Result<String, Unread> {
-    read_up_to(path, LONGEST_FILE)
+    // A longer one was not written by a person.
+    read_up_to(path, 256 * 1024)
 }
 
 /// Reads the text of a file that may list nodes and VMs.
@@ -60,7 +55,8 @@ pub fn read_text(path: &Path) -> Result<String, Unread> {
 /// # Errors
 /// As [`read_text`].
 pub fn read_list(path: &Path) -> Result<String, Unread> {
-    read_up_to(path, LONGEST_LIST)
+    // It may have thousands of tables, and a program may write it.
+    read_up_to(path, 4 * 1024 * 1024)
 }
 
 fn read_up_to(path: &Path, limit: u64) -> Result<String, Unread> {
@@ -106,10 +102,7 @@ pub fn parse_toml(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
 }
 
 /// Reads a JSON text that must be one object.
-///
-/// # Errors
-/// Names the line and what is wrong.
-pub fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
+fn parse_json(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         let at = format!(" at line {} column {}", error.line(), error.column());
         unread(Some(error.line()), &error.to_string().replace(&at, ""))

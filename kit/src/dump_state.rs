@@ -34,7 +34,7 @@ pub struct DumpListener {
 
 /// The source of the state, and the time limit.
 #[derive(Clone)]
-pub struct DumpState {
+struct DumpState {
     gather: Arc<dyn Fn() -> Value + Send + Sync>,
     limit: Duration,
     turn: Arc<Semaphore>,
@@ -77,7 +77,7 @@ impl DumpListener {
 
 impl DumpState {
     /// `gather` may wait for locks; it never runs twice at the same time.
-    pub fn new(limit: Duration, gather: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+    fn new(limit: Duration, gather: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self { gather: Arc::new(gather), limit, turn: Arc::new(Semaphore::new(1)) }
     }
 
@@ -109,23 +109,22 @@ impl DumpState {
 }
 
 /// Answers on every path, as the reference does.
-pub fn router(state: DumpState) -> Router {
+fn router(state: DumpState) -> Router {
     Router::new().fallback(dump).with_state(state)
 }
 
 async fn dump(State(state): State<DumpState>, method: Method, body: Bytes) -> Response {
-    let answer = if method != Method::GET {
-        Err((StatusCode::METHOD_NOT_ALLOWED, "request method must be GET".to_owned()))
-    } else if is_object(&body) {
-        state.get().await
-    } else {
-        Err((StatusCode::BAD_REQUEST, "bad JSON".to_owned()))
-    };
-    match answer {
-        Ok(state) => ([(header::CONTENT_TYPE, "application/json")], state).into_response(),
-        Err((status, text)) => {
-            (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+    let answer = match is_object(&body) {
+        _ if method != Method::GET => {
+            Err((StatusCode::METHOD_NOT_ALLOWED, "request method must be GET".to_owned()))
         }
+        true => state.get().await,
+        false => Err((StatusCode::BAD_REQUEST, "bad JSON".to_owned())),
+    };
+    let kind = |kind| [(header::CONTENT_TYPE, kind)];
+    match answer {
+        Ok(state) => (kind("application/json"), state).into_response(),
+        Err((status, text)) => (status, kind("text/plain; charset=utf-8"), text).into_response(),
     }
 }
 

@@ -1,22 +1,7 @@
 //! What every process needs: tasks, signals, configuration, logs, HTTP. Knows no VMs.
 //!
-//! - [`tasks`]: background tasks, their shutdown and their failures
-//! - [`signal`]: the first SIGTERM stops, the second exits at once, SIGHUP reloads
-//! - [`clock`]: turns the machine's clocks into `Moment`s
-//! - [`backoff`]: the wait before the next attempt
-//! - [`config`]: reads files that people write
-//! - [`problem`]: all problems of a file, for people
-//! - [`atomic_file`]: files that outlive the process, and locks of folders
-//! - [`blocking`]: blocking work on threads of its own
-//! - [`notify`]: reports to systemd
-//! - [`program`]: exit codes, listening, standard output
-//! - [`telemetry`]: logs, with a filter that can change at run time
-//! - `server` (feature): HTTP with all limits; `admin` on top of it: health, metrics, log level
-//! - `watchdog` (feature `server`): detects a part of the process that hangs
-//! - `dump_state` (feature `server`): the state of a process as JSON
-//! - `client` (feature): bounded requests over TCP or a unix socket
-//!
-//! Both features are off by default, so that a crate that only needs the clock does not link HTTP.
+//! The features `server` and `client` are off by default, so that a crate that only needs the clock does
+//! not link HTTP.
 
 pub mod atomic_file;
 pub mod backoff;

@@ -13,6 +13,29 @@ const EXIT_AT_ONCE: i32 = 143;
 #[derive(Debug)]
 pub struct Hangups(Signal);
 
+// === impl Hangups ===
+
+impl Hangups {
+    /// Listens for every signal that a program of ours heeds: the first SIGTERM or SIGINT stops `tasks`.
+    ///
+    /// # Errors
+    /// If a signal cannot be listened for.
+    pub fn and_stop_on_signal(tasks: &Tasks) -> Result<Self, Failure> {
+        stop_on_signal(tasks)
+            .and_then(|()| signal(SignalKind::hangup()))
+            .map(Self)
+            .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))
+    }
+
+    /// Waits for the next SIGHUP. Several that come together count as one.
+    pub async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // No signal can come any more; the caller waits for other things too.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 /// Stops `tasks` at the first SIGTERM or SIGINT, and exits at once at the second.
 ///
 /// # Errors
@@ -43,36 +66,6 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) -> &'static str 
     }
 }
 
-// === impl Hangups ===
-
-impl Hangups {
-    /// Listens for every signal that a program of ours heeds: those that end it stop `tasks`.
-    ///
-    /// # Errors
-    /// If a signal cannot be listened for.
-    pub fn and_stop_on_signal(tasks: &Tasks) -> Result<Self, Failure> {
-        stop_on_signal(tasks)
-            .and_then(|()| Self::listen())
-            .map_err(|error| Failure::Failed(format!("cannot listen for signals: {error}")))
-    }
-
-    /// Starts to receive SIGHUP, which then no longer ends the process.
-    ///
-    /// # Errors
-    /// The signal cannot be received.
-    pub fn listen() -> io::Result<Self> {
-        signal(SignalKind::hangup()).map(Self)
-    }
-
-    /// Waits for the next SIGHUP. Several that come together count as one.
-    pub async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
-            // No signal can come any more; the caller waits for other things too.
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,7 +75,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_configuration_is_read_again_after_a_hangup_and_not_before() {
-        let mut hangups = Hangups::listen().unwrap();
+        let mut hangups = Hangups::and_stop_on_signal(&Tasks::default()).unwrap();
         let mut next = pin!(hangups.next());
         let early = poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
         assert!(!early, "there was no signal yet");

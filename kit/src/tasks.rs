@@ -4,11 +4,11 @@
 //! task is a log line. A panic is a failure of its task; the others continue.
 
 use crate::backoff::Backoff;
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::{catch_panic, lock};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -49,12 +49,6 @@ pub struct Stuck {
     pub tasks: Vec<&'static str>,
 }
 
-/// The waits of a task that starts again after failures.
-#[derive(Default)]
-struct Restarts {
-    in_a_row: u32,
-}
-
 /// Notes the end of a task, even after a panic.
 struct Running {
     id: u64,
@@ -75,10 +69,9 @@ impl Tasks {
         let shared = self.shared.clone();
         self.spawn(name, async move {
             let _stop = stop;
-            let why = match catch_panic(Box::pin(task)).await {
-                Ok(Ok(())) => return,
-                Ok(Err(why)) => why.to_string(),
-                Err(panicked) => panicked.0,
+            let ended = catch_panic(Box::pin(task)).await;
+            let Err(why) = ended.and_then(|done| done.map_err(|why| why.to_string())) else {
+                return;
             };
             error!(task = name, why, "vital task failed");
             lock(&shared).failure.get_or_insert(Failed { task: name, why });
@@ -95,7 +88,7 @@ impl Tasks {
             match catch_panic(Box::pin(task)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(why)) => warn!(task = name, %why, "task failed"),
-                Err(panicked) => error!(task = name, why = panicked.0, "task panicked"),
+                Err(why) => error!(task = name, why, "task panicked"),
             }
         });
     }
@@ -109,17 +102,15 @@ impl Tasks {
     {
         let stop = self.stop.clone();
         self.spawn(name, async move {
-            let mut backoff = Restarts::default();
+            let mut in_a_row = 0;
             loop {
                 let started = Instant::now();
                 match catch_panic(Box::pin(make())).await {
                     Ok(Ok(())) => return,
                     Ok(Err(why)) => warn!(task = name, %why, "task failed, starting it again"),
-                    Err(panicked) => {
-                        error!(task = name, why = panicked.0, "task panicked, starting it again");
-                    }
+                    Err(why) => error!(task = name, why, "task panicked, starting it again"),
                 }
-                let wait = backoff.after(started.elapsed());
+                let wait = restart_after(&mut in_a_row, started.elapsed());
                 if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                     return;
                 }
@@ -178,19 +169,6 @@ impl Tasks {
     }
 }
 
-// === impl Restarts ===
-
-impl Restarts {
-    /// The next wait. A task that ran for longer than the longest wait gets the shortest again.
-    fn after(&mut self, ran: Duration) -> Duration {
-        if ran > Backoff::USUAL.longest {
-            self.in_a_row = 0;
-        }
-        self.in_a_row = self.in_a_row.saturating_add(1);
-        Backoff::USUAL.wait(self.in_a_row, fastrand::u64(..))
-    }
-}
-
 // === impl Running ===
 
 impl Running {
@@ -210,8 +188,11 @@ impl Drop for Running {
     }
 }
 
-fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+/// The next wait of a task that fails. One that ran for longer than the longest wait gets the shortest
+/// again.
+fn restart_after(in_a_row: &mut u32, ran: Duration) -> Duration {
+    *in_a_row = if ran > Backoff::USUAL.longest { 1 } else { in_a_row.saturating_add(1) };
+    Backoff::USUAL.wait(*in_a_row, fastrand::u64(..))
 }
 
 #[cfg(test)]
@@ -262,12 +243,13 @@ mod tests {
 
     #[test]
     fn a_task_that_ran_for_long_waits_as_after_its_first_failure() {
-        let (mut restarts, longest) = (Restarts::default(), Backoff::USUAL.longest);
+        let (mut in_a_row, longest) = (0, Backoff::USUAL.longest);
+        let mut after = |ran| restart_after(&mut in_a_row, ran);
         for ran in [Duration::ZERO, GRACE, longest, longest, longest, longest] {
-            restarts.after(ran);
+            after(ran);
         }
-        assert!(restarts.after(longest) > longest / 2, "the seventh in a row");
-        let wait = restarts.after(longest + Duration::from_millis(1));
+        assert!(after(longest) > longest / 2, "the seventh in a row");
+        let wait = after(longest + Duration::from_millis(1));
         assert!(wait > Duration::ZERO && wait <= Backoff::USUAL.first, "{wait:?}");
     }
 

@@ -32,14 +32,9 @@ pub struct LogLevel(reload::Handle<EnvFilter, Registry>);
 /// An error of logging.
 #[derive(Debug, Error)]
 pub enum TelemetryError {
-    /// The filter is invalid.
-    #[error("log filter {filter:?}: {why}; write a level (`info`) or `target=level` parts")]
-    Filter {
-        /// The filter, shortened.
-        filter: String,
-        /// The reason.
-        why: String,
-    },
+    /// This filter, shortened, is invalid for this reason.
+    #[error("log filter {0:?}: {1}; write a level (`info`) or `target=level` parts")]
+    Filter(String, String),
     /// Logging is already set up in this process.
     #[error("logging is already set up")]
     Twice,
@@ -111,10 +106,8 @@ impl LogLevel {
 }
 
 fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
-    let refuse = |why: &str| TelemetryError::Filter {
-        filter: filter.chars().take(80).collect(),
-        why: why.to_owned(),
-    };
+    let refuse =
+        |why: &str| TelemetryError::Filter(filter.chars().take(80).collect(), why.to_owned());
     let filter = filter.trim();
     if filter.is_empty() {
         return Err(refuse("it is empty"));

@@ -12,6 +12,7 @@
 //! part hangs. A hanging part is logged once and fails `/livez`. The watchdog then stops its reports to
 //! systemd, which restarts the process.
 
+use crate::catch_panic::lock;
 use crate::notify::Notify;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -19,7 +20,7 @@ use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -35,7 +36,8 @@ const PATIENCE: u32 = 10;
 #[derive(Clone, Debug, Default)]
 pub struct Watchdog {
     turns: Arc<Mutex<Turns>>,
-    metrics: Metrics,
+    hanging: Gauge,
+    hangs: Counter,
 }
 
 /// A part reports its turns through this. Dropping it ends the watch.
@@ -52,12 +54,6 @@ pub struct Hanging {
     pub part: String,
     /// What it waits for, by its last turn.
     pub waits_for: &'static str,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Metrics {
-    hanging: Gauge,
-    hangs: Counter,
 }
 
 /// The turns of every part.
@@ -101,7 +97,11 @@ impl Watchdog {
 
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        self.metrics.register(registry);
+        let registry = registry.sub_registry_with_prefix("windlass");
+        let hanging = "Parts of the process that have not turned for ten seconds";
+        registry.register("hanging_parts", hanging, self.hanging.clone());
+        let hangs = "Times that a part of the process was found hanging";
+        registry.register("hangs", hangs, self.hangs.clone());
     }
 
     /// Turns until `stop`. Each turn without a hanging part reports to systemd.
@@ -126,26 +126,14 @@ impl Watchdog {
         for word in words {
             match word {
                 Word::Hangs(Hanging { part, waits_for }) => {
-                    self.metrics.hangs.inc();
+                    self.hangs.inc();
                     error!(part, waits_for, "hangs: it has not turned for ten seconds");
                 }
                 Word::Back(part) => info!(part, "turns again"),
             }
         }
         let hanging = self.hanging().len();
-        self.metrics.hanging.set(i64::try_from(hanging).unwrap_or(i64::MAX));
-    }
-}
-
-// === impl Metrics ===
-
-impl Metrics {
-    fn register(&self, registry: &mut Registry) {
-        let registry = registry.sub_registry_with_prefix("windlass");
-        let hanging = "Parts of the process that have not turned for ten seconds";
-        registry.register("hanging_parts", hanging, self.hanging.clone());
-        let hangs = "Times that a part of the process was found hanging";
-        registry.register("hangs", hangs, self.hangs.clone());
+        self.hanging.set(i64::try_from(hanging).unwrap_or(i64::MAX));
     }
 }
 
@@ -231,10 +219,6 @@ impl fmt::Display for Hanging {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} hangs, waiting for {}", self.part, self.waits_for)
     }
-}
-
-fn lock(turns: &Mutex<Turns>) -> MutexGuard<'_, Turns> {
-    turns.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -158,27 +158,17 @@ impl Annotations {
 
     fn resolve_bounds(&self, defaults: &Defaults) -> Result<Bounds, Vec<Problem>> {
         let ours = self.bounds.unwrap_or_default();
-        let theirs = self.their_bounds.unwrap_or_default();
-        let own = defaults.bounds;
-        let min_cpu = ours.min_cpu.or(theirs.min_cpu).or(own.map(|own| own.min.cpu));
-        let min_mem = ours.min_mem.or(theirs.min_mem).or(own.map(|own| own.min.mem));
-        let max_cpu = ours.max_cpu.or(theirs.max_cpu).or(own.map(|own| own.max.cpu));
-        let max_mem = ours.max_mem.or(theirs.max_mem).or(own.map(|own| own.max.mem));
+        let own = defaults.bounds.map(BoundsSaid::from).unwrap_or_default();
+        let said = ours.or(self.their_bounds.unwrap_or_default()).or(own);
         let (Some(min_cpu), Some(min_mem), Some(max_cpu), Some(max_mem)) =
-            (min_cpu, min_mem, max_cpu, max_mem)
+            (said.min_cpu, said.min_mem, said.max_cpu, said.max_mem)
         else {
-            let missing = [
-                ("min.cpu", min_cpu.is_none()),
-                ("min.mem", min_mem.is_none()),
-                ("max.cpu", max_cpu.is_none()),
-                ("max.mem", max_mem.is_none()),
-            ];
-            if missing.iter().all(|(_, missing)| *missing) {
-                return Err(vec![missing_bound(BOUNDS.to_owned())]);
+            let limit = format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it");
+            let missing = |field: String| Problem::new(field, "", limit.as_str());
+            if said.missing().count() == 4 {
+                return Err(vec![missing(BOUNDS.to_owned())]);
             }
-            let missing = missing.into_iter().filter(|(_, missing)| *missing);
-            let field = |(field, _)| missing_bound(format!("{BOUNDS}.{field}"));
-            return Err(missing.map(field).collect());
+            return Err(said.missing().map(|name| missing(format!("{BOUNDS}.{name}"))).collect());
         };
         let whose = |ours: bool| if ours { BOUNDS } else { THEIR_BOUNDS };
         limits::bounds(
@@ -192,11 +182,6 @@ impl Annotations {
     }
 }
 
-fn missing_bound(field: String) -> Problem {
-    let limit = format!("is missing: neither {BOUNDS} nor {THEIR_BOUNDS} says it");
-    Problem::new(field, "", limit)
-}
-
 /// An update of the annotations, and its problems.
 struct Update<'a> {
     annotations: &'a BTreeMap<String, String>,
@@ -207,38 +192,38 @@ impl Update<'_> {
     /// Takes JSON over if it is valid.
     fn json<T>(
         &mut self,
-        name: &'static str,
+        name: &str,
         said: &mut Option<T>,
         read: impl FnOnce(&str) -> Result<T, Vec<BadBody>>,
     ) {
-        let Some(text) = self.annotations.get(name) else {
-            *said = None;
-            return;
-        };
-        match read(text) {
-            Ok(new) => *said = Some(new),
-            Err(bad) => self.errors.extend(bad.into_iter().map(|bad| explain(name, text, bad))),
-        }
+        self.take(name, said, |text| {
+            read(text).map_err(|bad| bad.into_iter().map(|bad| explain(name, text, bad)).collect())
+        });
     }
 
     /// Takes a word over if it is known.
     fn word<T>(
         &mut self,
-        name: &'static str,
+        name: &str,
         said: &mut Option<T>,
         read: impl FnOnce(&str) -> Option<T>,
         limit: &str,
     ) {
-        let Some(text) = self.annotations.get(name) else {
-            *said = None;
-            return;
-        };
-        match read(text.trim()) {
-            Some(new) => *said = Some(new),
-            None => {
-                let limit = format!("must be {limit}");
-                self.errors.push(Problem::new(name, format!("{text:?}"), limit));
-            }
+        self.take(name, said, |text| {
+            let unknown = || Problem::new(name, format!("{text:?}"), format!("must be {limit}"));
+            read(text.trim()).ok_or_else(|| vec![unknown()])
+        });
+    }
+
+    fn take<T>(
+        &mut self,
+        name: &str,
+        said: &mut Option<T>,
+        read: impl FnOnce(&str) -> Result<T, Vec<Problem>>,
+    ) {
+        match self.annotations.get(name).map(|text| read(text)).transpose() {
+            Ok(new) => *said = new,
+            Err(problems) => self.errors.extend(problems),
         }
     }
 }

@@ -16,7 +16,6 @@ mod node;
 mod problem;
 mod reader;
 mod typed;
-mod unit;
 
 pub use field::{Field, Form, Row, Table, Value, key};
 pub use kind::{Kind, MEMORY};

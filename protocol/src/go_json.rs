@@ -24,15 +24,6 @@ pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
     parse::first(body).map(|(json, _rest)| json)
 }
 
-/// Reads a message whose objects have all keys of its type, and no other, in the order in which the
-/// type writes them, without a tree. It is read as [`decode_first`] reads it; `None` says nothing about
-/// any other body.
-pub(crate) fn written<T: Read + Default>(body: &[u8]) -> Option<T> {
-    let mut message = T::default();
-    message.read_written(&mut Parser::new(body, 0))?;
-    Some(message)
-}
-
 /// Reads the first value of a body into a message.
 pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
     fill(&first(body)?)
@@ -40,9 +31,14 @@ pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody>
 
 /// Reads a body that must be one value, as the reference's clients do.
 pub(crate) fn decode_whole<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
+    fill(&whole(body)?)
+}
+
+/// The one value of a body.
+pub(crate) fn whole(body: &[u8]) -> Result<Json<'_>, BadBody> {
     let (json, rest) = parse::first(body)?;
     parse::nothing_after(body, rest)?;
-    fill(&json)
+    Ok(json)
 }
 
 /// The text of a message.

@@ -30,6 +30,26 @@ pub struct Generation(u64);
 #[serde(transparent)]
 pub struct Sequence(u64);
 
+/// Numbers that count up.
+macro_rules! counting {
+    ($($type:ident),+) => {$(
+        impl $type {
+            /// The one that follows.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+
+            /// As a number, for the wire, logs and dumps.
+            pub const fn number(self) -> u64 {
+                self.0
+            }
+        }
+    )+};
+}
+
+counting!(Generation, Sequence);
+
 // === impl VmName ===
 
 impl VmName {
@@ -84,21 +104,6 @@ impl fmt::Display for AgentId {
     }
 }
 
-// === impl Generation ===
-
-impl Generation {
-    /// The generation that follows this one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// As a number, for logs and dumps.
-    pub const fn number(self) -> u64 {
-        self.0
-    }
-}
-
 // === impl Sequence ===
 
 impl Sequence {
@@ -108,17 +113,6 @@ impl Sequence {
     /// The sequence number of this value.
     pub const fn from_number(number: u64) -> Self {
         Self(number)
-    }
-
-    /// The number that follows this one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-
-    /// As a number, for the wire.
-    pub const fn number(self) -> u64 {
-        self.0
     }
 }
 

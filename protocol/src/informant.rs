@@ -1,16 +1,14 @@
 //! The messages between agent and informant, in the form of the latest version, v2.0.
 //!
-//! Each older version has a module with its differences ([`v1_0`], [`v1_1`], [`v1_2`]) and converts to the
-//! next one. Only the latest form leaves this crate.
+//! Older versions lack messages: before v1.1 the guest cannot ask for more ([`MoreResources`]), before
+//! v1.2 the agent cannot check that its session is valid ([`HealthCheck`]). Of the others only a size is
+//! written differently: see [`ResourceMessage`].
 //!
 //! The agent calls the informant ([`REGISTER`], [`HEALTH_CHECK`], [`DOWNSCALE`], [`UPSCALE`],
 //! [`UNREGISTER`]). The informant calls the agent back at its registered address ([`ID`], [`RESUME`],
 //! [`SUSPEND`], [`TRY_UPSCALE`]). Servers use `decode` and clients `decode_reply`; `go_json` describes
 //! their leniency. The cores decide which session is current and what a number means.
 
-pub mod v1_0;
-pub mod v1_1;
-pub mod v1_2;
 mod v2_0;
 
 use crate::version::{InformantVersion, Versions};
@@ -76,12 +74,9 @@ pub struct Identified {
     pub sequence: Sequence,
 }
 
-/// The informant resumes or suspends an agent.
+/// The informant resumes or suspends the agent with this session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected(
-    /// The addressed session.
-    pub AgentId,
-);
+pub struct Expected(pub AgentId);
 
 /// The guest needs more resources at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,16 +89,14 @@ pub struct MoreResources {
     pub memory: bool,
 }
 
-/// The agent checks that its session is valid.
+/// The agent checks that its session, which is this, is valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HealthCheck(
-    /// The addressed session.
-    pub AgentId,
-);
+pub struct HealthCheck(pub AgentId);
 
 /// The agent asks the guest for consent to a smaller size, or announces a larger size.
 ///
-/// Before v2.0 the message has no session and no number: both are zero.
+/// Before v2.0 the message has no session and no number: both are zero, and the informant takes it for a
+/// new request of the agent that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceMessage {
     /// The whole size.

@@ -1,8 +1,8 @@
 //! What is said: units, names, wire types, versions, and the words for a decision.
 //!
 //! The parts of Windlass know each other only through this crate. It has no I/O, no clock and no async.
-//! Within a version a message only gains fields. Messages of older versions are converted step by step:
-//! only the latest form leaves [`plugin`] and [`informant`].
+//! Within a version a message only gains fields. Messages of older versions are converted: only the
+//! latest form leaves [`plugin`] and [`informant`].
 //!
 //! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]. The desired state of a
 //! VM is in [`vm`], its written forms in [`config`], [`vm_file`] and [`annotations`], its actual size in

@@ -1,8 +1,10 @@
 //! What agent and plugin say to each other: the latest model, and its bytes in every version.
 //!
 //! The agent POSTs a [`PermitRequest`] to any path and reads a [`PermitResponse`]; it states one
-//! version, and is answered in that. Each version is a module of its own; what is read is
-//! converted step by step to the latest, and only that leaves this module.
+//! version, and is answered in that. What a version says is in [`PluginFeatures`], and the keys of
+//! all are in `wire`; only the latest form leaves this module.
+//!
+//! [`PluginFeatures`]: crate::version::PluginFeatures
 //!
 //! Before v4.0 memory counts in 16-bit slots whose size the wire does not carry: both sides know
 //! the VM's `memory_slot`. What a VM has is rounded up to whole slots (before v2.0 to whole CPUs
@@ -11,18 +13,14 @@
 //! completes it.
 
 mod parts;
-mod v1_0;
-mod v1_1;
-mod v2_0;
-mod v2_1;
-mod v3_0;
-mod v4_0;
-mod v5_0;
+mod wire;
 
-use crate::go_json::{self, fill, keys};
+use crate::go_json::{self, Parser, Read, keys};
 use crate::version::PluginVersion;
 use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
+use parts::{Memory, Size, Slots};
 use thiserror::Error;
+use wire::{In, Request, Response};
 
 /// The port on which a plugin listens for permits.
 pub const PORT: u16 = 10299;
@@ -77,32 +75,15 @@ pub struct PermitResponse {
 /// An amount that the wire has no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OverRange {
-    /// Too much CPU.
-    #[error("{field}: {value} vCPU is more than 4294967.295")]
-    Cpu {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: MilliCpu,
-    },
-    /// Too much memory for so small a slot.
-    #[error("{field}: {value} is more than 65535 slots of {slot}")]
-    Memory {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: Bytes,
-        /// The size of a slot.
-        slot: Bytes,
-    },
-    /// Too much memory for a quantity.
-    #[error("{field}: {value} is more than 9223372036854775807B")]
-    Bytes {
-        /// Which field.
-        field: &'static str,
-        /// What it would hold.
-        value: Bytes,
-    },
+    /// Too much CPU: the field, and what it would hold.
+    #[error("{0}: {1} vCPU is more than 4294967.295")]
+    Cpu(&'static str, MilliCpu),
+    /// Too much memory for so small a slot: the field, what it would hold, and the slot.
+    #[error("{0}: {1} is more than 65535 slots of {2}")]
+    Memory(&'static str, Bytes, Bytes),
+    /// Too much memory for a quantity: the field, and what it would hold.
+    #[error("{0}: {1} is more than 9223372036854775807B")]
+    Bytes(&'static str, Bytes),
     /// A slot of no size.
     #[error("memory_slot: 0B is not above zero")]
     Slot,
@@ -127,35 +108,25 @@ pub enum Unfit {
     /// With a compute unit of nothing.
     #[error("computeUnit fields must be non-zero: {0} must be non-zero")]
     ZeroUnit(&'static str),
-    /// With a compute unit that is no multiple of the VM's slot.
+    /// With a compute unit whose memory is no multiple of the VM's slot.
     #[error(
-        "computeUnit is not divisible by VM memory slot size: computeUnit.mem: {unit} is no \
-         multiple of {slot}"
+        "computeUnit is not divisible by VM memory slot size: computeUnit.mem: {0} is no multiple \
+         of {1}"
     )]
-    UnitOfParts {
-        /// Memory of the unit.
-        unit: Bytes,
-        /// The VM's slot.
-        slot: Bytes,
-    },
+    UnitOfParts(Bytes, Bytes),
     /// With parts of a vCPU before v2.0.
     #[error(
         "agent requested fractional CPU with protocol version that does not support it: \
-         resources.vCPUs: {cpu} is no whole number in {version}"
+         resources.vCPUs: {0} is no whole number in {1}"
     )]
-    FractionalCpu {
-        /// What it asks for.
-        cpu: MilliCpu,
-        /// In which version.
-        version: PluginVersion,
-    },
+    FractionalCpu(MilliCpu, PluginVersion),
 }
 
 /// What is left to do depends on how memory counts.
 #[derive(Clone, Debug, PartialEq)]
 enum Said {
-    Slots(v3_0::Request),
-    Bytes(v5_0::Request),
+    Slots(Request<u16>),
+    Bytes(Request<Memory>),
 }
 
 /// The one field that says how the rest is to be read.
@@ -174,25 +145,11 @@ impl PermitRequest {
     /// # Errors
     /// If an amount does not fit.
     pub fn encode(&self, slot: Bytes) -> Result<Vec<u8>, OverRange> {
-        if self.version > PluginVersion::V4_0 {
-            return Ok(go_json::encode(&v5_0::Request::of(self)?));
-        }
-        if self.version == PluginVersion::V4_0 {
-            return Ok(go_json::encode(&v4_0::Request::of(self)?));
-        }
-        let v3_0 = v3_0::Request::of(self, slot)?;
-        if self.version >= PluginVersion::V2_1 {
-            return Ok(go_json::encode(&v3_0));
-        }
-        let v2_0 = v2_0::Request::from(v3_0);
-        if self.version == PluginVersion::V2_0 {
-            return Ok(go_json::encode(&v2_0));
-        }
-        let v1_1 = v1_1::Request::try_from(v2_0)?;
-        if self.version == PluginVersion::V1_1 {
-            return Ok(go_json::encode(&v1_1));
-        }
-        Ok(go_json::encode(&v1_0::Request::from(v1_1)))
+        let has = self.version.features();
+        Ok(match has.memory_in_bytes {
+            true => go_json::encode(&In(has, &Request::<Memory>::of(self, slot)?)),
+            false => go_json::encode(&In(has, &Request::<u16>::of(self, slot)?)),
+        })
     }
 
     /// The metrics, if all that its version says of them is known. JSON has no NaN: a figure that
@@ -224,28 +181,24 @@ impl RawRequest {
         }
     }
 
-    /// A request of the latest version, as agents write it: most requests are.
+    /// A request of the latest version, as agents write it: most requests are. It has all keys of
+    /// that version and no other, in order, so it is read without a tree. `None` says nothing about
+    /// any other body.
     fn written(body: &[u8]) -> Option<Self> {
-        let latest: v5_0::Request = go_json::written(body)?;
+        let mut latest: Request<Memory> = Request::default();
+        let mut keys = In(PluginVersion::V5_0.features(), &mut latest);
+        keys.read_written(&mut Parser::new(body, 0))?;
         (latest.version >= PluginVersion::V5_0).then_some(Self(Said::Bytes(latest)))
     }
 
     /// A request of any version, in any form that Go reads.
     fn tree(body: &[u8]) -> Result<Self, BadBody> {
         let json = &go_json::first(body)?;
-        let Stated { version } = fill(json)?;
-        Ok(Self(match version {
-            PluginVersion::V1_1 => {
-                Said::Slots(v2_0::Request::from(fill::<v1_1::Request>(json)?).into())
-            }
-            PluginVersion::V2_0 => Said::Slots(fill::<v2_0::Request>(json)?.into()),
-            PluginVersion::V2_1 | PluginVersion::V3_0 => Said::Slots(fill(json)?),
-            PluginVersion::V4_0 => Said::Bytes(fill::<v4_0::Request>(json)?.into()),
-            older if older < PluginVersion::V1_1 => {
-                let v1_1 = v1_1::Request::from(fill::<v1_0::Request>(json)?);
-                Said::Slots(v2_0::Request::from(v1_1).into())
-            }
-            _ => Said::Bytes(fill(json)?),
+        let Stated { version } = go_json::fill(json)?;
+        let has = version.features();
+        Ok(Self(match has.memory_in_bytes {
+            true => Said::Bytes(In::fill(has, json)?),
+            false => Said::Slots(In::fill(has, json)?),
         }))
     }
 
@@ -287,7 +240,7 @@ impl RawRequest {
             true => Unfit::NoUnit(version),
             false => Unfit::UnitMissing,
         })?;
-        let unit = unit.resources();
+        let unit = unit.resources(Bytes::ZERO);
         if unit.cpu.is_zero() {
             return Err(Unfit::ZeroUnit("vCPUs"));
         }
@@ -302,19 +255,18 @@ impl RawRequest {
     /// # Errors
     /// If it does not keep to its version.
     pub fn with_slot(self, slot: Bytes) -> Result<PermitRequest, Unfit> {
-        let latest = match self.0 {
-            Said::Slots(request) => request.with_slot(slot).into(),
-            Said::Bytes(request) => request,
+        let request = match self.0 {
+            Said::Slots(request) => request.with_slot(slot),
+            Said::Bytes(request) => request.with_slot(slot),
         };
-        let request = PermitRequest::from(latest);
         if let Some(unit) = request.unit.map(|unit| unit.mem)
             && unit != unit.round_up(slot)
         {
-            return Err(Unfit::UnitOfParts { unit, slot });
+            return Err(Unfit::UnitOfParts(unit, slot));
         }
         let (cpu, version) = (request.resources.cpu, request.version);
         if !version.features().fractional_cpu && cpu != cpu.round_up(MilliCpu::from_cores(1)) {
-            return Err(Unfit::FractionalCpu { cpu, version });
+            return Err(Unfit::FractionalCpu(cpu, version));
         }
         Ok(request)
     }
@@ -334,19 +286,11 @@ impl PermitResponse {
         slot: Bytes,
         unit: ComputeUnit,
     ) -> Result<Vec<u8>, OverRange> {
-        if version >= PluginVersion::V4_0 {
-            return Ok(go_json::encode(&v5_0::Response::of(self)?));
-        }
-        let v3_0 = v3_0::Response::of(self, slot)?;
-        if version == PluginVersion::V3_0 {
-            return Ok(go_json::encode(&v3_0));
-        }
-        let v2_0: v2_1::Response = v3_0.with_unit(unit, slot)?;
-        if version >= PluginVersion::V2_0 {
-            return Ok(go_json::encode(&v2_0));
-        }
-        let v1_1: v1_0::Response = v2_0.into();
-        Ok(go_json::encode(&v1_1))
+        let has = version.features();
+        Ok(match has.memory_in_bytes {
+            true => go_json::encode(&In(has, Response::<Memory>::of(*self, slot)?)),
+            false => go_json::encode(&In(has, Response::in_slots(*self, has, slot, unit)?)),
+        })
     }
 
     /// Reads a reply in the version of its request: one value and nothing else.
@@ -354,18 +298,14 @@ impl PermitResponse {
     /// # Errors
     /// If it is not JSON, or a field holds what it must not.
     pub fn decode(version: PluginVersion, body: &[u8], slot: Bytes) -> Result<Self, BadBody> {
-        let v3_0: v3_0::Response = match version {
-            PluginVersion::V2_0 | PluginVersion::V2_1 => {
-                go_json::decode_whole::<v2_1::Response>(body)?.into()
-            }
-            PluginVersion::V3_0 => go_json::decode_whole(body)?,
-            older if older < PluginVersion::V2_0 => {
-                let v1_1: v1_0::Response = go_json::decode_whole(body)?;
-                v2_0::Response::from(v1_1).into()
-            }
-            _ => return Ok(go_json::decode_whole::<v5_0::Response>(body)?.into()),
-        };
-        Ok(v3_0.with_slot(slot).into())
+        let (has, json) = (version.features(), &go_json::whole(body)?);
+        if has.memory_in_bytes {
+            let Response { permit, migrate, .. } = In::<Response<Memory>>::fill(has, json)?;
+            return Ok(Self { permit: permit.resources(slot), migrate: migrate.is_some() });
+        }
+        let Response { permit, migrate, .. } = In::<Response<Slots>>::fill(has, json)?;
+        let permit = Size { cpu: permit.cpu, mem: permit.mem.0 };
+        Ok(Self { permit: permit.resources(slot), migrate: migrate.is_some() })
     }
 }
 

@@ -97,11 +97,16 @@ fn canonical(amount: u64) -> String {
 
 /// The amount times ten to the power of `decimals`, rounded up.
 fn scaled(text: &str, decimals: i64) -> Result<u64, QuantityError> {
-    let parts = Parts::cut(text.trim()).ok_or(QuantityError::Form)?;
-    let (decimal, binary) = exponents(parts.suffix).ok_or(QuantityError::Form)?;
+    // As in the reference: a sign, digits, a fraction and a suffix, each of which may be empty. A text
+    // without a digit is zero.
+    let text = text.trim();
+    let (whole, rest) = digits(text.strip_prefix(['+', '-']).unwrap_or(text));
+    let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
+    let exponents = exponents(suffix).filter(|_| !text.is_empty());
+    let (decimal, binary) = exponents.ok_or(QuantityError::Form)?;
 
     let (mut amount, mut kept, mut dropped, mut more) = (0_u128, 0, 0_i64, false);
-    for digit in parts.whole.bytes().chain(parts.fraction.bytes()) {
+    for digit in whole.bytes().chain(fraction.bytes()) {
         if kept == DIGITS {
             (dropped, more) = (dropped.saturating_add(1), more || digit != b'0');
         } else if kept > 0 || digit != b'0' {
@@ -111,12 +116,12 @@ fn scaled(text: &str, decimals: i64) -> Result<u64, QuantityError> {
     if amount == 0 {
         return Ok(0);
     }
-    if parts.negative {
+    if text.starts_with('-') {
         return Err(QuantityError::Negative);
     }
     amount += u128::from(more);
 
-    let places = i64::try_from(parts.fraction.len()).unwrap_or(i64::MAX);
+    let places = i64::try_from(fraction.len()).unwrap_or(i64::MAX);
     let power = decimal.saturating_add(decimals).saturating_add(dropped).saturating_sub(places);
     // Twenty digits and sixty bits fit into 127.
     let amount = amount << binary;
@@ -130,28 +135,6 @@ fn scaled(text: &str, decimals: i64) -> Result<u64, QuantityError> {
     match u64::try_from(amount) {
         Ok(amount) if amount <= LARGEST => Ok(amount),
         Ok(_) | Err(_) => Err(QuantityError::TooLarge),
-    }
-}
-
-/// The parts of a written quantity.
-struct Parts<'a> {
-    negative: bool,
-    whole: &'a str,
-    fraction: &'a str,
-    suffix: &'a str,
-}
-
-impl<'a> Parts<'a> {
-    /// As in the reference: a sign, digits, a fraction and a suffix, each of which may be empty. A text
-    /// without a digit is zero.
-    fn cut(text: &'a str) -> Option<Self> {
-        if text.is_empty() {
-            return None;
-        }
-        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-        let (whole, rest) = digits(unsigned);
-        let (fraction, suffix) = rest.strip_prefix('.').map_or(("", rest), digits);
-        Some(Self { negative: text.starts_with('-'), whole, fraction, suffix })
     }
 }
 

@@ -42,10 +42,10 @@ pub struct ComputeUnit(Resources);
 macro_rules! amounts {
     ($($name:ident),+) => {$(
         impl $name {
-                        /// Zero.
+            /// Zero.
             pub const ZERO: Self = Self(0);
 
-                        /// Whether it is zero.
+            /// Whether it is zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
@@ -62,19 +62,26 @@ macro_rules! amounts {
                 Self(self.0.saturating_sub(other.0))
             }
 
-                        /// The product, at most the largest amount.
+            /// The product, at most the largest amount.
             #[must_use]
             pub const fn saturating_mul(self, times: u64) -> Self {
                 Self(self.0.saturating_mul(times))
             }
 
-                        /// The smallest multiple of `step` that is not smaller. A `step` of zero changes nothing.
+            /// The smallest multiple of `step` that is not smaller. A `step` of zero changes nothing.
             #[must_use]
             pub const fn round_up(self, step: Self) -> Self {
-                Self(round_up(self.0, step.0))
+                if step.0 == 0 {
+                    return self;
+                }
+                // Beyond the last multiple, round down.
+                match self.0.div_ceil(step.0).checked_mul(step.0) {
+                    Some(up) => Self(up),
+                    None => Self(u64::MAX / step.0 * step.0),
+                }
             }
 
-                        /// The largest multiple of `step` that is not larger. A `step` of zero changes nothing.
+            /// The largest multiple of `step` that is not larger. A `step` of zero changes nothing.
             #[must_use]
             pub const fn round_down(self, step: Self) -> Self {
                 match self.0.checked_rem(step.0) {
@@ -83,7 +90,7 @@ macro_rules! amounts {
                 }
             }
 
-                        /// The number of whole `step`s that fit; zero if `step` is zero.
+            /// The number of whole `step`s that fit; zero if `step` is zero.
             pub const fn whole(self, step: Self) -> u64 {
                 match self.0.checked_div(step.0) {
                     Some(count) => count,
@@ -271,17 +278,6 @@ impl From<ComputeUnit> for Resources {
 impl fmt::Display for ComputeUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-const fn round_up(amount: u64, step: u64) -> u64 {
-    if step == 0 {
-        return amount;
-    }
-    // Beyond the last multiple, round down.
-    match amount.div_ceil(step).checked_mul(step) {
-        Some(up) => up,
-        None => u64::MAX / step * step,
     }
 }
 

@@ -12,6 +12,36 @@ pub use plugin::{PluginFeatures, PluginVersion};
 
 use std::fmt;
 
+/// What the versions of both protocols share: a number on the wire and a name, oldest first.
+macro_rules! numbered {
+    ($type:ident, $names:expr) => {
+        impl $type {
+            /// The version of this number.
+            pub const fn from_number(number: u32) -> Self {
+                Self(number)
+            }
+
+            /// As a number, for the wire.
+            pub const fn number(self) -> u32 {
+                self.0
+            }
+
+            /// Whether this is a version. A body without a version decodes to zero, which is not.
+            pub const fn is_valid(self) -> bool {
+                self.0 != 0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                super::name(f, self.0, $names)
+            }
+        }
+    };
+}
+
+use numbered;
+
 /// A range of versions, both ends included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Versions<V> {

@@ -222,7 +222,7 @@ impl Urgency {
     /// One whole unit above the VM's size at the request.
     fn units(self, unit: ComputeUnit) -> u64 {
         let above = |wanted: bool, count: u64| if wanted { count.saturating_add(1) } else { 0 };
-        let cpu = above(self.cpu, self.base.cpu.max(MilliCpu::ZERO).whole(unit.cpu()));
+        let cpu = above(self.cpu, self.base.cpu.whole(unit.cpu()));
         let mem = above(self.mem, self.base.mem.whole(unit.mem()));
         cpu.max(mem)
     }

@@ -6,7 +6,7 @@ use windlass_protocol::{Bytes, LoadWindow, MilliCpu, Moment};
 
 /// One reading of a guest's metrics. An absent, NaN, negative or absurd figure is `None`, and by law 5 `None`
 /// never shrinks a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// When the agent requested it; the figures are from then or later.
     pub at: Moment,
@@ -40,14 +40,7 @@ pub struct Loads {
 impl Sample {
     /// A sample without figures.
     pub fn empty(at: Moment) -> Self {
-        Self {
-            at,
-            loads: Loads::default(),
-            total: None,
-            available: None,
-            online: None,
-            reach: None,
-        }
+        Self { at, ..Self::default() }
     }
 }
 
@@ -66,13 +59,17 @@ impl Loads {
     /// The figures of the windows that are filled after this time of measurement.
     #[must_use]
     pub fn within(self, measured: Duration) -> Self {
-        let filled =
-            |seconds, load: Option<f64>| load.filter(|_| measured >= Duration::from_secs(seconds));
+        self.each(|seconds, load| (measured >= Duration::from_secs(seconds)).then_some(load))
+    }
+
+    /// What becomes of each figure, by the seconds of its window.
+    pub(crate) fn each(self, change: impl Fn(u64, f64) -> Option<f64>) -> Self {
+        let changed = |seconds, load: Option<f64>| load.and_then(|load| change(seconds, load));
         Self {
-            five_seconds: filled(5, self.five_seconds),
-            fifteen_seconds: filled(15, self.fifteen_seconds),
-            one_minute: filled(60, self.one_minute),
-            five_minutes: filled(300, self.five_minutes),
+            five_seconds: changed(5, self.five_seconds),
+            fifteen_seconds: changed(15, self.fifteen_seconds),
+            one_minute: changed(60, self.one_minute),
+            five_minutes: changed(300, self.five_minutes),
         }
     }
 

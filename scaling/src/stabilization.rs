@@ -17,11 +17,11 @@
 //!
 //! A hold of zero turns the stage off for its axis.
 
+use crate::Sample;
 use crate::goal::{self, Goal, Inputs, goal};
-use crate::{Loads, Sample};
 use std::collections::VecDeque;
 use std::time::Duration;
-use windlass_protocol::{Bytes, Clip, ComputeUnit, MilliCpu, Moment, Resources, ScaleDown, VmInfo};
+use windlass_protocol::{Bytes, Clip, MilliCpu, Moment, Resources, ScaleDown, VmInfo};
 
 /// The margin of load before it calls for fewer units, in units.
 const MARGIN: f64 = 0.25;
@@ -244,8 +244,8 @@ impl Stabilizer {
         // The most load that calls for no more than the VM's size, however its units are rounded.
         let enough = load_of(inputs, inputs.has.cpu.round_down(inputs.unit.cpu()));
         let most = self.clean_load(now, inputs).map_or(enough, |clean| clean.max(enough));
-        let calm = |load: f64| load.min(most.max(load - RETURNING_TASKS));
-        Some(Sample { loads: each(sample.loads, calm), ..sample })
+        let calm = |_, load: f64| Some(load.min(most.max(load - RETURNING_TASKS)));
+        Some(Sample { loads: sample.loads.each(calm), ..sample })
     }
 }
 
@@ -346,16 +346,6 @@ fn load_of(inputs: &Inputs<'_>, cpu: MilliCpu) -> f64 {
 
 /// The sample with the margin added to its load.
 fn raised(sample: &Sample, inputs: &Inputs<'_>) -> Sample {
-    let unit: ComputeUnit = inputs.unit;
-    let more = load_of(inputs, unit.cpu()) * MARGIN;
-    Sample { loads: each(sample.loads, |load| load + more), ..*sample }
-}
-
-fn each(loads: Loads, change: impl Fn(f64) -> f64) -> Loads {
-    Loads {
-        five_seconds: loads.five_seconds.map(&change),
-        fifteen_seconds: loads.fifteen_seconds.map(&change),
-        one_minute: loads.one_minute.map(&change),
-        five_minutes: loads.five_minutes.map(&change),
-    }
+    let more = load_of(inputs, inputs.unit.cpu()) * MARGIN;
+    Sample { loads: sample.loads.each(|_, load| Some(load + more)), ..*sample }
 }

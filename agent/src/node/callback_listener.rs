@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent_core::Lifecycle;
-use windlass_kit::backoff;
+use windlass_kit::backoff::Backoff;
 use windlass_kit::server::serve;
 use windlass_protocol::VmName;
 
@@ -84,7 +84,7 @@ impl CallbackListener {
                 Err(_) => {}
             }
             failures += 1;
-            tokio::time::sleep(backoff::wait(failures, self.shared.seed())).await;
+            tokio::time::sleep(Backoff::USUAL.wait(failures, self.shared.seed())).await;
         }
     }
 }

@@ -59,7 +59,7 @@ pub(super) async fn connect(address: SocketAddr, to: &Address) -> Result<TcpStre
         stream.set_nodelay(true)?;
         Ok(stream)
     };
-    connected.await.map_err(|source| ClientError::Connect { to: to.clone(), source })
+    connected.await.map_err(|source| ClientError::Connect(to.clone(), source))
 }
 
 // === impl Connection ===
@@ -112,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
             let status = response.status().as_u16();
             // A body that is declared too large is not read.
             if response.body().size_hint().lower() > limit as u64 {
-                let error = ClientError::TooLarge { to: to.clone(), limit };
+                let error = ClientError::TooLarge(to.clone(), limit);
                 return Err(Unanswered { error, asked: Asked::Yes });
             }
             let body = Limited::new(response.into_body(), limit).collect().await;
@@ -140,7 +140,7 @@ fn request(to: &Address, ask: Ask, after: After) -> Result<Request<Full<Bytes>>,
         .header(header::HOST, to.host())
         .header(header::CONTENT_TYPE, "application/json")
         .body(Full::new(ask.body))
-        .map_err(|_| ClientError::Path { path })?;
+        .map_err(|_| ClientError::Path(path))?;
     if after == After::Close {
         request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
@@ -154,9 +154,9 @@ fn broken(
     source: Box<dyn std::error::Error + Send + Sync>,
 ) -> ClientError {
     if source.is::<LengthLimitError>() {
-        ClientError::TooLarge { to: to.clone(), limit }
+        ClientError::TooLarge(to.clone(), limit)
     } else {
-        ClientError::Broken { to: to.clone(), source }
+        ClientError::Broken(to.clone(), source)
     }
 }
 

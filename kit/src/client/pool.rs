@@ -10,9 +10,10 @@
 
 use super::connection::{After, Asked, Connection, Unanswered, connect};
 use super::request::{Address, Answer, Ask, ClientError};
+use crate::catch_panic::lock;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -24,13 +25,8 @@ pub struct Pool {
     to: SocketAddr,
     /// Connections that may carry a request beside those that do.
     room: Semaphore,
-    idle: Mutex<Vec<Idle>>,
-}
-
-#[derive(Debug)]
-struct Idle {
-    stream: TcpStream,
-    since: Instant,
+    /// Each with the time since when.
+    idle: Mutex<Vec<(TcpStream, Instant)>>,
 }
 
 // === impl Pool ===
@@ -55,12 +51,12 @@ impl Pool {
         let to = Address::Tcp(self.to);
         timeout(limit, self.attempt(&to, ask))
             .await
-            .unwrap_or_else(|_| Err(ClientError::NoAnswer { to, limit }))
+            .unwrap_or_else(|_| Err(ClientError::NoAnswer(to, limit)))
     }
 
     /// Closes all idle connections, because the peer was replaced.
     pub fn forget(&self) {
-        self.idle().clear();
+        lock(&self.idle).clear();
     }
 
     async fn attempt(&self, to: &Address, ask: Ask) -> Result<Answer, ClientError> {
@@ -87,20 +83,17 @@ impl Pool {
     ) -> Result<Answer, ClientError> {
         let answer = answered.map_err(|unanswered| unanswered.error)?;
         if let Some(stream) = connection.into_stream().await {
-            self.idle().push(Idle { stream, since: Instant::now() });
+            lock(&self.idle).push((stream, Instant::now()));
         }
         Ok(answer)
     }
 
     /// The most recently used connection; closes those that were idle for too long, or that the peer closed.
     fn take(&self) -> Option<TcpStream> {
-        let mut idle = self.idle();
-        idle.retain(|idle| idle.since.elapsed() < CONNECTION_USED && is_silent(&idle.stream));
-        idle.pop().map(|idle| idle.stream)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut idle = lock(&self.idle);
+        let usable = |since: &Instant| since.elapsed() < CONNECTION_USED;
+        idle.retain(|(stream, since)| usable(since) && is_silent(stream));
+        idle.pop().map(|(stream, _)| stream)
     }
 }
 

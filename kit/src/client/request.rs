@@ -47,45 +47,20 @@ pub struct Answer {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The path is invalid.
-    #[error("{path:?} is no path to ask for")]
-    Path {
-        /// The path.
-        path: String,
-    },
+    #[error("{0:?} is no path to ask for")]
+    Path(String),
     /// No server listens at the address, so the request was certainly not carried out.
-    #[error("cannot connect to {to}")]
-    Connect {
-        /// The address.
-        to: Address,
-        /// The system's error.
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("cannot connect to {0}")]
+    Connect(Address, #[source] std::io::Error),
     /// No whole answer before the deadline; the request may have been carried out.
-    #[error("no answer from {to} within {limit:?}")]
-    NoAnswer {
-        /// The address.
-        to: Address,
-        /// The deadline.
-        limit: Duration,
-    },
-    /// The answer is too large; the request was probably carried out.
-    #[error("the answer of {to} is larger than {limit} bytes")]
-    TooLarge {
-        /// The address.
-        to: Address,
-        /// The limit.
-        limit: usize,
-    },
+    #[error("no answer from {0} within {1:?}")]
+    NoAnswer(Address, Duration),
+    /// The answer has more bytes than this limit; the request was probably carried out.
+    #[error("the answer of {0} is larger than {1} bytes")]
+    TooLarge(Address, usize),
     /// The connection broke or did not carry HTTP; the request may have been carried out.
-    #[error("the connection to {to} broke")]
-    Broken {
-        /// The address.
-        to: Address,
-        /// The error.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    #[error("the connection to {0} broke")]
+    Broken(Address, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 // === impl Address ===

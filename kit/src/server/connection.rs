@@ -1,10 +1,9 @@
 //! One connection, from its first byte to its end.
 
+use super::Service;
 use super::connections::{LEAVES_WITHIN, Slot};
-use super::counts::Refusal;
 use super::deadline::Deadline;
-use super::limits::Limits;
-use super::service::Service;
+use super::limits::{Limits, Refusal};
 use crate::catch_panic::catch_panic;
 use axum::response::Response;
 use http::Request;
@@ -152,8 +151,8 @@ impl<V: Service> Answers<V> {
         let request = Request::from_parts(head, body);
         match self.deadline.within(catch_panic(self.service.answer(request))).await {
             Some(Ok(response)) => Ok(response),
-            Some(Err(panicked)) => {
-                error!(why = panicked.0, "request handler panicked");
+            Some(Err(why)) => {
+                error!(why, "request handler panicked");
                 Err(Refusal::Panic)
             }
             None => Err(Refusal::AnswerTime),

@@ -3,9 +3,10 @@
 //! A peer whose idle connection closes only loses time. A connection with a request in progress stays open.
 //! A connection without a request yet is idle since it was accepted, so silent peers cannot keep others out.
 
+use crate::catch_panic::lock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +67,7 @@ impl Connections {
     }
 
     fn with<T>(&self, ask: impl FnOnce(&mut BTreeMap<u64, Arc<Connection>>) -> T) -> T {
-        ask(&mut self.0.connections.lock().unwrap_or_else(PoisonError::into_inner))
+        ask(&mut lock(&self.0.connections))
     }
 }
 

@@ -1,8 +1,11 @@
-//! The limits of a server, and the texts of its refusals.
+//! The limits of a server, its refusals in words, and their counts by reason.
 
-use super::counts::{Counts, Refusal};
 use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
 use std::time::Duration;
 
 /// The limits of a server.
@@ -25,6 +28,37 @@ pub struct Limits {
     pub counts: Counts,
 }
 
+/// Refusals of one or several servers. Clones share the counts.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    refused: Family<Labels, Counter>,
+}
+
+/// Why a server refused a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Too many connections.
+    Crowded,
+    /// The request's head was too slow.
+    HeadTime,
+    /// The request's body was too large.
+    BodySize,
+    /// The request's body was too slow.
+    BodyTime,
+    /// The request's body was incomplete.
+    BodyBroken,
+    /// The router was too slow.
+    AnswerTime,
+    /// The router panicked.
+    Panic,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    /// The spelling of a [`Refusal`], so there are only so many.
+    reason: &'static str,
+}
+
 // === impl Limits ===
 
 impl Limits {
@@ -45,39 +79,30 @@ impl Limits {
         self.counts.refused(refusal);
         let (status, text) = self.words(refusal);
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
-        // The rest of the body is not read; the connection ends with the answer.
-        let close = [(header::CONNECTION, "close")];
-        match refusal {
-            Refusal::Panic | Refusal::AnswerTime => (status, plain, text).into_response(),
-            Refusal::Crowded
-            | Refusal::HeadTime
-            | Refusal::BodySize
-            | Refusal::BodyTime
-            | Refusal::BodyBroken => (status, plain, close, text).into_response(),
+        let mut response = (status, plain, text).into_response();
+        if !matches!(refusal, Refusal::Panic | Refusal::AnswerTime) {
+            // The rest of the body is not read; the connection ends with the answer.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
         }
+        response
     }
 
     pub(super) fn words(&self, refusal: Refusal) -> (StatusCode, String) {
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
+        let late = |part: &str, time| {
+            format!("the request's {part} did not arrive within {}\n", seconds(time))
+        };
         match refusal {
             Refusal::Crowded => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too many connections\r\n".to_owned())
             }
-            Refusal::HeadTime => (
-                StatusCode::REQUEST_TIMEOUT,
-                format!("the request's head did not arrive within {}\n", seconds(self.head_time)),
-            ),
+            Refusal::HeadTime => (StatusCode::REQUEST_TIMEOUT, late("head", self.head_time)),
             Refusal::BodySize => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the request's body is larger than {} bytes\n", self.body_size),
             ),
-            Refusal::BodyTime => (
-                StatusCode::REQUEST_TIMEOUT,
-                format!(
-                    "the request's body did not arrive within {}\n",
-                    seconds(self.request_time)
-                ),
-            ),
+            Refusal::BodyTime => (StatusCode::REQUEST_TIMEOUT, late("body", self.request_time)),
             Refusal::BodyBroken => {
                 (StatusCode::BAD_REQUEST, "the request's body broke off\n".to_owned())
             }
@@ -89,6 +114,45 @@ impl Limits {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "internal error; the log says which\n".to_owned(),
             ),
+        }
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Registers the metrics.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "http_refusals",
+            "Requests that a server refused by itself, by reason",
+            self.refused.clone(),
+        );
+    }
+
+    /// The number of refusals with this reason.
+    pub fn of(&self, reason: Refusal) -> u64 {
+        self.refused.get_or_create(&Labels { reason: reason.as_str() }).get()
+    }
+
+    pub(super) fn refused(&self, reason: Refusal) {
+        self.refused.get_or_create(&Labels { reason: reason.as_str() }).inc();
+    }
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Crowded => "crowded",
+            Self::HeadTime => "head-time",
+            Self::BodySize => "body-size",
+            Self::BodyTime => "body-time",
+            Self::BodyBroken => "body-broken",
+            Self::AnswerTime => "answer-time",
+            Self::Panic => "panic",
         }
     }
 }

@@ -3,8 +3,10 @@
 //! The reference's annotations are read with its leniency, and its bounds must be complete. Our
 //! annotations may omit any field, and an unknown key makes them invalid.
 
-use crate::go_json::{self, Json, keys, parse, read};
-use crate::{BadBody, Bytes, LoadWindow, MilliCpu, ScaleDownSaid, limits, words};
+use crate::bad_body::shortened;
+use crate::go_json::read::folds;
+use crate::go_json::{self, Json, Read, keys};
+use crate::{BadBody, Bounds, Bytes, LoadWindow, MilliCpu, ScaleDownSaid, limits, words};
 
 /// A bounds annotation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,27 +51,36 @@ keys!(read ConfigText {
 
 impl BoundsSaid {
     pub(super) fn ours(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
-        let json = whole(text)?;
-        known(&json, &[("min", &["cpu", "mem"]), ("max", &["cpu", "mem"])])?;
-        Self::read(text)?.within(slot)
+        known(text, &[("min", &["cpu", "mem"]), ("max", &["cpu", "mem"])])?;
+        read::<Self>(text)?.within(slot)
     }
 
     pub(super) fn theirs(text: &str, slot: Bytes) -> Result<Self, Vec<BadBody>> {
-        let said = Self::read(text)?.within(slot)?;
-        let fields = [
-            ("min.cpu", said.min_cpu.is_none()),
-            ("min.mem", said.min_mem.is_none()),
-            ("max.cpu", said.max_cpu.is_none()),
-            ("max.mem", said.max_mem.is_none()),
-        ];
-        let missing = fields.into_iter().filter(|(_, missing)| *missing);
-        let missing: Vec<_> =
-            missing.map(|(field, _)| BadBody::Missing { field: field.to_owned() }).collect();
+        let said = read::<Self>(text)?.within(slot)?;
+        let missing = said.missing().map(|field| BadBody::Missing { field: field.to_owned() });
+        let missing: Vec<_> = missing.collect();
         if missing.is_empty() { Ok(said) } else { Err(missing) }
     }
 
-    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
-        go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
+    /// This, completed by `other`.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            min_cpu: self.min_cpu.or(other.min_cpu),
+            min_mem: self.min_mem.or(other.min_mem),
+            max_cpu: self.max_cpu.or(other.max_cpu),
+            max_mem: self.max_mem.or(other.max_mem),
+        }
+    }
+
+    /// The absent fields.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
+        let fields = [
+            ("min.cpu", self.min_cpu.is_none()),
+            ("min.mem", self.min_mem.is_none()),
+            ("max.cpu", self.max_cpu.is_none()),
+            ("max.mem", self.max_mem.is_none()),
+        ];
+        fields.into_iter().filter(|(_, missing)| *missing).map(|(field, _)| field)
     }
 
     fn within(self, slot: Bytes) -> Result<Self, Vec<BadBody>> {
@@ -90,26 +101,34 @@ impl BoundsSaid {
     }
 }
 
+impl From<Bounds> for BoundsSaid {
+    fn from(Bounds { min, max }: Bounds) -> Self {
+        Self {
+            min_cpu: Some(min.cpu),
+            min_mem: Some(min.mem),
+            max_cpu: Some(max.cpu),
+            max_mem: Some(max.mem),
+        }
+    }
+}
+
 // === impl ConfigSaid ===
 
 impl ConfigSaid {
     pub(super) fn ours(text: &str) -> Result<Self, Vec<BadBody>> {
-        let json = whole(text)?;
-        known(
-            &json,
-            &[
-                ("loadAverageFractionTarget", &[]),
-                ("memoryUsageFractionTarget", &[]),
-                ("loadWindow", &[]),
-                ("scaleDown", &["cpu", "memory"]),
-            ],
-        )?;
-        Self::of(ConfigText::read(text)?)
+        let keys: &[(_, &[_])] = &[
+            ("loadAverageFractionTarget", &[]),
+            ("memoryUsageFractionTarget", &[]),
+            ("loadWindow", &[]),
+            ("scaleDown", &["cpu", "memory"]),
+        ];
+        known(text, keys)?;
+        Self::of(read(text)?)
     }
 
     /// The reference has no load window and no scale-down time.
     pub(super) fn theirs(text: &str) -> Result<Self, Vec<BadBody>> {
-        let ConfigText { load, memory, .. } = ConfigText::read(text)?;
+        let ConfigText { load, memory, .. } = read(text)?;
         Self::of(ConfigText { load, memory, ..ConfigText::default() })
     }
 
@@ -148,45 +167,35 @@ impl ConfigSaid {
     }
 }
 
-// === impl ConfigText ===
-
-impl ConfigText {
-    fn read(text: &str) -> Result<Self, Vec<BadBody>> {
-        go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
-    }
-}
-
-fn whole(text: &str) -> Result<Json<'_>, Vec<BadBody>> {
-    let (json, rest) = parse::first(text.as_bytes()).map_err(|error| vec![error])?;
-    parse::nothing_after(text.as_bytes(), rest).map_err(|error| vec![error])?;
-    Ok(json)
+fn read<T: Read + Default>(text: &str) -> Result<T, Vec<BadBody>> {
+    go_json::decode_whole(text.as_bytes()).map_err(|error| vec![error])
 }
 
 /// Reports unknown keys of an object and of the objects in it.
-fn known(json: &Json, keys: &[(&str, &[&str])]) -> Result<(), Vec<BadBody>> {
-    let Json::Object(entries) = json else { return Ok(()) };
+fn known(text: &str, keys: &[(&str, &[&str])]) -> Result<(), Vec<BadBody>> {
+    let json = go_json::whole(text.as_bytes()).map_err(|error| vec![error])?;
+    let Json::Object(entries) = &json else { return Ok(()) };
     let names: Vec<_> = keys.iter().map(|(name, _)| *name).collect();
     let mut errors = Vec::new();
     for (key, value) in entries {
-        match keys.iter().find(|(name, _)| read::folds(name, key)) {
-            None => errors.push(unknown(key, value, &names)),
+        match keys.iter().find(|(name, _)| folds(name, key)) {
+            None => errors.push(unknown("", key, value, &names)),
             Some((_, [])) => {}
             Some((name, inner)) => {
-                let inner: Vec<(&str, &[&str])> =
-                    inner.iter().map(|key| (*key, &[] as &[&str])).collect();
-                let deeper = known(value, &inner).err().unwrap_or_default();
-                errors.extend(deeper.into_iter().map(|bad| match bad {
-                    BadBody::Field { field, value, expected } => {
-                        BadBody::Field { field: format!("{name}.{field}"), value, expected }
-                    }
-                    BadBody::NotJson { .. } | BadBody::Missing { .. } => bad,
-                }));
+                let Json::Object(entries) = value else { continue };
+                let others = entries.iter().filter(|(key, _)| !inner.iter().any(|n| folds(n, key)));
+                let place = format!("{name}.");
+                errors.extend(others.map(|(key, value)| unknown(&place, key, value, inner)));
             }
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
-fn unknown(key: &str, value: &Json, names: &[&str]) -> BadBody {
-    BadBody::field(key, value, format!("under a key that we know: {}", names.join(", ")))
+fn unknown(place: &str, key: &str, value: &Json, names: &[&str]) -> BadBody {
+    BadBody::Field {
+        field: format!("{place}{}", shortened(key)),
+        value: shortened(&value.to_string()),
+        expected: format!("under a key that we know: {}", names.join(", ")),
+    }
 }

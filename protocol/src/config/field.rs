@@ -122,7 +122,8 @@ impl Field {
     /// The allowed values.
     pub fn parse<T: Typed>(&self, text: &str) -> Result<T, String> {
         let node = Node::Text(text.to_owned());
-        T::read(&self.kind, &node).ok_or_else(|| self.complaint(&self.kind, &node, Form::Toml))
+        let range = || self.range(Form::Toml);
+        T::read(&self.kind, &node).ok_or_else(|| self.kind.complaint(&node, &range()))
     }
 
     /// The default.
@@ -135,11 +136,6 @@ impl Field {
     pub(super) fn range(&self, form: Form) -> String {
         // Notes name other keys.
         spelled(&format!("{}{}", self.kind.allowed(), self.note), form).into_owned()
-    }
-
-    /// The error of an invalid value of this kind.
-    pub(super) fn complaint(&self, kind: &Kind, node: &Node, form: Form) -> String {
-        kind.complaint(node, &self.range(form))
     }
 
     fn row(&self, form: Form) -> Row {

@@ -1,8 +1,8 @@
 //! Kinds of values: the notation of each, the range of allowed values, and the allowed value nearest to
 //! an invalid one.
 
-use super::node::Node;
-use super::{typed, unit};
+use super::node::{Node, unit_complaint};
+use super::typed;
 use crate::{Bytes, MilliCpu, quantity};
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
@@ -222,7 +222,7 @@ impl Kind {
     pub(super) fn complaint(&self, node: &Node, range: &str) -> String {
         // The unit of memory comes first: a range does not help a person who wrote MB.
         let text = node.text().filter(|_| self.written() == MEMORY);
-        if let Some(complaint) = text.and_then(unit::complaint) {
+        if let Some(complaint) = text.and_then(unit_complaint) {
             return complaint;
         }
         match self.nearest(node) {

@@ -1,9 +1,16 @@
 //! A value as a person wrote it, not yet checked.
 
-use super::unit;
+use crate::words::sanitized;
 use crate::{Bytes, MilliCpu, quantity};
 use std::collections::BTreeMap;
 use std::fmt;
+
+/// The units of memory, and the suffixes that quantities have for them.
+const UNITS: [(&str, &str); 5] =
+    [("B", ""), ("KiB", "Ki"), ("MiB", "Mi"), ("GiB", "Gi"), ("TiB", "Ti")];
+
+/// The most characters of an unknown unit that an error quotes.
+const LONGEST_UNIT: usize = 20;
 
 /// A value that a person wrote.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,19 +93,40 @@ impl Node {
 
 /// `512MiB`, `1.5GiB`, `4096B`. Ambiguous units such as `GB` and `G` are invalid.
 pub fn memory(text: &str) -> Option<Bytes> {
-    let (number, unit) = unit::cut(text);
-    let suffix = match unit {
-        "B" => "",
-        "KiB" => "Ki",
-        "MiB" => "Mi",
-        "GiB" => "Gi",
-        "TiB" => "Ti",
-        _ => return None,
-    };
+    let (number, unit) = cut(text);
+    let (_, suffix) = UNITS.iter().find(|(name, _)| *name == unit)?;
     if !number.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
     quantity::memory(&format!("{number}{suffix}")).ok()
+}
+
+/// The error of this text, if its unit is invalid: it names the unit to write. `MB` and `M` mean ten to
+/// the sixth to some people and two to the twentieth to others.
+pub(super) fn unit_complaint(text: &str) -> Option<String> {
+    let (number, unit) = cut(text);
+    number.parse::<f64>().ok()?;
+    let meant = match unit.to_ascii_lowercase().as_str() {
+        "" => return Some("has no unit; write MiB or GiB, as \"512MiB\"".to_owned()),
+        "k" | "kb" | "ki" | "kib" => "KiB",
+        "m" | "mb" | "mi" | "mib" => "MiB",
+        "g" | "gb" | "gi" | "gib" => "GiB",
+        "t" | "tb" | "ti" | "tib" => "TiB",
+        _ => "MiB or GiB, as \"512MiB\"",
+    };
+    let is_one = UNITS.iter().any(|(name, _)| *name == unit);
+    (!is_one).then(|| {
+        let unit = sanitized(unit, LONGEST_UNIT);
+        format!("{unit} is no unit of memory here; write {meant}")
+    })
+}
+
+/// The number and the unit, both unchecked.
+fn cut(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    (number, unit.trim_start())
 }
 
 /// As a person would write it; `a table` and `a list` for those.
@@ -147,5 +175,28 @@ mod tests {
             assert_eq!(memory(text), None, "{text}");
         }
         assert_eq!(memory("99999999999999TiB"), None);
+    }
+
+    #[test]
+    fn an_invalid_unit_is_named_with_the_valid_one() {
+        for (text, said) in [
+            ("500MB", "MB is no unit of memory here; write MiB"),
+            ("4G", "G is no unit of memory here; write GiB"),
+            ("1.5 Gi", "Gi is no unit of memory here; write GiB"),
+            ("512mib", "mib is no unit of memory here; write MiB"),
+            ("9kb", "kb is no unit of memory here; write KiB"),
+            ("2Ti", "Ti is no unit of memory here; write TiB"),
+            ("2 sacks", "sacks is no unit of memory here; write MiB or GiB, as \"512MiB\""),
+            ("512", "has no unit; write MiB or GiB, as \"512MiB\""),
+        ] {
+            assert_eq!(unit_complaint(text).as_deref(), Some(said), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_with_a_valid_unit_has_no_error_of_the_unit() {
+        for text in ["500MiB", "0B", "", "MiB", "-1MiB", "1.2.3GiB", "lots"] {
+            assert_eq!(unit_complaint(text), None, "{text}");
+        }
     }
 }

@@ -88,7 +88,7 @@ impl Reader {
         let node = self.peek(name)?;
         let value = read(node);
         if value.is_none() {
-            let complaint = field.complaint(&kind, node, self.table.form());
+            let complaint = kind.complaint(node, &field.range(self.table.form()));
             self.wrong(name, node.to_string(), &complaint);
         }
         value
@@ -126,24 +126,20 @@ impl Reader {
         }
     }
 
-    /// The number of a [`Kind::Clamped`] key, moved into its range. [`Self::adjusted`] lists each number
-    /// that was moved.
-    pub fn clamped(&mut self, name: &str) -> Option<u64> {
-        let given = self.find(name)?;
-        let Kind::Clamped { from, to, .. } = self.table.field(name).kind else { return None };
+    /// The seconds of a [`Kind::Clamped`] key, moved into its range, or the default. [`Self::adjusted`]
+    /// lists each number that was moved.
+    pub fn seconds(&mut self, name: &str) -> Duration {
+        let field = self.table.field(name);
+        let default = field.default(|node| Duration::read(&field.kind, node));
+        let (Some(given), Kind::Clamped { from, to, .. }) = (self.find(name), field.kind) else {
+            return default;
+        };
         let counts = u64::clamp(given, from, to);
         if given != counts {
             let end = if given > counts { "most" } else { "least" };
             self.adjust(name, given, format!("counts as {counts}, the {end} that is taken"));
         }
-        Some(counts)
-    }
-
-    /// The same as seconds, or the default.
-    pub fn seconds(&mut self, name: &str) -> Duration {
-        let field = self.table.field(name);
-        let default = field.default(|node| Duration::read(&field.kind, node));
-        self.clamped(name).map_or(default, Duration::from_secs)
+        Duration::from_secs(counts)
     }
 
     /// Notes that a value counts as another one.

@@ -86,7 +86,7 @@ impl Typed for Duration {
     }
 }
 
-/// Whole numbers as written, before [`super::Reader::clamped`].
+/// Whole numbers as written, before [`super::Reader::seconds`].
 macro_rules! whole_numbers {
     ($($type:ty),+) => {$(
         impl Typed for $type {

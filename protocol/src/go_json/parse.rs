@@ -95,42 +95,48 @@ impl<'a> Parser<'a> {
     }
 
     fn object(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
-        self.at += 1;
         let mut fields = Vec::with_capacity(if depth == 0 { 8 } else { 0 });
-        if self.take(b'}') {
-            return Ok(Json::Object(fields));
-        }
-        loop {
-            if self.peek() != Some(b'"') {
-                return Err(self.bad("a key in quotes is expected"));
+        self.items(b'}', "a comma or } is expected", |parser| {
+            if parser.peek() != Some(b'"') {
+                return Err(parser.bad("a key in quotes is expected"));
             }
-            let key = self.text()?;
-            if !self.take(b':') {
-                return Err(self.bad("a colon is expected after a key"));
+            let key = parser.text()?;
+            if !parser.take(b':') {
+                return Err(parser.bad("a colon is expected after a key"));
             }
-            fields.push((key, self.value(depth + 1)?));
-            if self.take(b'}') {
-                return Ok(Json::Object(fields));
-            }
-            if !self.take(b',') {
-                return Err(self.bad("a comma or } is expected"));
-            }
-        }
+            fields.push((key, parser.value(depth + 1)?));
+            Ok(())
+        })?;
+        Ok(Json::Object(fields))
     }
 
     fn list(&mut self, depth: usize) -> Result<Json<'a>, BadBody> {
-        self.at += 1;
         let mut values = Vec::new();
-        if self.take(b']') {
-            return Ok(Json::List(values));
+        self.items(b']', "a comma or ] is expected", |parser| {
+            values.push(parser.value(depth + 1)?);
+            Ok(())
+        })?;
+        Ok(Json::List(values))
+    }
+
+    /// Passes a bracket, and items with commas between them up to the closing one.
+    fn items(
+        &mut self,
+        close: u8,
+        expected: &'static str,
+        mut item: impl FnMut(&mut Self) -> Result<(), BadBody>,
+    ) -> Result<(), BadBody> {
+        self.at += 1;
+        if self.take(close) {
+            return Ok(());
         }
         loop {
-            values.push(self.value(depth + 1)?);
-            if self.take(b']') {
-                return Ok(Json::List(values));
+            item(self)?;
+            if self.take(close) {
+                return Ok(());
             }
             if !self.take(b',') {
-                return Err(self.bad("a comma or ] is expected"));
+                return Err(self.bad(expected));
             }
         }
     }

@@ -13,8 +13,8 @@ use uuid::Uuid;
 pub(crate) trait Read {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
 
-    /// Reads what comes next as [`super::written`] does. A value that is no object is read as any
-    /// other of its kind.
+    /// Reads what comes next without a tree, if its objects have exactly the keys of the type, in
+    /// their order. A value that is no object is read as any other of its kind.
     fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
         self.read(&Path::Body, &from.scalar()?).ok()
     }
@@ -40,7 +40,7 @@ pub(crate) fn read_object(
         Json::Null => return Ok(()),
         Json::Object(entries) => entries,
         Json::Bool(_) | Json::Number(_) | Json::Text(_) | Json::List(_) => {
-            return Err(wrong(at, json, "an object"));
+            return Err(BadBody::field(at, json, "an object"));
         }
     };
     for (key, value) in entries {
@@ -70,11 +70,6 @@ pub(crate) fn read_written(
     (before == b',' && from.take(b'}')).then_some(())
 }
 
-/// The error of a value of the wrong kind or out of range.
-pub(crate) fn wrong(at: &Path<'_>, json: &Json, expected: impl fmt::Display) -> BadBody {
-    BadBody::field(at, json, expected)
-}
-
 /// An amount, from a text or a bare number; `null` is zero.
 pub(crate) fn quantity<T: Default>(
     at: &Path<'_>,
@@ -83,10 +78,10 @@ pub(crate) fn quantity<T: Default>(
 ) -> Result<T, BadBody> {
     match json {
         Json::Null => Ok(T::default()),
-        Json::Number(text) => parse(text).map_err(|error| wrong(at, json, error)),
-        Json::Text(text) => parse(text).map_err(|error| wrong(at, json, error)),
+        Json::Number(text) => parse(text).map_err(|error| BadBody::field(at, json, error)),
+        Json::Text(text) => parse(text).map_err(|error| BadBody::field(at, json, error)),
         Json::Bool(_) | Json::List(_) | Json::Object(_) => {
-            Err(wrong(at, json, QuantityError::Form))
+            Err(BadBody::field(at, json, QuantityError::Form))
         }
     }
 }
@@ -234,7 +229,7 @@ fn put<T>(
     expected: &str,
 ) -> Result<(), BadBody> {
     if *json != Json::Null {
-        *place = value.ok_or_else(|| wrong(at, json, expected))?;
+        *place = value.ok_or_else(|| BadBody::field(at, json, expected))?;
     }
     Ok(())
 }

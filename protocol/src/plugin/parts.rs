@@ -1,32 +1,30 @@
-//! The parts that messages of several versions are made of.
+//! Amounts in what agent and plugin say: CPU, and memory in slots or in bytes.
 
 use super::OverRange;
-use crate::go_json::{self, Json, Path, Read, Write, Writer, keys};
+use crate::go_json::{self, Json, Parser, Path, Read, Write, Writer};
 use crate::quantity;
 use crate::{BadBody, Bytes, MilliCpu, Resources};
 
 /// The most CPU that fits, in thousandths.
 pub(super) const MOST_CPU: MilliCpu = MilliCpu::from_milli(u32::MAX as u64);
 
-/// Below this, memory is written as a bare number.
-const BARE_BELOW: u64 = 1024;
+/// The most slots that the wire counts.
+pub(super) const MOST_SLOTS: u64 = u16::MAX as u64;
 
-/// Resources whose memory counts in slots.
+/// Resources whose memory is a number of slots (`u16`, or [`Slots`] in an answer) or [`Memory`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Slotted {
+pub(super) struct Size<M> {
     pub(super) cpu: Cpu,
-    pub(super) slots: u16,
+    pub(super) mem: M,
 }
 
-/// The same in an answer: a plugin that counts in bytes writes 1024 and more as a quantity.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Answered(pub(super) Slotted);
+/// How memory counts in a version.
+pub(super) trait Counted: Copy + Default + Read + Write {
+    /// This amount, in slots rounded up.
+    fn of(field: &'static str, mem: Bytes, slot: Bytes) -> Result<Self, OverRange>;
 
-/// Resources whose memory counts in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sized {
-    cpu: Cpu,
-    mem: Memory,
+    /// The amount, with slots of this size.
+    fn bytes(self, slot: Bytes) -> Bytes;
 }
 
 /// CPU as a bare number if it is whole, as a quoted quantity if not.
@@ -35,85 +33,69 @@ pub(super) struct Cpu(pub(super) MilliCpu);
 
 /// Memory as a quoted quantity; less than 1 KiB as a bare number.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Memory(Bytes);
+pub(super) struct Memory(Bytes);
 
-/// Slots as a number, or as a quantity.
+/// Slots as a number, or as a quantity: a plugin that counts in bytes writes 1024 and more so.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Slots(u16);
+pub(super) struct Slots(pub(super) u16);
 
-/// An object that says something by being there.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Present;
+// === impl Size ===
 
-keys!(Slotted { "vCPUs": cpu, "mem": slots });
-keys!(Sized { "vCPUs": cpu, "mem": mem });
-keys!(Present {});
-
-/// Lets a message be read and written as the one that it wraps.
-macro_rules! same_wire {
-    ($type:ty) => {
-        impl $crate::go_json::Read for $type {
-            fn read(
-                &mut self,
-                at: &$crate::go_json::Path<'_>,
-                json: &$crate::go_json::Json,
-            ) -> Result<(), $crate::BadBody> {
-                self.0.read(at, json)
-            }
-        }
-
-        impl $crate::go_json::Write for $type {
-            fn write(&self, out: &mut $crate::go_json::Writer) {
-                self.0.write(out);
-            }
-        }
-    };
-}
-
-pub(super) use same_wire;
-
-// === impl Slotted ===
-
-impl Slotted {
+impl<M: Counted> Size<M> {
     pub(super) fn of(
         field: &'static str,
         resources: Resources,
         slot: Bytes,
     ) -> Result<Self, OverRange> {
-        if slot.is_zero() {
-            return Err(OverRange::Slot);
-        }
         let cpu = Cpu::of(field, resources.cpu)?;
-        let slots = resources.mem.bytes().div_ceil(slot.bytes());
-        let slots = u16::try_from(slots).map_err(|_| OverRange::Memory {
-            field,
-            value: resources.mem,
-            slot,
-        })?;
-        Ok(Self { cpu, slots })
+        Ok(Self { cpu, mem: M::of(field, resources.mem, slot)? })
     }
 
     pub(super) fn resources(self, slot: Bytes) -> Resources {
-        Resources { cpu: self.cpu.0, mem: slot.saturating_mul(u64::from(self.slots)) }
+        Resources { cpu: self.cpu.0, mem: self.mem.bytes(slot) }
     }
 }
 
-// === impl Answered ===
-
-impl Read for Answered {
+impl<M: Read> Read for Size<M> {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
-        let mut slots = Slots(self.0.slots);
-        let fields: &mut [(&str, &mut dyn Read)] =
-            &mut [("vCPUs", &mut self.0.cpu), ("mem", &mut slots)];
-        go_json::read_object(at, json, fields)?;
-        self.0.slots = slots.0;
-        Ok(())
+        go_json::read_object(at, json, &mut [("vCPUs", &mut self.cpu), ("mem", &mut self.mem)])
+    }
+
+    fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
+        go_json::read_written(from, &mut [("vCPUs", &mut self.cpu), ("mem", &mut self.mem)])
     }
 }
 
-impl Write for Answered {
+impl<M: Write> Write for Size<M> {
     fn write(&self, out: &mut Writer) {
-        self.0.write(out);
+        out.object(&[("vCPUs", &self.cpu), ("mem", &self.mem)]);
+    }
+}
+
+// === impl Counted ===
+
+impl Counted for u16 {
+    fn of(field: &'static str, mem: Bytes, slot: Bytes) -> Result<Self, OverRange> {
+        if slot.is_zero() {
+            return Err(OverRange::Slot);
+        }
+        let slots = mem.bytes().div_ceil(slot.bytes());
+        Self::try_from(slots).map_err(|_| OverRange::Memory(field, mem, slot))
+    }
+
+    fn bytes(self, slot: Bytes) -> Bytes {
+        slot.saturating_mul(u64::from(self))
+    }
+}
+
+impl Counted for Memory {
+    fn of(field: &'static str, mem: Bytes, _: Bytes) -> Result<Self, OverRange> {
+        let fits = mem <= quantity::LARGEST_MEMORY;
+        if fits { Ok(Self(mem)) } else { Err(OverRange::Bytes(field, mem)) }
+    }
+
+    fn bytes(self, _: Bytes) -> Bytes {
+        self.0
     }
 }
 
@@ -124,39 +106,16 @@ impl Read for Slots {
         let Json::Text(_) = json else { return self.0.read(at, json) };
         let count = go_json::read::quantity(at, json, quantity::memory)?;
         self.0 = u16::try_from(count.bytes())
-            .map_err(|_| go_json::read::wrong(at, json, "a whole number from 0 to 65535"))?;
+            .map_err(|_| BadBody::field(at, json, "a whole number from 0 to 65535"))?;
         Ok(())
-    }
-}
-
-// === impl Sized ===
-
-impl Sized {
-    pub(super) fn of(field: &'static str, resources: Resources) -> Result<Self, OverRange> {
-        let cpu = Cpu::of(field, resources.cpu)?;
-        if resources.mem > quantity::LARGEST_MEMORY {
-            return Err(OverRange::Bytes { field, value: resources.mem });
-        }
-        Ok(Self { cpu, mem: Memory(resources.mem) })
-    }
-
-    pub(super) fn resources(self) -> Resources {
-        Resources { cpu: self.cpu.0, mem: self.mem.0 }
-    }
-}
-
-/// From slots, once their size is known.
-impl From<Resources> for Sized {
-    fn from(resources: Resources) -> Self {
-        Self { cpu: Cpu(resources.cpu), mem: Memory(resources.mem) }
     }
 }
 
 // === impl Cpu ===
 
 impl Cpu {
-    fn of(field: &'static str, cpu: MilliCpu) -> Result<Self, OverRange> {
-        if cpu > MOST_CPU { Err(OverRange::Cpu { field, value: cpu }) } else { Ok(Self(cpu)) }
+    pub(super) fn of(field: &'static str, cpu: MilliCpu) -> Result<Self, OverRange> {
+        if cpu > MOST_CPU { Err(OverRange::Cpu(field, cpu)) } else { Ok(Self(cpu)) }
     }
 }
 
@@ -164,7 +123,7 @@ impl Read for Cpu {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         let cpu = go_json::read::quantity(at, json, quantity::cpu)?;
         if cpu > MOST_CPU {
-            return Err(go_json::read::wrong(at, json, "at most 4294967.295 vCPU"));
+            return Err(BadBody::field(at, json, "at most 4294967.295 vCPU"));
         }
         self.0 = cpu;
         Ok(())
@@ -192,7 +151,7 @@ impl Read for Memory {
 
 impl Write for Memory {
     fn write(&self, out: &mut Writer) {
-        if self.0.bytes() < BARE_BELOW {
+        if self.0.bytes() < 1024 {
             out.plain(&self.0.bytes().to_string());
         } else {
             self.0.write(out);

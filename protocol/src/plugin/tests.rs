@@ -63,3 +63,35 @@ fn what_agents_write_needs_no_tree() {
         assert_eq!(body.is_ok_and(|body| RawRequest::written(&body).is_some()), is_latest);
     }
 }
+
+#[test]
+fn what_no_longer_fits_once_it_is_rounded_up_is_refused() {
+    let refused = |milli| {
+        let resources = Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_mib(128) };
+        let (version, vm) = (PluginVersion::V1_1, VmName::on_host("vm1"));
+        let request =
+            PermitRequest { version, vm, unit: None, resources, last_permit: None, metrics: None };
+        request.encode(Bytes::from_mib(128)).err()
+    };
+    assert_eq!(refused(4_294_967_000), None);
+    let value = MilliCpu::from_milli(4_294_968_000);
+    assert_eq!(refused(4_294_967_001), Some(OverRange::Cpu("resources", value)));
+}
+
+/// The vectors are bodies with what the reference's own types of v0.12.2 make of them: what
+/// they decode to, written again, or that it is an error.
+#[test]
+fn requests_are_read_as_the_reference_reads_them() {
+    let has = PluginVersion::V2_0.features();
+    for line in include_str!("../../tests/vectors/plugin-requests.tsv").lines() {
+        let (body, answer) = line.split_once('\t').unwrap();
+        let read = go_json::first(body.as_bytes());
+        match read.and_then(|json| In::<Request<u16>>::fill(has, &json)) {
+            Ok(read) => {
+                let written = String::from_utf8(go_json::encode(&In(has, &read))).unwrap();
+                assert_eq!(written, answer, "{body}");
+            }
+            Err(error) => assert_eq!("error", answer, "{body}: {error}"),
+        }
+    }
+}

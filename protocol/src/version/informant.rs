@@ -3,8 +3,7 @@
 //! Code asks a version whether it has a request; no other place compares versions. A version that
 //! this release does not know has none.
 
-use super::{Versions, name};
-use std::fmt;
+use super::{Versions, numbered};
 
 /// A version of the protocol between agent and informant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +11,8 @@ pub struct InformantVersion(pub(super) u32);
 
 /// The name of each version, oldest first.
 const NAMES: [&str; 4] = ["v1.0", "v1.1", "v1.2", "v2.0"];
+
+numbered!(InformantVersion, &NAMES);
 
 // === impl InformantVersion ===
 
@@ -34,28 +35,9 @@ impl InformantVersion {
     /// Every version that has a name, oldest first.
     pub const KNOWN: [Self; NAMES.len()] = [Self::V1_0, Self::V1_1, Self::V1_2, Self::V2_0];
 
-    /// The version of this number.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
     /// The version of this name, as `v1.2`.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::KNOWN
-            .into_iter()
-            .zip(NAMES)
-            .find(|(_, known)| *known == name)
-            .map(|(version, _)| version)
-    }
-
-    /// As a number, for the wire.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Whether this is a version. A body without a version decodes to zero, which is not.
-    pub const fn is_valid(self) -> bool {
-        self.0 != 0
+        Self::KNOWN.into_iter().find(|version| version.to_string() == name)
     }
 
     /// Whether the guest can ask for more at once (`/try-upscale`).
@@ -71,12 +53,6 @@ impl InformantVersion {
     /// Whether `/downscale` and `/upscale` carry the session's id and a number.
     pub fn numbers_sizes(self) -> bool {
         self == Self::V2_0
-    }
-}
-
-impl fmt::Display for InformantVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        name(f, self.0, &NAMES)
     }
 }
 

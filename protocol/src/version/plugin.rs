@@ -3,8 +3,7 @@
 //! The agent states the version of each request, and the plugin refuses an unknown version. This table has
 //! all differences between versions: codecs, checks, `VERSIONING.md` and the tests follow it.
 
-use super::{Versions, name};
-use std::fmt;
+use super::{Versions, numbered};
 
 /// A version of the protocol between agent and plugin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,15 +56,7 @@ const V5_0: PluginFeatures =
 /// Version number `n` is entry `n - 1`.
 const TABLE: [PluginFeatures; 7] = [V1_0, V1_1, V2_0, V2_1, V3_0, V4_0, V5_0];
 
-const NAMES: [&str; TABLE.len()] = {
-    let mut names = [""; TABLE.len()];
-    let mut index = 0;
-    while index < TABLE.len() {
-        names[index] = TABLE[index].name;
-        index += 1;
-    }
-    names
-};
+numbered!(PluginVersion, &TABLE.map(|version| version.name));
 
 // === impl PluginVersion ===
 
@@ -88,21 +79,6 @@ impl PluginVersion {
     /// The versions that this release speaks.
     pub const SPOKEN: Versions<Self> = Versions { min: Self::V1_0, max: Self::V5_0 };
 
-    /// The version of this number.
-    pub const fn from_number(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// As a number, for the wire.
-    pub const fn number(self) -> u32 {
-        self.0
-    }
-
-    /// Whether this is a version. A body without a version decodes to zero, which is not.
-    pub const fn is_valid(self) -> bool {
-        self.0 != 0
-    }
-
     /// All known versions, the oldest first.
     pub fn known() -> impl Iterator<Item = Self> {
         (1..).map(Self).take(TABLE.len())
@@ -117,12 +93,6 @@ impl PluginVersion {
     pub fn features(self) -> &'static PluginFeatures {
         let index = usize::try_from(self.0.saturating_sub(1)).unwrap_or(usize::MAX);
         &TABLE[index.min(TABLE.len() - 1)]
-    }
-}
-
-impl fmt::Display for PluginVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        name(f, self.0, &NAMES)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use windlass_protocol::config::Node;
 use windlass_protocol::vm_file::{VM, VmFile};
 use windlass_protocol::{
-    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown, Target,
+    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown, Target, Usual,
 };
 
 const GOOD: &str = r#"
@@ -269,7 +269,7 @@ fn read(text: &str) -> Result<VmFile, Vec<String>> {
 
 fn read_as(stem: &str, text: &str) -> Result<VmFile, Vec<String>> {
     let Node::Table(nodes) = node(toml::from_str(text).unwrap()) else { panic!("is a table") };
-    VmFile::from_nodes(stem, nodes)
+    VmFile::with_usual(stem, nodes, &Usual::default())
         .map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 

@@ -53,8 +53,9 @@ fn vm_file(input: &mut Input<'_>) {
         Ok(read) => read,
         Err(problem) => return words::is_short_and_harmless(&problem),
     };
-    let file = VmFile::from_nodes(&stem, read.clone());
-    assert_eq!(file, VmFile::from_nodes(&stem, read), "read twice, it is another");
+    let file = VmFile::with_usual(&stem, read.clone(), &Usual::default());
+    let again = VmFile::with_usual(&stem, read, &Usual::default());
+    assert_eq!(file, again, "read twice, it is another");
     match file {
         Ok(file) => {
             is_within_limits(&file.info);
