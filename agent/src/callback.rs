@@ -28,13 +28,8 @@ pub(crate) struct PendingCall {
 #[derive(Clone, Default)]
 pub(crate) struct Calls(Arc<Mutex<Option<mpsc::Sender<PendingCall>>>>);
 
-/// Why the runner did not answer.
-enum NoAnswer {
-    /// No runner serves the VM, or too many calls wait for it.
-    NoRunner,
-    /// The agent was told to wait, and its last requests are still under way.
-    Unsettled,
-}
+/// Status and body of an answer.
+type Answer = (u16, Vec<u8>);
 
 /// Every path of one VM's call-back server.
 #[derive(Clone)]
@@ -56,25 +51,13 @@ impl Service for Server {
     async fn answer(&self, request: Request<Bytes>) -> Response {
         let (method, path) = (request.method().as_str(), request.uri().path());
         let (status, text) = match wire::called(method, path, request.body()) {
-            Ok(call) => self.hand_on(call).await,
+            Ok(call) => self.calls.ask(call).await.map_or_else(|none| none, wire::call_answer),
             Err(uncalled) => (uncalled.status(), uncalled.body()),
         };
         self.metrics.called(path, status);
         let kind = if status == 200 { "application/json" } else { "text/plain; charset=utf-8" };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, [(header::CONTENT_TYPE, kind)], text).into_response()
-    }
-}
-
-impl Server {
-    async fn hand_on(&self, call: Call) -> (u16, Vec<u8>) {
-        match self.calls.ask(call).await {
-            Ok(answer) => wire::call_answer(answer),
-            Err(NoAnswer::NoRunner) => (503, b"the agent is not ready for calls".to_vec()),
-            Err(NoAnswer::Unsettled) => {
-                (500, b"suspended, but requests of this agent are still under way".to_vec())
-            }
-        }
     }
 }
 
@@ -88,14 +71,21 @@ impl Calls {
         receiver
     }
 
-    async fn ask(&self, call: Call) -> Result<CallAnswer, NoAnswer> {
+    /// What the runner answers; `Err` is said if it does not.
+    async fn ask(&self, call: Call) -> Result<CallAnswer, Answer> {
+        // No runner serves the VM, or too many calls wait for it.
+        let unready = || (503, b"the agent is not ready for calls".to_vec());
         let runner = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (answer, answered) = oneshot::channel();
-        let runner = runner.ok_or(NoAnswer::NoRunner)?;
-        runner.try_send(PendingCall { call, answer }).map_err(|_| NoAnswer::NoRunner)?;
+        runner
+            .ok_or_else(unready)?
+            .try_send(PendingCall { call, answer })
+            .map_err(|_| unready())?;
         match timeout(SUSPEND_TIME, answered).await {
-            Ok(answer) => answer.map_err(|_| NoAnswer::NoRunner),
-            Err(_) => Err(NoAnswer::Unsettled),
+            Ok(answer) => answer.map_err(|_| unready()),
+            Err(_) => {
+                Err((500, b"suspended, but requests of this agent are still under way".to_vec()))
+            }
         }
     }
 }

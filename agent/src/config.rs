@@ -70,9 +70,9 @@ impl Config {
             callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callback_ports: CALLBACK_PORTS.0..=CALLBACK_PORTS.1,
             kept_ports: BTreeMap::new(),
-            times: Times::default(),
+            times: Times::USUAL,
             periods: Periods::default(),
-            silence: Silence::default(),
+            silence: Silence::USUAL,
             seed: uuid::Uuid::new_v4().as_u64_pair().0,
             meminfo: PathBuf::from("/proc/meminfo"),
             watchdog: Watchdog::default(),
@@ -85,10 +85,4 @@ impl Config {
 impl Silence {
     /// The reference's.
     pub const USUAL: Self = Self { after: Duration::from_secs(20), grace: Duration::from_secs(20) };
-}
-
-impl Default for Silence {
-    fn default() -> Self {
-        Self::USUAL
-    }
 }

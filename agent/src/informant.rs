@@ -8,7 +8,6 @@ use crate::metrics::reference::Reference;
 use http::Method;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tracing::{debug, warn};
 use windlass_agent_core::wire::{self, Said, WireError};
 use windlass_agent_core::{Action, Event, Failure, Times};
@@ -31,45 +30,29 @@ pub(crate) struct Informant {
 impl Informant {
     /// Asks what this action says. Always ends in time, with exactly one event for the scaler.
     pub(crate) async fn ask(self, action: Action, counts: &Reference) -> Event {
-        let answered = match self.request(action) {
-            Some((said, deadline)) => self.send(action, said, deadline, counts).await,
-            None => Err(Failure::NoAnswer),
-        };
+        let answered = self.answer(action, counts).await;
         answered.unwrap_or_else(|failure| Event::Failed(Peer::Informant, failure))
     }
 
-    /// `None` where there is nothing to send, or no address to be called back at, so that no
-    /// session can be.
-    fn request(&self, action: Action) -> Option<(Said, Duration)> {
-        let serve_addr = match action {
-            Action::Register(_) | Action::Unregister(_) => self.callback?.to_string(),
-            Action::CheckHealth(_) | Action::Downscale(..) | Action::Upscale(..) => String::new(),
-            Action::Look | Action::Resize(_) | Action::Measure | Action::AskPlugin(_) => {
-                return None;
-            }
+    async fn answer(&self, action: Action, counts: &Reference) -> Result<Event, Failure> {
+        let serve_addr = match (action, self.callback) {
+            (Action::Register(_) | Action::Unregister(_), Some(callback)) => callback.to_string(),
+            // Without an address to be called back at, no session can be.
+            (Action::Register(_) | Action::Unregister(_), None) => return Err(Failure::NoAnswer),
+            (_, _) => String::new(),
         };
-        let said = wire::to_informant(action, &serve_addr, InformantVersion::SPOKEN)?;
-        Some((said, self.times.limit(action)?))
-    }
-
-    async fn send(
-        self,
-        action: Action,
-        said: Said,
-        deadline: Duration,
-        counts: &Reference,
-    ) -> Result<Event, Failure> {
-        let Said { endpoint, body } = said;
+        let offered = InformantVersion::SPOKEN;
+        let said = wire::to_informant(action, &serve_addr, offered).zip(self.times.limit(action));
+        let (Said { endpoint, body }, limit) = said.ok_or(Failure::NoAnswer)?;
         // The methods of the protocol are constants, and valid.
         let method = Method::from_bytes(endpoint.method.as_bytes()).unwrap_or(Method::POST);
-        let request = Ask::new(method, endpoint.path, body).within(deadline).at_most(ANSWER_SIZE);
+        let request = Ask::new(method, endpoint.path, body).within(limit).at_most(ANSWER_SIZE);
         let answered = self.at.ask(request).await;
         counts.asked_informant(endpoint.path, answered.as_ref().ok().map(|answer| answer.status));
         let answer = answered.map_err(|error| {
             debug!(path = endpoint.path, %error, "informant not reached");
             Failure::NoAnswer
         })?;
-        let offered = InformantVersion::SPOKEN;
         wire::from_informant(action, offered, answer.status, &answer.body).map_err(|error| {
             log(&error, endpoint.path, &answer);
             error.failure()

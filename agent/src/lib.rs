@@ -18,11 +18,8 @@
 //! what came of it. One VM that vanishes, hangs, restarts or lies is that VM's problem only.
 
 mod address;
-mod billed_vm;
 mod callback;
 pub mod config;
-mod counted_permits;
-mod desired_state;
 mod dump;
 mod errors;
 mod history;
@@ -31,7 +28,6 @@ mod informant;
 mod ledger;
 pub mod metrics;
 mod node;
-mod outage;
 mod plugin;
 mod ports;
 mod remote;
@@ -40,7 +36,6 @@ mod scrape;
 mod shared;
 mod view;
 
-pub use billed_vm::BilledVm;
 pub use config::{Config, Silence};
 pub use history::Explained;
 pub use ledger::{Ledger, NodeEvent, NullLedger};
@@ -48,4 +43,5 @@ pub use metrics::Metrics;
 pub use node::{Agent, Known, UnknownVm};
 pub use plugin::{Asked, Permits};
 pub use remote::{PluginAt, Remote};
+pub use view::BilledVm;
 pub use windlass_agent_core::{Charge, Guest, Lifecycle, Periods, Times, Vm};

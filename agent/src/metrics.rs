@@ -1,11 +1,11 @@
 //! What an agent counts. Labels are enums: a series per VM would grow without bound.
 
-mod presence;
+mod parts;
 pub(crate) mod reference;
 
-pub(crate) use presence::Presence;
+pub(crate) use parts::Presence;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use parts::Labels;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -19,11 +19,11 @@ use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
 /// All of them. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    requests: Family<RequestLabels, Counter>,
-    decisions: Family<SignalLabels, Counter>,
-    clips: Family<ClipLabels, Counter>,
-    resizes: Family<ResizeLabels, Counter>,
-    calls: Family<CallLabels, Counter>,
+    requests: Family<Labels<2>, Counter>,
+    decisions: Family<Labels<1>, Counter>,
+    clips: Family<Labels<2>, Counter>,
+    resizes: Family<Labels<2>, Counter>,
+    calls: Family<Labels<2>, Counter>,
     pub(crate) resets: Counter,
     pub(crate) gone: Counter,
     pub(crate) lost: Counter,
@@ -36,37 +36,6 @@ pub struct Metrics {
 /// What informants call for. Each is counted under its path, without the slash.
 const CALLS: [&str; 4] = [ID.path, RESUME.path, SUSPEND.path, TRY_UPSCALE.path];
 
-// The words of the labels below are constants or the spellings of enums, so there are only so many.
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    peer: String,
-    answered: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SignalLabels {
-    signal: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ClipLabels {
-    axis: &'static str,
-    clip: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ResizeLabels {
-    aim: &'static str,
-    effect: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    endpoint: &'static str,
-    status: u32,
-}
-
 // === impl Metrics ===
 
 impl Metrics {
@@ -74,43 +43,22 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("windlass_agent");
         registry.register("vms", "VMs that are there and looked at", self.vms.clone());
-        registry.register(
-            "vms_flapping",
-            "VMs that grew soon after they shrank, more than six times in the last hour",
-            self.flapping.clone(),
-        );
-        registry.register(
-            "requests",
-            "Requests to peers, by peer and by what came of them",
-            self.requests.clone(),
-        );
-        registry.register(
-            "decisions",
-            "Decisions, by the signal that decided",
-            self.decisions.clone(),
-        );
-        registry.register(
-            "clips",
-            "Decisions that something kept from what the signal called for",
-            self.clips.clone(),
-        );
-        registry.register(
-            "resizes",
-            "Resizes, by what they were for and whether an effect was seen",
-            self.resizes.clone(),
-        );
-        registry.register(
-            "calls",
-            "Calls of informants, by endpoint and status",
-            self.calls.clone(),
-        );
+        let flapping = "VMs that grew soon after they shrank, more than six times in the last hour";
+        registry.register("vms_flapping", flapping, self.flapping.clone());
+        let requests = "Requests to peers, by peer and by what came of them";
+        registry.register("requests", requests, self.requests.clone());
+        let decisions = "Decisions, by the signal that decided";
+        registry.register("decisions", decisions, self.decisions.clone());
+        let clips = "Decisions that something kept from what the signal called for";
+        registry.register("clips", clips, self.clips.clone());
+        let resizes = "Resizes, by what they were for and whether an effect was seen";
+        registry.register("resizes", resizes, self.resizes.clone());
+        let calls = "Calls of informants, by endpoint and status";
+        registry.register("calls", calls, self.calls.clone());
         registry.register("resets", "Restarts of guests", self.resets.clone());
         registry.register("vms_gone", "Hypervisors that went away", self.gone.clone());
-        registry.register(
-            "hypervisors_lost",
-            "Connections to hypervisors that broke or could not be made",
-            self.lost.clone(),
-        );
+        let lost = "Connections to hypervisors that broke or could not be made";
+        registry.register("hypervisors_lost", lost, self.lost.clone());
         self.refusals.register(registry);
     }
 
@@ -138,7 +86,7 @@ impl Metrics {
             (event.peer(), if declined { "declined" } else { "yes" })
         };
         if let Some(peer) = peer.map(|peer| peer.to_string()) {
-            self.requests.get_or_create(&RequestLabels { peer, answered }).inc();
+            self.requests.get_or_create(&[("peer", peer), ("answered", answered.to_owned())]).inc();
         }
     }
 
@@ -154,10 +102,10 @@ impl Metrics {
 
     pub(crate) fn decided(&self, decision: &Decision) {
         let reason = decision.reason;
-        self.decisions.get_or_create(&SignalLabels { signal: reason.signal.to_string() }).inc();
+        self.decisions.get_or_create(&[("signal", reason.signal.to_string())]).inc();
         for (axis, clip) in [("cpu", reason.cpu), ("memory", reason.mem)] {
             if let Some(clip) = clip.map(|clip| clip.to_string()) {
-                self.clips.get_or_create(&ClipLabels { axis, clip }).inc();
+                self.clips.get_or_create(&[("axis", axis.to_owned()), ("clip", clip)]).inc();
             }
         }
     }
@@ -168,7 +116,8 @@ impl Metrics {
         for (aim, judged) in [("grow", grow), ("shrink", shrink), ("call-off", call_off)] {
             for (effect, count) in [("seen", judged.seen), ("none", judged.none)] {
                 if count > 0 {
-                    self.resizes.get_or_create(&ResizeLabels { aim, effect }).inc_by(count);
+                    let labels = [("aim", aim.to_owned()), ("effect", effect.to_owned())];
+                    self.resizes.get_or_create(&labels).inc_by(count);
                 }
             }
         }
@@ -178,7 +127,8 @@ impl Metrics {
     pub(crate) fn called(&self, path: &str, status: u16) {
         let known = CALLS.into_iter().find(|known| *known == path);
         let endpoint = known.map_or("unknown", |known| known.trim_start_matches('/'));
-        self.calls.get_or_create(&CallLabels { endpoint, status: status.into() }).inc();
+        let labels = [("endpoint", endpoint.to_owned()), ("status", status.to_string())];
+        self.calls.get_or_create(&labels).inc();
         if let Some(path) = known {
             self.reference.called(path, status);
         }
@@ -269,7 +219,7 @@ mod tests {
         ] {
             let metrics = Metrics::default();
             metrics.called(path, 404);
-            let labels = CallLabels { endpoint: counted, status: 404 };
+            let labels = [("endpoint", counted.to_owned()), ("status", "404".to_owned())];
             assert_eq!(metrics.calls.get_or_create(&labels).get(), 1, "{path}");
         }
     }

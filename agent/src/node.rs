@@ -5,20 +5,18 @@
 //! nothing. What runners publish is read here without waiting for them.
 
 mod callback_listener;
-mod decisions;
 mod entry;
 
-use crate::billed_vm::BilledVm;
 use crate::callback::Calls;
 use crate::config::Config;
-use crate::desired_state::DesiredState;
 use crate::dump::{self, Pod};
+use crate::history::Explained;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::plugin::Permits;
-use crate::runner::{Booked, Doing, Start};
+use crate::runner::{Booked, DesiredState, Doing, Start};
 use crate::shared::{Shared, lock};
-use crate::view::View;
+use crate::view::{BilledVm, View};
 use callback_listener::CallbackListener;
 use entry::{Entry, Vms, keep_running};
 use std::collections::BTreeMap;
@@ -34,7 +32,7 @@ use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Bytes, Capabilities, Resources, VmName};
+use windlass_protocol::{Bytes, Capabilities, Decision, Moment, Resources, VmName};
 
 /// An agent. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -197,6 +195,42 @@ impl Agent {
         vms.entries.iter().map(|(vm, entry)| entry.billed(vm, now)).collect()
     }
 
+    /// The decisions about a VM in the last hour, and what it waits for.
+    ///
+    /// # Errors
+    /// If there is no such VM, and has not been one lately.
+    pub fn decisions(&self, vm: &VmName) -> Result<Explained, UnknownVm> {
+        let now = self.shared.clock.now();
+        let view = lock(&self.vms).entries.get(vm).map(|entry| entry.view(now));
+        let closed = lock(&self.shared.history).of(now, vm);
+        if view.is_none() && closed.is_none() {
+            return Err(UnknownVm(vm.clone()));
+        }
+        let View { open, status, .. } = view.unwrap_or_default();
+        let waiting = status.map(|status| status.waiting).unwrap_or_default();
+        Ok(Explained { closed: closed.unwrap_or_default(), open, waiting })
+    }
+
+    /// The decisions about a VM that were made after this moment and are closed, oldest first. Unlike
+    /// [`Agent::decisions`] it asks no runner and copies only those.
+    pub fn closed_after(&self, vm: &VmName, moment: Option<Moment>) -> Vec<Decision> {
+        lock(&self.shared.history).after(self.shared.clock.now(), vm, moment)
+    }
+
+    /// The last decision about each VM in the last hour for which this holds, by name.
+    pub fn last_decisions(&self, holds: impl Fn(&Decision) -> bool) -> Vec<Decision> {
+        lock(&self.shared.history).last(self.shared.clock.now(), holds)
+    }
+
+    /// Takes back decisions that were written down before a restart.
+    pub fn recall(&self, decisions: Vec<Decision>) {
+        let now = self.shared.clock.now();
+        let mut history = lock(&self.shared.history);
+        for decision in decisions {
+            history.add(now, decision);
+        }
+    }
+
     /// Which VM has which call-back port. Given back as [`Config::kept_ports`], it has the same
     /// after a restart.
     pub fn ports(&self) -> BTreeMap<VmName, u16> {
@@ -290,34 +324,25 @@ impl Agent {
 
     fn start(&self, name: &VmName, told: DesiredState, last: Option<Resources>) -> Entry {
         let tasks = self.tasks.child();
-        let calls = Calls::default();
         let (declared, lifecycle) = (told.desired.vm.is_some(), told.desired.lifecycle);
         let (told, receiver) = watch::channel(told);
         let (port, heard) = watch::channel(None);
-        let callback_listener = CallbackListener {
-            shared: self.shared.clone(),
-            vm: name.clone(),
-            calls: calls.clone(),
-            port,
-            stop: tasks.stopping(),
-        };
-        let (doing, booked) = (Arc::default(), Arc::new(Mutex::new(Booked::nothing(last))));
+        let (doing, booked) =
+            (Arc::default(), Arc::new(Mutex::new(Booked { present: None, upper: last })));
         let start = Start {
             shared: self.shared.clone(),
             vm: name.clone(),
             told: receiver,
-            calls,
+            calls: Calls::default(),
             port: heard.clone(),
             doing: Arc::clone(&doing),
             stop: tasks.stopping(),
             booked: booked.clone(),
         };
+        let callback_listener = CallbackListener { start: start.clone(), port };
         // At once, so that the first session need not wait; else as soon as it can.
         let mut listener = declared.then(|| callback_listener.listen().ok()).flatten();
-        let told_listener = start.told.clone();
-        tasks.kept("call-back server", move || {
-            callback_listener.clone().serve(told_listener.clone(), listener.take())
-        });
+        tasks.kept("call-back server", move || callback_listener.clone().serve(listener.take()));
         let (vms, metrics, mut again) = (self.vms.clone(), self.shared.metrics.clone(), false);
         tasks.kept("vm runner", move || {
             metrics.reference.started(std::mem::replace(&mut again, true));

@@ -3,11 +3,12 @@
 //! On a host the plugin is in the same process and is called in memory; the bytes are the
 //! same as over a socket, so there is one code path.
 
-use crate::outage::{Outage, Word};
+use crate::errors::{Outage, Word};
+use crate::metrics::reference::Reference;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, WireError};
@@ -28,6 +29,18 @@ pub trait Permits: Send + Sync + 'static {
     fn place(&self) -> String;
 }
 
+/// A plugin whose answers are counted, by status.
+pub(crate) struct CountedPermits {
+    pub(crate) permits: Arc<dyn Permits>,
+    pub(crate) counts: Reference,
+}
+
+/// One request that counts as unanswered until there is an answer: the caller may give up.
+struct Open<'a> {
+    counts: &'a Reference,
+    status: Option<u16>,
+}
+
 /// Whether the plugin answers and takes a version of ours, and which of that the log has said.
 #[derive(Debug, Default)]
 pub(crate) struct PluginHealth(Mutex<Health>);
@@ -43,6 +56,31 @@ struct Health {
 
 /// For so long a plugin may start anew.
 const RESTARTED: Duration = Duration::from_secs(5);
+
+// === impl CountedPermits ===
+
+impl Permits for CountedPermits {
+    fn ask(&self, body: Bytes) -> Asked<'_> {
+        Box::pin(async move {
+            let mut open = Open { counts: &self.counts, status: None };
+            let answer = self.permits.ask(body).await;
+            open.status = answer.as_ref().ok().map(|(status, _)| *status);
+            answer
+        })
+    }
+
+    fn place(&self) -> String {
+        self.permits.place()
+    }
+}
+
+// === impl Open ===
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.counts.plugin_answered(self.status);
+    }
+}
 
 // === impl PluginHealth ===
 

@@ -20,14 +20,11 @@ mod in_flight;
 mod managed;
 mod phase;
 mod size_changes;
-mod start;
 
 pub(crate) use account::Booked;
-pub(crate) use phase::Doing;
-pub(crate) use start::{End, Start};
+pub(crate) use phase::{DesiredState, Doing, End, Start};
 
 use crate::callback::PendingCall as Call;
-use crate::desired_state::DesiredState;
 use crate::shared::{Shared, lock};
 use account::Account;
 use hypervisor::{Happening, Hypervisor, Wanted};

@@ -1,16 +1,15 @@
 //! What the runners of all VMs of an agent share.
 
 use crate::config::Config;
-use crate::counted_permits::CountedPermits;
 use crate::history::History;
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
-use crate::plugin::{Permits, PluginHealth};
+use crate::plugin::{CountedPermits, Permits, PluginHealth};
 use crate::ports::Ports;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use windlass_agent_core::backoff::Jitter;
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 
@@ -28,8 +27,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) host_memory: HostMemory,
     pub(crate) history: Mutex<History>,
-    /// Seeds that were drawn.
-    seeds: AtomicU64,
+    seeds: Mutex<Jitter>,
     /// When the next VM may be attached to.
     next_start: Mutex<Moment>,
     pub(crate) ports: Mutex<Ports>,
@@ -49,6 +47,7 @@ impl Shared {
         Self {
             host_memory: HostMemory::new(config.meminfo.clone()),
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
+            seeds: Mutex::new(Jitter::new(config.seed)),
             config,
             permits,
             plugin_health: PluginHealth::default(),
@@ -56,7 +55,6 @@ impl Shared {
             clock,
             metrics,
             history: Mutex::default(),
-            seeds: AtomicU64::new(0),
             next_start: Mutex::default(),
         }
     }
@@ -70,14 +68,9 @@ impl Shared {
         start.since(now)
     }
 
-    /// Another number each time, all of them from the agent's seed. The mixing is SplitMix64's.
+    /// Another number each time, all of them from the agent's seed.
     pub(crate) fn seed(&self) -> u64 {
-        let drawn = self.seeds.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-        let step = drawn.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.config.seed.wrapping_add(step);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        lock(&self.seeds).next()
     }
 }
 

@@ -1,14 +1,28 @@
-//! What people can read of a VM without waiting for its runner.
+//! What people and billing can read of a VM without waiting for its runner.
 //!
 //! It is made when a reader asks for it, from what the runner is doing at that moment.
 
 use crate::errors::Errors;
 use std::net::SocketAddr;
+use windlass_agent_core::Charge;
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{
-    AgentId, Capabilities, Decision, InformantVersion, Moment, Resources, Sequence,
+    AgentId, Capabilities, Decision, InformantVersion, Mode, Moment, Resources, Sequence, VmName,
 };
 use windlass_scaling::Sample;
+
+/// What billing knows of one VM, at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BilledVm {
+    /// The VM.
+    pub vm: VmName,
+    /// What this agent bills of it.
+    pub charge: Charge,
+    /// Whether it is acted on; `None` while it is not there, or not managed.
+    pub mode: Option<Mode>,
+    /// Whether its informant has said nothing for longer than it may.
+    pub silent: bool,
+}
 
 /// What people read of a VM, at one moment.
 #[derive(Clone, Debug, Default)]

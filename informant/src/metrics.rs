@@ -81,9 +81,9 @@ fn pressure<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
         }
     }
     let about = "Percent of the last ten seconds in which some or all tasks waited.";
-    page.gauge("windlass_pressure_avg10_percent", about, percents);
+    page.add("windlass_pressure_avg10_percent", about, percents);
     let about = "Time in which some or all tasks waited, since boot.";
-    page.counter("windlass_pressure_seconds_total", about, seconds);
+    page.add("windlass_pressure_seconds_total", about, seconds);
 }
 
 fn own<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
@@ -91,10 +91,10 @@ fn own<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
         let core = shared.core();
         (core.agents(), core.parked().len(), core.urgent(shared.clock.now()))
     };
-    page.gauge("windlass_informant_agents", "Agents that are registered.", [("", agents)]);
-    page.gauge("windlass_informant_parked_cpus", "vCPUs taken offline.", [("", parked)]);
+    page.add("windlass_informant_agents", "Agents that are registered.", [("", agents)]);
+    page.add("windlass_informant_parked_cpus", "vCPUs taken offline.", [("", parked)]);
     let about = "Whether memory is being asked for at once.";
-    page.gauge("windlass_informant_memory_urgent", about, [("", u8::from(urgent))]);
+    page.add("windlass_informant_memory_urgent", about, [("", u8::from(urgent))]);
 
     let counts = &shared.counts;
     let about = "Requests by what became of them.";
@@ -102,7 +102,7 @@ fn own<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
         ("{answer=\"ok\"}", counts.answered.get()),
         ("{answer=\"refused\"}", counts.refused.get()),
     ];
-    page.counter("windlass_informant_requests_total", about, requests);
+    page.add("windlass_informant_requests_total", about, requests);
     for (name, about, count) in [
         ("samples", "Samples of memory.", &counts.samples),
         ("connections_crowded", "Connections closed to make room.", &counts.crowded),
@@ -110,6 +110,6 @@ fn own<B: MemoryCotenant>(shared: &Shared<B>, page: &mut Page) {
         ("memory_stalls", "Notices that tasks waited for memory.", &counts.stalls),
     ] {
         let name = format!("windlass_informant_{name}_total");
-        page.counter(&name, about, [("", count.get())]);
+        page.add(&name, about, [("", count.get())]);
     }
 }

@@ -1,17 +1,16 @@
 //! Builds the parts and runs them until a signal ends the program.
 
 use crate::config::Config;
-use crate::hotplug;
-use crate::http;
-use crate::kernel_events;
-use crate::log;
 use crate::memory_cotenant::MemoryCotenant;
-use crate::runner;
 use crate::shared::Shared;
 use crate::sysfs_worker::SysfsWorker;
 use crate::tree::Tree;
+use crate::{hotplug, http, kernel_events, log, runner};
 use anyhow::Context;
 use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,19 +20,37 @@ use windlass_informant_core::{Informant, Settings};
 /// is busiest.
 const NICE: i32 = -10;
 
-/// Runs the program.
-///
-/// # Errors
-/// It cannot begin to serve.
-pub fn run(config: &Config) -> anyhow::Result<()> {
-    run_beside(config, ())
+/// A command line that is not understood (`EX_USAGE`).
+const USAGE: u8 = 64;
+
+/// How the program ends, after what came of its command line and then of its run.
+pub fn end<E: Display>(outcome: Result<anyhow::Result<()>, E>) -> ExitCode {
+    match outcome {
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
+            log::warn(format_args!("{error:#}"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            log::warn(format_args!("{error}"));
+            ExitCode::from(USAGE)
+        }
+    }
 }
 
-/// Runs the program where something else has a say.
+/// Prints this in place of a run.
+///
+/// # Errors
+/// Standard output cannot be written.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+/// Runs the program, beside what else has a say: nothing is `()`.
 ///
 /// # Errors
 /// It cannot begin to serve.
-pub fn run_beside<B: MemoryCotenant>(config: &Config, cotenant: B) -> anyhow::Result<()> {
+pub fn run<B: MemoryCotenant>(config: &Config, cotenant: B) -> anyhow::Result<()> {
     let tree = Tree::new(config.root.as_deref());
     if tree.is_the_machine()
         && let Err(error) = rustix::process::setpriority_process(None, NICE)

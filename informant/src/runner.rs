@@ -1,10 +1,9 @@
 //! The loop: sample, plan, act, wait. The only one who carries out the core's plans.
 
-use crate::call;
-use crate::log;
 use crate::memory_cotenant::MemoryCotenant;
 use crate::shared::Shared;
 use crate::sysfs_worker::SysfsWorker;
+use crate::{call, log};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,8 @@
 //!
 //! A busy guest may need a second to take a vCPU offline. Meanwhile the program samples and answers agents.
 
-use crate::hotplug;
-use crate::log;
 use crate::tree::Tree;
+use crate::{hotplug, log};
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::sync::mpsc::{Receiver, channel};

@@ -18,7 +18,6 @@ mod journal;
 mod metrics;
 mod receiver;
 mod sender;
-mod shared_log;
 mod usage_log;
 
 pub use billing::{Billing, Sizes};

@@ -1,7 +1,6 @@
 //! What billing counts, under our names and, where it means the same, the reference's.
 
 use crate::receiver::Undelivered;
-use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -24,34 +23,24 @@ pub struct Metrics {
     vms: Gauge,
     elsewhere: Gauge,
     silent: Gauge,
-    processed: Family<VmLabels, Counter>,
-    current: Family<VmLabels, Gauge>,
+    processed: Family<Labels<3>, Counter>,
+    current: Family<Labels<3>, Gauge>,
     not_billed: Gauge,
     queue: Gauge,
     held: Gauge,
     oldest: Gauge<f64, AtomicU64>,
     disk: Gauge,
-    unwritten: Counter,
-    damaged: Counter,
-    sent: Counter,
-    errors: Family<CauseLabels, Counter>,
+    pub(crate) unwritten: Counter,
+    pub(crate) damaged: Counter,
+    pub(crate) sent: Counter,
+    errors: Family<Labels<1>, Counter>,
     all_errors: Counter,
-    last_send: Gauge<f64, AtomicU64>,
+    /// Seconds in which all that waited was sent.
+    pub(crate) last_send: Gauge<f64, AtomicU64>,
 }
 
-/// The words are those of [`cause`], so there are only so many.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CauseLabels {
-    cause: &'static str,
-}
-
-/// The words are `true` and `false`, and one phase.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct VmLabels {
-    is_endpoint: &'static str,
-    autoscaling_enabled: &'static str,
-    phase: &'static str,
-}
+/// Labels with their words: those of [`cause`], `true` and `false`, and one phase.
+type Labels<const N: usize> = [(&'static str, &'static str); N];
 
 /// A VM that is there, as a look finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,42 +65,24 @@ impl Metrics {
         ours.register("vms", "VMs that are billed", self.vms.clone());
         // There from the start.
         self.found(&[]);
-        ours.register(
-            "vms_elsewhere",
-            "VMs with an endpoint that are there and are not this agent's to bill",
-            self.elsewhere.clone(),
-        );
-        ours.register(
-            "vms_not_billed",
-            "VMs that are not billed for want of room",
-            self.not_billed.clone(),
-        );
+        let elsewhere = "VMs with an endpoint that are there and are not this agent's to bill";
+        ours.register("vms_elsewhere", elsewhere, self.elsewhere.clone());
+        let not_billed = "VMs that are not billed for want of room";
+        ours.register("vms_not_billed", not_billed, self.not_billed.clone());
         ours.register("queue_events", "Events that wait for the receiver", self.queue.clone());
-        ours.register(
-            "windows_held",
-            "Windows that stay open because the queue is full",
-            self.held.clone(),
-        );
-        ours.register(
-            "oldest_event_timestamp_seconds",
-            "Until when the oldest event that waits counts; 0 if none waits",
-            self.oldest.clone(),
-        );
+        let held = "Windows that stay open because the queue is full";
+        ours.register("windows_held", held, self.held.clone());
+        let oldest = "Until when the oldest event that waits counts; 0 if none waits";
+        ours.register("oldest_event_timestamp_seconds", oldest, self.oldest.clone());
         ours.register("journal_bytes", "Bytes of the usage log on disk", self.disk.clone());
-        ours.register(
-            "journal_errors",
-            "Attempts to write down that the disk refused",
-            self.unwritten.clone(),
-        );
-        ours.register(
-            "journals_damaged",
-            "Usage logs that were damaged and put aside",
-            self.damaged.clone(),
-        );
+        let unwritten = "Attempts to write down that the disk refused";
+        ours.register("journal_errors", unwritten, self.unwritten.clone());
+        let damaged = "Usage logs that were damaged and put aside";
+        ours.register("journals_damaged", damaged, self.damaged.clone());
         ours.register("events_sent", "Events that the receiver has answered", self.sent.clone());
         for cause in CAUSES {
             // There from the start, so that the first one is an increase.
-            drop(self.errors.get_or_create(&CauseLabels { cause }));
+            drop(self.errors.get_or_create(&[("cause", cause)]));
         }
         ours.register("send_errors", "Requests that failed, by cause", self.errors.clone());
         let silent = "VMs that are billed whose informant has been silent for longer than it may";
@@ -123,11 +94,8 @@ impl Metrics {
         theirs.register("vms_processed", processed, self.processed.clone());
         theirs.register("vms_current", "VMs at the last look", self.current.clone());
         theirs.register("send_errors", "Requests that failed", self.all_errors.clone());
-        theirs.register(
-            "last_send_duration_seconds",
-            "How long it took to send what waited; 0 if that failed",
-            self.last_send.clone(),
-        );
+        let last_send = "How long it took to send what waited; 0 if that failed";
+        theirs.register("last_send_duration_seconds", last_send, self.last_send.clone());
     }
 
     /// VMs were looked at, and these are there.
@@ -139,8 +107,11 @@ impl Metrics {
         for is_endpoint in [true, false] {
             for is_sized in [true, false] {
                 let same = |vm: &&Found| (vm.is_endpoint, vm.is_sized) == (is_endpoint, is_sized);
-                let (is_endpoint, autoscaling_enabled) = (said(is_endpoint), said(is_sized));
-                let labels = VmLabels { is_endpoint, autoscaling_enabled, phase: RUNNING };
+                let labels = [
+                    ("is_endpoint", said(is_endpoint)),
+                    ("autoscaling_enabled", said(is_sized)),
+                    ("phase", RUNNING),
+                ];
                 let count = vms.iter().filter(same).count();
                 self.processed.get_or_create(&labels).inc_by(count as u64);
                 set(&self.current.get_or_create(&labels), count);
@@ -164,25 +135,8 @@ impl Metrics {
         set(&self.held, windows);
     }
 
-    pub(crate) fn unwritten(&self) {
-        self.unwritten.inc();
-    }
-
-    pub(crate) fn damaged(&self) {
-        self.damaged.inc();
-    }
-
-    pub(crate) fn sent(&self, events: usize) {
-        self.sent.inc_by(events as u64);
-    }
-
-    /// All that waited was sent, in so long.
-    pub(crate) fn all_sent(&self, took: Duration) {
-        self.last_send.set(took.as_secs_f64());
-    }
-
     pub(crate) fn failed(&self, why: &Undelivered) {
-        self.errors.get_or_create(&CauseLabels { cause: cause(why) }).inc();
+        self.errors.get_or_create(&[("cause", cause(why))]).inc();
         self.all_errors.inc();
         self.last_send.set(0.0);
     }

@@ -7,8 +7,7 @@
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::receiver::Undelivered;
-use crate::shared_log::SharedLog;
-use crate::usage_log::Batch;
+use crate::usage_log::{Batch, SharedLog};
 use std::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -67,7 +66,7 @@ impl Sender {
         loop {
             let most = self.most;
             let Some(batch) = self.log.with(move |log| log.batch(most)).await else {
-                self.metrics.all_sent(started.elapsed());
+                self.metrics.last_send.set(started.elapsed().as_secs_f64());
                 self.most = self.config.max_batch;
                 return;
             };
@@ -77,7 +76,7 @@ impl Sender {
                 return;
             }
             self.failed = 0;
-            self.metrics.sent(batch.count);
+            self.metrics.sent.inc_by(batch.count as u64);
             debug!(events = batch.count, trace = batch.trace, "events sent");
             self.log.with(move |log| log.delivered(batch.through)).await;
         }

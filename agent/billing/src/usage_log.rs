@@ -8,7 +8,9 @@ use crate::config::Config;
 use crate::journal::{Found, Journal, OpenError};
 use crate::metrics::Metrics;
 use bytes::Bytes;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use tracing::{error, info, warn};
 use windlass_agent_billing_core::{Allocation, Meter, Names, Origin, Record, Rule, Source, Usages};
 use windlass_protocol::{Moment, Sequence};
@@ -26,6 +28,11 @@ pub(crate) struct UsageLog {
     behind: bool,
     metrics: Metrics,
 }
+
+/// The usage log, as the parts of billing share it; clones are one. A part that waits for the disk holds up
+/// no other part.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedLog(Arc<Mutex<UsageLog>>);
 
 /// Events that are to be sent together.
 #[derive(Clone, Debug)]
@@ -59,7 +66,7 @@ impl UsageLog {
             Found::Whole { torn } => info!(torn, "passed over a line that was not finished"),
             Found::Damaged => {
                 error!(folder = %folder.display(), "the usage log was damaged and is put aside");
-                metrics.damaged();
+                metrics.damaged.inc();
             }
         }
         let (rule, names) = (config.rule(), config.names.clone());
@@ -139,7 +146,7 @@ impl UsageLog {
                     error!(%error, "usage cannot be written down; nothing new is sent");
                 }
                 self.behind = true;
-                self.metrics.unwritten();
+                self.metrics.unwritten.inc();
             }
         }
         self.show();
@@ -148,6 +155,33 @@ impl UsageLog {
     fn show(&self) {
         let Self { meter, journal, metrics, .. } = self;
         metrics.log(meter.present(), meter.waiting(), meter.oldest(), journal.length());
+    }
+}
+
+// === impl SharedLog ===
+
+impl SharedLog {
+    pub(crate) fn new(log: UsageLog) -> Self {
+        Self(Arc::new(Mutex::new(log)))
+    }
+
+    /// Does something to the usage log on a thread where waiting for the disk blocks no other task.
+    pub(crate) async fn with<T: Send + 'static>(
+        &self,
+        what: impl FnOnce(&mut UsageLog) -> T + Send + 'static,
+    ) -> T {
+        let log = self.0.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            what(&mut log.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        match done.await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime is going away, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
     }
 }
 

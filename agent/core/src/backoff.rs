@@ -22,7 +22,7 @@ pub(crate) struct Backoff {
 
 /// A deterministic source of spread: the same seed gives the same waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Jitter {
+pub struct Jitter {
     state: u64,
 }
 
@@ -79,7 +79,8 @@ impl Backoff {
 // === impl Jitter ===
 
 impl Jitter {
-    pub(crate) const fn new(seed: u64) -> Self {
+    /// The source that follows from this seed.
+    pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
@@ -101,7 +102,8 @@ impl Jitter {
     }
 
     /// The next 64 bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    #[expect(clippy::should_implement_trait, reason = "it has no end")]
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

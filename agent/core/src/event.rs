@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
+use thiserror::Error;
 use windlass_protocol::{
     AgentId, Bytes, Capabilities, ComputeUnit, InformantVersion, Peer, PluginVersion, Resize,
     Resources, Seen, Sequence, VmInfo,
@@ -183,18 +184,23 @@ pub enum CallAnswer {
     NotNow(NotNow),
 }
 
-/// Why a session that is meant does not follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a session that is meant does not follow, in the reference's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotNow {
     /// It is told to run so soon after it was told to wait that this may be the older word.
+    #[error("Cannot resume agent that has only just been suspended")]
     ResumesTooSoon,
     /// It is told to wait before it has registered.
+    #[error("Cannot suspend agent that is not yet registered")]
     SuspendsUnregistered,
     /// It is called for more before it has registered, or was never told that it counts.
+    #[error("Cannot process upscale while unconfirmed")]
     MoreUnconfirmed,
     /// It is called for more while another one counts.
+    #[error("Cannot process upscale while suspended")]
     MoreSuspended,
     /// It is called for more, in a version that cannot.
+    #[error("/try-upscale not supported for protocol version {0}")]
     MoreUnknown(InformantVersion),
 }
 

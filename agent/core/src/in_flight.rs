@@ -1,9 +1,19 @@
-//! The requests to one peer: one at a time, and a growing back-off after a failure.
+//! The requests to one peer: one at a time, and a growing back-off after a failure. And the plan that
+//! has requests sent.
 
 use crate::backoff::{Backoff, Jitter};
 use crate::event::Action;
 use std::time::Duration;
 use windlass_protocol::Moment;
+
+/// What to do now, and when to ask again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// At most one action per peer.
+    pub actions: Vec<Action>,
+    /// The first moment at which the plan may differ without anything happening.
+    pub wake_at: Option<Moment>,
+}
 
 /// The request to one peer that is under way, and how the last ones went.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +29,32 @@ struct Request {
     action: Action,
     /// Whether the answer will still mean something.
     heard: bool,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Adds an action, if it is due and its peer may be asked now; or the moment at which it will be.
+    pub(crate) fn offer(
+        &mut self,
+        now: Moment,
+        in_flight: &InFlight,
+        due: Option<(Moment, Action)>,
+    ) {
+        let Some((at, action)) = due else { return };
+        if in_flight.is_free(now) && at <= now {
+            self.actions.push(action);
+        } else if in_flight.busy().is_none() {
+            self.wake(now, at.max(in_flight.free_at().unwrap_or(at)));
+        }
+    }
+
+    /// Something ends by itself then.
+    pub(crate) fn wake(&mut self, now: Moment, at: Moment) {
+        if at > now {
+            self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+        }
+    }
 }
 
 // === impl InFlight ===
@@ -42,11 +78,6 @@ impl InFlight {
     /// The request under way.
     pub(crate) fn busy(&self) -> Option<Action> {
         self.under_way.map(|request| request.action)
-    }
-
-    /// Whether the last request failed.
-    pub(crate) const fn is_failing(&self) -> bool {
-        self.backoff.failures() > 0
     }
 
     /// Failures in a row.
@@ -105,11 +136,11 @@ mod tests {
         requests.sent(Action::Look);
         assert!(!requests.is_free(start));
         assert_eq!(requests.failed(start, &mut Jitter::new(7)), Some(Action::Look));
-        assert!(!requests.is_free(start) && requests.is_failing());
+        assert!(!requests.is_free(start) && requests.failures() > 0);
         assert!(requests.is_free(requests.free_at().unwrap()));
         requests.sent(Action::Look);
         assert_eq!(requests.answered(), Some(Action::Look));
-        assert!(requests.is_free(start) && !requests.is_failing());
+        assert!(requests.is_free(start) && requests.failures() == 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! Below it: [`size_range`] knows what the VM may have; [`session`] which agent id counts;
 //! [`in_flight`] when a peer may be asked, [`resize_outcomes`] whether a resize had an effect, and
 //! [`backoff`] how long to leave either alone; [`settings`] says how often what is asked,
-//! and [`Times`] how long that may take;
+//! and how long that may take;
 //! `version_fallback` knows which version to use with the plugin; [`journal`] keeps the decisions for
 //! people. [`metrics_text`] reads what the guest serves, and [`wire`] turns what is said and heard into
 //! bytes and back. A [`Vm`] is what is declared of one, and the [`roster`] says which VMs of a node are
@@ -12,32 +12,25 @@
 
 pub mod backoff;
 mod books_update;
-mod charge;
 pub mod event;
 mod held_answers;
 pub mod in_flight;
 pub mod journal;
 pub mod metrics_text;
-mod plan;
 pub mod resize_outcomes;
 pub mod roster;
 pub mod scaler;
 pub mod session;
 pub mod settings;
 pub mod size_range;
-mod times;
 mod version_fallback;
-mod vm;
 pub mod wire;
 
 pub use books_update::BooksUpdate;
-pub use charge::Charge;
 pub use event::{Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order};
 pub use held_answers::HeldAnswers;
-pub use plan::Plan;
+pub use in_flight::Plan;
 pub use resize_outcomes::{Judged, Tally};
-pub use roster::{Desired, Lifecycle, Roster};
-pub use scaler::Scaler;
-pub use settings::{Periods, Settings};
-pub use times::Times;
-pub use vm::{Guest, Vm};
+pub use roster::{Desired, Guest, Lifecycle, Roster, Vm};
+pub use scaler::{Charge, Scaler};
+pub use settings::{Periods, Settings, Times};

@@ -63,15 +63,6 @@ struct Attempt {
     failed: bool,
 }
 
-/// What a look says of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Worked,
-    /// The guest is at it.
-    Pending,
-    NoEffect,
-}
-
 // === impl ResizeOutcomes ===
 
 impl ResizeOutcomes {
@@ -165,19 +156,19 @@ impl AxisOutcomes {
             Aim::Shrink => (&mut self.shrink, &mut tally.shrink),
             Aim::CallOff => (&mut self.call_off, &mut tally.call_off),
         };
-        match attempt.verdict(seen) {
-            Verdict::Worked => {
+        match attempt.worked(seen) {
+            Some(true) => {
                 backoff.succeeded();
                 judged.seen = judged.seen.saturating_add(1);
                 self.last = None;
                 return Some(attempt.aim);
             }
-            Verdict::NoEffect if !attempt.failed => {
+            Some(false) if !attempt.failed => {
                 backoff.failed(now, jitter);
                 judged.none = judged.none.saturating_add(1);
                 self.last = Some(Attempt { failed: true, ..attempt });
             }
-            Verdict::Pending | Verdict::NoEffect => {}
+            Some(false) | None => {}
         }
         None
     }
@@ -186,7 +177,8 @@ impl AxisOutcomes {
 // === impl Attempt ===
 
 impl Attempt {
-    fn verdict(&self, seen: Seen) -> Verdict {
+    /// Whether a look shows an effect; `None` if the guest is at it.
+    fn worked(&self, seen: Seen) -> Option<bool> {
         let memory = seen.memory;
         let requested = memory.boot.saturating_add(memory.requested);
         let (worked, pending) = match (self.aim, self.resize) {
@@ -195,11 +187,7 @@ impl Attempt {
             (Aim::Grow | Aim::CallOff, Resize::Memory(total)) => (requested >= total, false),
             (Aim::Shrink, Resize::Memory(total)) => (memory.present() <= total, requested <= total),
         };
-        match (worked, pending) {
-            (true, _) => Verdict::Worked,
-            (false, true) => Verdict::Pending,
-            (false, false) => Verdict::NoEffect,
-        }
+        (worked || !pending).then_some(worked)
     }
 }
 

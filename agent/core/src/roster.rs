@@ -21,11 +21,33 @@
 //! - A source that cannot be read withdraws nothing.
 
 use crate::event::Order;
-use crate::vm::Vm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use windlass_protocol::{Resources, VmName};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use windlass_protocol::{Resources, VmInfo, VmName};
+
+/// A VM as it is declared, by a file of its host or by an API server. How its hypervisor is reached is said beside it, by a driver.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vm {
+    /// What it should be: one copy, which all share.
+    pub info: Arc<VmInfo>,
+    /// Where its guest is reached.
+    pub guest: Guest,
+}
+
+/// Where the guest of a VM is reached, and from where it reaches the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guest {
+    /// Where its informant listens.
+    pub informant: SocketAddr,
+    /// How the guest reaches this host. `None`: 10.0.2.2 for a loopback informant, else the local
+    /// address that reaches it.
+    pub advertise: Option<IpAddr>,
+    /// Where its metrics are read, if not at the port that the informant announces.
+    pub metrics: Option<SocketAddr>,
+}
 
 /// The VMs of a node, as they should be.
 #[derive(Clone, Debug, Default)]
@@ -207,10 +229,6 @@ impl Lifecycle {
 
 impl fmt::Display for Lifecycle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Managed => "managed",
-            Self::Released => "released",
-            Self::Removed => "removed",
-        })
+        self.serialize(f)
     }
 }

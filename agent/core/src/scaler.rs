@@ -65,13 +65,13 @@ mod target;
 mod vm;
 
 use crate::backoff::Jitter;
-use crate::charge::Charge;
 use crate::event::{Action, Call, CallAnswer, Event};
+use crate::in_flight::Plan;
 use crate::journal::Journal;
-use crate::plan::Plan;
 use crate::resize_outcomes::Tally;
 use crate::settings::Settings;
 use crate::size_range::SizeRange;
+pub use charge::Charge;
 use guest::Guest;
 use hypervisor::Hypervisor;
 use informant::Informant;

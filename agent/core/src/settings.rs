@@ -1,10 +1,12 @@
-//! What a scaler is told once: what holds for all VMs of a program, and how often it asks.
+//! What a scaler is told once: what holds for all VMs of a program, and how often it asks; and how long
+//! a shell has it wait.
 //!
 //! How long a lease lasts is not among it. Two agents, perhaps of different programs, count on
 //! the same one ([`crate::session`]), so no [`Periods`] can make two of them act.
 
+use crate::event::Action;
 use std::time::Duration;
-use windlass_protocol::timing;
+use windlass_protocol::timing::{self, LONGEST_ACT};
 use windlass_protocol::{PluginVersion, UnitChoice, Versions};
 
 /// What a scaler is told at its start, and does not change.
@@ -40,6 +42,24 @@ pub struct Periods {
     pub session_gap: Duration,
 }
 
+/// How long requests may take. What is asked of a hypervisor has the time that its driver promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// To register with an informant; it calls back meanwhile.
+    pub register: Duration,
+    /// To take leave of an informant.
+    pub unregister: Duration,
+    /// To hear from an informant whether a session stands.
+    pub health: Duration,
+    /// To hear an informant's word on a size, either way; it may park or un-park vCPUs first.
+    /// At most [`LONGEST_ACT`].
+    pub size: Duration,
+    /// To read a guest's metrics.
+    pub metrics: Duration,
+    /// To hear from the plugin. At most [`LONGEST_ACT`].
+    pub permit: Duration,
+}
+
 // === impl Periods ===
 
 impl Periods {
@@ -65,5 +85,33 @@ impl Periods {
 impl Default for Periods {
     fn default() -> Self {
         Self::USUAL
+    }
+}
+
+// === impl Times ===
+
+impl Times {
+    /// The reference's, but for the plugin's: its ten seconds were meant to be two, and a permit that
+    /// comes later than that is for a load of the past.
+    pub const USUAL: Self = Self {
+        register: Duration::from_secs(2),
+        unregister: Duration::from_secs(2),
+        health: Duration::from_secs(1),
+        size: LONGEST_ACT,
+        metrics: Duration::from_secs(2),
+        permit: LONGEST_ACT,
+    };
+
+    /// How long a request may take; `None` for one to a hypervisor.
+    pub const fn limit(&self, action: Action) -> Option<Duration> {
+        match action {
+            Action::Register(_) => Some(self.register),
+            Action::Unregister(_) => Some(self.unregister),
+            Action::CheckHealth(_) => Some(self.health),
+            Action::Downscale(..) | Action::Upscale(..) => Some(self.size),
+            Action::Measure => Some(self.metrics),
+            Action::AskPlugin(_) => Some(self.permit),
+            Action::Look | Action::Resize(_) => None,
+        }
     }
 }

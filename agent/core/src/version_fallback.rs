@@ -32,13 +32,12 @@ pub(crate) struct VersionFallback {
 
 impl VersionFallback {
     pub(crate) fn new(ours: Versions<PluginVersion>) -> Self {
-        let (tried_at, was_silent) = (Moment::default(), false);
         Self {
             ours,
             next: ours.max,
             taken: None,
-            tried_at,
-            was_silent,
+            tried_at: Moment::default(),
+            was_silent: false,
             refused_from: None,
             takes_none: false,
         }

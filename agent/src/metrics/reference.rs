@@ -2,8 +2,8 @@
 //!
 //! Labels that there may hold any text (the cause of a failed request) have one word here.
 
-use super::presence::Presence;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder};
+use super::parts::{Labels, Presence};
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,13 +19,13 @@ const NO_ANSWER: &str = "[error doing request]";
 /// All of them. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
-    plugin_requests: Family<CodeLabels, Counter>,
+    plugin_requests: Family<Labels<1>, Counter>,
     /// What the plugin is asked for, of a VM that has so much.
     pub(crate) plugin_asked: Changes,
     /// What the plugin permitted, to a VM that had so much when it was asked.
     pub(crate) plugin_accepted: Changes,
-    outbound: Family<EndpointLabels, Counter>,
-    inbound: Family<EndpointLabels, Counter>,
+    outbound: Family<Labels<2>, Counter>,
+    inbound: Family<Labels<2>, Counter>,
     /// The size that an informant is asked for or told of, where it had agreed to another.
     pub(crate) informant_asked: Changes,
     /// What the informant agreed to, or has heard.
@@ -43,29 +43,11 @@ struct Plain(Counter);
 /// Changes of a size, both ways.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Changes {
-    cpu: Family<DirectionLabels, Sum>,
-    mem: Family<DirectionLabels, Sum>,
+    cpu: Family<Labels<1>, Sum>,
+    mem: Family<Labels<1>, Sum>,
 }
 
 type Sum = Counter<f64, AtomicU64>;
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabels {
-    /// A status, or [`NO_ANSWER`]: peers that lie have 900 of them at most.
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct EndpointLabels {
-    /// A path of the protocol.
-    endpoint: &'static str,
-    code: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct DirectionLabels {
-    direction: &'static str,
-}
 
 // === impl Reference ===
 
@@ -77,28 +59,13 @@ impl Reference {
         let registry = registry.sub_registry_with_prefix("autoscaling_agent");
         let requests = "Requests to the plugin, by status";
         registry.register("scheduler_plugin_requests", requests, self.plugin_requests.clone());
-        for ([cpu, mem], help, changes) in [
-            (
-                ["scheduler_plugin_requested_cpu_change", "scheduler_plugin_requested_mem_change"],
-                "asked of the plugin",
-                &self.plugin_asked,
-            ),
-            (
-                ["scheduler_plugin_accepted_cpu_change", "scheduler_plugin_accepted_mem_change"],
-                "permitted by the plugin",
-                &self.plugin_accepted,
-            ),
-            (
-                ["informant_requested_cpu_change", "informant_requested_mem_change"],
-                "said to informants",
-                &self.informant_asked,
-            ),
-            (
-                ["informant_approved_cpu_change", "informant_approved_mem_change"],
-                "agreed to by informants",
-                &self.informant_approved,
-            ),
+        for (name, help, changes) in [
+            ("scheduler_plugin_requested", "asked of the plugin", &self.plugin_asked),
+            ("scheduler_plugin_accepted", "permitted by the plugin", &self.plugin_accepted),
+            ("informant_requested", "said to informants", &self.informant_asked),
+            ("informant_approved", "agreed to by informants", &self.informant_approved),
         ] {
+            let (cpu, mem) = (format!("{name}_cpu_change"), format!("{name}_mem_change"));
             registry.register(cpu, format!("vCPUs more and less {help}"), changes.cpu.clone());
             registry.register(mem, format!("MiB more and less {help}"), changes.mem.clone());
         }
@@ -116,17 +83,17 @@ impl Reference {
 
     /// The plugin answered, or did not.
     pub(crate) fn plugin_answered(&self, status: Option<u16>) {
-        self.plugin_requests.get_or_create(&CodeLabels { code: code(status) }).inc();
+        self.plugin_requests.get_or_create(&[code(status)]).inc();
     }
 
     /// An informant answered, or did not.
     pub(crate) fn asked_informant(&self, endpoint: &'static str, status: Option<u16>) {
-        self.outbound.get_or_create(&EndpointLabels { endpoint, code: code(status) }).inc();
+        self.outbound.get_or_create(&[("endpoint", endpoint.to_owned()), code(status)]).inc();
     }
 
     /// An informant called, at a path of the protocol.
     pub(crate) fn called(&self, endpoint: &'static str, status: u16) {
-        let labels = EndpointLabels { endpoint, code: code(Some(status)) };
+        let labels = [("endpoint", endpoint.to_owned()), code(Some(status))];
         self.inbound.get_or_create(&labels).inc();
     }
 
@@ -172,14 +139,16 @@ impl Changes {
         {
             let direction = if change < 0.0 { "dec" } else { "inc" };
             if change != 0.0 {
-                family.get_or_create(&DirectionLabels { direction }).inc_by(change.abs());
+                let labels = [("direction", direction.to_owned())];
+                family.get_or_create(&labels).inc_by(change.abs());
             }
         }
     }
 }
 
-fn code(status: Option<u16>) -> String {
-    status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.to_string())
+/// A status, or [`NO_ANSWER`]: peers that lie have 900 of them at most.
+fn code(status: Option<u16>) -> (&'static str, String) {
+    ("code", status.map_or_else(|| NO_ANSWER.to_owned(), |status| status.to_string()))
 }
 
 #[cfg(test)]

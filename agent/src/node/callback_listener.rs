@@ -3,31 +3,26 @@
 //! It listens once the VM is declared, and tries again until it can. A VM without one has no session, so
 //! no memory is taken from it; it still grows.
 
-use crate::callback::{self, Calls, Server};
-use crate::desired_state::DesiredState;
+use crate::callback::{self, Server};
 use crate::ports::NoPort;
-use crate::shared::{Shared, lock};
+use crate::runner::Start;
+use crate::shared::lock;
 use std::io;
 use std::net;
-use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_agent_core::Lifecycle;
 use windlass_kit::backoff::Backoff;
 use windlass_kit::server::serve;
-use windlass_protocol::VmName;
 
 /// The call-back server of one VM.
 #[derive(Clone)]
 pub(super) struct CallbackListener {
-    pub(super) shared: Arc<Shared>,
-    pub(super) vm: VmName,
-    pub(super) calls: Calls,
+    /// What the runner of the VM starts with.
+    pub(super) start: Start,
     /// Where it listens, while it does.
     pub(super) port: watch::Sender<Option<u16>>,
-    pub(super) stop: CancellationToken,
 }
 
 // === impl CallbackListener ===
@@ -35,27 +30,25 @@ pub(super) struct CallbackListener {
 impl CallbackListener {
     /// Listens, if that can be done.
     pub(super) fn listen(&self) -> Result<net::TcpListener, NoPort> {
-        lock(&self.shared.ports).listen(self.shared.config.callback_listen, &self.vm)
+        let Start { shared, vm, .. } = &self.start;
+        lock(&shared.ports).listen(shared.config.callback_listen, vm)
     }
 
     /// Serves once the VM is declared, by `listener` or one of its own, until it is to stop.
-    pub(super) async fn serve(
-        self,
-        told: watch::Receiver<DesiredState>,
-        listener: Option<net::TcpListener>,
-    ) -> Result<(), io::Error> {
+    pub(super) async fn serve(self, listener: Option<net::TcpListener>) -> Result<(), io::Error> {
+        let Start { shared, calls, stop, .. } = &self.start;
         let opened = match listener {
             Some(listener) => Some(listener),
-            None => self.stop.run_until_cancelled(self.listen_when_managed(told)).await.flatten(),
+            None => stop.run_until_cancelled(self.listen_when_managed()).await.flatten(),
         };
         let Some(listener) = opened else { return Ok(()) };
         let port = listener.local_addr()?.port();
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         self.port.send_replace(Some(port));
-        let metrics = &self.shared.metrics;
-        let server = Server { calls: self.calls.clone(), metrics: metrics.clone() };
-        let served = serve(listener, server, callback::limits(metrics), self.stop.clone()).await;
+        let metrics = &shared.metrics;
+        let server = Server { calls: calls.clone(), metrics: metrics.clone() };
+        let served = serve(listener, server, callback::limits(metrics), stop.clone()).await;
         // One that is to stop has still to name where it was heard when it takes leave.
         if served.is_err() {
             self.port.send_replace(None);
@@ -64,27 +57,25 @@ impl CallbackListener {
     }
 
     /// Tries until it can; `None` if the VM is forgotten.
-    async fn listen_when_managed(
-        &self,
-        mut told: watch::Receiver<DesiredState>,
-    ) -> Option<net::TcpListener> {
-        let mut failures = 0;
+    async fn listen_when_managed(&self) -> Option<net::TcpListener> {
+        let Start { shared, vm, told, .. } = &self.start;
+        let (mut told, mut failures) = (told.clone(), 0);
         loop {
             // One that is no longer managed needs no port that another could have.
             told.wait_for(|told| told.desired.lifecycle == Lifecycle::Managed).await.ok()?;
             match self.listen() {
                 Ok(listener) => {
-                    info!(vm = %self.vm, "its informant can call back");
+                    info!(%vm, "its informant can call back");
                     return Some(listener);
                 }
                 Err(error) if failures == 0 => {
                     let because = error.because();
-                    warn!(vm = %self.vm, %error, because, "no session until it can call back");
+                    warn!(%vm, %error, because, "no session until it can call back");
                 }
                 Err(_) => {}
             }
             failures += 1;
-            tokio::time::sleep(Backoff::USUAL.wait(failures, self.shared.seed())).await;
+            tokio::time::sleep(Backoff::USUAL.wait(failures, shared.seed())).await;
         }
     }
 }

@@ -1,12 +1,8 @@
 //! The VMs of an agent: how they should be, and the runners that follow that.
 
-mod unseen;
-
-use crate::billed_vm::BilledVm;
-use crate::desired_state::DesiredState;
-use crate::runner::{self, Booked, Doing, End, Start};
+use crate::runner::{self, Booked, DesiredState, Doing, End, Start};
 use crate::shared::lock;
-use crate::view::View;
+use crate::view::{BilledVm, View};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -15,7 +11,8 @@ use tracing::{Instrument, info, info_span};
 use windlass_agent_core::{Charge, Desired, Lifecycle, Roster, Vm};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
-use windlass_protocol::{Moment, Resources, VmName};
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::{Moment, Resources, Signals, VmInfo, VmName, Waiting};
 
 /// The VMs of an agent. Each of the roster has an entry.
 #[derive(Default)]
@@ -46,7 +43,7 @@ impl Entry {
             Doing::Counting => View { counted: true, ..View::default() },
             Doing::Seeking | Doing::Waiting => {
                 let unseen = self.unseen().filter(|_| present);
-                View { status: unseen.map(|vm| unseen::status(&vm.info)), ..View::default() }
+                View { status: unseen.map(|vm| unseen_status(&vm.info)), ..View::default() }
             }
         };
         View { present, upper, ..view }
@@ -71,7 +68,7 @@ impl Entry {
     /// Whether the VM is there, and the most that it may have, as last seen.
     pub(super) fn booked(&self) -> (bool, Option<Resources>) {
         let booked = lock(&self.booked);
-        (booked.is_present(), booked.upper())
+        (booked.present.is_some(), booked.upper)
     }
 
     /// What the runner is doing.
@@ -101,6 +98,31 @@ impl Entry {
             }
             changes
         });
+    }
+}
+
+/// What is shown of a VM that is there and was never seen: all that its declaration says, and that its
+/// hypervisor does not answer.
+fn unseen_status(info: &VmInfo) -> VmStatus {
+    VmStatus {
+        name: info.name.clone(),
+        mode: info.mode,
+        priority: info.priority,
+        bounds: info.bounds,
+        seen: None,
+        online: None,
+        upper: None,
+        signals: Signals::default(),
+        goal: None,
+        reason: None,
+        permit: None,
+        consent: None,
+        session: SessionState::Absent,
+        waiting: vec![Waiting::HypervisorLost],
+        silent_since: None,
+        unit: None,
+        window: Some(info.load_window),
+        target: Some(info.target),
     }
 }
 

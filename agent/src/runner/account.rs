@@ -15,9 +15,10 @@ use windlass_protocol::{Resources, VmInfo, VmName};
 #[derive(Debug, Default)]
 pub(crate) struct Booked {
     /// Set while the ledger has the VM.
-    present: Option<Presence>,
-    /// The most that the VM may have, as last seen.
-    upper: Option<Resources>,
+    pub(crate) present: Option<Presence>,
+    /// The most that the VM may have, as last seen, perhaps before a restart; `None` if it was not seen
+    /// or is gone.
+    pub(crate) upper: Option<Resources>,
 }
 
 /// What the ledger was told about one VM.
@@ -28,25 +29,6 @@ pub(super) struct Account {
     /// What the ledger was told that the VM should be, since it is managed over this connection.
     /// `None`: it is to be entered.
     entered: Option<Arc<VmInfo>>,
-}
-
-// === impl Booked ===
-
-impl Booked {
-    /// The ledger has nothing; the VM had `last` before a restart, if that is known.
-    pub(crate) fn nothing(last: Option<Resources>) -> Self {
-        Self { present: None, upper: last }
-    }
-
-    /// Whether the ledger has the VM.
-    pub(crate) fn is_present(&self) -> bool {
-        self.present.is_some()
-    }
-
-    /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
-    pub(crate) fn upper(&self) -> Option<Resources> {
-        self.upper
-    }
 }
 
 // === impl Account ===
@@ -64,12 +46,12 @@ impl Account {
 
     /// The most that the VM may have, as last seen; `None` if it was not seen or is gone.
     pub(super) fn upper(&self) -> Option<Resources> {
-        self.booked().upper()
+        self.booked().upper
     }
 
     /// Whether the ledger has the VM.
     pub(super) fn is_present(&self) -> bool {
-        self.booked().is_present()
+        self.booked().present.is_some()
     }
 
     /// What the VM should be changed.

@@ -40,29 +40,24 @@ impl Alarms {
             && scaler.run_state().executes()
             && now.since(since) >= grace
             && now.since(scaler.silent_since()) >= after;
-        match (silent, self.silent.is_some()) {
-            (true, false) => {
+        if silent != self.silent.is_some() {
+            self.silent = silent.then(|| shared.metrics.reference.silent());
+            if silent {
                 warn!(informant = %vm.guest.informant, "informant is silent; no memory is taken back");
-                self.silent = Some(shared.metrics.reference.silent());
-            }
-            (false, true) => {
+            } else {
                 info!("informant is heard again");
-                self.silent = None;
             }
-            (true, true) | (false, false) => {}
         }
-        match (scaler.is_flapping(now), self.flapping.is_some()) {
-            (true, false) => {
+        let flapping = scaler.is_flapping(now);
+        if flapping != self.flapping.is_some() {
+            self.flapping = flapping.then(|| shared.metrics.flapping());
+            if flapping {
                 warn!(
                     "flapping: it grew soon after it shrank, again and again; it is kept for longer"
                 );
-                self.flapping = Some(shared.metrics.flapping());
-            }
-            (false, true) => {
+            } else {
                 info!("no longer flapping");
-                self.flapping = None;
             }
-            (true, true) | (false, false) => {}
         }
     }
 }

@@ -84,16 +84,12 @@ enum State {
     },
     Acting {
         work: Waiting<(AnyDriver, Result<Event, DriverError>)>,
-        notices: Notices,
+        notices: mpsc::Receiver<Notice>,
+        /// Whether notices can still come.
+        open: bool,
     },
     /// For the moment in which one state becomes the next.
     Between,
-}
-
-/// Notices, while they can still come.
-struct Notices {
-    receiver: mpsc::Receiver<Notice>,
-    open: bool,
 }
 
 // === impl Hypervisor ===
@@ -130,8 +126,8 @@ impl Hypervisor {
     pub(crate) fn start(&mut self, action: Wanted) {
         match (std::mem::replace(&mut self.state, State::Between), action) {
             (State::Idle { driver, notices }, action) => {
-                let notices = Notices { receiver: notices, open: true };
-                self.state = State::Acting { work: Box::pin(carry_out(driver, action)), notices };
+                let work = Box::pin(carry_out(driver, action));
+                self.state = State::Acting { work, notices, open: true };
             }
             (busy, Wanted::Look) => {
                 self.look_wanted = true;
@@ -166,11 +162,11 @@ impl Hypervisor {
                     Some(notice) => return Happening::Noticed(notice),
                     None => self.attach_again(),
                 },
-                State::Acting { work, notices } => tokio::select! {
+                State::Acting { work, notices, open } => tokio::select! {
                     biased;
-                    notice = notices.receiver.recv(), if notices.open => match notice {
+                    notice = notices.recv(), if *open => match notice {
                         Some(notice) => return Happening::Noticed(notice),
-                        None => notices.open = false,
+                        None => *open = false,
                     },
                     (driver, result) = work.as_mut() => {
                         if let Some(happening) = self.worked(driver, result) {
@@ -246,7 +242,7 @@ impl Hypervisor {
             drop(driver);
             self.attach_again();
         } else {
-            self.state = State::Idle { driver, notices: notices.receiver };
+            self.state = State::Idle { driver, notices };
             self.look_if_wanted();
         }
         (!disregarded).then_some(Happening::Answered(event))

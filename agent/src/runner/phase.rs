@@ -1,12 +1,48 @@
-//! What a runner is doing for its VM, and what of that others may read.
+//! What a runner starts with, what it is told, what it is doing for its VM, and why it ends.
 
+use super::account::Booked;
 use super::managed::Managed;
-use crate::shared::lock;
+use crate::callback::Calls;
+use crate::shared::{Shared, lock};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
-use windlass_agent_core::Event;
-use windlass_protocol::Moment;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use windlass_agent_core::{Desired, Event};
+use windlass_drivers::any::AnyAttach;
+use windlass_protocol::{Moment, VmName};
+
+/// What a runner starts with.
+#[derive(Clone)]
+pub(crate) struct Start {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) vm: VmName,
+    pub(crate) told: watch::Receiver<DesiredState>,
+    pub(crate) calls: Calls,
+    /// The port at which its informant calls back; `None` while none is to be had.
+    pub(crate) port: watch::Receiver<Option<u16>>,
+    pub(crate) doing: Arc<Mutex<Doing>>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) booked: Arc<Mutex<Booked>>,
+}
+
+/// Why a runner ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The process stops.
+    Stopped,
+    /// The VM is gone, and declared no more.
+    Removed,
+}
+
+/// How things should be with one VM, and how it is reached: its runner follows that.
+pub(crate) struct DesiredState {
+    pub(crate) desired: Desired,
+    pub(crate) attach: AnyAttach,
+    /// Changes whenever `attach` is another.
+    pub(crate) reach: u64,
+}
 
 /// The phase of a runner, as the agent reads it without waiting for the runner.
 #[derive(Clone, Default)]

@@ -8,24 +8,17 @@ mod finding;
 
 use crate::Qemu;
 use crate::cpu::Vcpus;
-use crate::link::{CallError, Limits, Link};
+use crate::link::{CallError, Limits, Link, unless_refused};
 use crate::memory::{DIMM_SIZE, Memory, Way};
 use crate::wire::Version;
 pub use finding::{Finding, Most, Topic, Verdict};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use windlass_drivers::DriverError;
 use windlass_protocol::{Bytes, MilliCpu};
 
 /// The oldest QEMU that is supported.
 const OLDEST: Version = Version { major: 7, minor: 2, micro: 0 };
-
-#[derive(Deserialize)]
-struct Child {
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-}
 
 // === impl Qemu ===
 
@@ -50,7 +43,7 @@ impl Qemu {
 
     async fn try_check_within(&self, limits: Limits) -> Result<Vec<Finding>, DriverError> {
         let (mut link, _notices) = Link::open(&self.qmp, limits).await?;
-        let mut findings = vec![version(link.version())];
+        let mut findings = vec![version(link.version)];
         // The rest of the findings stands without the one that could not be had.
         if let Err(error) = look(&mut link, self.vcpu_removal, &mut findings).await {
             let text = format!("The monitor did not answer everything: {error}.");
@@ -184,12 +177,10 @@ async fn balloon(link: &mut Link, memory: &Memory) -> Result<Option<Finding>, Ca
     struct Balloon {
         actual: u64,
     }
-    let inflated_to = match link.ask::<Balloon>("query-balloon", Value::Null).await {
-        Ok(balloon) => Bytes::from_bytes(balloon.actual),
-        // None is there, or it can say nothing.
-        Err(CallError::Said(_)) => return Ok(None),
-        Err(lost @ CallError::Lost(_)) => return Err(lost),
-    };
+    let balloon = link.ask::<Balloon>("query-balloon", Value::Null).await;
+    // None is there, or it can say nothing.
+    let Some(Balloon { actual }) = unless_refused(balloon)? else { return Ok(None) };
+    let inflated_to = Bytes::from_bytes(actual);
     // QEMU's figure leaves virtio-mem out.
     let has = memory.boot(Way::VirtioMem);
     let (verdict, text) = if inflated_to < has {
@@ -208,7 +199,7 @@ async fn balloon(link: &mut Link, memory: &Memory) -> Result<Option<Finding>, Ca
 /// Memory backends of huge pages, by id.
 async fn huge_backends(link: &mut Link) -> Result<Vec<String>, CallError> {
     let mut huge = Vec::new();
-    for child in children(link, "/objects").await? {
+    for child in link.children("/objects").await? {
         let path = format!("/objects/{}", child.name);
         let is_huge = match child.kind.as_str() {
             "child<memory-backend-memfd>" => link.property::<bool>(&path, "hugetlb").await,
@@ -218,10 +209,8 @@ async fn huge_backends(link: &mut Link) -> Result<Vec<String>, CallError> {
             }
             _ => continue,
         };
-        match is_huge {
-            Ok(true) => huge.push(child.name),
-            Ok(false) | Err(CallError::Said(_)) => {}
-            Err(lost @ CallError::Lost(_)) => return Err(lost),
+        if unless_refused(is_huge)? == Some(true) {
+            huge.push(child.name);
         }
     }
     Ok(huge)
@@ -231,15 +220,11 @@ async fn huge_backends(link: &mut Link) -> Result<Vec<String>, CallError> {
 async fn vfio_devices(link: &mut Link) -> Result<Vec<String>, CallError> {
     let mut found = Vec::new();
     for place in ["/machine/peripheral", "/machine/peripheral-anon"] {
-        let children = children(link, place).await?;
-        let vfio = children.into_iter().filter(|child| child.kind.starts_with("child<vfio-"));
+        let vfio = link.children(place).await?.into_iter();
+        let vfio = vfio.filter(|child| child.kind.starts_with("child<vfio-"));
         found.extend(vfio.map(|child| child.name));
     }
     Ok(found)
-}
-
-async fn children(link: &mut Link, path: &str) -> Result<Vec<Child>, CallError> {
-    link.ask("qom-list", json!({ "path": path })).await
 }
 
 #[cfg(test)]

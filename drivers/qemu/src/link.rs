@@ -12,6 +12,7 @@
 use crate::peer::Peer;
 use crate::reader::{ANSWERS, Answer, NOTICES, Reader, Unplugging};
 use crate::wire::{Line, Lines, QmpError, Returned, Version, words};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -43,7 +44,8 @@ pub(crate) struct Limits {
 pub(crate) struct Link {
     path: PathBuf,
     pub(crate) limits: Limits,
-    version: Version,
+    /// Which QEMU greeted.
+    pub(crate) version: Version,
     peer: Peer,
     next_id: u64,
     /// `None` once the connection is not to be used any more.
@@ -51,7 +53,8 @@ pub(crate) struct Link {
     /// A command was begun, and not known to be written whole.
     writing: bool,
     answers: mpsc::Receiver<Answer>,
-    unplugging: Unplugging,
+    /// Devices that the guest was asked to give back over this connection.
+    pub(crate) unplugging: Unplugging,
     /// The reader, which ends with this value.
     reader: JoinSet<String>,
 }
@@ -70,6 +73,14 @@ pub(crate) enum CallError {
     /// There is no answer.
     #[error(transparent)]
     Lost(DriverError),
+}
+
+/// An object below another.
+#[derive(Deserialize)]
+pub(crate) struct Child {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
 }
 
 // === impl Limits ===
@@ -113,37 +124,18 @@ impl Link {
         let mut lines = Lines::new(read);
         let first = timeout(limits.greeting, lines.next()).await.map_err(silent)?;
         let version = match first {
-            Ok(Some(Line::Greeting(greeting))) => greeting.version(),
+            Ok(Some(Line::Greeting(greeting))) => greeting.version.qemu,
             Ok(Some(Line::Answer(..) | Line::Event(_))) => {
                 return Err(DriverError::Broken("its first line is no greeting".to_owned()));
             }
             Ok(None) => return Err(ended(path, &peer, "it ended before its greeting").await),
             Err(error) => return Err(ended(path, &peer, &error.to_string()).await),
         };
-        let (mut link, notices) = Self::start(path, limits, version, peer, lines, write);
-        link.call("qmp_capabilities", Value::Null).await.map_err(|error| match error {
-            CallError::Said(said) => DriverError::Broken(said.to_string()),
-            CallError::Lost(lost) => lost,
-        })?;
-        Ok((link, notices))
-    }
-
-    fn start<R>(
-        path: &Path,
-        limits: Limits,
-        version: Version,
-        peer: Peer,
-        lines: Lines<R>,
-        write: Box<dyn Writes>,
-    ) -> (Self, mpsc::Receiver<Notice>)
-    where
-        R: AsyncRead + Send + Unpin + 'static,
-    {
         let (answers, answered) = mpsc::channel(ANSWERS);
         let (notices, noticed) = mpsc::channel(NOTICES);
         let unplugging = Unplugging::default();
         let reader = Reader { lines, answers, notices, unplugging: unplugging.clone() };
-        let link = Self {
+        let mut link = Self {
             path: path.to_owned(),
             limits,
             version,
@@ -155,17 +147,11 @@ impl Link {
             unplugging,
             reader: JoinSet::from_iter([reader.run()]),
         };
-        (link, noticed)
-    }
-
-    /// Which QEMU greeted.
-    pub(crate) fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Devices that the guest was asked to give back over this connection.
-    pub(crate) fn unplugging(&self) -> &Unplugging {
-        &self.unplugging
+        link.call("qmp_capabilities", Value::Null).await.map_err(|error| match error {
+            CallError::Said(said) => DriverError::Broken(said.to_string()),
+            CallError::Lost(lost) => lost,
+        })?;
+        Ok((link, noticed))
     }
 
     /// Carries out one command. `Null` stands for no arguments.
@@ -204,6 +190,11 @@ impl Link {
         property: &str,
     ) -> Result<T, CallError> {
         self.ask("qom-get", json!({ "path": path, "property": property })).await
+    }
+
+    /// What is below an object.
+    pub(crate) async fn children(&mut self, path: &str) -> Result<Vec<Child>, CallError> {
+        self.ask("qom-list", json!({ "path": path })).await
     }
 
     /// Has commands carried out in this order, and waits for the answer to each.
@@ -295,6 +286,15 @@ pub(crate) fn read<T: DeserializeOwned>(
         let why = words(&format!("answer to {command}: {error}"));
         CallError::Lost(DriverError::Broken(why))
     })
+}
+
+/// The result, unless QEMU said no: then it has nothing of the kind.
+pub(crate) fn unless_refused<T>(result: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match result {
+        Ok(result) => Ok(Some(result)),
+        Err(CallError::Said(_)) => Ok(None),
+        Err(lost @ CallError::Lost(_)) => Err(lost),
+    }
 }
 
 // === impl CallError ===

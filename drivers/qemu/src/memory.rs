@@ -5,18 +5,15 @@
 //! not belong to that way (a DIMM that another program plugged) counts as boot memory: it is had,
 //! and Windlass never moves it.
 
-mod device;
 mod dimm;
 mod machine;
-mod refused;
 mod virtio;
 
-pub(crate) use device::DIMM_SIZE;
 pub(crate) use dimm::sweep;
-pub(crate) use machine::{MEMORY, Memory, Way};
+pub(crate) use machine::{DIMM_SIZE, MEMORY, Memory, Way};
 
 use crate::link::Link;
-use refused::{COMMAND, refused};
+use machine::{COMMAND, refused};
 use windlass_drivers::DriverError;
 use windlass_protocol::Bytes;
 

@@ -4,7 +4,7 @@
 //! of that the guest runs. What is not certain to be over counts as under way: QEMU refuses
 //! devices meanwhile, and what it did take would be missing at the other end.
 
-use crate::link::{CallError, Link, read};
+use crate::link::{CallError, Link, read, unless_refused};
 use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
 use windlass_protocol::RunState;
@@ -30,11 +30,7 @@ fn said(
     command: &'static str,
     answer: Result<Returned, QmpError>,
 ) -> Result<Option<String>, CallError> {
-    match read::<Status>(command, answer) {
-        Ok(answer) => Ok(answer.status),
-        Err(CallError::Said(_)) => Ok(None),
-        Err(lost @ CallError::Lost(_)) => Err(lost),
-    }
+    Ok(unless_refused(read::<Status>(command, answer))?.and_then(|answer| answer.status))
 }
 
 /// `RunState` of QEMU's `run-state.json`.

@@ -37,12 +37,12 @@ pub(crate) enum Line {
 /// The first line of a connection.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct Greeting {
-    version: Package,
+    pub(crate) version: Package,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Package {
-    qemu: Version,
+pub(crate) struct Package {
+    pub(crate) qemu: Version,
 }
 
 /// A version of QEMU.
@@ -124,8 +124,9 @@ impl Line {
         match raw {
             RawLine { greeting: Some(greeting), .. } => Ok(Self::Greeting(greeting)),
             RawLine { event: Some(name), data, .. } => Ok(Self::Event(Event::parse(&name, &data))),
-            RawLine { id: Some(id), error: Some(error), .. } => {
-                Ok(Self::Answer(id, Err(error.shortened())))
+            RawLine { id: Some(id), error: Some(QmpError { class, desc }), .. } => {
+                let (class, desc) = (words(&class), words(&desc));
+                Ok(Self::Answer(id, Err(QmpError { class, desc })))
             }
             RawLine { id: Some(id), done: Some(value), .. } => Ok(Self::Answer(id, Ok(value))),
             RawLine { error: Some(error), .. } => Err(BadLine::not_qmp(&error.desc)),
@@ -146,14 +147,6 @@ impl Returned {
 impl PartialEq for Returned {
     fn eq(&self, other: &Self) -> bool {
         self.0.get() == other.0.get()
-    }
-}
-
-// === impl QmpError ===
-
-impl QmpError {
-    fn shortened(self) -> Self {
-        Self { class: words(&self.class), desc: words(&self.desc) }
     }
 }
 
@@ -209,14 +202,6 @@ fn ejection_failed(info: &Value) -> bool {
 impl std::fmt::Display for Version {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}.{}", self.major, self.minor, self.micro)
-    }
-}
-
-// === impl Greeting ===
-
-impl Greeting {
-    pub(crate) fn version(&self) -> Version {
-        self.version.qemu
     }
 }
 
@@ -287,7 +272,7 @@ mod tests {
         ) else {
             panic!("this is what QEMU 7.2 says");
         };
-        assert_eq!(greeting.version().to_string(), "7.2.22");
+        assert_eq!(greeting.version.qemu.to_string(), "7.2.22");
     }
 
     #[test]

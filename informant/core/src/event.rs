@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
+use thiserror::Error;
 use windlass_protocol::{AgentId, Bytes, Moment, Sequence};
 
 /// An event.
@@ -39,11 +40,13 @@ pub enum Event {
 }
 
 /// How a call failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// No answer, or an invalid one: the agent may or may not have acted.
+    #[error("no answer")]
     NoAnswer,
     /// The agent refused with this status and did not act.
+    #[error("it answered with status {0}")]
     Refused(u16),
 }
 

@@ -1,7 +1,6 @@
 //! Why a request is refused, in the reference's words and with its status codes.
 
 use crate::event::Failure;
-use std::fmt;
 use thiserror::Error;
 use windlass_protocol::AgentId;
 use windlass_protocol::version::{InformantVersion, Versions};
@@ -26,7 +25,7 @@ pub enum Refusal {
     #[error("agentServeAddr: \"{given}\" is not an ip:port that can be called")]
     BadAddress {
         /// What was announced, shortened.
-        given: Shortened,
+        given: String,
     },
     /// A second registration under one id.
     #[error("Agent with ID {0} is already registered")]
@@ -61,27 +60,28 @@ pub enum Refusal {
     NotRegistered(AgentId),
     /// The address is not the one that was registered.
     #[error("Agent serverAddr is incorrect, got \"{0}\"")]
-    OtherAddress(Shortened),
+    OtherAddress(String),
 }
 
 /// Why an agent was let go of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Cause {
     /// It failed to answer.
+    #[error(transparent)]
     Failed(Failure),
     /// Its answer carries another id.
+    #[error("it answered as {0}")]
     OtherId(AgentId),
     /// Its answer carries a number that is zero, or one that it had used before.
+    #[error("it answered with sequence number {0}, which is not new")]
     OldSequence(u64),
     /// Newer agents superseded it.
+    #[error("superseded by newer agents")]
     Crowded,
     /// It unregistered.
+    #[error("it unregistered")]
     Unregistered,
 }
-
-/// Text of a peer: at most sixty characters, none of which moves a terminal's cursor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shortened(String);
 
 // === impl Refusal ===
 
@@ -103,34 +103,7 @@ impl Refusal {
     }
 }
 
-// === impl Cause ===
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Failed(Failure::NoAnswer) => f.write_str("no answer"),
-            Self::Failed(Failure::Refused(status)) => write!(f, "it answered with status {status}"),
-            Self::OtherId(id) => write!(f, "it answered as {id}"),
-            Self::OldSequence(number) => {
-                write!(f, "it answered with sequence number {number}, which is not new")
-            }
-            Self::Crowded => f.write_str("superseded by newer agents"),
-            Self::Unregistered => f.write_str("it unregistered"),
-        }
-    }
-}
-
-// === impl Shortened ===
-
-impl Shortened {
-    /// Shortens `text`.
-    pub fn new(text: &str) -> Self {
-        Self(sanitized(text, 60))
-    }
-}
-
-impl fmt::Display for Shortened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+/// Text of a peer: at most sixty characters, none of which moves a terminal's cursor.
+pub(crate) fn shortened(text: &str) -> String {
+    sanitized(text, 60)
 }

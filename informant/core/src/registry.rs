@@ -18,7 +18,7 @@ mod member;
 pub(crate) use member::{PastAnswer, lease_of};
 
 use crate::event::{Action, Ask, Failure, Plan};
-use crate::refusal::{Cause, Refusal, Shortened};
+use crate::refusal::{Cause, Refusal, shortened};
 use member::{Member, Numbered, Stage, Verdict};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -88,7 +88,7 @@ impl Registry {
             return Err(Refusal::Duplicate(id));
         }
         let addr = callable(&desc.serve_addr)
-            .ok_or_else(|| Refusal::BadAddress { given: Shortened::new(&desc.serve_addr) })?;
+            .ok_or_else(|| Refusal::BadAddress { given: shortened(&desc.serve_addr) })?;
         if self.joining() >= JOINING {
             return Err(Refusal::Busy { limit: JOINING });
         }
@@ -137,7 +137,7 @@ impl Registry {
             return Err(Refusal::NotRegistered(id));
         };
         if self.members[at].announced != announced {
-            return Err(Refusal::OtherAddress(Shortened::new(announced)));
+            return Err(Refusal::OtherAddress(shortened(announced)));
         }
         let was_active = self.current() == Some(id);
         self.leave(at, Cause::Unregistered);

@@ -33,9 +33,9 @@ pub(crate) fn lines(postgres: &Postgres, now: Moment, page: &mut Page) {
     };
     let about = "Whether PostgreSQL answers, and does as it is told.";
     let up = u8::from(up && seen.is_some());
-    page.gauge("windlass_file_cache_up", about, [("", up)]);
+    page.add("windlass_file_cache_up", about, [("", up)]);
     let mut bytes = |name: &str, about: &str, amount: Option<Bytes>| {
-        page.gauge(name, about, amount.map(|amount| ("", amount.bytes())));
+        page.add(name, about, amount.map(|amount| ("", amount.bytes())));
     };
     let limit = seen.map(|seen| seen.limit);
     bytes("windlass_file_cache_limit_bytes", "How large the cache may become.", limit);
@@ -47,12 +47,12 @@ pub(crate) fn lines(postgres: &Postgres, now: Moment, page: &mut Page) {
     let about = "Sizes that were set, by what became of them.";
     let sets =
         [("{result=\"done\"}", counts.set.get()), ("{result=\"failed\"}", counts.not_set.get())];
-    page.counter("windlass_file_cache_sets_total", about, sets);
+    page.add("windlass_file_cache_sets_total", about, sets);
     let about = "Requests for less memory, by their answer.";
     let consents = [
         ("{result=\"agreed\"}", counts.agreed.get()),
         ("{result=\"declined\"}", counts.declined.get()),
         ("{result=\"failed\"}", counts.failed.get()),
     ];
-    page.counter("windlass_file_cache_consents_total", about, consents);
+    page.add("windlass_file_cache_consents_total", about, consents);
 }

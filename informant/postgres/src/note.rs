@@ -16,10 +16,10 @@ const NOTE: &str = "run/windlass-informant/agreed";
 /// There is something that is not a number.
 pub fn read(tree: &Tree) -> io::Result<Option<Bytes>> {
     match tree.read(NOTE) {
-        Ok(text) => match text.trim().parse() {
-            Ok(bytes) => Ok(Some(Bytes::from_bytes(bytes))),
-            Err(_) => Err(io::Error::other("not a number of bytes")),
-        },
+        Ok(text) => {
+            let bytes = text.trim().parse().map(|bytes| Some(Bytes::from_bytes(bytes)));
+            bytes.map_err(|_| io::Error::other("not a number of bytes"))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

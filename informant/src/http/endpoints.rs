@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use windlass_informant_core::Registration;
 use windlass_informant_core::wire::{self, Misdirected, Unanswered};
-use windlass_protocol::informant::{AgentDesc, Endpoint, ResourceMessage};
+use windlass_protocol::informant::{AgentDesc, Endpoint};
 
 /// A registration is over after this long; a call to the agent has 1.5 s of it.
 const REGISTERING: Duration = Duration::from_secs(8);
@@ -83,16 +83,17 @@ async fn route<B: MemoryCotenant>(
 
 /// One of ours.
 fn page<B: MemoryCotenant>(shared: &Shared<B>, request: &Request<Incoming>) -> Answer {
-    let page = match request.uri().path() {
-        "/metrics" => metrics_page,
-        "/livez" => livez,
-        "/readyz" => readyz,
-        _ => return Problem::from(Misdirected::Path).answer(),
-    };
-    if *request.method() == Method::GET || *request.method() == Method::HEAD {
-        page(shared)
-    } else {
-        Problem::from(Misdirected::Method("GET")).answer()
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    match request.uri().path() {
+        "/metrics" | "/livez" | "/readyz" if !reads => {
+            Problem::from(Misdirected::Method("GET")).answer()
+        }
+        "/metrics" => (200, PROMETHEUS, metrics::text(shared).into_bytes()),
+        "/livez" => plain(200, "ok\n"),
+        // Ready: load is being read.
+        "/readyz" if shared.load().is_sampled(shared.clock.now()) => plain(200, "ok\n"),
+        "/readyz" => plain(503, "no sample of load within the last 2s\n"),
+        _ => Problem::from(Misdirected::Path).answer(),
     }
 }
 
@@ -111,8 +112,16 @@ async fn message<B: MemoryCotenant>(
         wire::Request::Downscale(message) => {
             Ok(wire::Answer::Downscaled(B::downscale(shared, &message).await?))
         }
-        wire::Request::Upscale(message) => upscale(shared, &message).await,
-        wire::Request::Unregister(desc) => unregister(shared, &desc),
+        wire::Request::Upscale(message) => {
+            B::upscale(shared, &message)?;
+            shared.follow().await;
+            Ok(wire::Answer::Upscaled)
+        }
+        wire::Request::Unregister(desc) => {
+            let unregistered = shared.core().unregister(&desc)?;
+            shared.woken.notify_one();
+            Ok(wire::Answer::Unregistered(unregistered))
+        }
     }
 }
 
@@ -127,41 +136,6 @@ async fn register<B: MemoryCotenant>(
         Registration::Refused(refusal) => Some(Err(refusal.into())),
     });
     done.await.unwrap_or(Err(Problem::Unready))
-}
-
-async fn upscale<B: MemoryCotenant>(
-    shared: &Shared<B>,
-    message: &ResourceMessage,
-) -> Result<wire::Answer, Problem> {
-    B::upscale(shared, message)?;
-    shared.follow().await;
-    Ok(wire::Answer::Upscaled)
-}
-
-fn unregister<B: MemoryCotenant>(
-    shared: &Shared<B>,
-    desc: &AgentDesc,
-) -> Result<wire::Answer, Problem> {
-    let unregistered = shared.core().unregister(desc)?;
-    shared.woken.notify_one();
-    Ok(wire::Answer::Unregistered(unregistered))
-}
-
-fn metrics_page<B: MemoryCotenant>(shared: &Shared<B>) -> Answer {
-    (200, PROMETHEUS, metrics::text(shared).into_bytes())
-}
-
-fn livez<B>(_: &Shared<B>) -> Answer {
-    plain(200, "ok\n")
-}
-
-/// Ready: load is being read.
-fn readyz<B: MemoryCotenant>(shared: &Shared<B>) -> Answer {
-    if shared.load().is_sampled(shared.clock.now()) {
-        plain(200, "ok\n")
-    } else {
-        plain(503, "no sample of load within the last 2s\n")
-    }
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Problem> {

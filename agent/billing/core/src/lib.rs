@@ -20,7 +20,6 @@ mod event;
 mod meter;
 mod record;
 mod usage;
-mod utc;
 
 pub use endpoint::{Endpoint, NoEndpoint, Source};
 pub use event::{Event, Metric, Names, Origin, Usages, Wire};

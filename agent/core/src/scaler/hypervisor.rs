@@ -5,8 +5,7 @@
 
 use crate::backoff::Jitter;
 use crate::event::Action;
-use crate::in_flight::InFlight;
-use crate::plan::Plan;
+use crate::in_flight::{InFlight, Plan};
 use crate::resize_outcomes::{Aim, ResizeOutcomes, Tally};
 use crate::size_range::SizeRange;
 use std::time::Duration;

@@ -4,8 +4,7 @@
 
 use crate::backoff::Jitter;
 use crate::event::{Action, Failure};
-use crate::in_flight::InFlight;
-use crate::plan::Plan;
+use crate::in_flight::{InFlight, Plan};
 use crate::session::Session;
 use crate::settings::Settings;
 use std::time::Duration;

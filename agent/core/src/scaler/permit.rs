@@ -6,8 +6,7 @@
 
 use crate::backoff::Jitter;
 use crate::event::{Action, Asking, Failure};
-use crate::in_flight::InFlight;
-use crate::plan::Plan;
+use crate::in_flight::{InFlight, Plan};
 use crate::version_fallback::VersionFallback;
 use std::time::Duration;
 use windlass_protocol::timing::ASK_EVERY;
@@ -98,7 +97,7 @@ impl Permit {
 
     /// Whether the last request failed.
     pub(super) const fn is_failing(&self) -> bool {
-        self.in_flight.is_failing()
+        self.in_flight.failures() > 0
     }
 
     /// Whether the plugin refused every version that is ours, and has taken none since.

@@ -4,7 +4,7 @@ use super::informant::{Circumstances, SizeMessage};
 use super::sizing::Sizing;
 use super::target::Target;
 use super::vm::VmParts;
-use crate::plan::Plan;
+use crate::in_flight::Plan;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::timing::LOOK_EVERY;
 use windlass_protocol::{Moment, Resize};

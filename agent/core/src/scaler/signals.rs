@@ -10,8 +10,7 @@ mod memory_filter;
 
 use crate::backoff::Jitter;
 use crate::event::Action;
-use crate::in_flight::InFlight;
-use crate::plan::Plan;
+use crate::in_flight::{InFlight, Plan};
 use guest_clock::GuestClock;
 use memory_filter::MemoryFilter;
 use std::time::Duration;

@@ -3,8 +3,7 @@
 //! Order of checks, status codes and texts are the reference's: an unknown path is 404, a
 //! wrong method 405, a body that is not understood 400, and only then does the scaler decide.
 
-use crate::event::{Call, CallAnswer, NotNow};
-use std::fmt;
+use crate::event::{Call, CallAnswer};
 use thiserror::Error;
 use windlass_protocol::BadBody;
 use windlass_protocol::informant::{
@@ -63,26 +62,6 @@ fn more_resources(body: &[u8]) -> Result<Call, BadBody> {
     Ok(Call::MoreResources { expected, cpu, memory })
 }
 
-// === impl NotNow ===
-
-impl fmt::Display for NotNow {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ResumesTooSoon => {
-                f.write_str("Cannot resume agent that has only just been suspended")
-            }
-            Self::SuspendsUnregistered => {
-                f.write_str("Cannot suspend agent that is not yet registered")
-            }
-            Self::MoreUnconfirmed => f.write_str("Cannot process upscale while unconfirmed"),
-            Self::MoreSuspended => f.write_str("Cannot process upscale while suspended"),
-            Self::MoreUnknown(version) => {
-                write!(f, "/try-upscale not supported for protocol version {version}")
-            }
-        }
-    }
-}
-
 // === impl Uncalled ===
 
 impl Uncalled {
@@ -108,6 +87,7 @@ impl Uncalled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::NotNow;
     use windlass_protocol::{AgentId, InformantVersion, Sequence};
 
     const AGENT: AgentId = AgentId::from_u128(7);

@@ -1,8 +1,7 @@
 //! What others read of a VM that is acted on: its scaler is asked at that moment.
 
 use super::Managed;
-use crate::billed_vm::BilledVm;
-use crate::view::{GuestSnapshot, Session, View};
+use crate::view::{BilledVm, GuestSnapshot, Session, View};
 use windlass_protocol::Moment;
 
 impl Managed {

@@ -142,17 +142,7 @@ impl Finding {
 
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Monitor => "monitor",
-            Self::Version => "version",
-            Self::Accelerator => "accelerator",
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Hugepages => "hugepages",
-            Self::Vfio => "vfio",
-            Self::Balloon => "balloon",
-            Self::Informant => "informant",
-        })
+        self.serialize(f)
     }
 }
 
@@ -160,10 +150,6 @@ impl fmt::Display for Topic {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Good => "good",
-            Self::Limited => "limited",
-            Self::Blocked => "blocked",
-        })
+        self.serialize(f)
     }
 }

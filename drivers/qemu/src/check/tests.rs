@@ -1,6 +1,7 @@
 //! What a person is told of machines, by the answers of a monitor that only talks.
 
 use super::*;
+use serde_json::json;
 use windlass_protocol::Resources;
 use windlass_testkit::Folder;
 use windlass_testkit::qmp::{FakeMonitor, Reply};

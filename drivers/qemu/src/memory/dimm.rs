@@ -5,10 +5,8 @@
 //! and cannot be told to stop; the host has the memory back only when the backend behind it is
 //! deleted too, which [`sweep`] does.
 
-use super::device::{DIMM, DIMM_SIZE, number};
-use super::machine::Memory;
-use super::refused::COMMAND;
-use crate::link::{CallError, Link};
+use super::machine::{COMMAND, DIMM, DIMM_SIZE, Memory, number};
+use crate::link::{CallError, Link, unless_refused};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -30,7 +28,7 @@ pub(super) async fn resize(
 ) -> Result<(), DriverError> {
     let numbers = memory.dimms().filter_map(|(id, _)| number(id, DIMM));
     let plugged: BTreeSet<u64> = numbers.collect();
-    let staying = |number: &&u64| !link.unplugging().has(&format!("{DIMM}{number}"));
+    let staying = |number: &&u64| !link.unplugging.has(&format!("{DIMM}{number}"));
     let staying: Vec<u64> = plugged.iter().filter(staying).copied().collect();
     let mut done = 0;
     for number in added(&plugged, extra.whole(DIMM_SIZE)) {
@@ -40,7 +38,7 @@ pub(super) async fn resize(
     for number in removed(&staying, extra.whole(DIMM_SIZE)) {
         let id = format!("{DIMM}{number}");
         match link.call("device_del", json!({ "id": id })).await {
-            Ok(_) => link.unplugging().ask(&id),
+            Ok(_) => link.unplugging.ask(&id),
             Err(CallError::Said(said)) if said.class == "DeviceNotFound" => {}
             Err(error) => return Err(error.after(done, COMMAND)),
         }
@@ -55,11 +53,8 @@ pub(crate) async fn sweep(link: &mut Link, memory: &Memory) -> Result<(), CallEr
     let backends: Vec<Backend> = link.ask("query-memdev", Value::Null).await?;
     for id in backends.into_iter().filter_map(|backend| backend.id) {
         if number(&id, BACKEND).is_some_and(|number| !used.contains(&number)) {
-            match link.call("object-del", json!({ "id": id })).await {
-                // "in use": a device that is not quite gone; the next look sees to it.
-                Ok(_) | Err(CallError::Said(_)) => {}
-                Err(lost @ CallError::Lost(_)) => return Err(lost),
-            }
+            // "in use": a device that is not quite gone; the next look sees to it.
+            unless_refused(link.call("object-del", json!({ "id": id })).await)?;
         }
     }
     Ok(())
@@ -106,7 +101,7 @@ async fn add(link: &mut Link, number: u64) -> Result<(), CallError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::device::{Device, ours};
+    use super::super::machine::{Device, ours};
     use super::*;
 
     #[test]

@@ -1,13 +1,22 @@
 //! The memory of a machine: boot memory, and what is above it in one of the ways.
 
-use super::device::{DIMM_SIZE, Device, ours};
-use crate::link::{CallError, Link, read};
+use crate::link::{CallError, Link, read, unless_refused};
 use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
+use windlass_drivers::DriverError;
 use windlass_protocol::{Bytes, MemorySeen};
+
+pub(super) const COMMAND: &str = "resize of memory";
 
 /// What QEMU is asked for its memory.
 pub(crate) const MEMORY: [&str; 2] = ["query-memory-size-summary", "query-memory-devices"];
+
+/// The size of each DIMM that Windlass plugs: x86 Linux takes and gives memory in sections of 128 MiB. QEMU accepts less,
+/// and the guest then fails without a word.
+pub(crate) const DIMM_SIZE: Bytes = Bytes::from_mib(128);
+
+/// What the ids of those begin with.
+pub(super) const DIMM: &str = "windlass-dimm-";
 
 /// How memory is added to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +39,28 @@ pub(crate) enum Way {
 pub(crate) struct Memory {
     base: Bytes,
     devices: Vec<Device>,
+}
+
+/// One device with memory, as `query-memory-devices` says it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct Device {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) data: DeviceData,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct DeviceData {
+    pub(crate) id: Option<String>,
+    pub(crate) memdev: Option<String>,
+    #[serde(default)]
+    pub(crate) size: u64,
+    #[serde(default, rename = "requested-size")]
+    pub(crate) requested: u64,
+    #[serde(default, rename = "max-size")]
+    pub(crate) most: u64,
+    #[serde(default, rename = "block-size")]
+    pub(crate) block: u64,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +126,7 @@ impl Memory {
                 size: sum(self.virtio().map(|device| device.data.size)),
             },
             Way::Dimms { .. } => {
-                let stays = |id: &str| !link.unplugging().has(id);
+                let stays = |id: &str| !link.unplugging.has(id);
                 let staying = self.dimms().filter(|(id, _)| stays(id));
                 MemorySeen {
                     boot,
@@ -144,13 +175,9 @@ impl Way {
             return Ok(Self::VirtioMem);
         }
         // A machine that has no such property has no slots either.
-        let configured = match link.property::<Configured>("/machine", "memory").await {
-            Ok(configured) => configured,
-            Err(CallError::Said(_)) => return Ok(Self::Fixed),
-            Err(lost @ CallError::Lost(_)) => return Err(lost),
-        };
-        Ok(match (configured.slots, configured.most) {
-            (Some(slots), Some(most)) if slots > 0 => {
+        let configured = link.property::<Configured>("/machine", "memory").await;
+        Ok(match unless_refused(configured)? {
+            Some(Configured { slots: Some(slots), most: Some(most) }) if slots > 0 => {
                 Self::Dimms { slots, most: Bytes::from_bytes(most) }
             }
             _ => Self::Fixed,
@@ -160,4 +187,29 @@ impl Way {
 
 fn sum(sizes: impl Iterator<Item = u64>) -> Bytes {
     sizes.fold(Bytes::ZERO, |sum, size| sum.saturating_add(Bytes::from_bytes(size)))
+}
+
+// === impl Device ===
+
+impl Device {
+    pub(crate) fn size(&self) -> Bytes {
+        Bytes::from_bytes(self.data.size)
+    }
+}
+
+/// That a resize of memory cannot be.
+pub(super) fn refused(reason: String) -> DriverError {
+    DriverError::Refused { command: COMMAND, reason }
+}
+
+/// The id of this device, if it is a DIMM that Windlass plugged.
+pub(super) fn ours(device: &Device) -> Option<&str> {
+    let id = device.data.id.as_deref()?;
+    (device.kind == "dimm" && number(id, DIMM).is_some() && device.size() == DIMM_SIZE)
+        .then_some(id)
+}
+
+/// The number in an id that begins so.
+pub(super) fn number(id: &str, prefix: &str) -> Option<u64> {
+    id.strip_prefix(prefix)?.parse().ok()
 }

@@ -5,21 +5,11 @@
 //! empties the last before the one before it; at no moment is more asked for in all than before
 //! or after.
 
-use super::device::DeviceData;
-use super::machine::Memory;
-use super::refused::{COMMAND, refused};
+use super::machine::{COMMAND, DeviceData, Memory, refused};
 use crate::link::{CallError, Link};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_drivers::DriverError;
 use windlass_protocol::Bytes;
-
-#[derive(Deserialize)]
-struct Child {
-    name: String,
-    #[serde(rename = "type")]
-    kind: String,
-}
 
 /// What is asked of one device, and the most it can have, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +83,7 @@ fn whole(amount: u64, block: u64) -> u64 {
 /// The path of a device that was given no id, by the backend that it alone has.
 async fn nameless(link: &mut Link, memdev: Option<&str>) -> Result<Option<String>, CallError> {
     const ANONYMOUS: &str = "/machine/peripheral-anon";
-    let children: Vec<Child> = link.ask("qom-list", json!({ "path": ANONYMOUS })).await?;
+    let children = link.children(ANONYMOUS).await?;
     for child in children.iter().filter(|child| child.kind.starts_with("child<virtio-mem-")) {
         let path = format!("{ANONYMOUS}/{}", child.name);
         let backend: Value = link.property(&path, "memdev").await?;

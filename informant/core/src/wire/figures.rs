@@ -51,18 +51,18 @@ impl Figures {
         if let Some(loads) = self.minutes {
             for (minutes, load) in [1, 5, 15].into_iter().zip(loads) {
                 let name = format!("host_load{minutes}");
-                page.gauge(&name, "The kernel's load average, by minutes.", [("", load)]);
+                page.add(&name, "The kernel's load average, by minutes.", [("", load)]);
             }
         }
         let Averages { five_seconds, fifteen_seconds } = self.seconds;
         let averages = [("{window=\"5s\"}", five_seconds), ("{window=\"15s\"}", fifteen_seconds)];
         let filled = averages.into_iter().filter_map(|(window, load)| Some((window, load?)));
-        page.gauge("windlass_load", "Load average from samples of the run queue.", filled);
+        page.add("windlass_load", "Load average from samples of the run queue.", filled);
         if let Some(Cpus { present, online, reach }) = self.cpus {
-            page.gauge("windlass_cpus_online", "vCPUs in use.", [("", online)]);
+            page.add("windlass_cpus_online", "vCPUs in use.", [("", online)]);
             let about = "The highest vCPU in use, counted from one.";
-            page.gauge("windlass_cpus_reach", about, [("", reach)]);
-            page.gauge("windlass_cpus_present", "vCPUs that are there.", [("", present)]);
+            page.add("windlass_cpus_reach", about, [("", reach)]);
+            page.add("windlass_cpus_present", "vCPUs that are there.", [("", present)]);
         }
     }
 
@@ -73,7 +73,7 @@ impl Figures {
             ("available", "Memory that could be had without swapping.", memory.available),
             ("free", "Memory that nobody uses, not even as cache.", memory.free),
         ] {
-            page.gauge(&format!("windlass_memory_{name}_bytes"), about, [("", amount.bytes())]);
+            page.add(&format!("windlass_memory_{name}_bytes"), about, [("", amount.bytes())]);
         }
     }
 }
@@ -91,35 +91,16 @@ impl Cpus {
 // === impl Page ===
 
 impl Page {
-    /// Gauges of one name, by labels; nothing at all if there are none.
-    pub fn gauge<L: Display, V: Display>(
-        &mut self,
-        name: &str,
-        about: &str,
-        figures: impl IntoIterator<Item = (L, V)>,
-    ) {
-        self.figures(name, "gauge", about, figures);
-    }
-
-    /// Counters of one name, by labels; nothing at all if there are none.
-    pub fn counter<L: Display, V: Display>(
-        &mut self,
-        name: &str,
-        about: &str,
-        figures: impl IntoIterator<Item = (L, V)>,
-    ) {
-        self.figures(name, "counter", about, figures);
-    }
-
     /// All of it.
     pub fn text(self) -> String {
         self.0
     }
 
-    fn figures<L: Display, V: Display>(
+    /// Figures of one name, by labels; nothing at all if there are none. A name that ends in `_total` is a
+    /// counter's, any other a gauge's.
+    pub fn add<L: Display, V: Display>(
         &mut self,
         name: &str,
-        kind: &str,
         about: &str,
         figures: impl IntoIterator<Item = (L, V)>,
     ) {
@@ -127,6 +108,7 @@ impl Page {
         if figures.peek().is_none() {
             return;
         }
+        let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
         // Writing to a string does not fail.
         let _ = write!(self.0, "# HELP {name} {about}\n# TYPE {name} {kind}\n");
         for (labels, value) in figures {
@@ -203,7 +185,7 @@ mod tests {
         let nobody = Cpus::of(&BTreeSet::new(), &BTreeSet::new());
         assert_eq!(nobody, Cpus { present: 0, online: 0, reach: 0 });
         let mut page = Figures::default().page();
-        page.counter::<&str, u64>("any", "Nothing.", []);
+        page.add::<&str, u64>("any_total", "Nothing.", []);
         assert_eq!(page.text(), "");
     }
 }
