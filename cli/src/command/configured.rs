@@ -97,9 +97,9 @@ impl Kind {
         match self {
             Self::Host => HostConfig::from_text(text).map(Configured::Host),
             Self::Agent => agent(text, is_json).map(Configured::Agent),
-            Self::Plugin if is_json => PluginConfig::from_json(text).map(Configured::Plugin),
+            Self::Plugin if is_json => PluginConfig::from_json(text, None).map(Configured::Plugin),
             Self::Plugin => {
-                let (config, lists) = PluginConfig::from_toml(text)?;
+                let (config, lists) = PluginConfig::from_toml(text, None)?;
                 config.rooms(&lists).map(|()| Configured::Plugin(config))
             }
             Self::Books => {

@@ -11,7 +11,6 @@ use std::sync::{Mutex, PoisonError};
 use tracing::warn;
 use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
 use windlass_agent_host::NodeBooks;
-use windlass_plugin::refusal::Refusal;
 use windlass_plugin::{Permits as _, Shared};
 use windlass_plugin_core::{Books, HostVms, wire};
 use windlass_protocol::status::NodeStatus;
@@ -42,8 +41,7 @@ impl HostBooks {
 impl Permits for HostBooks {
     fn ask(&self, body: Bytes) -> Asked<'_> {
         Box::pin(async move {
-            let request = wire::read(&body, PluginVersion::SPOKEN).map_err(Refusal::from);
-            Ok(match self.books.answer(request) {
+            Ok(match self.books.answer(wire::read(&body, PluginVersion::SPOKEN)) {
                 Ok(body) => (200, body.into()),
                 Err(refusal) => {
                     warn!(%refusal, "permit request refused");
