@@ -1,7 +1,10 @@
-//! The command line: every command, its options, and an example of each.
+//! The command line: every command, its options, and an example of each; from it to a command, and from
+//! its result to an exit code.
 
-use crate::{command, host};
-use clap::{Parser, Subcommand};
+use crate::failure::Failure;
+use crate::{command, host, out};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Sizes running VMs by their load: vCPUs and memory, within seconds, never beyond the node.
 #[derive(Debug, Parser)]
@@ -9,12 +12,12 @@ use clap::{Parser, Subcommand};
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run Windlass on this host: an agent and the books, in one process.
     Host(host::Args),
     /// Show every VM live: load, goal, permit, size, and what each waits for.
@@ -28,9 +31,9 @@ pub enum Command {
     /// Let a paused VM follow its load again.
     Resume(command::pause::ResumeArgs),
     /// Keep every VM of the host at its size, also after a restart, until `thaw`.
-    Freeze(command::freeze::Args),
+    Freeze(command::pause::FreezeArgs),
     /// Let the VMs of a frozen host follow their load again.
-    Thaw(command::freeze::Args),
+    Thaw(command::pause::FreezeArgs),
     /// Show or change what a running host logs.
     LogLevel(command::log_level::Args),
     /// Say what is right and wrong, from the machine to each guest, and what to do about it.
@@ -81,3 +84,49 @@ Exit codes:
   73  something could not be written
   77  this user may not
   130 Ctrl-C ended the watching of an order, which goes on";
+
+/// Parses the command line, runs the command, says what went wrong, and gives the exit code.
+pub fn main() -> ExitCode {
+    match command::completions::answer(Cli::command, std::env::current_dir().ok().as_deref()) {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => {}
+        Err(error) => return usage(&error),
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    match dispatch(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Reported) => Failure::Reported.code(),
+        Err(failure) => {
+            out::aside(&format!("windlass: {failure}"));
+            failure.code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Host(args) => host::run(&args),
+        Command::Top(args) => command::top::run(&args),
+        Command::Explain(args) => command::explain::run(&args),
+        Command::Vm(args) => command::vm::run(&args),
+        Command::Pause(args) => command::pause::pause(&args),
+        Command::Resume(args) => command::pause::resume(&args),
+        Command::Freeze(args) => command::pause::freeze(&args),
+        Command::Thaw(args) => command::pause::thaw(&args),
+        Command::LogLevel(args) => command::log_level::run(&args),
+        Command::Doctor(args) => command::doctor::run(&args),
+        Command::Check(args) => command::check::run(&args),
+        Command::Conformance(args) => command::conformance::run(&args),
+        Command::Completions(args) => command::completions::run(&args),
+    }
+}
+
+/// Help and version are answers; everything else is a usage error, 64.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nothing is left to tell to whom, if the terminal is gone.
+    let _ = error.print();
+    if error.use_stderr() { Failure::Usage(String::new()).code() } else { ExitCode::SUCCESS }
+}

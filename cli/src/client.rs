@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Whether this user may look and order nothing.
-    pub const fn only_looks(&self) -> bool {
+    pub(crate) const fn only_looks(&self) -> bool {
         self.only_looks
     }
 
@@ -64,7 +64,7 @@ impl Client {
     /// Orders something.
     ///
     /// # Errors
-    /// The host does not answer, or refuses.
+    /// As [`Client::get`].
     pub async fn post<B: Serialize, T: DeserializeOwned>(
         &self,
         path: &str,
@@ -74,10 +74,7 @@ impl Client {
     }
 
     /// Orders something by a method of its own.
-    ///
-    /// # Errors
-    /// The host does not answer, or refuses.
-    pub async fn send<B: Serialize, T: DeserializeOwned>(
+    pub(crate) async fn send<B: Serialize, T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,

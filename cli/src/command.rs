@@ -1,13 +1,12 @@
 //! The commands that look at a host or change it, one module each.
 
-pub mod check;
-pub mod completions;
+pub(crate) mod check;
+pub(crate) mod completions;
 mod configured;
-pub mod conformance;
-pub mod doctor;
-pub mod explain;
-pub mod freeze;
-pub mod log_level;
-pub mod pause;
-pub mod top;
-pub mod vm;
+pub(crate) mod conformance;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod log_level;
+pub(crate) mod pause;
+pub(crate) mod top;
+pub(crate) mod vm;

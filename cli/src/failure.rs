@@ -10,15 +10,13 @@ use windlass_kit::program;
 
 /// Why a command did not do what it was asked for.
 #[derive(Debug, Error)]
+#[error("{0}")]
 pub enum Failure {
     /// The command line makes no sense.
-    #[error("{0}")]
     Usage(String),
     /// A file is invalid; every problem on a line of its own.
-    #[error("{0}")]
     Invalid(String),
     /// There is no such file or VM.
-    #[error("{0}")]
     Missing(String),
     /// The host does not answer on its socket.
     #[error("no host answers at {socket}: {why}")]
@@ -29,22 +27,16 @@ pub enum Failure {
         why: String,
     },
     /// No server listens where something is to be tried.
-    #[error("{0}")]
     Absent(String),
     /// The host answered that it will not.
-    #[error("{0}")]
     Refused(String),
     /// Something could not be written or created.
-    #[error("{0}")]
     CannotCreate(String),
     /// This user may not.
-    #[error("{0}")]
     Forbidden(String),
     /// A person stopped waiting for what was ordered, which goes on.
-    #[error("{0}")]
     Unwatched(String),
     /// What was checked does not hold.
-    #[error("{0}")]
     Failed(String),
     /// As every program of Windlass fails.
     #[error(transparent)]

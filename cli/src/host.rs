@@ -5,18 +5,14 @@
 //! `windlass-agent`: VM files, state and history, and the socket by which the command line looks
 //! and orders. What is left here judges host.toml: [`config`], [`room`], [`together`].
 
-pub mod amount;
+mod books;
 pub mod config;
 pub mod keys;
-mod ledger;
-mod metrics;
-mod permits;
-pub mod room;
+pub(crate) mod room;
 mod serve;
-mod settings;
 #[cfg(test)]
 mod tests;
-pub mod together;
+pub(crate) mod together;
 
 use crate::failure::Failure;
 use crate::options::DEFAULT_CONFIG;
@@ -27,7 +23,6 @@ use windlass_kit::config::{Unread, read_text};
 use windlass_kit::program;
 use windlass_kit::telemetry::Format;
 
-/// Options of `windlass host`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 It attaches to the VMs that files in vms_dir describe, and follows changes of those files within
@@ -42,7 +37,7 @@ Examples:
   windlass host --config /etc/windlass/host.toml
   windlass host --config host.toml --log debug
   systemctl reload windlass-host")]
-pub struct Args {
+pub(crate) struct Args {
     /// What the host is told about itself.
     #[arg(
         long,
@@ -60,10 +55,7 @@ pub struct Args {
 }
 
 /// Runs the host until it is told to end.
-///
-/// # Errors
-/// host.toml is invalid, what it names cannot be had, or a part of the host failed.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let config = read(args)?;
     let log_level = windlass_kit::telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;

@@ -7,13 +7,11 @@
 
 pub mod args;
 pub mod client;
-pub mod command;
+mod command;
 pub mod failure;
 pub mod host;
-pub mod names;
-pub mod options;
+mod options;
 pub mod out;
-pub mod run;
 
 pub use windlass_agent_host::{api, explain};
 pub use windlass_kit::problem;

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    windlass_cli::run::main()
+    windlass_cli::args::main()
 }

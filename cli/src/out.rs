@@ -10,7 +10,7 @@ use windlass_kit::program::say;
 
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Output {
+pub(crate) enum Output {
     /// For people.
     #[default]
     Text,
@@ -27,7 +27,7 @@ pub fn text(text: &str) -> Result<(), Failure> {
 }
 
 /// Whether standard output shows colours: a terminal does, unless `NO_COLOR` says otherwise.
-pub fn is_coloured() -> bool {
+pub(crate) fn is_coloured() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     stdout().is_terminal() && !refused
 }
@@ -39,10 +39,7 @@ pub fn aside(line: &str) {
 }
 
 /// Writes an answer: this text for people, the value for programs.
-///
-/// # Errors
-/// As [`text`].
-pub fn answer<T: Serialize>(
+pub(crate) fn answer<T: Serialize>(
     output: Output,
     value: &T,
     words: impl FnOnce(&T) -> String,
@@ -54,10 +51,7 @@ pub fn answer<T: Serialize>(
 }
 
 /// Writes one value as indented JSON.
-///
-/// # Errors
-/// As [`text`].
-pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
     let body = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::Failed(format!("cannot write the answer as JSON: {error}")))?;
     text(&format!("{body}\n"))

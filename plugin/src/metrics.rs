@@ -4,7 +4,6 @@
 //! Requests are counted as they are answered. The gauges of nodes are read from the books when
 //! they are scraped: a permit pays nothing for them, and a node that is gone has none.
 
-use crate::refusal::Refusal;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -14,8 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use windlass_plugin_core::{Books, wire};
-use windlass_protocol::Resources;
+use windlass_plugin_core::Books;
+use windlass_plugin_core::wire::Refusal;
 
 /// Permit requests by what came of them. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -37,42 +36,20 @@ struct Labels {
 pub struct NodeFigures {
     /// The node's name; `None` where there is only one, which needs none.
     pub node: Option<String>,
-    /// The most that may be reserved.
-    pub room: Resources,
-    /// What is reserved.
-    pub reserved: Resources,
-    /// More is reserved than may be.
-    pub over: bool,
+    /// One for each of [`FIGURES`].
+    values: [u64; 5],
 }
 
 /// The gauges of the nodes that this gives.
 struct NodeGauges<F>(F);
 
-/// A gauge of a node: its name, what it is, and how it is read.
-type Figure = (&'static str, &'static str, fn(&NodeFigures) -> u64);
-
-const FIGURES: [Figure; 5] = [
-    (
-        "windlass_plugin_room_milli_cpu",
-        "Thousandths of a vCPU that may be reserved for VMs",
-        |figures| figures.room.cpu.milli(),
-    ),
-    ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs", |figures| {
-        figures.room.mem.bytes()
-    }),
-    (
-        "windlass_plugin_reserved_milli_cpu",
-        "Thousandths of a vCPU that are reserved for VMs",
-        |figures| figures.reserved.cpu.milli(),
-    ),
-    ("windlass_plugin_reserved_bytes", "Bytes of memory that are reserved for VMs", |figures| {
-        figures.reserved.mem.bytes()
-    }),
-    (
-        "windlass_plugin_over",
-        "1 while more is reserved than there is, and no VM grows",
-        |figures| u64::from(figures.over),
-    ),
+/// The gauges of a node: what each is called, and what it is.
+const FIGURES: [(&str, &str); 5] = [
+    ("windlass_plugin_room_milli_cpu", "Thousandths of a vCPU that may be reserved for VMs"),
+    ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs"),
+    ("windlass_plugin_reserved_milli_cpu", "Thousandths of a vCPU that are reserved for VMs"),
+    ("windlass_plugin_reserved_bytes", "Bytes of memory that are reserved for VMs"),
+    ("windlass_plugin_over", "1 while more is reserved than there is, and no VM grows"),
 ];
 
 /// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when they
@@ -111,15 +88,14 @@ impl Requests {
 }
 
 fn word(refusal: &Refusal) -> &'static str {
-    let Refusal::Wire(refusal) = refusal else { return "bad-request" };
     match refusal {
-        wire::Refusal::Body(_) | wire::Refusal::TooLong(_) | wire::Refusal::Unfit(_) => {
+        Refusal::Method | Refusal::Body(_) | Refusal::TooLong(_) | Refusal::Unfit(_) => {
             "bad-request"
         }
-        wire::Refusal::NoVersion(_) | wire::Refusal::Version { .. } => "version",
-        wire::Refusal::UnknownVm(_) => "unknown-vm",
-        wire::Refusal::Moving(_) => "moving",
-        wire::Refusal::OverRange(_) => "unsayable",
+        Refusal::NoVersion(_) | Refusal::Version { .. } => "version",
+        Refusal::UnknownVm(_) => "unknown-vm",
+        Refusal::Moving(_) => "moving",
+        Refusal::OverRange(_) => "unsayable",
     }
 }
 
@@ -129,7 +105,9 @@ impl NodeFigures {
     /// Of these books, which are those of `node`.
     pub fn of(node: Option<String>, books: &Books) -> Self {
         let (room, reserved) = (books.room(), books.reserved());
-        Self { node, room, reserved, over: books.is_over() }
+        let (cpu, mem) = (room.cpu.milli(), room.mem.bytes());
+        let values = [cpu, mem, reserved.cpu.milli(), reserved.mem.bytes(), books.is_over().into()];
+        Self { node, values }
     }
 }
 
@@ -144,15 +122,15 @@ impl<F> fmt::Debug for NodeGauges<F> {
 impl<F: Fn() -> Vec<NodeFigures> + Send + Sync + 'static> Collector for NodeGauges<F> {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let nodes = self.0();
-        for (name, help, read) in FIGURES {
+        for (nth, (name, help)) in FIGURES.into_iter().enumerate() {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            if let [only @ NodeFigures { node: None, .. }] = nodes.as_slice() {
-                gauge(read(only)).encode(family)?;
+            if let [NodeFigures { node: None, values }] = nodes.as_slice() {
+                gauge(values[nth]).encode(family)?;
                 continue;
             }
-            for figures in &nodes {
-                let labels = [("node", figures.node.as_deref().unwrap_or_default())];
-                gauge(read(figures)).encode(family.encode_family(&labels)?)?;
+            for NodeFigures { node, values } in &nodes {
+                let labels = [("node", node.as_deref().unwrap_or_default())];
+                gauge(values[nth]).encode(family.encode_family(&labels)?)?;
             }
         }
         Ok(())

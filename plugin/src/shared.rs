@@ -2,18 +2,19 @@
 //!
 //! The lock is held for as long as one question takes, and never across an `.await`.
 
-use crate::dump::Dump;
 use crate::http::Permits;
 use crate::metrics::{NodeFigures, Requests, register_nodes};
-use crate::refusal::Refusal;
 use prometheus_client::registry::Registry;
+use serde::Serialize;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 use windlass_kit::clock::Clock;
-use windlass_plugin_core::Books;
-use windlass_plugin_core::wire::{self, Permitted, Terms};
+use windlass_plugin_core::wire::{self, Permitted, Refusal, Terms};
+use windlass_plugin_core::{Books, Note};
 use windlass_protocol::plugin::RawRequest;
-use windlass_protocol::{ComputeUnit, PluginVersion};
+use windlass_protocol::status::NodeStatus;
+use windlass_protocol::{ComputeUnit, Moment, PluginVersion, Resources};
 
 /// The books of a node and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
@@ -31,6 +32,19 @@ struct Node {
     books: Books,
     /// Told to agents that have no compute unit of their own.
     unit: ComputeUnit,
+}
+
+/// Everything that the books hold, for a person who looks for a fault. Fields are only added.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Dump {
+    /// When this was true.
+    pub at: Moment,
+    /// What there is, and who has it.
+    pub node: NodeStatus,
+    /// By how much the minima of all VMs exceed the room, if they do.
+    pub minima_over: Option<Resources>,
+    /// When and why a VM got less than it asked for, by the VM's name.
+    pub notes: BTreeMap<String, Vec<Note>>,
 }
 
 // === impl Shared ===
@@ -73,7 +87,7 @@ impl Shared {
     }
 
     /// Asks the books what a request says.
-    fn permit(&self, request: RawRequest) -> Result<Permitted, wire::Refusal> {
+    fn permit(&self, request: RawRequest) -> Result<Permitted, Refusal> {
         let now = self.0.clock.now();
         let Node { books, unit } = &mut *self.lock();
         let terms = Terms { unit: *unit, versions: PluginVersion::SPOKEN };
@@ -95,5 +109,16 @@ impl Permits for Shared {
         });
         self.0.requests.count(answered.as_ref().map(|(_, short)| *short));
         answered.map(|(body, _)| body)
+    }
+}
+
+// === impl Dump ===
+
+impl Dump {
+    fn of(books: &Books, now: Moment) -> Self {
+        let node = books.status(now);
+        let notes = node.vms.iter().map(|vm| (vm.name.to_string(), books.notes(&vm.name)));
+        let notes = notes.filter(|(_, notes)| !notes.is_empty()).collect();
+        Self { at: now, minima_over: books.minima_over(), notes, node }
     }
 }

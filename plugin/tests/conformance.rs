@@ -1,4 +1,4 @@
-//! The conformance kit against the router behind a real listener, in every version that it
+//! The conformance kit against the endpoint behind a real listener, in every version that it
 //! speaks; and against one with something broken between, which the kit must notice and name.
 #![expect(clippy::unwrap_used, reason = "tests")]
 

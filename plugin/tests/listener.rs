@@ -1,4 +1,4 @@
-//! The router behind a listener: senders that are slow or broken disturb nobody else.
+//! The endpoint behind a listener: senders that are slow or broken disturb nobody else.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::net::SocketAddr;

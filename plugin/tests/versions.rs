@@ -1,12 +1,11 @@
-//! The router in every version of the wire: good bodies, and those that are broken or meant ill.
+//! The endpoint in every version of the wire: good bodies, and those that are broken or meant ill.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Bytes as Chunk, to_bytes};
 use axum::http::{Request, header};
-use tower::ServiceExt;
 use windlass_kit::clock::Clock;
-use windlass_plugin::{Shared, router};
+use windlass_kit::server::Service;
+use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, VmName};
 
@@ -46,7 +45,7 @@ const GOOD: [(&str, &str); 7] = [
 async fn every_version_is_answered_in_its_own_words() {
     assert_eq!(GOOD.len(), PluginVersion::known().count());
     for (body, answer) in GOOD {
-        assert_eq!(post(&router(node()), body).await, (200, answer.to_owned()), "{body}");
+        assert_eq!(post(&Endpoint(node()), body).await, (200, answer.to_owned()), "{body}");
     }
 }
 
@@ -54,7 +53,7 @@ async fn every_version_is_answered_in_its_own_words() {
 async fn a_body_that_is_cut_short_anywhere_changes_nothing() {
     for (body, _) in GOOD {
         let shared = node();
-        let (app, before) = (router(shared.clone()), shared.dump().node);
+        let (app, before) = (Endpoint(shared.clone()), shared.dump().node);
         for cut in 0..body.len() {
             let (status, text) = post(&app, &body[..cut]).await;
             assert_eq!(status, 400, "{}: {text}", &body[..cut]);
@@ -68,7 +67,7 @@ async fn a_body_that_is_cut_short_anywhere_changes_nothing() {
 async fn a_field_of_the_wrong_kind_is_named_in_every_version() {
     for (body, _) in GOOD {
         let shared = node();
-        let (app, before) = (router(shared.clone()), shared.dump().node);
+        let (app, before) = (Endpoint(shared.clone()), shared.dump().node);
         for key in ["protoVersion", "pod", "namespace", "name", "vCPUs", "mem", "computeUnit"] {
             let Some(at) = body.find(&format!("\"{key}\":")) else { continue };
             let start = at + key.len() + 3;
@@ -94,7 +93,7 @@ async fn a_field_of_the_wrong_kind_is_named_in_every_version() {
 async fn a_vm_that_is_not_there_is_not_found_in_any_version() {
     for (body, _) in GOOD {
         let body = body.replace("\"a\"", "\"b\"");
-        let (status, text) = post(&router(node()), &body).await;
+        let (status, text) = post(&Endpoint(node()), &body).await;
         assert_eq!(status, 404, "{body}");
         assert!(text.starts_with("pod not found: pod: default/b"), "{text}");
     }
@@ -104,7 +103,7 @@ async fn a_vm_that_is_not_there_is_not_found_in_any_version() {
 async fn what_is_huge_is_refused_or_permitted_in_part() {
     for (version, body) in GOOD.iter().map(|(body, _)| body).enumerate() {
         let shared = node();
-        let app = router(shared.clone());
+        let app = Endpoint(shared.clone());
         let slots = body.replace("\"mem\":16", "\"mem\":65535").replace("2Gi", "7Ei");
         let most =
             slots.replace("\"1500m\"", "4294967").replace("\"vCPUs\":2", "\"vCPUs\":4294967");
@@ -132,11 +131,11 @@ async fn what_is_huge_is_refused_or_permitted_in_part() {
 #[tokio::test]
 async fn the_last_of_two_versions_counts() {
     let old = GOOD[2].0.replace("\"protoVersion\":3", "\"protoVersion\":7,\"protoVersion\":3");
-    assert_eq!(post(&router(node()), &old).await, (200, GOOD[2].1.to_owned()));
+    assert_eq!(post(&Endpoint(node()), &old).await, (200, GOOD[2].1.to_owned()));
     let new = GOOD[6].0.replace("\"protoVersion\":7", "\"protoVersion\":3,\"ProtoVersion\":7");
-    assert_eq!(post(&router(node()), &new).await, (200, GOOD[6].1.to_owned()));
+    assert_eq!(post(&Endpoint(node()), &new).await, (200, GOOD[6].1.to_owned()));
     let mixed = GOOD[6].0.replace("\"protoVersion\":7", "\"protoVersion\":3");
-    let (status, text) = post(&router(node()), &mixed).await;
+    let (status, text) = post(&Endpoint(node()), &mixed).await;
     assert_eq!(status, 400);
     assert!(text.starts_with("bad JSON: resources.mem: \"2Gi\" is not a whole number"), "{text}");
 }
@@ -145,7 +144,7 @@ async fn the_last_of_two_versions_counts() {
 async fn a_last_permit_that_lies_takes_nothing_from_others() {
     for (body, _) in &GOOD[3..6] {
         let shared = node();
-        let app = router(shared.clone());
+        let app = Endpoint(shared.clone());
         let lie =
             body.replace("\"lastPermit\":{\"vCPUs\":1,", "\"lastPermit\":{\"vCPUs\":4000000,");
         let lie = lie.replace("\"vCPUs\":\"1500m\"", "\"vCPUs\":9");
@@ -177,9 +176,9 @@ fn value_length(text: &str) -> usize {
     values.byte_offset()
 }
 
-async fn post(app: &Router, body: &str) -> (u16, String) {
-    let request = Request::post("/").body(Body::from(body.to_owned())).unwrap();
-    let response = app.clone().oneshot(request).await.unwrap();
+async fn post(app: &Endpoint<Shared>, body: &str) -> (u16, String) {
+    let request = Request::post("/").body(Chunk::from(body.to_owned())).unwrap();
+    let response = app.answer(request).await;
     let status = response.status().as_u16();
     let expected = if status == 200 { "application/json" } else { "text/plain" };
     assert_eq!(response.headers()[header::CONTENT_TYPE], expected);

@@ -17,7 +17,6 @@ use windlass_plugin_program::keys::{LISTED, NODE, PLUGIN};
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM;
 
-/// Options of `windlass check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 What a file is about is known by its name (host.toml, agent.toml, plugin.toml), by its folder (one that
@@ -39,25 +38,22 @@ Examples:
   windlass check /etc/windlass/vms.d/*.toml
   windlass check eu1.toml --kind agent
   windlass check --keys")]
-pub struct Args {
+pub(crate) struct Args {
     /// Files of configuration, VM files, or a folder of them.
     #[arg(value_name = "FILE", required_unless_present = "keys")]
-    pub files: Vec<PathBuf>,
+    files: Vec<PathBuf>,
     /// What the files are about; of a folder, those that do not tell.
     #[arg(long, value_enum)]
-    pub kind: Option<Kind>,
+    kind: Option<Kind>,
     /// List every key of every kind of file: default, range, meaning.
     #[arg(long, conflicts_with_all = ["files", "kind"])]
-    pub keys: bool,
+    keys: bool,
     #[command(flatten)]
     format: Format,
 }
 
 /// Checks the files.
-///
-/// # Errors
-/// A file is invalid, or is not there.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.keys {
         return keys(args.format.output);
     }

@@ -18,7 +18,7 @@ use windlass_protocol::VmInfo;
 /// What a file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub(crate) enum Kind {
     /// host.toml, of `windlass host`.
     Host,
     /// agent.toml or the reference's JSON, of windlass-agent; billing is a part of it.
@@ -42,9 +42,6 @@ pub(super) enum Configured {
 }
 
 /// The text of a file, of this kind unless that is to be found out: as long as its program takes it.
-///
-/// # Errors
-/// It cannot be read, or is longer.
 pub(super) fn text(file: &Path, kind: Option<Kind>) -> Result<String, Unread> {
     match read_text(file) {
         Err(too_long @ Unread::TooLong { .. }) => {
@@ -95,17 +92,14 @@ impl Kind {
     }
 
     /// Reads the text of such a file.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
     pub(super) fn read(self, file: &Path, text: &str) -> Result<Configured, Vec<Problem>> {
         let is_json = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
         match self {
             Self::Host => HostConfig::from_text(text).map(Configured::Host),
             Self::Agent => agent(text, is_json).map(Configured::Agent),
-            Self::Plugin if is_json => PluginConfig::from_json(text).map(Configured::Plugin),
+            Self::Plugin if is_json => PluginConfig::from_json(text, None).map(Configured::Plugin),
             Self::Plugin => {
-                let (config, lists) = PluginConfig::from_toml(text)?;
+                let (config, lists) = PluginConfig::from_toml(text, None)?;
                 config.rooms(&lists).map(|()| Configured::Plugin(config))
             }
             Self::Books => {
@@ -121,12 +115,12 @@ impl Kind {
 
 /// What the command line is to say besides is taken as said.
 fn agent(text: &str, is_json: bool) -> Result<Box<AgentConfig>, Vec<Problem>> {
-    let node_name = Some("node".to_owned());
+    let mut said = CommandLine { node_name: Some("node".to_owned()), ..CommandLine::default() };
     let config = if is_json {
-        let plugin = "http://127.0.0.1:10299".parse().ok();
-        AgentConfig::from_json(text, &CommandLine { plugin, node_name, ..CommandLine::default() })
+        said.plugin = "http://127.0.0.1:10299".parse().ok();
+        AgentConfig::from_json(text, &said)
     } else {
-        AgentConfig::from_toml(text, &CommandLine { node_name, ..CommandLine::default() })
+        AgentConfig::from_toml(text, &said)
     };
     config.map(Box::new)
 }

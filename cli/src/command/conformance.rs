@@ -14,7 +14,6 @@ use windlass_conformance::versions::{INFORMANT, PLUGIN, Version};
 use windlass_conformance::{Listed, agent, informant, plugin};
 use windlass_protocol::Bytes;
 
-/// Options of `windlass conformance`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The kit plays the peers of the component and tries every rule of docs/protocol that can be seen from
@@ -30,15 +29,15 @@ Examples:
   windlass conformance plugin --target http://127.0.0.1:10299 --vm default/a --other default/b
   windlass conformance agent --run 'windlass-agent --config agent.toml'
   windlass conformance list")]
-pub struct Args {
+pub(crate) struct Args {
     /// Which component.
     #[command(subcommand)]
-    pub component: Component,
+    component: Component,
 }
 
 /// What is tried.
 #[derive(Debug, Subcommand)]
-pub enum Component {
+pub(crate) enum Component {
     /// Play agents against an informant.
     Informant(Informant),
     /// Play the agents of two VMs against a plugin.
@@ -51,99 +50,93 @@ pub enum Component {
 
 /// Options that every component has.
 #[derive(Debug, clap::Args)]
-pub struct Common {
+pub(crate) struct Common {
     /// Only these versions: `v1.0`, or a range such as `v1.1-v2.0`.
     #[arg(long, value_name = "RANGE")]
-    pub versions: Option<String>,
+    versions: Option<String>,
     /// Only this case; may be repeated. `windlass conformance list` names them.
     #[arg(long, value_name = "CASE")]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// Leave out what only Windlass does: for a component of the reference.
     #[arg(long)]
-    pub skip_ours: bool,
+    skip_ours: bool,
     /// Write the report as JSON into this file.
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
-/// Options for an informant.
 #[derive(Debug, clap::Args)]
-pub struct Informant {
+pub(crate) struct Informant {
     /// Where it listens: `ip:port`.
     #[arg(long, value_name = "ADDR", value_parser = given::address)]
-    pub target: SocketAddr,
+    target: SocketAddr,
     /// How it reaches this machine; absent: the local address that reaches it.
     #[arg(long, value_name = "IP", value_parser = given::machine)]
-    pub advertise: Option<IpAddr>,
+    advertise: Option<IpAddr>,
     /// A command of the shell that makes memory short at the target and enough again, run with `on`
     /// or `off` as its last word; it is run with `off` first.
     #[arg(long, value_name = "CMD", value_parser = given::command)]
-    pub provoke: Option<String>,
+    provoke: Option<String>,
     /// The guest may be asked for fewer vCPUs than are online, for a moment.
     #[arg(long)]
-    pub disruptive: bool,
+    disruptive: bool,
     #[command(flatten)]
     common: Common,
 }
 
-/// Options for a plugin.
 #[derive(Debug, clap::Args)]
-pub struct Plugin {
+pub(crate) struct Plugin {
     /// Where it listens: `ip:port`, or `http://ip:port`.
     #[arg(long, value_name = "URL", value_parser = given::url)]
-    pub target: SocketAddr,
+    target: SocketAddr,
     /// A VM that it knows, as NAMESPACE/NAME.
     #[arg(long, value_name = "VM", value_parser = given::vm)]
-    pub vm: plugin::Vm,
+    vm: plugin::Vm,
     /// Another on the same node, where no other VM changes size.
     #[arg(long, value_name = "VM", value_parser = given::vm)]
-    pub other: plugin::Vm,
+    other: plugin::Vm,
     /// One of 1 vCPU and 8 slots that is about to be moved.
     #[arg(long, value_name = "VM", value_parser = given::vm)]
-    pub moving: Option<plugin::Vm>,
+    moving: Option<plugin::Vm>,
     /// The slot of memory of these VMs.
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = given::slot)]
-    pub slot: Bytes,
+    slot: Bytes,
     #[command(flatten)]
     common: Common,
 }
 
-/// Options for an agent.
 #[derive(Debug, clap::Args)]
-pub struct Agent {
+pub(crate) struct Agent {
     /// A command of the shell that starts the agent and stays; it is run anew for every case, in a
     /// folder where agent.toml and vms.d/a.toml are. An agent with other files finds its peers in
     /// WINDLASS_PLUGIN (a URL), WINDLASS_INFORMANT (ip:port) and WINDLASS_QMP (a path).
     #[arg(long, value_name = "CMD", value_parser = given::command)]
-    pub run: String,
+    run: String,
     /// Only these versions of the informant's protocol.
     #[arg(long, value_name = "RANGE")]
-    pub informant_versions: Option<String>,
+    informant_versions: Option<String>,
     /// Only these versions of the plugin's protocol.
     #[arg(long, value_name = "RANGE")]
-    pub plugin_versions: Option<String>,
+    plugin_versions: Option<String>,
     /// Only this case; may be repeated. `windlass conformance list` names them.
     #[arg(long, value_name = "CASE")]
-    pub only: Vec<String>,
+    only: Vec<String>,
     /// Leave out what only Windlass does: for another implementation.
     #[arg(long)]
-    pub skip_ours: bool,
+    skip_ours: bool,
     /// So many cases are run at once, 1 to 64.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub at_once: u8,
+    at_once: u8,
     /// Keep what the agent of each case said, as CASE-VERSION.log in this folder.
     #[arg(long, value_name = "DIR")]
-    pub logs: Option<PathBuf>,
+    logs: Option<PathBuf>,
     /// Write the report as JSON into this file.
     #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    json: Option<PathBuf>,
 }
 
 /// Tries a component.
-///
-/// # Errors
-/// A case failed, or an option makes no sense.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.component {
         Component::Informant(args) => informant(args),
         Component::Plugin(args) => plugin(args),

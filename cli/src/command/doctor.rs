@@ -28,7 +28,6 @@ const FOLDER: &str = "/etc/windlass";
 /// Columns of a line, where it can be broken.
 const WIDTH: usize = 100;
 
-/// Options of `windlass doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 ✓ is as it should be; ‼ works, within limits; ✗ does not work. Below each ‼ and ✗ stand what to do and
@@ -38,7 +37,7 @@ monitor, and the limits of that process. NO_COLOR turns colours off.
 Examples:
   windlass doctor
   windlass doctor --output json | jq '.sections[].checks[] | select(.verdict == \"failed\")'")]
-pub struct Args {
+pub(crate) struct Args {
     /// host.toml, agent.toml or plugin.toml; without it, that of the host which answers, else those that
     /// are in /etc/windlass.
     #[arg(long, value_name = "FILE")]
@@ -51,10 +50,7 @@ pub struct Args {
 }
 
 /// Looks at everything.
-///
-/// # Errors
-/// Something does not work.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = client::run(async { Ok(examine(args, Path::new(FOLDER)).await) })?;
     out::answer(args.format.output, &report, |report| report.text(out::is_coloured(), WIDTH))?;
     if report.has_failed() { Err(Failure::Reported) } else { Ok(()) }
@@ -71,7 +67,7 @@ async fn examine(args: &Args, folder: &Path) -> Report {
     let mut unused = Vec::new();
     let of_host = seen.facts.as_ref().map(|facts| &facts.config);
     if let Some(config) = of_host.filter(|_| args.config.is_none()) {
-        unused = files.extract_if(.., |file| file.path() != config).collect();
+        unused = files.extract_if(.., |file| file.path != *config).collect();
         if files.is_empty() {
             files.push(files::read(config));
         }

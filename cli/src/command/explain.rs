@@ -1,13 +1,12 @@
 //! `windlass explain`: why a VM has the size that it has.
 
 use crate::client::vm_path;
+use crate::command::completions::of_vms;
 use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
-use crate::names::of_vms;
 use crate::options::HostOptions;
 use std::io::IsTerminal;
 
-/// Options of `windlass explain`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 First the VM at this moment, in a sentence; then why it does not have more, why it does not have
@@ -21,25 +20,22 @@ Examples:
   windlass explain db1
   windlass explain db1 --verbose --minutes 5
   windlass explain db1 --output json | jq '.decisions[-1].reason'")]
-pub struct Args {
+pub(crate) struct Args {
     /// Which VM.
     #[arg(add = of_vms())]
-    pub vm: String,
+    vm: String,
     /// How far to look back; a host keeps an hour.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=60))]
-    pub minutes: u64,
+    minutes: u64,
     /// Every decision of that time in full.
     #[arg(long, short)]
-    pub verbose: bool,
+    verbose: bool,
     #[command(flatten)]
     host: HostOptions,
 }
 
 /// Prints the story of a VM.
-///
-/// # Errors
-/// The host does not answer, or knows no such VM.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = vm_path("/v1/explain", &args.vm, &format!("?minutes={}", args.minutes))?;
     let words = if args.verbose { page } else { summary };
     args.host.answer(&args.host.get(&path)?, |explained: &Explained| fitted(&words(explained)))

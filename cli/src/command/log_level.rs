@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::options::HostOptions;
 use axum::http::Method;
 
-/// Options of `windlass log-level`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A level is error, warn, info, debug or trace; parts as target=level, separated by commas, set it for
@@ -16,18 +15,15 @@ Examples:
   windlass log-level
   windlass log-level debug
   windlass log-level info,windlass_agent=debug")]
-pub struct Args {
+pub(crate) struct Args {
     /// What is to be logged; without it, what is logged is printed.
-    pub level: Option<String>,
+    level: Option<String>,
     #[command(flatten)]
     host: HostOptions,
 }
 
 /// Prints what is logged, or changes it.
-///
-/// # Errors
-/// The host does not answer, or refuses.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     const PATH: &str = "/v1/log-level";
     let Some(level) = &args.level else {
         let now: LogFilter = args.host.get(PATH)?;

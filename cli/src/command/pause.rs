@@ -1,13 +1,12 @@
-//! `windlass pause` and `windlass resume`: one VM keeps its size for a while.
+//! `windlass pause` and `resume`, `freeze` and `thaw`: one VM or all of a host keep their size.
 
 use crate::api::Pause;
 use crate::client::vm_path;
+use crate::command::completions::of_vms;
 use crate::failure::Failure;
-use crate::names::of_vms;
 use crate::options::HostOptions;
 use jiff::{SignedDuration, Timestamp};
 
-/// Options of `windlass pause`.
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("end").required(true)), after_help = "\
 A paused VM keeps the size that it has. Its load is read and shown; no goal is computed, and no
@@ -19,36 +18,46 @@ Examples:
   windlass pause db1 --for 1h30m
   windlass pause db1 --until 2026-12-24T18:00:00Z
   windlass pause db1 --until 2026-12-24T18:00:00+01:00")]
-pub struct PauseArgs {
+pub(crate) struct PauseArgs {
     /// Which VM.
     #[arg(add = of_vms())]
-    pub vm: String,
+    vm: String,
     /// Until this moment (RFC 3339, with an offset).
     #[arg(long, value_name = "TIME", group = "end", value_parser = moment)]
-    pub until: Option<Timestamp>,
+    until: Option<Timestamp>,
     /// For this long: `90s`, `15m`, `2h`, `1h30m`.
     #[arg(long = "for", value_name = "SPAN", group = "end", value_parser = span)]
-    pub span: Option<SignedDuration>,
+    span: Option<SignedDuration>,
     #[command(flatten)]
     host: HostOptions,
 }
 
-/// Options of `windlass resume`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  windlass resume db1")]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Which VM.
     #[arg(add = of_vms())]
-    pub vm: String,
+    vm: String,
+    #[command(flatten)]
+    host: HostOptions,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A frozen host changes no size: nothing grows, nothing shrinks. Load is read and shown; no goal is
+computed, and no decision recorded, until `windlass thaw`. It stays frozen over a restart.
+
+Examples:
+  windlass freeze
+  windlass thaw
+  windlass top --output json | jq .frozen")]
+pub(crate) struct FreezeArgs {
     #[command(flatten)]
     host: HostOptions,
 }
 
 /// Pauses a VM.
-///
-/// # Errors
-/// The moment is not in the future, or the host does not answer, or refuses.
-pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
+pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     let now = Timestamp::now();
     let end = match (args.until, args.span) {
         (Some(until), _) => Ok(until),
@@ -64,11 +73,18 @@ pub fn pause(args: &PauseArgs) -> Result<(), Failure> {
 }
 
 /// Ends the pause of a VM.
-///
-/// # Errors
-/// The host does not answer, or refuses.
-pub fn resume(args: &ResumeArgs) -> Result<(), Failure> {
+pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     args.host.order(&vm_path("/v1/vm", &args.vm, "/resume")?, &())
+}
+
+/// Freezes the host.
+pub(crate) fn freeze(args: &FreezeArgs) -> Result<(), Failure> {
+    args.host.order("/v1/freeze", &())
+}
+
+/// Thaws the host.
+pub(crate) fn thaw(args: &FreezeArgs) -> Result<(), Failure> {
+    args.host.order("/v1/thaw", &())
 }
 
 fn moment(text: &str) -> Result<Timestamp, &'static str> {

@@ -5,7 +5,6 @@
 
 mod app;
 mod columns;
-mod help;
 mod live;
 mod order;
 mod screen;
@@ -13,7 +12,6 @@ mod sight;
 mod table;
 #[cfg(test)]
 mod tests;
-mod tone;
 
 use crate::client;
 use crate::failure::Failure;
@@ -24,7 +22,6 @@ use sight::look;
 use std::io::IsTerminal;
 use windlass_protocol::status::HostStatus;
 
-/// Options of `windlass top`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("\
 On a terminal: arrows or j and k select a VM, Enter explains it, p pauses or resumes it, left and right
@@ -35,23 +32,20 @@ Examples:
   windlass top                 live on a terminal, once elsewhere
   windlass top --sort load     the highest load first
   windlass top --once          once
-  windlass top --output json | jq '.vms[] | {{name: .name.name, upper}}'", help::COLUMNS))]
-pub struct Args {
+  windlass top --output json | jq '.vms[] | {{name: .name.name, upper}}'", screen::COLUMNS))]
+pub(crate) struct Args {
     /// Print the table once, also on a terminal.
     #[arg(long)]
-    pub once: bool,
+    once: bool,
     /// Sort by this column at first.
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t)]
-    pub sort: Column,
+    sort: Column,
     #[command(flatten)]
     host: HostOptions,
 }
 
 /// Shows the VMs.
-///
-/// # Errors
-/// The host does not answer.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let client = args.host.client()?;
     let sorting = Sorting { by: args.sort, reversed: false };
     match args.host.format.output {

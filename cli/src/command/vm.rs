@@ -8,11 +8,10 @@ mod check;
 mod list;
 mod release;
 
+use crate::command::completions::of_vms;
 use crate::failure::Failure;
-use crate::names::of_vms;
 use crate::options::HostOptions;
 
-/// Options of `windlass vm`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -23,7 +22,7 @@ Examples:
   windlass vm check db1
   windlass vm release db1 --cpu 2 --memory 1GiB
   windlass vm remove db1")]
-pub struct Args {
+pub(crate) struct Args {
     #[command(subcommand)]
     command: Command,
 }
@@ -53,10 +52,7 @@ struct RemoveArgs {
 }
 
 /// Runs one of the commands about VMs.
-///
-/// # Errors
-/// As the command says.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Add(args) => add::run(args),
         Command::List(args) => list::run(args),

@@ -58,7 +58,7 @@ pub enum NodeMemory {
 
 impl HostConfig {
     /// Where the host listens.
-    pub fn listeners(&self) -> Listeners {
+    pub(crate) fn listeners(&self) -> Listeners {
         Listeners {
             file: "host.toml",
             admin: self.admin,
@@ -73,7 +73,18 @@ impl HostConfig {
     /// Everything that is wrong with it.
     pub fn from_text(text: &str) -> Result<Self, Vec<Problem>> {
         let mut file = config::read(&HOST, text)?;
-        let config = Self::read(&mut file);
+        // Every key is looked at, also when an earlier one is wrong.
+        let config = Self {
+            state_dir: file.get("state_dir"),
+            vms_dir: file.get("vms_dir"),
+            socket: file.get("socket"),
+            admin: file.get("admin"),
+            callback_listen: file.get("callback_listen"),
+            callback_ports: file.get("callback_ports"),
+            trust_guest_parking: file.get("trust_guest_parking"),
+            node: NodeConfig::read(&mut file),
+            unit: UnitChoice::read(&mut file),
+        };
         config.combinations(&mut file);
         file.finish(Some(config))
     }
@@ -93,23 +104,6 @@ impl HostConfig {
         .into_iter()
         .filter_map(|(name, differs)| differs.then_some(name))
         .collect()
-    }
-}
-
-impl HostConfig {
-    /// Every key is looked at, also when an earlier one is wrong.
-    fn read(file: &mut Reader) -> Self {
-        Self {
-            state_dir: file.get("state_dir"),
-            vms_dir: file.get("vms_dir"),
-            socket: file.get("socket"),
-            admin: file.get("admin"),
-            callback_listen: file.get("callback_listen"),
-            callback_ports: file.get("callback_ports"),
-            trust_guest_parking: file.get("trust_guest_parking"),
-            node: NodeConfig::read(file),
-            unit: UnitChoice::read(file),
-        }
     }
 
     /// What is right by itself and wrong together.

@@ -6,18 +6,18 @@ use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// What this machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// CPUs that this process may run on.
-    pub cpu: MilliCpu,
+    pub(crate) cpu: MilliCpu,
     /// Memory in all, if the kernel says.
-    pub memory: Option<Bytes>,
+    pub(crate) memory: Option<Bytes>,
 }
 
 // === impl Machine ===
 
 impl Machine {
     /// Asks the kernel.
-    pub fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         Self {
@@ -28,7 +28,7 @@ impl Machine {
 
     /// What `host.toml` gives VMs beyond what this machine has. Allowed: VMs seldom use all that they
     /// have. Also what a typing error looks like.
-    pub fn overcommitted(self, node: NodeConfig) -> Vec<Problem> {
+    pub(crate) fn overcommitted(self, node: NodeConfig) -> Vec<Problem> {
         let cpu = node.cpu.filter(|cpu| *cpu > self.cpu).map(|cpu| {
             let limit = format!("is more than this machine has, which is {} vCPU", self.cpu);
             Problem::new("node.cpu", cpu, limit)
@@ -44,10 +44,7 @@ impl Machine {
     }
 
     /// What may be reserved for VMs.
-    ///
-    /// # Errors
-    /// The machine has no more than is reserved, or does not say what it has.
-    pub fn room(self, node: NodeConfig) -> Result<Resources, Problem> {
+    pub(crate) fn room(self, node: NodeConfig) -> Result<Resources, Problem> {
         let cpu = node.cpu.unwrap_or(self.cpu);
         let mem = match (node.memory, self.memory) {
             (NodeMemory::Exactly(memory), _) => memory,

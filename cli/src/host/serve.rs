@@ -1,15 +1,19 @@
 //! From host.toml to a host: an agent, and a plugin in the same process.
+//!
+//! host.toml is read again while the host runs: only what may be reserved for VMs changes.
 
+use super::books::HostBooks;
 use super::config::HostConfig;
-use super::ledger::HostLedger;
-use super::metrics;
-use super::permits::InMemory;
 use super::room::Machine;
-use super::settings::{HostSettings, warn_of_overcommitment};
 use crate::failure::Failure;
+use crate::problem::Problem;
+use prometheus_client::registry::Registry;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tracing::{info, warn};
 use windlass_agent::Config;
+use windlass_agent_host::Settings;
+use windlass_agent_host::figures::Figures;
 use windlass_agent_host::{Composition, Host, Places};
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Counts;
@@ -49,7 +53,7 @@ pub(super) async fn serve(
         dump_state: None,
         start: Box::new(move |parts, registry, _| {
             books.register(registry);
-            metrics::register(&parts.figures, registry);
+            register(&parts.figures, registry);
             let counts = Counts::default();
             counts.register(registry.sub_registry_with_prefix("windlass_host"));
             Ok(counts)
@@ -68,12 +72,12 @@ pub(super) fn compose(
     clock: Clock,
 ) -> (Composition, Shared) {
     let books = Shared::new(Books::new(room), config.unit.usual(), clock);
-    let ledger = Arc::new(HostLedger::new(books.clone()));
+    let own = Arc::new(HostBooks::new(books.clone()));
     let composition = Composition {
         agent,
-        permits: Arc::new(InMemory::new(books.clone())),
-        ledger: ledger.clone(),
-        books: Some(ledger),
+        permits: own.clone(),
+        ledger: own.clone(),
+        books: Some(own),
         settings: Box::new(HostSettings { config, machine, books: books.clone() }),
         usual: Usual::default(),
     };
@@ -87,6 +91,48 @@ pub(super) fn agent(config: &HostConfig) -> Config {
         callback_listen: config.callback_listen,
         callback_ports: config.callback_ports.clone(),
         ..Config::new(config.unit)
+    }
+}
+
+/// Exports the host's own figures, besides what its agent and its plugin count.
+fn register(figures: &Figures, registry: &mut Registry) {
+    let registry = registry.sub_registry_with_prefix("windlass_host");
+    registry.register("frozen", "1 while nothing of any VM moves", figures.frozen.clone());
+    registry.register("vm_files", "VM files that are in force", figures.vm_files.clone());
+    let problems = "Files and other subjects that need a look; `windlass top` names them";
+    registry.register("problems", problems, figures.problems.clone());
+}
+
+/// What host.toml says, of this machine and for these books; it is followed while the host runs.
+struct HostSettings {
+    config: HostConfig,
+    machine: Machine,
+    books: Shared,
+}
+
+// === impl HostSettings ===
+
+impl Settings for HostSettings {
+    fn file(&self) -> &'static str {
+        "host.toml"
+    }
+
+    fn follow(&mut self, text: &str) -> Result<Vec<&'static str>, Vec<Problem>> {
+        let config = HostConfig::from_text(text)?;
+        warn_of_overcommitment(self.machine, &config);
+        let room = self.machine.room(config.node).map_err(|problem| vec![problem])?;
+        self.books.with_books(|books| books.set_room(room));
+        info!(%room, "what may be reserved for VMs");
+        let waits = config.needs_restart(&self.config);
+        self.config.node = config.node;
+        Ok(waits)
+    }
+}
+
+/// Says what host.toml gives VMs beyond what the machine has.
+fn warn_of_overcommitment(machine: Machine, config: &HostConfig) {
+    for problem in machine.overcommitted(config.node) {
+        warn!(%problem, "host.toml gives VMs more than this machine has");
     }
 }
 

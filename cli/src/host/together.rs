@@ -11,20 +11,20 @@ use windlass_protocol::{Mode, Resources};
 
 /// Where `windlass host` or `windlass-agent` listens, as its file says.
 #[derive(Clone, Debug)]
-pub struct Listeners {
+pub(crate) struct Listeners {
     /// The name of that file.
-    pub file: &'static str,
+    pub(crate) file: &'static str,
     /// Where health and metrics are served.
-    pub admin: SocketAddr,
+    pub(crate) admin: SocketAddr,
     /// Where informants call back.
-    pub callback_listen: IpAddr,
+    pub(crate) callback_listen: IpAddr,
     /// One port per VM.
-    pub callback_ports: RangeInclusive<u16>,
+    pub(crate) callback_ports: RangeInclusive<u16>,
 }
 
 /// What does not fit, each with the VM whose file is to change, or none for the program's own. `room`
 /// is what may be reserved for VMs, where that is known.
-pub fn misfits(
+pub(crate) fn misfits(
     listeners: &Listeners,
     room: Option<Resources>,
     files: &[&VmFile],

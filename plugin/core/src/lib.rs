@@ -11,7 +11,6 @@ pub mod books;
 pub mod cluster;
 mod entry;
 pub mod host_vms;
-mod journal;
 mod largest;
 mod offer;
 mod tally;

@@ -41,6 +41,9 @@ pub struct Permitted {
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// Not the method of the protocol.
+    #[error("must be POST")]
+    Method,
     /// The body is not the message.
     #[error("bad JSON: {0}")]
     Body(BadBody),
@@ -152,7 +155,8 @@ impl Refusal {
     /// The HTTP status that goes with it.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Body(_)
+            Self::Method
+            | Self::Body(_)
             | Self::TooLong(_)
             | Self::NoVersion(_)
             | Self::Version { .. }

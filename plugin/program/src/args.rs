@@ -1,6 +1,5 @@
 //! The command line of `windlass-plugin`.
 
-use crate::config::CommandLine;
 use crate::keys::PLUGIN;
 use crate::source::Source;
 use clap::Parser;
@@ -57,15 +56,12 @@ pub struct Args {
 // === impl Args ===
 
 impl Args {
-    /// The files that are meant.
-    ///
-    /// # Errors
-    /// They make no sense together.
-    pub fn source(&self) -> Result<Source, Failure> {
+    /// The files that are meant, if they make sense together.
+    pub(crate) fn source(&self) -> Result<Source, Failure> {
         let config = self.config.clone().unwrap_or_else(|| {
             let theirs = PathBuf::from(REFERENCE_CONFIG);
             if theirs.is_file() { theirs } else { DEFAULT_CONFIG.into() }
         });
-        Source::of(config, self.books.clone(), CommandLine { admin: self.admin })
+        Source::of(config, self.books.clone(), self.admin)
     }
 }

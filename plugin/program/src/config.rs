@@ -42,13 +42,6 @@ pub struct Cluster {
     pub node_group_label: String,
 }
 
-/// What the command line and the environment say, which overrides the file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CommandLine {
-    /// In place of `admin`.
-    pub admin: Option<SocketAddr>,
-}
-
 /// How nodes are treated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rules {
@@ -72,20 +65,64 @@ pub struct Rule {
 // === impl PluginConfig ===
 
 impl PluginConfig {
-    /// Reads plugin.toml, with the lists in it.
+    /// Reads plugin.toml, with the lists in it; an `admin` of the command line overrides the file's.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn from_toml(text: &str) -> Result<(Self, Lists), Vec<Problem>> {
-        CommandLine::default().toml(text)
+    pub fn from_toml(text: &str, admin: Option<SocketAddr>) -> Result<(Self, Lists), Vec<Problem>> {
+        let mut file = config::read(&PLUGIN, text)?;
+        let slot = VmInfo::DEFAULT_MEMORY_SLOT;
+        let (listen, of_file) = (file.get("listen"), file.get("admin"));
+        let usual = Rule {
+            unit: UnitChoice::read(&mut file).usual(),
+            system: Resources::ZERO,
+            watermark: (1.0, 1.0),
+        };
+        let config = Self {
+            listen,
+            dump_state: Some((file.get("dump_state"), file.get("dump_state_timeout"))),
+            admin: admin.unwrap_or(of_file),
+            slot,
+            rules: Rules { usual, named: Vec::new() },
+            cluster: Cluster::default(),
+        };
+        let lists = Lists::read(&mut file, slot);
+        config.addresses(&mut file);
+        file.finish(Some((config, lists)))
     }
 
-    /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
+    /// Reads the reference's JSON, of any of its releases from v0.12.2 on; of `admin` the same is true.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn from_json(text: &str) -> Result<Self, Vec<Problem>> {
-        CommandLine::default().json(text)
+    pub fn from_json(text: &str, admin: Option<SocketAddr>) -> Result<Self, Vec<Problem>> {
+        let mut file = config::read(&JSON, text)?;
+        let mut own = Reader::of(&PLUGIN, BTreeMap::new());
+        let slot = file.get("memBlockSize");
+        let base = Rule::base(&mut file, slot);
+        let usual = Rule::read(&mut file, slot, base, "nodeDefaults");
+        let named = overrides(&mut file, slot, base);
+        let cluster = Cluster {
+            scheduler_name: file.find("schedulerName").unwrap_or_default(),
+            migration_retry_seconds: file.find("migrationDeletionRetrySeconds").unwrap_or_default(),
+            node_group_label: file.find("k8sNodeGroupLabel").unwrap_or_default(),
+        };
+        unused(&mut file);
+        let dump_state = file.has_table("dumpState").then(|| {
+            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, file.get("dumpState.port")));
+            (at, file.get("dumpState.timeoutSeconds"))
+        });
+        let (listen, usual_admin) = (own.get("listen"), own.get("admin"));
+        let config = Self {
+            listen,
+            dump_state,
+            admin: admin.unwrap_or(usual_admin),
+            slot,
+            rules: Rules { usual, named },
+            cluster,
+        };
+        config.addresses(&mut file);
+        file.finish(Some(config))
     }
 
     /// What differs from `other` and is only read at the start.
@@ -138,78 +175,6 @@ impl PluginConfig {
     }
 }
 
-// === impl Cluster ===
-
-impl Cluster {
-    fn read(file: &mut Reader) -> Self {
-        Self {
-            scheduler_name: file.find("schedulerName").unwrap_or_default(),
-            migration_retry_seconds: file.find("migrationDeletionRetrySeconds").unwrap_or_default(),
-            node_group_label: file.find("k8sNodeGroupLabel").unwrap_or_default(),
-        }
-    }
-}
-
-// === impl CommandLine ===
-
-impl CommandLine {
-    /// Reads plugin.toml, with the lists in it.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn toml(&self, text: &str) -> Result<(PluginConfig, Lists), Vec<Problem>> {
-        let mut file = config::read(&PLUGIN, text)?;
-        let slot = VmInfo::DEFAULT_MEMORY_SLOT;
-        let (listen, admin) = (file.get("listen"), file.get("admin"));
-        let usual = Rule {
-            unit: UnitChoice::read(&mut file).usual(),
-            system: Resources::ZERO,
-            watermark: (1.0, 1.0),
-        };
-        let config = PluginConfig {
-            listen,
-            dump_state: Some((file.get("dump_state"), file.get("dump_state_timeout"))),
-            admin: self.admin.unwrap_or(admin),
-            slot,
-            rules: Rules { usual, named: Vec::new() },
-            cluster: Cluster::default(),
-        };
-        let lists = Lists::read(&mut file, slot);
-        config.addresses(&mut file);
-        file.finish(Some((config, lists)))
-    }
-
-    /// Reads the reference's JSON, of any of its releases from v0.12.2 on.
-    ///
-    /// # Errors
-    /// Everything that is wrong with it.
-    pub fn json(&self, text: &str) -> Result<PluginConfig, Vec<Problem>> {
-        let mut file = config::read(&JSON, text)?;
-        let mut own = Reader::of(&PLUGIN, BTreeMap::new());
-        let slot = file.get("memBlockSize");
-        let base = Base::read(&mut file, slot);
-        let usual = Rule::read(&mut file, slot, base, DEFAULTS);
-        let named = overrides(&mut file, slot, base);
-        let cluster = Cluster::read(&mut file);
-        unused(&mut file);
-        let dump_state = file.has_table("dumpState").then(|| {
-            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, file.get("dumpState.port")));
-            (at, file.get("dumpState.timeoutSeconds"))
-        });
-        let (listen, admin) = (own.get("listen"), own.get("admin"));
-        let config = PluginConfig {
-            listen,
-            dump_state,
-            admin: self.admin.unwrap_or(admin),
-            slot,
-            rules: Rules { usual, named },
-            cluster,
-        };
-        config.addresses(&mut file);
-        file.finish(Some(config))
-    }
-}
-
 // === impl Rules ===
 
 impl Rules {
@@ -220,61 +185,11 @@ impl Rules {
     }
 }
 
-/// What holds for every node that says nothing else.
-#[derive(Clone, Copy)]
-struct Base {
-    unit: ComputeUnit,
-    watermark: (f64, f64),
-}
-
-/// The names of a rule's keys: of `nodeDefaults`, or of an override.
-type Names = [&'static str; 6];
-
-const DEFAULTS: Names = [
-    "nodeDefaults.cpu.watermark",
-    "nodeDefaults.cpu.system",
-    "nodeDefaults.memory.watermark",
-    "nodeDefaults.memory.system",
-    "nodeDefaults.computeUnit.vCPUs",
-    "nodeDefaults.computeUnit.mem",
-];
-
-const NAMES: Names = [
-    "config.cpu.watermark",
-    "config.cpu.system",
-    "config.memory.watermark",
-    "config.memory.system",
-    "config.computeUnit.vCPUs",
-    "config.computeUnit.mem",
-];
-
 // === impl Rule ===
 
 impl Rule {
-    fn read(file: &mut Reader, slot: Bytes, base: Base, names: Names) -> Self {
-        let [cpu_mark, cpu_system, mem_mark, mem_system, unit_cpu, unit_mem] = names;
-        let (cpu_mark, mem_mark) = (file.find(cpu_mark), file.find(mem_mark));
-        let cpu = |node: &Node| node.cpu().filter(|cpu| !cpu.is_zero());
-        let mem = |node: &Node| amount(node).filter(|mem| !mem.is_zero());
-        let system = Resources {
-            cpu: file.find_with(cpu_system, cpu).unwrap_or_default(),
-            mem: file.find_with(mem_system, mem).unwrap_or_default(),
-        };
-        let slots: Option<u64> = file.find(unit_mem);
-        let unit = UnitChoice {
-            cpu: file.find(unit_cpu).or(Some(base.unit.cpu())),
-            mem: slots.map(|slots| slot.saturating_mul(slots)).or(Some(base.unit.mem())),
-        };
-        let (cpu, mem) = base.watermark;
-        let watermark = (cpu_mark.unwrap_or(cpu), mem_mark.unwrap_or(mem));
-        Self { unit: unit.usual(), system, watermark }
-    }
-}
-
-// === impl Base ===
-
-impl Base {
-    fn read(file: &mut Reader, slot: Bytes) -> Self {
+    /// What holds for every node that says nothing else.
+    fn base(file: &mut Reader, slot: Bytes) -> Self {
         let all = file.get("watermark");
         let watermark = (
             file.find("nodeConfig.cpu.watermark").unwrap_or(all),
@@ -283,7 +198,28 @@ impl Base {
         // No less than a slot, so that it can be said in slots.
         let mem = file.find("computeUnit.mem").unwrap_or(USUAL_MEM.max(slot));
         let unit = UnitChoice { cpu: file.find("computeUnit.vCPUs"), mem: Some(mem) };
-        Self { unit: unit.usual(), watermark }
+        Self { unit: unit.usual(), system: Resources::ZERO, watermark }
+    }
+
+    /// Those keys count whose names begin with `of`.
+    fn read(file: &mut Reader, slot: Bytes, base: Self, of: &str) -> Self {
+        let key = |name: &str| format!("{of}.{name}");
+        let (cpu_mark, mem_mark) =
+            (file.find(&key("cpu.watermark")), file.find(&key("memory.watermark")));
+        let cpu = |node: &Node| node.cpu().filter(|cpu| !cpu.is_zero());
+        let mem = |node: &Node| amount(node).filter(|mem| !mem.is_zero());
+        let system = Resources {
+            cpu: file.find_with(&key("cpu.system"), cpu).unwrap_or_default(),
+            mem: file.find_with(&key("memory.system"), mem).unwrap_or_default(),
+        };
+        let slots: Option<u64> = file.find(&key("computeUnit.mem"));
+        let unit = UnitChoice {
+            cpu: file.find(&key("computeUnit.vCPUs")).or(Some(base.unit.cpu())),
+            mem: slots.map(|slots| slot.saturating_mul(slots)).or(Some(base.unit.mem())),
+        };
+        let (cpu, mem) = base.watermark;
+        let watermark = (cpu_mark.unwrap_or(cpu), mem_mark.unwrap_or(mem));
+        Self { unit: unit.usual(), system, watermark }
     }
 }
 
@@ -309,7 +245,7 @@ fn unused(file: &mut Reader) {
     });
 }
 
-fn overrides(file: &mut Reader, slot: Bytes, base: Base) -> Vec<(Vec<String>, Rule)> {
+fn overrides(file: &mut Reader, slot: Bytes, base: Rule) -> Vec<(Vec<String>, Rule)> {
     let list = file.find_with("nodeOverrides", |node| node.list().map(<[Node]>::to_vec));
     let mut named = Vec::new();
     for (nth, entry) in list.unwrap_or_default().into_iter().enumerate() {
@@ -320,7 +256,7 @@ fn overrides(file: &mut Reader, slot: Bytes, base: Base) -> Vec<(Vec<String>, Ru
         };
         let mut inner = Reader::of(&OVERRIDE, table);
         let nodes = inner.required("nodes").unwrap_or_default();
-        let rule = Rule::read(&mut inner, slot, base, NAMES);
+        let rule = Rule::read(&mut inner, slot, base, "config");
         for name in ["config.minUsageScore", "config.maxUsageScore", "config.scorePeak"] {
             inner.find::<f64>(name);
         }

@@ -16,15 +16,20 @@ use windlass_plugin_core::{Books, Cluster};
 use windlass_protocol::{Resources, VmName};
 
 /// Every node with its books, and which of them know a VM.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Directory {
+    /// What the plugin was told about itself.
+    pub(crate) config: PluginConfig,
+    pub(crate) clock: Clock,
+    /// What is counted of requests.
+    pub(crate) requests: Requests,
     cluster: Cluster<NodeEntry>,
     /// Answers requests for VMs that are not listed, and requests that cannot be understood.
     pub(crate) unlisted: NodeEntry,
 }
 
 /// A node and its books.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeEntry {
     pub(crate) books: Shared,
     /// What it has, as it is listed.
@@ -39,20 +44,15 @@ pub(crate) struct NodeEntry {
 
 impl Directory {
     /// Of no node.
-    pub(crate) fn empty(config: &PluginConfig, clock: Clock, requests: &Requests) -> Self {
-        let unlisted = NodeEntry::new(config.rules.usual, clock, requests);
-        Self { cluster: Cluster::default(), unlisted }
+    pub(crate) fn empty(config: PluginConfig, clock: Clock) -> Self {
+        let requests = Requests::default();
+        let unlisted = NodeEntry::new(config.rules.usual, clock, &requests);
+        Self { config, clock, requests, cluster: Cluster::default(), unlisted }
     }
 
     /// The same with these lists, whose problems were looked for.
-    pub(crate) fn with(
-        &self,
-        config: &PluginConfig,
-        lists: &Lists,
-        clock: Clock,
-        requests: &Requests,
-    ) -> Self {
-        let mut next = self.clone();
+    pub(crate) fn with(&self, config: PluginConfig, lists: &Lists) -> Self {
+        let Self { clock, requests, mut cluster, unlisted, .. } = self.clone();
         let room = |(name, total): (&String, &Resources)| {
             (name.clone(), total.saturating_sub(config.rules.of(name).system))
         };
@@ -63,13 +63,13 @@ impl Directory {
         }
         let hold = |name: &str, known: Option<NodeEntry>| {
             let rule = config.rules.of(name);
-            let known = known.unwrap_or_else(|| NodeEntry::new(rule, clock, requests));
+            let known = known.unwrap_or_else(|| NodeEntry::new(rule, clock, &requests));
             known.books.set_unit(rule.unit);
             let total = lists.nodes.get(name).copied().unwrap_or_default();
             NodeEntry { total, rule, vms: listed.remove(name).unwrap_or_default(), ..known }
         };
-        next.cluster.declare(&lists.nodes.iter().map(room).collect(), vms.collect(), hold);
-        next
+        cluster.declare(&lists.nodes.iter().map(room).collect(), vms.collect(), hold);
+        Self { config, clock, requests, cluster, unlisted }
     }
 
     /// The nodes, by name.

@@ -5,7 +5,7 @@
 
 use crate::config::{PluginConfig, Rule};
 use crate::directory::NodeEntry;
-use crate::figures::{Axis, Figures, Vm, pressure};
+use crate::figures::{FIELDS, Figures, Vm, pressure};
 use crate::lists::ListedVm;
 use crate::plugin::Plugin;
 use serde_json::{Value, json};
@@ -13,13 +13,15 @@ use windlass_protocol::{Bytes, Resources, VmName, quantity};
 
 /// The state at this moment; `stopped` while the program ends.
 pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
-    let (directory, config, now) = (plugin.directory(), plugin.config(), plugin.clock().now());
+    let directory = plugin.directory();
+    let (config, now) = (&directory.config, directory.clock.now());
     let nodes: Vec<(&String, &NodeEntry, Figures)> =
         directory.nodes().iter().map(|(name, e)| (name, e, Figures::of(e, now))).collect();
     let keyed = nodes.iter().map(|(name, entry, figures)| {
         json!({ "key": name, "value": node(name, entry, figures, config.slot) })
     });
     let pods = nodes.iter().flat_map(|(_, entry, _)| entry.vms.keys());
+    let pod = |vm: &VmName| json!({ "obj": vm.to_string(), "podName": names(vm) });
     let rooms = directory.nodes().values().map(NodeEntry::room);
     let most = rooms.fold(Resources::ZERO, Resources::max);
     let ours = nodes.iter().map(|(name, entry, _)| {
@@ -39,7 +41,7 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
             "otherPods": [],
             "maxTotalReservableCPU": cpu(most.cpu.milli()),
             "maxTotalReservableMemSlots": most.mem.whole(config.slot),
-            "config": told(&config),
+            "config": told(config),
         },
         "windlass": { "books": ours.collect::<serde_json::Map<_, _>>() },
     })
@@ -93,25 +95,17 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, vm: &Vm) -> Value {
         // Loads are heard and not kept: nothing is moved for them.
         "metrics": null,
         "mqIndex": -1,
-        "migrationState": listed.moving.then(|| migration(&booked.name)),
+        "migrationState": listed.moving.then(|| {
+            // Another program makes the move: it has no name here.
+            json!({ "migrationName": { "namespace": booked.name.namespace, "name": "" } })
+        }),
     })
 }
 
-/// A move, which another program makes: it has no name here.
-fn migration(vm: &VmName) -> Value {
-    json!({ "migrationName": { "namespace": vm.namespace, "name": "" } })
-}
-
-fn axis(axis: Axis, show: &dyn Fn(u64) -> Value) -> Value {
-    json!({
-        "total": show(axis.total),
-        "system": show(axis.system),
-        "watermark": show(axis.watermark),
-        "reserved": show(axis.reserved),
-        "buffer": show(axis.buffer),
-        "capacityPressure": show(axis.pressure),
-        "pressureAccountedFor": show(axis.leaving),
-    })
+/// The figures of an axis, whose names begin with a small letter here.
+fn axis(figures: [u64; 7], show: &dyn Fn(u64) -> Value) -> Value {
+    let name = |field: &str| field[..1].to_lowercase() + &field[1..];
+    FIELDS.iter().zip(figures).map(|(field, value)| (name(field), show(value))).collect()
 }
 
 /// The configuration that is in force, as the reference would have it written.
@@ -142,10 +136,6 @@ fn told(config: &PluginConfig) -> Value {
         "dumpState": dump
             .map(|(at, limit)| json!({ "port": at.port(), "timeoutSeconds": limit.as_secs() })),
     })
-}
-
-fn pod(vm: &VmName) -> Value {
-    json!({ "obj": vm.to_string(), "podName": names(vm) })
 }
 
 fn names(vm: &VmName) -> Value {

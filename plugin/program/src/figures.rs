@@ -4,14 +4,31 @@ use crate::directory::NodeEntry;
 use windlass_protocol::status::Booked;
 use windlass_protocol::{Moment, Resources};
 
-/// The figures of a node: milli-CPUs and bytes.
+/// The figures of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
-    pub(crate) cpu: Axis,
-    pub(crate) mem: Axis,
+    /// Milli-CPUs, each under its name of [`FIELDS`].
+    pub(crate) cpu: [u64; 7],
+    /// Bytes of memory, in the same order.
+    pub(crate) mem: [u64; 7],
     /// Its VMs.
     pub(crate) vms: Vec<Vm>,
 }
+
+/// What the reference calls the figures of an axis.
+pub(crate) const FIELDS: [&str; 7] = [
+    "Total",
+    "System",
+    // Beyond this the reference would move VMs away.
+    "Watermark",
+    "Reserved",
+    // What of that is reserved for VMs that no agent has spoken for, beyond their minima.
+    "Buffer",
+    // What VMs want beyond what they have.
+    "CapacityPressure",
+    // What VMs that are about to be moved have and want: it leaves with them.
+    "PressureAccountedFor",
+];
 
 /// A VM of a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,42 +40,20 @@ pub(crate) struct Vm {
     pub(crate) buffer: Resources,
 }
 
-/// One axis of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Axis {
-    pub(crate) total: u64,
-    pub(crate) system: u64,
-    /// Beyond this the reference would move VMs away.
-    pub(crate) watermark: u64,
-    pub(crate) reserved: u64,
-    /// What of that is reserved for VMs that no agent has spoken for, beyond their minima.
-    pub(crate) buffer: u64,
-    /// What VMs want beyond what they have.
-    pub(crate) pressure: u64,
-    /// What VMs that are about to be moved have and want: it leaves with them.
-    pub(crate) leaving: u64,
-}
-
 // === impl Figures ===
 
 impl Figures {
     pub(crate) fn of(node: &NodeEntry, now: Moment) -> Self {
-        let (status, spoken) = node.books.with_books(|books| {
+        let (reserved, vms) = node.books.with_books(|books| {
             let status = books.status(now);
-            let spoken = |vm: &Booked| books.is_spoken_for(&vm.name);
-            let spoken: Vec<bool> = status.vms.iter().map(spoken).collect();
-            (status, spoken)
+            let vm = |booked: Booked| {
+                let spoken = books.is_spoken_for(&booked.name);
+                let min = node.vms.get(&booked.name).map(|vm| vm.bounds.min).unwrap_or_default();
+                let beyond = booked.reserved.saturating_sub(min);
+                Vm { buffer: if spoken { Resources::ZERO } else { beyond }, booked, spoken }
+            };
+            (status.reserved, status.vms.into_iter().map(vm).collect::<Vec<_>>())
         });
-        let buffer = |vm: &Booked, spoken: bool| {
-            let min = node.vms.get(&vm.name).map(|vm| vm.bounds.min).unwrap_or_default();
-            if spoken { Resources::ZERO } else { vm.reserved.saturating_sub(min) }
-        };
-        let vms: Vec<Vm> = status
-            .vms
-            .into_iter()
-            .zip(spoken)
-            .map(|(booked, spoken)| Vm { buffer: buffer(&booked, spoken), booked, spoken })
-            .collect();
         let sum = |of: &dyn Fn(&Vm) -> Resources| {
             vms.iter().map(of).fold(Resources::ZERO, Resources::saturating_add)
         };
@@ -69,14 +64,10 @@ impl Figures {
             Some(_) | None => Resources::ZERO,
         });
         let (room, rule) = (node.room(), node.rule);
-        let axis = |of: fn(Resources) -> u64, mark: f64| Axis {
-            total: of(node.total),
-            system: of(rule.system),
-            watermark: share(of(room), mark),
-            reserved: of(status.reserved),
-            buffer: of(buffers),
-            pressure: of(wanted),
-            leaving: of(leaving),
+        let axis = |of: fn(Resources) -> u64, mark: f64| {
+            let (reserved, marked) = (of(reserved), share(of(room), mark));
+            let system = of(rule.system);
+            [of(node.total), system, marked, reserved, of(buffers), of(wanted), of(leaving)]
         };
         Self {
             cpu: axis(|r| r.cpu.milli(), rule.watermark.0),
@@ -84,37 +75,11 @@ impl Figures {
             vms,
         }
     }
-
-    /// Milli-CPUs, under the reference's names.
-    pub(crate) fn cpu(&self) -> [(&'static str, u64); 7] {
-        self.cpu.fields()
-    }
-
-    /// Bytes of memory, under the reference's names.
-    pub(crate) fn mem(&self) -> [(&'static str, u64); 7] {
-        self.mem.fields()
-    }
 }
 
 /// What a VM wants beyond what it has.
 pub(crate) fn pressure(vm: &Booked) -> Resources {
     vm.claim.unwrap_or_default().saturating_sub(vm.reserved)
-}
-
-// === impl Axis ===
-
-impl Axis {
-    fn fields(self) -> [(&'static str, u64); 7] {
-        [
-            ("Total", self.total),
-            ("System", self.system),
-            ("Watermark", self.watermark),
-            ("Reserved", self.reserved),
-            ("Buffer", self.buffer),
-            ("CapacityPressure", self.pressure),
-            ("PressureAccountedFor", self.leaving),
-        ]
-    }
 }
 
 /// A share of an amount, in whole millionths of it.

@@ -3,7 +3,7 @@
 //! ```text
 //!   plugin.toml ─► config, lists ─► Plugin ─► directory: a node's books, and where VMs are
 //!                     ▲ SIGHUP        │
-//!   agents ── POST ──► router ────────┤──► metrics, dump (the reference's names and shapes)
+//!   agents ── POST ──► endpoint ──────┤──► metrics, dump (the reference's names and shapes)
 //! ```
 //!
 //! It decides nothing: the books and the cluster do (`windlass-plugin-core`), and `windlass-plugin`
@@ -14,12 +14,11 @@ pub mod config;
 mod directory;
 pub mod dump;
 mod figures;
-mod http;
 pub mod keys;
 pub mod lists;
 pub mod metrics;
-pub mod plugin;
+mod plugin;
 pub mod run;
-pub mod source;
+mod source;
 
 pub use plugin::Plugin;

@@ -2,6 +2,7 @@
 
 use crate::keys::{BOOKS, LISTED, NODE};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use windlass_kit::config;
 use windlass_kit::problem::Problem;
 use windlass_plugin_core::VmRecord;
@@ -52,39 +53,44 @@ impl Lists {
 
     /// Reads `node` and `vm` of a table. Every entry is looked at, also when another is wrong.
     pub(crate) fn read(file: &mut Reader, slot: Bytes) -> Self {
-        let mut lists = Self::default();
         let nodes = |list: &Node| entries("node", list, read_node).filter(|all| !all.is_empty());
         let nodes = file.required_with("node", nodes).unwrap_or_default();
         // A node with a problem is still one that VMs may name.
         let named: BTreeSet<_> = nodes.iter().filter_map(|entry| entry.name.clone()).collect();
-        for Entry { place, read, .. } in nodes {
-            match read {
-                Ok((name, _)) if lists.nodes.contains_key(&name) => {
-                    file.wrong(&format!("{place}.name"), &name, "is listed already");
-                }
-                Ok((name, room)) => drop(lists.nodes.insert(name, room)),
-                Err(problems) => file.add(problems.into_iter().map(|p| p.within(&place))),
-            }
-        }
+        let nodes = take(file, nodes, |_, _, _| ());
         let vms = |list: &Node| entries("vm", list, |table| read_vm(table, slot));
-        for Entry { place, read, .. } in file.find_with("vm", vms).unwrap_or_default() {
-            match read {
-                Ok((name, _)) if lists.vms.contains_key(&name) => {
-                    file.wrong(&format!("{place}.name"), &name, "is listed already");
-                }
-                Ok((name, vm)) => {
-                    if !named.is_empty() && !named.contains(&vm.node) {
-                        let known: Vec<_> = named.iter().map(String::as_str).collect();
-                        let limit = format!("is no [[node]]; there are {}", known.join(", "));
-                        file.wrong(&format!("{place}.node"), &vm.node, &limit);
-                    }
-                    lists.vms.insert(name, vm);
-                }
-                Err(problems) => file.add(problems.into_iter().map(|p| p.within(&place))),
+        let vms = file.find_with("vm", vms).unwrap_or_default();
+        let on_a_node = |file: &mut Reader, place: &str, vm: &ListedVm| {
+            if !named.is_empty() && !named.contains(&vm.node) {
+                let known: Vec<_> = named.iter().map(String::as_str).collect();
+                let limit = format!("is no [[node]]; there are {}", known.join(", "));
+                file.wrong(&format!("{place}.node"), &vm.node, &limit);
             }
-        }
-        lists
+        };
+        Self { nodes, vms: take(file, vms, on_a_node) }
     }
+}
+
+/// The entries of a list by name, which each has for itself; `judge` says what else is wrong with one.
+fn take<K: Ord + Display, T>(
+    file: &mut Reader,
+    list: Vec<Entry<(K, T)>>,
+    judge: impl Fn(&mut Reader, &str, &T),
+) -> BTreeMap<K, T> {
+    let mut taken = BTreeMap::new();
+    for Entry { place, read, .. } in list {
+        match read {
+            Ok((name, _)) if taken.contains_key(&name) => {
+                file.wrong(&format!("{place}.name"), &name, "is listed already");
+            }
+            Ok((name, entry)) => {
+                judge(file, &place, &entry);
+                taken.insert(name, entry);
+            }
+            Err(problems) => file.add(problems.into_iter().map(|p| p.within(&place))),
+        }
+    }
+    taken
 }
 
 // === impl ListedVm ===

@@ -5,7 +5,7 @@
 //! beside them: a counter never falls.
 
 use crate::directory::NodeEntry;
-use crate::figures::Figures;
+use crate::figures::{FIELDS, Figures};
 use crate::plugin::Plugin;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -22,7 +22,7 @@ use windlass_plugin::metrics::{NodeFigures, gauge, register_nodes};
 /// Everything that is exported.
 pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Registry {
     let mut registry = Registry::default();
-    plugin.requests().register(&mut registry);
+    plugin.directory().requests.register(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_plugin"));
     watchdog.register(&mut registry);
     let of = plugin.clone();
@@ -37,20 +37,15 @@ pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Regist
 }
 
 /// The figures of all nodes under the reference's names.
+#[derive(Debug)]
 struct Nodes(Plugin);
 
 // === impl Nodes ===
 
-impl fmt::Debug for Nodes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Nodes")
-    }
-}
-
 impl Collector for Nodes {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let directory = self.0.directory();
-        let now = self.0.clock().now();
+        let now = directory.clock.now();
         let nodes: Vec<(&str, &NodeEntry, Figures)> = directory
             .nodes()
             .iter()
@@ -64,17 +59,17 @@ impl Collector for Nodes {
             (
                 "autoscaling_plugin_node_cpu_resources_current",
                 "Milli-CPUs of each node, by field",
-                Figures::cpu as fn(&Figures) -> _,
+                (|figures| figures.cpu) as fn(&Figures) -> _,
             ),
             (
                 "autoscaling_plugin_node_mem_resources_current",
                 "Bytes of memory of each node, by field",
-                Figures::mem,
+                |figures| figures.mem,
             ),
         ] {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for (node, _, figures) in &nodes {
-                for (field, value) in of(figures) {
+                for (field, value) in FIELDS.into_iter().zip(of(figures)) {
                     let labels = [("node", *node), ("node_group", ""), ("field", field)];
                     gauge(value).encode(family.encode_family(&labels)?)?;
                 }

@@ -10,18 +10,15 @@ use tracing::{error, info, warn};
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::{Problem, Report};
 use windlass_plugin::Permits;
-use windlass_plugin::metrics::Requests;
-use windlass_plugin::refusal::Refusal;
+use windlass_plugin_core::wire::Refusal;
 use windlass_protocol::plugin::RawRequest;
 
 /// A plugin. Clones are one.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Plugin(Arc<Inner>);
 
+#[derive(Debug)]
 struct Inner {
-    clock: Clock,
-    requests: Requests,
-    config: Mutex<PluginConfig>,
     directory: RwLock<Arc<Directory>>,
     /// Answers so far, by status: also those of nodes that are not listed any more.
     answers: Mutex<BTreeMap<u16, u64>>,
@@ -34,14 +31,9 @@ struct Inner {
 impl Plugin {
     /// A plugin of these nodes and VMs, each of which counts with its maximum.
     pub fn new(config: PluginConfig, lists: &Lists, clock: Clock) -> Self {
-        let requests = Requests::default();
-        let empty = Directory::empty(&config, clock, &requests);
-        let directory = Arc::new(empty.with(&config, lists, clock, &requests));
+        let directory = Directory::empty(config.clone(), clock).with(config, lists);
         let plugin = Self(Arc::new(Inner {
-            clock,
-            requests,
-            config: Mutex::new(config),
-            directory: RwLock::new(directory),
+            directory: RwLock::new(Arc::new(directory)),
             answers: Mutex::default(),
             problems: AtomicI64::new(0),
         }));
@@ -59,19 +51,11 @@ impl Plugin {
                 return self.weigh(report.problems.len());
             }
         };
-        let restart = {
-            let mut known = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
-            let restart = config.needs_restart(&known).join(", ");
-            *known = PluginConfig {
-                listen: known.listen,
-                dump_state: known.dump_state,
-                admin: known.admin,
-                ..config
-            };
-            restart
-        };
-        let config = self.config();
-        let next = self.directory().with(&config, &lists, self.0.clock, &self.0.requests);
+        let before = self.directory();
+        let known = &before.config;
+        let restart = config.needs_restart(known).join(", ");
+        let PluginConfig { listen, dump_state, admin, .. } = *known;
+        let next = before.with(PluginConfig { listen, dump_state, admin, ..config }, &lists);
         *self.0.directory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         info!(nodes = lists.nodes.len(), vms = lists.vms.len(), "lists read again");
         if !restart.is_empty() {
@@ -85,16 +69,6 @@ impl Plugin {
         self.0.directory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What it was told about itself.
-    pub(crate) fn config(&self) -> PluginConfig {
-        self.0.config.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What is counted of requests.
-    pub(crate) fn requests(&self) -> &Requests {
-        &self.0.requests
-    }
-
     /// Answers so far, by status.
     pub(crate) fn answers(&self) -> BTreeMap<u16, u64> {
         self.0.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -103,10 +77,6 @@ impl Plugin {
     /// How much needs a look.
     pub(crate) fn problems(&self) -> i64 {
         self.0.problems.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn clock(&self) -> Clock {
-        self.0.clock
     }
 
     /// Minima above the room: some VM never gets its minimum.

@@ -5,9 +5,8 @@ use crate::config::PluginConfig;
 use crate::lists::Lists;
 use crate::plugin::Plugin;
 use crate::source::{Source, Unreadable};
-use crate::{dump, http, metrics};
+use crate::{dump, metrics};
 use clap::Parser;
-use clap::error::ErrorKind;
 use std::convert::Infallible;
 use std::io;
 use std::path::Path;
@@ -28,9 +27,15 @@ use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::{self, Pulse, Watchdog};
 use windlass_plugin::Endpoint;
+use windlass_protocol::timing::CONNECTION_KEPT;
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
+
+/// Connections of agents at a time: the VMs of a host, of which it has at most 1,000, may all ask at once.
+/// Beyond it the connection that idles longest is closed for a new one, so more agents than this are
+/// answered, too. It needs more descriptors than the usual 1,024, which the start raises.
+const CONNECTIONS: usize = 1_100;
 
 /// Parses the command line, runs until told to end, and gives the exit code.
 pub fn main() -> ExitCode {
@@ -39,10 +44,10 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Nothing is left to tell to whom, if the terminal is gone.
             let _ = error.print();
-            if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-                ExitCode::SUCCESS
-            } else {
+            if error.use_stderr() {
                 Failure::Usage(String::new()).code()
+            } else {
+                ExitCode::SUCCESS
             }
         }
     }
@@ -84,7 +89,7 @@ async fn run(
     let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
     admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
     let endpoint = Endpoint(plugin.clone());
-    tasks.vital("permits", serve(permits, endpoint, http::limits(counts), stop.clone()));
+    tasks.vital("permits", serve(permits, endpoint, limits(counts), stop.clone()));
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
     let systemd = Notify::from_env();
     tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
@@ -94,6 +99,17 @@ async fn run(
 
     stop.cancelled().await;
     program::drain(&tasks, GRACE).await
+}
+
+/// What the listener for permits puts up with.
+fn limits(counts: Counts) -> Limits {
+    Limits {
+        connections: CONNECTIONS,
+        // Agents keep their connections between requests.
+        head_time: CONNECTION_KEPT,
+        connection_time: Duration::from_secs(600),
+        ..Limits::small(counts)
+    }
 }
 
 /// Has the lists read again after each SIGHUP; the last valid ones stay in force meanwhile.

@@ -1,100 +1,78 @@
 //! Which files the plugin reads, and what they say together.
 
-use crate::config::{CommandLine, PluginConfig};
+use crate::config::PluginConfig;
 use crate::lists::Lists;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_list};
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::Failure;
+use windlass_protocol::VmInfo;
 
 /// Which files are read, and what the command line says besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
-    files: Files,
-    command_line: CommandLine,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Files {
-    /// Ours, which has the lists too.
-    Toml(PathBuf),
-    /// The reference's, and the lists that go with it.
-    Json {
-        /// The reference's configuration.
-        config: PathBuf,
-        /// The lists.
-        books: PathBuf,
-    },
+pub(crate) struct Source {
+    config: PathBuf,
+    /// The lists that go with the reference's JSON; ours has them too.
+    books: Option<PathBuf>,
+    /// In place of the file's.
+    admin: Option<SocketAddr>,
 }
 
 /// Why files were not understood.
 #[derive(Debug)]
-pub struct Unreadable {
+pub(crate) struct Unreadable {
     /// Everything that is wrong.
-    pub report: Report,
+    pub(crate) report: Report,
     /// A file is not there.
-    pub missing: bool,
+    pub(crate) missing: bool,
 }
 
 // === impl Source ===
 
 impl Source {
     /// By the ending of the configuration's name.
-    ///
-    /// # Errors
-    /// It is neither .toml nor .json, or the lists stand where they do not belong.
-    pub fn of(
+    pub(crate) fn of(
         config: PathBuf,
         books: Option<PathBuf>,
-        command_line: CommandLine,
+        admin: Option<SocketAddr>,
     ) -> Result<Self, Failure> {
         let ending = config.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
         let path = config.display();
-        let files = match (ending.as_deref(), books) {
-            (Some("toml"), None) => Ok(Files::Toml(config)),
-            (Some("json"), Some(books)) => Ok(Files::Json { config, books }),
-            (Some("toml"), Some(_)) => Err(Failure::Usage(format!(
-                "--books goes with a .json; {path} lists nodes and VMs itself"
-            ))),
-            (Some("json"), None) => Err(Failure::Usage(format!(
-                "{path} lists no nodes and VMs: --books FILE is needed, a .toml that does"
-            ))),
-            (_, _) => Err(Failure::Usage(format!("{path}: must end in .toml or .json"))),
+        let wrong = match (ending.as_deref(), &books) {
+            (Some("toml"), None) | (Some("json"), Some(_)) => {
+                return Ok(Self { config, books, admin });
+            }
+            (Some("toml"), Some(_)) => {
+                format!("--books goes with a .json; {path} lists nodes and VMs itself")
+            }
+            (Some("json"), None) => {
+                format!("{path} lists no nodes and VMs: --books FILE is needed, a .toml that does")
+            }
+            (_, _) => format!("{path}: must end in .toml or .json"),
         };
-        files.map(|files| Self { files, command_line })
+        Err(Failure::Usage(wrong))
     }
 
     /// Reads everything anew.
-    ///
-    /// # Errors
-    /// Everything that is wrong with the files.
-    pub fn read(&self) -> Result<(PluginConfig, Lists), Unreadable> {
-        match &self.files {
-            Files::Toml(path) => {
-                let read = self.command_line.toml(&text(path)?);
-                let (config, lists) = read.map_err(|problems| invalid(path, problems))?;
+    pub(crate) fn read(&self) -> Result<(PluginConfig, Lists), Unreadable> {
+        let path = &self.config;
+        let Some(books) = &self.books else {
+            let read = PluginConfig::from_toml(&text(path)?, self.admin);
+            return read.map_err(|problems| invalid(path, problems));
+        };
+        let (config, list) = (text(path), text(books));
+        let config = PluginConfig::from_json(&config?, self.admin);
+        let slot = config.as_ref().map_or(VmInfo::DEFAULT_MEMORY_SLOT, |config| config.slot);
+        match (config, Lists::from_text(&list?, slot)) {
+            (Ok(config), Ok(lists)) => {
+                config.rooms(&lists).map_err(|problems| invalid(books, problems))?;
                 Ok((config, lists))
             }
-            Files::Json { config: path, books } => {
-                let (config, list) = (text(path), text(books));
-                let config = self.command_line.json(&config?);
-                let slot = config.as_ref().map(|config| config.slot);
-                let slot = slot.unwrap_or(windlass_protocol::VmInfo::DEFAULT_MEMORY_SLOT);
-                let lists = Lists::from_text(&list?, slot);
-                match (config, lists) {
-                    (Ok(config), Ok(lists)) => {
-                        config.rooms(&lists).map_err(|problems| invalid(books, problems))?;
-                        Ok((config, lists))
-                    }
-                    (config, lists) => {
-                        let mut all = Vec::new();
-                        for (path, problems) in [(path, config.err()), (books, lists.err())] {
-                            let of = problems.unwrap_or_default().into_iter();
-                            all.extend(of.map(|problem| (path, problem)));
-                        }
-                        Err(several(all))
-                    }
-                }
+            (config, lists) => {
+                let of_config = config.err().into_iter().flatten().map(|problem| (path, problem));
+                let of_lists = lists.err().into_iter().flatten().map(|problem| (books, problem));
+                Err(several(of_config.chain(of_lists).collect()))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Plugins that are broken on purpose: the kit must notice each by the case that names it.
 //!
-//! A variant is the real router with a change between: what it is asked, and what it answers.
+//! A variant is the real endpoint with a change between: what it is asked, and what it answers.
 
 use crate::target::{Target, options, spoken};
 use std::sync::Mutex;

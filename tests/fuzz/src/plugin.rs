@@ -7,7 +7,7 @@ use crate::input::Input;
 use crate::{talk, words};
 use std::time::Duration;
 use windlass_kit::clock::Clock;
-use windlass_plugin::{Shared, router};
+use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::wire::{self, Terms};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest};
@@ -49,7 +49,7 @@ impl Node {
     fn converse(self, said: &[u8]) {
         let heard = talk::run(async {
             let clock = Clock::starting_at(self.now);
-            talk::heard_of(router(Shared::new(self.books, self.terms.unit, clock)), said).await
+            talk::heard_of(Endpoint(Shared::new(self.books, self.terms.unit, clock)), said).await
         });
         for (status, body) in talk::answers(said, &heard) {
             if status != 200 && !body.is_empty() {

@@ -19,14 +19,14 @@ pub(crate) fn play(file: u8, text: &str) {
     match file {
         0 => agent(AgentConfig::from_toml(text, &CommandLine::default())),
         1 => agent(AgentConfig::from_json(text, &given())),
-        2 => match PluginConfig::from_toml(text) {
+        2 => match PluginConfig::from_toml(text, None) {
             Ok((config, lists)) => {
                 plugin(&config);
                 books(&lists);
             }
             Err(problems) => are_short(&problems),
         },
-        3 => match PluginConfig::from_json(text) {
+        3 => match PluginConfig::from_json(text, None) {
             Ok(config) => plugin(&config),
             Err(problems) => are_short(&problems),
         },

@@ -3,7 +3,6 @@
 //! Nothing here touches a socket, and the clock is tokio's, paused: a peer that stalls costs no
 //! time, and the same input does the same each time.
 
-use axum::Router;
 use std::future::{Future, pending};
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use windlass_kit::server::{Accept, Counts, Limits, serve};
+use windlass_kit::server::{Accept, Counts, Limits, Service, serve};
 
 /// More than an input and its answers have.
 const ROOM: usize = 1 << 20;
@@ -72,14 +71,14 @@ pub(crate) async fn heard<F: Future<Output = ()>>(
     tokio::time::timeout(FOR_EVER, both).await.expect("every connection ends")
 }
 
-/// The same, where a router answers behind the kit's server.
-pub(crate) async fn heard_of(router: Router, said: &[u8]) -> Vec<u8> {
+/// The same, where this answers behind the kit's server.
+pub(crate) async fn heard_of(service: impl Service, said: &[u8]) -> Vec<u8> {
     let stop = CancellationToken::new();
     heard(said, |stream| {
         let limits = Limits::small(Counts::default());
         let longest = limits.connection_time + limits.request_time;
         let once = Once(Mutex::new(Some(stream)));
-        let serving = serve(once, router, limits, stop.clone());
+        let serving = serve(once, service, limits, stop.clone());
         async move {
             let end = async {
                 tokio::time::sleep(longest).await;

@@ -2,7 +2,7 @@
 //! it is, what was given, and what may be.
 
 use crate::failure::Failure;
-use crate::host::amount;
+use crate::options;
 use std::fs::OpenOptions;
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub(super) fn vm(text: &str) -> Result<Vm, String> {
 
 /// Reads a slot of memory.
 pub(super) fn slot(text: &str) -> Result<Bytes, String> {
-    let found = amount::memory(text)?;
+    let found = options::memory(text)?;
     let fits = (Bytes::from_mib(1)..=Bytes::from_gib(64)).contains(&found);
     if fits { Ok(found) } else { Err("a slot may be 1MiB to 64GiB".to_owned()) }
 }

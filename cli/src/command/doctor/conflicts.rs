@@ -14,7 +14,7 @@ pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
     for (nth, file) in files.iter().enumerate() {
         for other in files.iter().skip(nth + 1) {
             let (Ok(mine), Ok(theirs)) = (&file.config, &other.config) else { continue };
-            let (path, other) = (file.path().display(), other.path().display().to_string());
+            let (path, other) = (file.path.display(), other.path.display().to_string());
             let check = |claim| {
                 let advice =
                     "Of two programs that run at once, the second cannot have it: change one file.";

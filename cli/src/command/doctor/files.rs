@@ -7,7 +7,6 @@ use crate::host::room::Machine;
 use crate::host::together::misfits;
 use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
-use windlass_protocol::Resources;
 use windlass_protocol::vm_file::VmFile;
 use windlass_vm_files::folder::{Folder, look};
 
@@ -17,7 +16,7 @@ const VM: &str = "docs/configuration.md#vm-file";
 /// What a program's file and the VM files that it names say.
 #[derive(Debug)]
 pub(super) struct Read {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     kind: Kind,
     /// What the program's file says, or what is wrong with it.
     pub(super) config: Result<Configured, Vec<Problem>>,
@@ -51,11 +50,6 @@ impl Read {
         }
     }
 
-    /// Where it stands.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether this is about a program that sizes VMs: `windlass host` or windlass-agent.
     pub(super) fn is_of_agent(&self) -> bool {
         matches!(self.kind, Kind::Host | Kind::Agent)
@@ -73,11 +67,6 @@ impl Read {
             Kind::Plugin | Kind::Books => "windlass-plugin",
             Kind::Host | Kind::Vm => "windlass-host",
         }
-    }
-
-    /// What may be reserved for VMs, where this file says it.
-    fn room(&self) -> Option<Resources> {
-        Machine::here().room(self.host()?.node).ok()
     }
 
     /// The VM files that are valid.
@@ -148,7 +137,8 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         count => Check::good(format!("{count} VM files are valid")),
     };
     checks.push(count);
-    let misfits = misfits(&listeners, files.room(), &vms);
+    let room = files.host().and_then(|config| Machine::here().room(config.node).ok());
+    let misfits = misfits(&listeners, room, &vms);
     if misfits.is_empty() {
         checks.push(Check::good("the files fit together"));
     }

@@ -103,11 +103,6 @@ impl App {
         Self { sorting, sight, lines, table, page, question, said, trouble, only_looks: false }
     }
 
-    /// For a user who may look and order nothing, if so.
-    pub(super) fn only_looking(self, only_looks: bool) -> Self {
-        Self { only_looks, ..self }
-    }
-
     /// Takes what a look gave. What was selected stays selected, wherever it stands now.
     pub(super) fn see(&mut self, sight: Result<Sight, String>) {
         match sight {

@@ -44,7 +44,7 @@ enum Answer {
 pub(super) fn run(client: &Client, sorting: Sorting) -> Result<(), Failure> {
     // Before the screen is taken over: a host that does not answer is said in plain text.
     let first = client::run(look(client))?;
-    let app = App::new(first, sorting).only_looking(client.only_looks());
+    let app = App { only_looks: client.only_looks(), ..App::new(first, sorting) };
     let mut terminal = ratatui::try_init()
         .map_err(|error| Failure::CannotCreate(format!("cannot use the terminal: {error}")))?;
     let result = watch(client, &mut terminal, app);
@@ -64,7 +64,11 @@ fn watch(client: &Client, terminal: &mut ratatui::DefaultTerminal, mut app: App)
             if matches!(answer, Answer::Seen(_)) {
                 (next, asked) = (Instant::now() + EACH, None);
             }
-            take(&mut app, answer);
+            match answer {
+                Answer::Seen(sight) => app.see(sight),
+                Answer::Told(vm, told) => app.tell(&vm, told),
+                Answer::Done(said) => app.said = Some(said),
+            }
         }
         if asked.is_none() && Instant::now() >= next {
             let look = Ask::Look(app.story().map(str::to_owned));
@@ -93,14 +97,6 @@ fn watch(client: &Client, terminal: &mut ratatui::DefaultTerminal, mut app: App)
             }
             None => {}
         }
-    }
-}
-
-fn take(app: &mut App, answer: Answer) {
-    match answer {
-        Answer::Seen(sight) => app.see(sight),
-        Answer::Told(vm, told) => app.tell(&vm, told),
-        Answer::Done(said) => app.said = Some(said),
     }
 }
 

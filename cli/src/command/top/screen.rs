@@ -4,10 +4,10 @@
 
 use super::app::{App, Page, Question, SPANS, Story};
 use super::columns::Columns;
-use super::help;
+use super::order::Tone;
+use super::sight::Sight;
 use super::table::{Cells, head, rowless, titles};
-use super::tone::Tone;
-use crate::explain::{fit, page, summary, wrap};
+use crate::explain::{fit, frozen, page, summary, wrap};
 use crate::problem::Report;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -16,6 +16,19 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 /// VMs without a row that are named at most, and problems that are: the table comes first.
 const NAMED: usize = 3;
+
+/// The columns, also for `windlass help top`.
+pub(super) const COLUMNS: &str = "\
+Columns:
+  CPU       what the VM has; `2 of 4` where 4 are plugged and the guest uses 2
+  MEMORY    what the VM has; USED  how much of it is in use
+  LOAD      load average over the VM's window
+  GOAL      what the load calls for, as vCPU/memory
+  GRANTED   what the books allow the VM
+  BOUNDS    least and most, as its file says
+  CHANGED   the last change of its size in the last hour: ↑ larger, ↓ smaller
+  STATE     at goal, or what keeps the VM from its goal
+";
 
 /// Which colours there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, paint: Paint) {
         Page::List => draw_list(frame, main, app, paint),
         Page::Story(story) => draw_story(frame, main, story),
         Page::Help(scroll) => {
-            draw_text(frame, main, "windlass top", &help::text(&app.sight), scroll);
+            draw_text(frame, main, "windlass top", &help(&app.sight), scroll);
         }
     }
     frame.render_widget(Paragraph::new(below).style(style), bottom);
@@ -233,4 +246,28 @@ fn rows(text: &str) -> u16 {
 
 fn short(count: usize) -> u16 {
     u16::try_from(count).unwrap_or(u16::MAX)
+}
+
+/// The text of the help page.
+fn help(sight: &Sight) -> String {
+    let frozen = frozen(&sight.state).map_or(String::new(), |line| format!("{line}\n\n"));
+    format!(
+        "{frozen}\
+Keys:
+  ↑ ↓ j k    select a VM; PgUp PgDn by ten, Home End g G to the first and the last
+  Enter      explain the VM: its state, why not more, why not less; there, v shows every decision
+  p          pause the VM, or resume it; it asks first
+  ← →        sort by another column, which is marked; r turns the order
+  q Esc      end; on another page, back; Ctrl-C ends everywhere
+
+{COLUMNS}
+  A narrow terminal leaves out BOUNDS, GRANTED, USED, CHANGED, GOAL, one by one:
+  never the one by which the VMs are sorted.
+
+Colours (none where NO_COLOR is set):
+  red        a part does not answer, and a person has to look: `windlass doctor`
+  yellow     the VM waits for room, or for something else that it needs
+  cyan       frozen, paused, observed, or not run by QEMU
+"
+    )
 }

@@ -1,8 +1,7 @@
 //! What `top` shows, as text in rows: the same on a terminal and in a pipe.
 
-use super::order::{Column, Sorting, sign};
+use super::order::{Column, Sorting, Tone, sign, tone};
 use super::sight::Sight;
-use super::tone::{Tone, tone};
 use crate::api::{Changed, VmEntry};
 use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;

@@ -14,7 +14,6 @@ use windlass_kit::program::config_text;
 use windlass_protocol::VmName;
 use windlass_protocol::status::HostStatus;
 
-/// Options of `windlass vm add`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The VM is a running QEMU. It needs a monitor (QMP) of its own for Windlass, a second `-qmp` beside

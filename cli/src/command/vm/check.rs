@@ -2,15 +2,14 @@
 
 use crate::api::VmFindings;
 use crate::client::{self, vm_path};
+use crate::command::completions::of_vms;
 use crate::explain::{instant, short};
 use crate::failure::Failure;
-use crate::names::of_vms;
 use crate::options::HostOptions;
 use std::path::PathBuf;
 use windlass_drivers_qemu::Qemu;
 use windlass_drivers_qemu::check::{Finding, Verdict};
 
-/// Options of `windlass vm check`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Of a VM that the host knows it tells what QEMU said just before the host attached, and when that was;

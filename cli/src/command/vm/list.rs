@@ -8,7 +8,6 @@ use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use windlass_protocol::status::HostStatus;
 
-/// Options of `windlass vm list`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 States:

@@ -2,10 +2,10 @@
 
 use crate::api::{Done, Release, ReleaseState, Releasing};
 use crate::client::{self, Client};
+use crate::command::completions::of_vms;
 use crate::explain::{short, state};
 use crate::failure::Failure;
-use crate::names::of_vms;
-use crate::options::HostOptions;
+use crate::options::{self, HostOptions};
 use crate::out::{self, Output};
 use std::time::Duration;
 use windlass_protocol::{Bytes, MilliCpu};
@@ -13,7 +13,6 @@ use windlass_protocol::{Bytes, MilliCpu};
 /// Between two looks at how far the release came.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// Options of `windlass vm release`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without a size the VM keeps what it has. A size must be within the VM's min and max, the node and
@@ -30,10 +29,10 @@ pub(super) struct Args {
     #[arg(add = of_vms())]
     vm: String,
     /// vCPUs to let it go with.
-    #[arg(long, value_name = "N", value_parser = crate::host::amount::cpu)]
+    #[arg(long, value_name = "N", value_parser = options::cpu)]
     cpu: Option<MilliCpu>,
     /// Memory to let it go with: `1GiB`, `512MiB`.
-    #[arg(long, value_name = "SIZE", value_parser = crate::host::amount::memory)]
+    #[arg(long, value_name = "SIZE", value_parser = options::memory)]
     memory: Option<Bytes>,
     #[command(flatten)]
     host: HostOptions,

@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::http::Request;
 use serde_json::{Value, json};
-use tower::ServiceExt;
 use windlass_kit::clock::Clock;
-use windlass_plugin::router;
+use windlass_kit::server::Service;
+use windlass_plugin::Endpoint;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::dump::dump;
@@ -38,7 +38,7 @@ min = { cpu = 0.25, memory = \"1GiB\" }\nmax = { cpu = 1, memory = \"4GiB\" }\n"
 
 #[test]
 fn the_configuration_is_written_as_the_reference_writes_it() {
-    let config = PluginConfig::from_json(JSON).unwrap();
+    let config = PluginConfig::from_json(JSON, None).unwrap();
     assert_eq!(
         config_of(config),
         json!({
@@ -65,7 +65,7 @@ fn the_configuration_is_written_as_the_reference_writes_it() {
     );
     // The same keys where nothing is said.
     assert_eq!(
-        config_of(PluginConfig::from_json("{}").unwrap()),
+        config_of(PluginConfig::from_json("{}", None).unwrap()),
         json!({
             "nodeDefaults": {
                 "cpu": { "watermark": 1.0, "system": "0" },
@@ -85,15 +85,15 @@ fn the_configuration_is_written_as_the_reference_writes_it() {
 
 #[tokio::test]
 async fn a_unit_is_shown_as_told_once_an_agent_has_spoken() {
-    let plugin = plugin(PluginConfig::from_json(JSON).unwrap());
+    let plugin = plugin(PluginConfig::from_json(JSON, None).unwrap());
     let body = json!({
         "protoVersion": 3,
         "pod": { "namespace": "default", "name": "spoken" },
         "resources": { "vCPUs": "250m", "mem": 1 },
         "metrics": null,
     });
-    let request = Request::post("/").body(Body::from(body.to_string())).unwrap();
-    assert_eq!(router(plugin.clone()).oneshot(request).await.unwrap().status(), 200);
+    let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
+    assert_eq!(Endpoint(plugin.clone()).answer(request).await.status(), 200);
     let state = dump(&plugin, false);
     let pods = state["state"]["nodes"][0]["value"]["pods"].as_array().unwrap();
     let units: Vec<(&Value, &Value)> = pods

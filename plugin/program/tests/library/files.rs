@@ -1,7 +1,7 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
 use windlass_kit::problem::Problem;
-use windlass_plugin_program::config::{CommandLine, PluginConfig};
+use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::keys::{
     BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN,
 };
@@ -97,19 +97,23 @@ const AFTER: &[(&str, &[&str])] = &[
 fn a_broken_plugin_toml_is_refused_by_field_value_and_limit() {
     for (text, expected) in BEFORE {
         let text = format!("{text}{NODE}{VM}");
-        judged(&text, PluginConfig::from_toml(&text).map(drop), expected);
+        judged(&text, PluginConfig::from_toml(&text, None).map(drop), expected);
     }
     for (text, expected) in AFTER {
         let text = format!("{NODE}{}", after(text));
-        judged(&text, PluginConfig::from_toml(&text).map(drop), expected);
+        judged(&text, PluginConfig::from_toml(&text, None).map(drop), expected);
         judged(&text, Lists::from_text(&text, VmInfo::DEFAULT_MEMORY_SLOT).map(drop), expected);
     }
-    judged("", PluginConfig::from_toml("").map(drop), &["node: is missing: one [[node]] or more"]);
+    judged(
+        "",
+        PluginConfig::from_toml("", None).map(drop),
+        &["node: is missing: one [[node]] or more"],
+    );
 }
 
 #[test]
 fn a_plugin_toml_means_what_it_says() {
-    let (config, lists) = PluginConfig::from_toml(&format!("{NODE}{VM}")).unwrap();
+    let (config, lists) = PluginConfig::from_toml(&format!("{NODE}{VM}"), None).unwrap();
     assert_eq!(config.listen.to_string(), "0.0.0.0:10299");
     assert_eq!(config.admin.to_string(), "127.0.0.1:10305");
     assert_eq!(config.dump_state.unwrap().0.to_string(), "127.0.0.1:10298");
@@ -120,14 +124,15 @@ fn a_plugin_toml_means_what_it_says() {
     assert_eq!((vm.memory_slot, vm.priority), (Bytes::from_mib(128), 0));
     assert_eq!(vm.record().grain.cpu.milli(), 1000);
     assert!(!vm.moving);
-    let (_, lists) = PluginConfig::from_toml(&format!("{NODE}{VM}moving = true\n")).unwrap();
+    let (_, lists) = PluginConfig::from_toml(&format!("{NODE}{VM}moving = true\n"), None).unwrap();
     assert!(lists.vms[&VmName::on_host("a")].moving);
 }
 
 #[test]
 fn an_amount_of_the_reference_is_a_text_or_a_number_of_bytes() {
     for amount in ["\"1Gi\"", "1073741824"] {
-        let config = PluginConfig::from_json(&format!("{{ \"memBlockSize\": {amount} }}")).unwrap();
+        let config =
+            PluginConfig::from_json(&format!("{{ \"memBlockSize\": {amount} }}"), None).unwrap();
         assert_eq!(config.slot, Bytes::from_gib(1), "{amount}");
     }
 }
@@ -201,23 +206,24 @@ const BROKEN: &[(&str, &str, &[&str])] = &[
 #[test]
 fn the_address_of_the_command_line_wins_and_no_address_of_a_file_is_in_its_way() {
     let admin = "0.0.0.0:9100".parse().unwrap();
-    let command_line = CommandLine { admin: Some(admin) };
-    let (config, _) = command_line.toml(&format!("admin = \"127.0.0.1:1\"\n{NODE}{VM}")).unwrap();
+    let text = format!("admin = \"127.0.0.1:1\"\n{NODE}{VM}");
+    let (config, _) = PluginConfig::from_toml(&text, Some(admin)).unwrap();
     assert_eq!(config.admin, admin);
-    assert_eq!(command_line.json(JSON).unwrap().admin, admin);
+    assert_eq!(PluginConfig::from_json(JSON, Some(admin)).unwrap().admin, admin);
     let text = JSON.replace("\"port\": 10298", "\"port\": 10305");
-    assert!(PluginConfig::from_json(&text).is_err() && command_line.json(&text).is_ok());
-    let clash = CommandLine { admin: Some("127.0.0.1:10299".parse().unwrap()) };
+    assert!(PluginConfig::from_json(&text, None).is_err());
+    assert!(PluginConfig::from_json(&text, Some(admin)).is_ok());
+    let clash = "127.0.0.1:10299".parse().unwrap();
     judged(
         "",
-        clash.json(JSON).map(drop),
+        PluginConfig::from_json(JSON, Some(clash)).map(drop),
         &["admin = 127.0.0.1:10299: must not be the address of listen"],
     );
 }
 
 #[test]
 fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
-    PluginConfig::from_json(JSON).unwrap();
+    PluginConfig::from_json(JSON, None).unwrap();
     for (what, other, expected) in BROKEN {
         assert!(JSON.contains(what), "{what}");
         let text = if *what == "}" {
@@ -225,10 +231,10 @@ fn a_broken_json_of_the_reference_is_refused_by_field_value_and_limit() {
         } else {
             JSON.replacen(what, other, 1)
         };
-        judged(&text, PluginConfig::from_json(&text).map(drop), expected);
+        judged(&text, PluginConfig::from_json(&text, None).map(drop), expected);
     }
     // What is missing takes its default.
-    let config = PluginConfig::from_json("{}").unwrap();
+    let config = PluginConfig::from_json("{}", None).unwrap();
     assert_eq!(config.rules.of("x").unit.to_string(), "1 vCPU / 1GiB");
     assert_eq!((config.slot, config.dump_state), (VmInfo::DEFAULT_MEMORY_SLOT, None));
 }
@@ -238,7 +244,7 @@ fn the_reference_s_json_means_what_it_says() {
     // Keys match whatever their case, and null is absent, as Go reads them.
     let other = JSON.replace("schedulerName", "SCHEDULERNAME").replace("false", "null");
     for text in [JSON, &other] {
-        let config = PluginConfig::from_json(text).unwrap();
+        let config = PluginConfig::from_json(text, None).unwrap();
         assert_eq!(config.dump_state.unwrap().0.to_string(), "0.0.0.0:10298");
         assert_eq!(config.slot, Bytes::from_gib(1));
         let (usual, named) = (config.rules.of("x"), config.rules.of("node-b"));
@@ -284,7 +290,7 @@ const LATER: &[&str] = &[
 #[test]
 fn the_json_of_later_releases_is_read() {
     for text in LATER {
-        let rule = PluginConfig::from_json(text).expect(text).rules.of("x");
+        let rule = PluginConfig::from_json(text, None).expect(text).rules.of("x");
         assert_eq!(rule.unit.to_string(), "0.25 vCPU / 1GiB", "{text}");
         assert!((rule.watermark.0 - 0.9).abs() < 1e-9 && (rule.watermark.1 - 0.9).abs() < 1e-9);
     }
@@ -315,7 +321,7 @@ fn every_key_is_read() {
             let text = toml(key, head);
             let problems = match keys.len() == BOOKS.rows().len() {
                 true => Lists::from_text(&text, VmInfo::DEFAULT_MEMORY_SLOT).unwrap_err(),
-                false => PluginConfig::from_toml(&text).unwrap_err(),
+                false => PluginConfig::from_toml(&text, None).unwrap_err(),
             };
             has(&text, &problems, &format!("{place}{}", key.name), &key.range);
         }
@@ -329,7 +335,7 @@ fn every_key_is_read() {
             if !place.is_empty() {
                 text = format!("{{\"nodeOverrides\":[{text}]}}");
             }
-            let problems = PluginConfig::from_json(&text).unwrap_err();
+            let problems = PluginConfig::from_json(&text, None).unwrap_err();
             has(&text, &problems, &format!("{place}{}", key.name), &key.range);
         }
     }

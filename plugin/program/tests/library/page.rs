@@ -1,14 +1,13 @@
 //! The operator's page says what the code does.
 
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::http::Request;
 use clap::CommandFactory;
 use prometheus_client::encoding::text::encode;
-use tower::ServiceExt;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::{Counts, Refusal};
+use windlass_kit::server::{Counts, Refusal, Service};
 use windlass_kit::watchdog::Watchdog;
-use windlass_plugin::router;
+use windlass_plugin::Endpoint;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::config::PluginConfig;
@@ -50,19 +49,19 @@ fn the_table_of_options_is_that_of_the_command_line() {
 #[test]
 fn every_example_is_valid() {
     for example in examples(PAGE) {
-        PluginConfig::from_toml(example).unwrap();
+        PluginConfig::from_toml(example, None).unwrap();
     }
 }
 
 #[tokio::test]
 async fn every_metric_is_documented_and_every_documented_metric_is_there() {
-    let (config, lists) = PluginConfig::from_toml(EXAMPLE).unwrap();
+    let (config, lists) = PluginConfig::from_toml(EXAMPLE, None).unwrap();
     let plugin = Plugin::new(config, &lists, Clock::starting_at(Moment::from_millis(1)));
     let counts = Counts::default();
     // A family without a member has no line.
     assert_eq!(counts.of(Refusal::Crowded), 0);
-    let request = Request::post("/").body(Body::from("{}")).unwrap();
-    assert_eq!(router(plugin.clone()).oneshot(request).await.unwrap().status(), 400);
+    let request = Request::post("/").body(Bytes::from("{}")).unwrap();
+    assert_eq!(Endpoint(plugin.clone()).answer(request).await.status(), 400);
     let mut text = String::new();
     encode(&mut text, &registry(&plugin, &counts, &Watchdog::default())).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));

@@ -136,7 +136,7 @@ fn host_metrics() -> BTreeSet<String> {
     for file in [
         "agent/src/metrics.rs",
         "plugin/src/metrics.rs",
-        "cli/src/host/metrics.rs",
+        "cli/src/host/serve.rs",
         "kit/src/watchdog.rs",
     ] {
         let text = read(file);

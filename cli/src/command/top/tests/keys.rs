@@ -93,7 +93,7 @@ fn what_an_order_led_to_stays_until_the_next_key() {
 
 #[test]
 fn a_user_who_may_only_look_is_told_so_at_once() {
-    let mut app = app().only_looking(true);
+    let mut app = App { only_looks: true, ..app() };
     assert!(!text(&mut app, 150).contains("p pause"), "no key is shown that is refused");
     for open in [&[][..], &[KeyCode::Enter]] {
         press(&mut app, open);

@@ -1,26 +1,30 @@
-//! From what the agent sees to what the books hold.
+//! The books of this host: what the agent asks of them, and what it sees.
 //!
-//! Called from the tasks of all VMs and never waits: a short lock on who is there, and one on the
-//! books. What each of the events does to the books, [`HostVms`] says. Of a VM that is presumed, its
-//! own runner finds out whether it is there, by the one connection that its monitor serves.
+//! The agent's questions go through the same codec and the same bytes as over a socket, so there is one
+//! code path and no port. Called from the tasks of all VMs and never waits: a short lock on who is
+//! there, and one on the books. What each of the events does to the books, [`HostVms`] says. Of a VM that
+//! is presumed, its own runner finds out whether it is there, by the one connection that its monitor
+//! serves.
 
+use bytes::Bytes;
 use std::sync::{Mutex, PoisonError};
-use windlass_agent::{Ledger, NodeEvent};
+use tracing::warn;
+use windlass_agent::{Asked, Ledger, NodeEvent, Permits};
 use windlass_agent_host::NodeBooks;
-use windlass_plugin::Shared;
-use windlass_plugin_core::{Books, HostVms};
+use windlass_plugin::{Permits as _, Shared};
+use windlass_plugin_core::{Books, HostVms, wire};
 use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{Moment, Note, Resources, VmName, VmRecord};
+use windlass_protocol::{Moment, Note, PluginVersion, Resources, VmName, VmRecord};
 
-/// Feeds the books of this host.
-pub(super) struct HostLedger {
+/// The books of this host, and which VMs they have.
+pub(super) struct HostBooks {
     books: Shared,
     vms: Mutex<HostVms>,
 }
 
-// === impl HostLedger ===
+// === impl HostBooks ===
 
-impl HostLedger {
+impl HostBooks {
     pub(super) fn new(books: Shared) -> Self {
         Self { books, vms: Mutex::default() }
     }
@@ -34,7 +38,25 @@ impl HostLedger {
     }
 }
 
-impl NodeBooks for HostLedger {
+impl Permits for HostBooks {
+    fn ask(&self, body: Bytes) -> Asked<'_> {
+        Box::pin(async move {
+            Ok(match self.books.answer(wire::read(&body, PluginVersion::SPOKEN)) {
+                Ok(body) => (200, body.into()),
+                Err(refusal) => {
+                    warn!(%refusal, "permit request refused");
+                    (refusal.status(), refusal.to_string().into())
+                }
+            })
+        })
+    }
+
+    fn place(&self) -> String {
+        "in this process".to_owned()
+    }
+}
+
+impl NodeBooks for HostBooks {
     fn room(&self) -> Resources {
         self.books.with_books(|books| books.room())
     }
@@ -64,7 +86,7 @@ impl NodeBooks for HostLedger {
     }
 }
 
-impl Ledger for HostLedger {
+impl Ledger for HostBooks {
     fn note(&self, event: NodeEvent) {
         self.change(|vms, books| match event {
             NodeEvent::Entered { info, upper } => vms.entered(books, &info, upper),
