@@ -23,12 +23,12 @@
 
 use crate::ask::{Ask, Granted};
 use crate::entry::{Basis, Entry, Moving};
-use crate::offer::Offer;
+use crate::offer::{Asked, Offer};
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
-use windlass_protocol::status::{Booked, NodeStatus};
+use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, VmRecord};
 
 /// The books of one node.
@@ -203,14 +203,22 @@ impl Books {
         let claim = entry.claim.map(|claim| claim.until);
         self.claims_end = self.claims_end.into_iter().chain(claim).min();
 
-        let offers = [Axis::Cpu, Axis::Memory]
-            .map(|axis| Offer::of(&mut self.tally, self.room, axis, vm, &ask, spoken.reserved));
-        let mut short = Vec::new();
-        for offer in offers.iter().filter(|offer| offer.is_short()) {
-            let others = Self::others(&mut self.tally, &self.vms, offer.axis, offer.free, vm);
-            short.push(offer.shortage(self.room, others));
-        }
-        let entry = self.vms.get_mut(vm).ok_or_else(unknown)?;
+        let offers = [Axis::Cpu, Axis::Memory].map(|axis| {
+            let asked = Asked { axis, vm, ask: &ask, has: spoken.reserved };
+            Offer::of(&mut self.tally, self.room, &asked)
+        });
+        let short = offers.iter().filter(|offer| offer.is_short());
+        let entry = if short.clone().all(|offer| self.tally.names_known(offer.axis, offer.free)) {
+            entry
+        } else {
+            for offer in short.clone() {
+                Self::name_others(&mut self.tally, &self.vms, offer.axis, offer.free);
+            }
+            self.vms.get_mut(vm).ok_or_else(unknown)?
+        };
+        let short: Vec<_> = short
+            .map(|offer| offer.shortage(self.room, self.tally.named(offer.axis, vm)))
+            .collect();
         let [cpu, mem] = offers.map(|offer| offer.permitted);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let granted = Granted { permit, short, moving };
@@ -272,19 +280,13 @@ impl Books {
         self.room.saturating_sub(self.reserved())
     }
 
-    /// The VMs that a shortage of this VM names: those for which free room is kept, in the order in which
+    /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which
     /// they go; then those that have most.
-    fn others(
-        tally: &mut Tally,
-        vms: &BTreeMap<Arc<VmName>, Entry>,
-        axis: Axis,
-        free: u64,
-        vm: &VmName,
-    ) -> Arc<[Booked]> {
+    fn name_others(tally: &mut Tally, vms: &BTreeMap<Arc<VmName>, Entry>, axis: Axis, free: u64) {
         // Claims were tidied before this: those that are left are fresh.
         let booked = |name: &VmName| Some(vms.get(name)?.booked(Moment::default()));
         let all = || vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));
-        tally.named(axis, free, vm, all, booked)
+        tally.name(axis, free, all, booked);
     }
 
     /// A VM of this name is in the books.
@@ -297,11 +299,12 @@ impl Books {
     }
 
     /// Changes what is known of a VM, and what the books come to.
-    fn change(&mut self, vm: &VmName, change: impl FnOnce(&mut Entry)) {
-        let Some(entry) = self.vms.get_mut(vm) else { return };
+    fn change<T>(&mut self, vm: &VmName, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let entry = self.vms.get_mut(vm)?;
         let before = entry.part();
-        change(entry);
+        let changed = change(entry);
         self.tally.change(&entry.name, Some(before), Some(entry.part()));
+        Some(changed)
     }
 
     /// Claims are looked through once one of them may have ended.
@@ -309,10 +312,10 @@ impl Books {
         if self.claims_end.is_none_or(|end| now < end) {
             return;
         }
-        for vm in self.tally.claimants.clone() {
+        for vm in self.tally.claimants().clone() {
             self.change(&vm, |entry| entry.claim = entry.claim.filter(|claim| now < claim.until));
         }
-        let claims = self.tally.claimants.iter().filter_map(|vm| self.vms.get(vm)?.claim);
+        let claims = self.tally.claimants().iter().filter_map(|vm| self.vms.get(vm)?.claim);
         self.claims_end = claims.map(|claim| claim.until).min();
     }
 }

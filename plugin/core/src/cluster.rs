@@ -78,6 +78,11 @@ impl<N: Node> Cluster<N> {
         &self.nodes
     }
 
+    /// The VMs, by name.
+    pub const fn vms(&self) -> &BTreeMap<VmName, DeclaredVm> {
+        &self.vms
+    }
+
     /// The node that answers the agent of this VM; `None` if no node knows it.
     pub fn node_of(&self, vm: &VmName) -> Option<&N> {
         self.nodes.get(self.vms.get(vm)?.place.answers())

@@ -1,12 +1,12 @@
 //! One VM in the books of its node.
 
 use crate::ask::{Ask, Granted};
+use crate::journal::Journal;
 use crate::tally::{Part, Want};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
-use windlass_protocol::{Axis, Bytes, Moment, Note, Resources, Shortage, VmName, VmRecord};
+use windlass_protocol::{Axis, Bytes, Moment, Resources, VmName, VmRecord};
 
 /// One VM in the books of its node.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,15 +56,6 @@ pub(crate) struct Claim {
     /// It is granted in multiples of this; zero means any amount.
     grain: Resources,
 }
-
-/// The notes kept per VM, at most: the oldest is forgotten.
-const MOST_NOTES: usize = 32;
-
-/// When and why a VM got less than it asked for, at most [`MOST_NOTES`]. An agent that is short asks
-/// every few seconds; the same question with the same answer is one note that says how often, so an hour
-/// of waiting fits.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Journal(VecDeque<Note>);
 
 // === impl Entry ===
 
@@ -177,32 +168,4 @@ impl Basis {
             Self::Spoken { permit, has } => permit.max(has),
         }
     }
-}
-
-// === impl Journal ===
-
-impl Journal {
-    fn write(&mut self, now: Moment, asked: Resources, permit: Resources, short: &[Shortage]) {
-        if let Some(note) = self.0.back_mut().filter(|note| is_same(note, asked, permit, short)) {
-            note.last = now;
-            note.times = note.times.saturating_add(1);
-            short.clone_into(&mut note.short);
-            return;
-        }
-        if self.0.len() >= MOST_NOTES {
-            self.0.pop_front();
-        }
-        let short = short.to_vec();
-        self.0.push_back(Note { first: now, last: now, times: 1, asked, permit, short });
-    }
-
-    pub(crate) fn notes(&self) -> Vec<Note> {
-        self.0.iter().cloned().collect()
-    }
-}
-
-fn is_same(note: &Note, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
-    let axis = |one: &Shortage| one.axis;
-    let same_axes = note.short.iter().map(axis).eq(short.iter().map(axis));
-    note.asked == asked && note.permit == permit && same_axes
 }

@@ -11,6 +11,7 @@ pub mod books;
 pub mod cluster;
 mod entry;
 pub mod host_vms;
+mod journal;
 mod largest;
 mod offer;
 mod tally;

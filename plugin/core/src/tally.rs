@@ -6,7 +6,7 @@
 
 use crate::largest::Largest;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_protocol::shortage::MOST_NAMED;
 use windlass_protocol::status::Booked;
@@ -40,7 +40,7 @@ pub(crate) struct Tally {
     reserved: Sum,
     min: Sum,
     /// The VMs with a claim.
-    pub(crate) claimants: BTreeSet<Arc<VmName>>,
+    claimants: BTreeSet<Arc<VmName>>,
     axes: [Ranks; 2],
 }
 
@@ -99,6 +99,11 @@ impl Tally {
         self.min.resources()
     }
 
+    /// The VMs with a claim.
+    pub(crate) const fn claimants(&self) -> &BTreeSet<Arc<VmName>> {
+        &self.claimants
+    }
+
     /// Whether a VM that `spoke` gets all that it wants without a division: it is reserved already,
     /// or no other VM waits and enough is free.
     pub(crate) fn meets(
@@ -149,26 +154,35 @@ impl Tally {
         self.axes[axis.index()].divided(free)
     }
 
-    /// The VMs that a shortage of this VM names on this axis: those for which free room is kept, in the
-    /// order in which they go, then those that have most of `all`. They are found out once, until one
-    /// of them changes.
-    pub(crate) fn named<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
+    /// Whether the VMs that a shortage names on this axis are known.
+    pub(crate) fn names_known(&mut self, axis: Axis, free: u64) -> bool {
+        let ranks = &mut self.axes[axis.index()];
+        ranks.divided(free);
+        ranks.first.is_some()
+    }
+
+    /// Finds out which VMs a shortage names on this axis: those for which free room is kept, in the
+    /// order in which they go, then those that have most of `all`.
+    pub(crate) fn name<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
         &mut self,
         axis: Axis,
         free: u64,
-        vm: &VmName,
         all: impl FnOnce() -> V,
         booked: impl Fn(&VmName) -> Option<Booked>,
-    ) -> Arc<[Booked]> {
+    ) {
         let ranks = &mut self.axes[axis.index()];
         let ahead = !ranks.divided(free).shares.is_empty();
         if ranks.first.is_none() {
-            let named = ranks.ranked(all);
+            let named = ranks.ranked(MOST_NAMED + 1, all);
             let mut named: Vec<Booked> = named.iter().filter_map(|name| booked(name)).collect();
             let next = (named.len() > MOST_NAMED).then(|| named.pop()).flatten();
             ranks.first = Some(First { named: named.into(), next, ahead });
         }
-        ranks.first.as_ref().map(|first| first.but(vm)).unwrap_or_default()
+    }
+
+    /// The VMs that a shortage of this VM names on this axis, as far as they are known.
+    pub(crate) fn named(&self, axis: Axis, vm: &VmName) -> Arc<[Booked]> {
+        self.axes[axis.index()].first.as_ref().map(|first| first.but(vm)).unwrap_or_default()
     }
 }
 
@@ -258,11 +272,13 @@ impl Ranks {
         }
         if let Some((want, _)) = before {
             self.wants.remove(vm);
-            if let btree_map::Entry::Occupied(mut many) = self.steps.entry(want.step()) {
-                *many.get_mut() -= 1;
-                if *many.get() == 0 {
-                    many.remove();
-                }
+            let step = want.step();
+            let many = self.steps.get_mut(&step).map(|many| {
+                *many -= 1;
+                *many
+            });
+            if many == Some(0) {
+                self.steps.remove(&step);
             }
         }
         if let Some((want, reserved)) = after {
@@ -282,13 +298,13 @@ impl Ranks {
         self.division.get_or_insert_default()
     }
 
-    /// As many VMs as are named, and one more: those for which free room is kept, in the order in which they go, then
+    /// At most so many VMs: those for which free room is kept, in the order in which they go, then
     /// those that have most.
     fn ranked<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
         &mut self,
+        most: usize,
         all: impl FnOnce() -> V,
     ) -> Vec<Arc<VmName>> {
-        let most = MOST_NAMED + 1;
         let Self { division, wants, largest, .. } = self;
         let shares = division.as_ref().map(|division| &division.shares);
         let mut ahead: Vec<_> = shares

@@ -50,7 +50,10 @@ proptest! {
 
 /// The VMs that a shortage of this VM names.
 fn others(books: &mut Books, axis: Axis, free: u64, vm: &VmName) -> Arc<[Booked]> {
-    Books::others(&mut books.tally, &books.vms, axis, free, vm)
+    if !books.tally.names_known(axis, free) {
+        Books::name_others(&mut books.tally, &books.vms, axis, free);
+    }
+    books.tally.named(axis, vm)
 }
 
 /// More than are named in a shortage.
