@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::{Counts, Limits, serve};
+use windlass_kit::server::{Counts, Limits, Refusal, serve};
 use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::plugin::{PermitRequest, PermitResponse};
@@ -39,6 +39,28 @@ async fn a_slow_sender_keeps_nobody_waiting() {
         let mut last = String::new();
         slow.pop().unwrap().read_to_string(&mut last).await.unwrap();
         assert!(last.starts_with("HTTP/1.1 4"), "{last}");
+        assert_eq!(ask(address).await.permit, cu(2));
+        stop.cancel();
+    };
+    let (served, ()) = tokio::join!(server, client);
+    served.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_refused_and_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, counts) = (CancellationToken::new(), Counts::default());
+    let server = serve(listener, Endpoint(node()), Limits::small(counts.clone()), stop.clone());
+    let client = async {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let begun = "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 50\r\n\r\n{\"pod\":";
+        stream.write_all(begun.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut last = String::new();
+        stream.read_to_string(&mut last).await.unwrap();
+        assert!(!last.starts_with("HTTP/1.1 200"), "{last}");
+        assert_eq!(counts.of(Refusal::BodyBroken), 1);
         assert_eq!(ask(address).await.permit, cu(2));
         stop.cancel();
     };
