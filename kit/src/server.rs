@@ -13,16 +13,13 @@ mod connections;
 mod deadline;
 mod limits;
 mod listen;
+mod service;
 
 pub use limits::{Counts, Limits, Refusal};
 pub use listen::{Accept, bind_unix};
+pub use service::Service;
 
-use axum::Router;
-use axum::body::Body;
-use axum::response::Response;
-use bytes::Bytes;
 use connections::{Connections, LEAVES_WITHIN};
-use http::Request;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,17 +27,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 use tracing::{debug, warn};
 
 /// After an accept that failed for want of file descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What answers requests, whose bodies are read.
-pub trait Service: Clone + Send + Sync + 'static {
-    /// The answer to one.
-    fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response> + Send;
-}
 
 /// Serves until `stop`, then lets requests under way finish.
 ///
@@ -103,12 +93,3 @@ pub async fn serve<L: Accept>(
 /// Whole, as it cannot be made by the server that it speaks for.
 const CROWDED: &str = "HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 22\r\nconnection: close\r\n\r\ntoo many connections\r\n";
-
-// === impl Service ===
-
-impl Service for Router {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
-        let Ok(response) = self.clone().oneshot(request.map(Body::from)).await;
-        response
-    }
-}

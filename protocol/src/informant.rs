@@ -1,14 +1,16 @@
 //! The messages between agent and informant, in the form of the latest version, v2.0.
 //!
-//! Older versions lack messages: before v1.1 the guest cannot ask for more ([`MoreResources`]), before
-//! v1.2 the agent cannot check that its session is valid ([`HealthCheck`]). Of the others only a size is
-//! written differently: see [`ResourceMessage`].
+//! Each older version has a module with its differences ([`v1_0`], [`v1_1`], [`v1_2`]) and converts to the
+//! next one. Only the latest form leaves this crate.
 //!
 //! The agent calls the informant ([`REGISTER`], [`HEALTH_CHECK`], [`DOWNSCALE`], [`UPSCALE`],
 //! [`UNREGISTER`]). The informant calls the agent back at its registered address ([`ID`], [`RESUME`],
 //! [`SUSPEND`], [`TRY_UPSCALE`]). Servers use `decode` and clients `decode_reply`; `go_json` describes
 //! their leniency. The cores decide which session is current and what a number means.
 
+pub mod v1_0;
+pub mod v1_1;
+pub mod v1_2;
 mod v2_0;
 
 use crate::version::{InformantVersion, Versions};

@@ -59,13 +59,28 @@ impl Reference {
         let registry = registry.sub_registry_with_prefix("autoscaling_agent");
         let requests = "Requests to the plugin, by status";
         registry.register("scheduler_plugin_requests", requests, self.plugin_requests.clone());
-        for (name, help, changes) in [
-            ("scheduler_plugin_requested", "asked of the plugin", &self.plugin_asked),
-            ("scheduler_plugin_accepted", "permitted by the plugin", &self.plugin_accepted),
-            ("informant_requested", "said to informants", &self.informant_asked),
-            ("informant_approved", "agreed to by informants", &self.informant_approved),
+        for ([cpu, mem], help, changes) in [
+            (
+                ["scheduler_plugin_requested_cpu_change", "scheduler_plugin_requested_mem_change"],
+                "asked of the plugin",
+                &self.plugin_asked,
+            ),
+            (
+                ["scheduler_plugin_accepted_cpu_change", "scheduler_plugin_accepted_mem_change"],
+                "permitted by the plugin",
+                &self.plugin_accepted,
+            ),
+            (
+                ["informant_requested_cpu_change", "informant_requested_mem_change"],
+                "said to informants",
+                &self.informant_asked,
+            ),
+            (
+                ["informant_approved_cpu_change", "informant_approved_mem_change"],
+                "agreed to by informants",
+                &self.informant_approved,
+            ),
         ] {
-            let (cpu, mem) = (format!("{name}_cpu_change"), format!("{name}_mem_change"));
             registry.register(cpu, format!("vCPUs more and less {help}"), changes.cpu.clone());
             registry.register(mem, format!("MiB more and less {help}"), changes.mem.clone());
         }

@@ -1,9 +1,9 @@
 //! One connection, from its first byte to its end.
 
-use super::Service;
 use super::connections::{LEAVES_WITHIN, Slot};
 use super::deadline::Deadline;
 use super::limits::{Limits, Refusal};
+use super::service::Service;
 use crate::catch_panic::catch_panic;
 use axum::response::Response;
 use http::Request;

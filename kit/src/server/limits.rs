@@ -90,19 +90,25 @@ impl Limits {
 
     pub(super) fn words(&self, refusal: Refusal) -> (StatusCode, String) {
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
-        let late = |part: &str, time| {
-            format!("the request's {part} did not arrive within {}\n", seconds(time))
-        };
         match refusal {
             Refusal::Crowded => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too many connections\r\n".to_owned())
             }
-            Refusal::HeadTime => (StatusCode::REQUEST_TIMEOUT, late("head", self.head_time)),
+            Refusal::HeadTime => (
+                StatusCode::REQUEST_TIMEOUT,
+                format!("the request's head did not arrive within {}\n", seconds(self.head_time)),
+            ),
             Refusal::BodySize => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the request's body is larger than {} bytes\n", self.body_size),
             ),
-            Refusal::BodyTime => (StatusCode::REQUEST_TIMEOUT, late("body", self.request_time)),
+            Refusal::BodyTime => (
+                StatusCode::REQUEST_TIMEOUT,
+                format!(
+                    "the request's body did not arrive within {}\n",
+                    seconds(self.request_time)
+                ),
+            ),
             Refusal::BodyBroken => {
                 (StatusCode::BAD_REQUEST, "the request's body broke off\n".to_owned())
             }

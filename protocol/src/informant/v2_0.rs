@@ -36,8 +36,6 @@ keys!(read AnySize {
 });
 keys!(read Data { "cpu": cpu, "memory": memory, "id": { "agentID": id } });
 
-keys!(write Bare { "cpu": 0.cpu, "memory": 0.mem });
-
 /// Lets messages be encoded and decoded.
 macro_rules! messages {
     ($($type:ty),+) => {$(
@@ -75,9 +73,6 @@ struct Port {
     port: u16,
 }
 
-/// A size as it is written before v2.0.
-struct Bare(Resources);
-
 /// A size of any version.
 #[derive(Default)]
 struct AnySize {
@@ -101,11 +96,6 @@ impl ResourceMessage {
     /// The body, byte for byte as the reference writes it.
     pub fn encode(&self) -> Vec<u8> {
         go_json::encode(self)
-    }
-
-    /// The body before v2.0: the size alone.
-    pub fn encode_bare(&self) -> Vec<u8> {
-        go_json::encode(&Bare(self.resources))
     }
 
     /// Reads a request of any version.

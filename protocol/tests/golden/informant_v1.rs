@@ -5,7 +5,7 @@
 use super::{ID, check};
 use windlass_protocol::informant::{
     AgentDesc, DownscaleResult, Empty, Expected, HealthCheck, Identified, InformantDesc,
-    MoreResources, ResourceMessage, Unregistered,
+    MoreResources, ResourceMessage, Unregistered, v1_0, v1_1, v1_2,
 };
 use windlass_protocol::{Bytes, InformantVersion, MilliCpu, Resources, Sequence, Versions};
 
@@ -24,8 +24,8 @@ fn informant_v1_0() {
         ],
     );
     answers(["informant-v1.0-downscale-agreed.json", "informant-v1.0-downscale-declined.json"]);
-    let (encode, decode) = (ResourceMessage::encode_bare, ResourceMessage::decode_any);
-    check("informant-v1.0-size.json", &bare(size(2000, 2 << 30)), encode, decode);
+    let size = v1_0::Size(size(2000, 2 << 30));
+    check("informant-v1.0-size.json", &size, v1_0::Size::encode, v1_0::Size::decode);
 }
 
 #[test]
@@ -43,8 +43,8 @@ fn informant_v1_1() {
         ],
     );
     answers(["informant-v1.1-downscale-agreed.json", "informant-v1.1-downscale-declined.json"]);
-    let (encode, decode) = (ResourceMessage::encode_bare, ResourceMessage::decode_any);
-    check("informant-v1.1-size.json", &bare(size(2000, 2 << 30)), encode, decode);
+    let size = v1_1::Size(size(2000, 2 << 30));
+    check("informant-v1.1-size.json", &size, v1_1::Size::encode, v1_1::Size::decode);
     asks_for_more("informant-v1.1-more-resources.json");
 }
 
@@ -67,8 +67,7 @@ fn informant_v1_2() {
         ("informant-v1.2-size.json", size(500, 2 << 30)),
         ("informant-v1.2-size-odd.json", size(1_024_000, (1536 << 20) + 1)),
     ] {
-        let (encode, decode) = (ResourceMessage::encode_bare, ResourceMessage::decode_any);
-        check(file, &bare(size), encode, decode);
+        check(file, &v1_2::Size(size), v1_2::Size::encode, v1_2::Size::decode);
     }
     asks_for_more("informant-v1.2-more-resources.json");
     let file = "informant-v1.2-health-check.json";
@@ -78,11 +77,11 @@ fn informant_v1_2() {
 #[test]
 fn a_bare_size_says_neither_whose_it_is_nor_which() {
     let size = size(500, 2 << 30);
-    let message = ResourceMessage::decode_any(&bare(size).encode_bare()).unwrap();
-    assert_eq!(message, bare(size));
+    let message = ResourceMessage::decode_any(&v1_2::Size(size).encode()).unwrap();
+    assert_eq!(message, v1_2::Size(size).into());
     assert!(message.is_bare() && message.resources == size);
+    assert_eq!(v1_2::Size::from(message), v1_2::Size(size));
     let numbered = ResourceMessage { id: ID, sequence: Sequence::from_number(8), ..message };
-    assert_eq!(numbered.encode_bare(), message.encode_bare());
     assert_eq!(ResourceMessage::decode_any(&numbered.encode()), Ok(numbered));
     assert!(!numbered.is_bare());
     for (body, error) in [
@@ -96,10 +95,6 @@ fn a_bare_size_says_neither_whose_it_is_nor_which() {
         let found = ResourceMessage::decode_any(body.as_bytes()).unwrap_err().to_string();
         assert!(found.starts_with(error), "{body}: {found}");
     }
-}
-
-fn bare(resources: Resources) -> ResourceMessage {
-    ResourceMessage { resources, ..ResourceMessage::default() }
 }
 
 /// What sessions are made of; the files in the order in which they are checked.

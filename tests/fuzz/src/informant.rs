@@ -19,7 +19,7 @@ use windlass_informant_core::wire::{self, Answer, Request, Unanswered};
 use windlass_informant_core::{Action, Ask, Failure, Informant, Registration, Settings};
 use windlass_protocol::informant::{
     AgentDesc, DOWNSCALE, DownscaleResult, Endpoint, HEALTH_CHECK, HealthCheck, Identified,
-    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered,
+    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered, v1_2,
 };
 use windlass_protocol::{AgentId, InformantVersion, Moment, Sequence, Versions};
 
@@ -186,7 +186,8 @@ impl History {
             128..=191 => true,
             192..=255 => false,
         };
-        self.say(endpoint, &if numbers { message.encode() } else { message.encode_bare() });
+        let bare = v1_2::Size::from(message);
+        self.say(endpoint, &if numbers { message.encode() } else { bare.encode() });
     }
 
     /// One of the calls under way is answered.
@@ -380,7 +381,7 @@ fn encoded(request: &Request) -> Vec<u8> {
         Request::Register(desc) | Request::Unregister(desc) => desc.encode(),
         Request::HealthCheck(id) => HealthCheck(*id).encode(),
         Request::Downscale(message) | Request::Upscale(message) if message.is_bare() => {
-            message.encode_bare()
+            v1_2::Size::from(*message).encode()
         }
         Request::Downscale(message) | Request::Upscale(message) => message.encode(),
     }

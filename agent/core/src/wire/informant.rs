@@ -4,7 +4,7 @@ use super::WireError;
 use crate::event::{Action, Event};
 use windlass_protocol::informant::{
     AgentDesc, DOWNSCALE, DownscaleResult, Empty, Endpoint, HEALTH_CHECK, HealthCheck,
-    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered,
+    InformantDesc, REGISTER, ResourceMessage, UNREGISTER, UPSCALE, Unregistered, v1_2,
 };
 use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Resources, Sequence};
@@ -84,7 +84,7 @@ fn describe(id: AgentId, serve_addr: &str, versions: Offered) -> Vec<u8> {
 /// Without a number it is a size of before v2.0.
 fn size(id: AgentId, sequence: Sequence, resources: Resources) -> Vec<u8> {
     let message = ResourceMessage { resources, id, sequence };
-    if sequence == Sequence::ZERO { message.encode_bare() } else { message.encode() }
+    if sequence == Sequence::ZERO { v1_2::Size::from(message).encode() } else { message.encode() }
 }
 
 #[cfg(test)]
