@@ -172,6 +172,6 @@ fn both_forms_of_a_size_are_read() {
     let resources = Resources { mem: mib(512), ..Resources::default() };
     let message = ResourceMessage { resources, ..ResourceMessage::default() };
     let request = Request::decode(DOWNSCALE, &message.encode_bare()).unwrap();
-    assert!(request.is_bare());
+    assert!(message.is_bare());
     assert_eq!(request, Request::Downscale(message));
 }
