@@ -48,9 +48,6 @@ pub fn cpus(tree: &Tree) -> Option<(BTreeSet<u32>, BTreeSet<u32>)> {
 }
 
 /// Carries out one change.
-///
-/// # Errors
-/// As the kernel says.
 pub fn change(tree: &Tree, change: &Change) -> io::Result<()> {
     match change {
         Change::AddedIsMovable => {

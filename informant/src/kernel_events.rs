@@ -51,9 +51,6 @@ enum Found {
 }
 
 /// Starts to listen, if this is the machine itself.
-///
-/// # Errors
-/// No thread can be started.
 pub fn listen<B: MemoryCotenant>(shared: Arc<Shared<B>>) -> io::Result<()> {
     if !shared.tree.is_the_machine() {
         return Ok(());

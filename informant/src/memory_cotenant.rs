@@ -17,9 +17,6 @@ use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
 /// The cotenant of the guest's memory.
 pub trait MemoryCotenant: Sized + Send + Sync + 'static {
     /// Begins to work beside the informant, which does not wait for it.
-    ///
-    /// # Errors
-    /// It cannot begin.
     fn start(shared: &Arc<Shared<Self>>) -> Result<()>;
 
     /// What of memory the informant is to decide on.

@@ -39,9 +39,6 @@ pub fn end<E: Display>(outcome: Result<anyhow::Result<()>, E>) -> ExitCode {
 }
 
 /// Prints this in place of a run.
-///
-/// # Errors
-/// Standard output cannot be written.
 pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }

@@ -4,7 +4,6 @@ use crate::memory_cotenant::MemoryCotenant;
 use crate::shared::Shared;
 use crate::sysfs_worker::SysfsWorker;
 use crate::{call, log};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -19,7 +18,7 @@ const AT_MOST: Duration = Duration::from_secs(5);
 #[derive(Default)]
 struct Said {
     current: Option<AgentId>,
-    gone: VecDeque<AgentId>,
+    gone: Vec<AgentId>,
 }
 
 /// Carries out the plan until the end of the program.
@@ -86,14 +85,12 @@ impl Said {
             }
             self.current = current;
         }
-        let gone: VecDeque<(AgentId, _)> = core.gone().collect();
+        let gone: Vec<(AgentId, _)> = core.gone().collect();
         for (id, cause) in &gone {
             if !self.gone.contains(id) {
                 log::info(format_args!("agent {id} let go of: {cause}"));
             }
         }
-        if self.gone.len() != gone.len() || self.gone.back() != gone.back().map(|(id, _)| id) {
-            self.gone = gone.into_iter().map(|(id, _)| id).collect();
-        }
+        self.gone = gone.into_iter().map(|(id, _)| id).collect();
     }
 }

@@ -8,7 +8,7 @@ use crate::memory_cotenant::MemoryCotenant;
 use crate::proc;
 use crate::shared::Shared;
 use std::time::Duration;
-use windlass_informant_core::{Memory, RunQueue};
+use windlass_informant_core::{Memory, load};
 use windlass_protocol::{Bytes, Moment};
 
 /// How often the larger files are read.
@@ -45,8 +45,7 @@ impl Sampler {
         if let Some(loads) = loads.and_then(|text| proc::loadavg(&text)) {
             // The reader is one of those that run.
             let runnable = loads.running.saturating_sub(1);
-            let queue = RunQueue { runnable, blocked: self.blocked };
-            shared.load().sampled(now, queue.tasks());
+            shared.load().sampled(now, load::tasks(runnable, self.blocked));
         }
         let memory = shared.tree.read("proc/meminfo").ok()?;
         let memory = proc::meminfo(&memory)?;

@@ -21,9 +21,6 @@ pub struct SysfsWorker {
 
 impl SysfsWorker {
     /// Starts the thread.
-    ///
-    /// # Errors
-    /// The system cannot start a thread.
     pub fn start(tree: Tree) -> io::Result<Self> {
         let (actions, todo) = sync_channel(1);
         let (done, reports) = channel(1);

@@ -46,17 +46,11 @@ impl Tree {
     }
 
     /// A file that may be large, to be read line by line.
-    ///
-    /// # Errors
-    /// It cannot be opened.
     pub fn open(&self, name: &str) -> io::Result<BufReader<File>> {
         Ok(BufReader::with_capacity(4096, File::open(self.path(name))?))
     }
 
     /// The names in a directory that are `prefix` and a number; at most 65,536 of them.
-    ///
-    /// # Errors
-    /// It cannot be listed.
     pub fn numbered(&self, directory: &str, prefix: &str) -> io::Result<Vec<u32>> {
         let entries = fs::read_dir(self.path(directory))?.take(65_536).filter_map(Result::ok);
         let number = |name: &str| name.strip_prefix(prefix)?.parse().ok();
@@ -64,18 +58,12 @@ impl Tree {
     }
 
     /// Writes to a file of the kernel, which must exist, in one go.
-    ///
-    /// # Errors
-    /// As the kernel says.
     pub fn write(&self, name: &str, text: &str) -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).truncate(true).open(self.path(name))?;
         file.write_all(text.as_bytes())
     }
 
     /// Replaces a file of our own, or leaves it as it was.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let path = self.path(name);
         let new = path.with_extension("new");

@@ -75,7 +75,7 @@ pub fn goal(inputs: &Inputs<'_>) -> Goal {
     let mut clips = [None, None];
     let mut size = unit.times(count);
     if !complete {
-        size = held(size, inputs.has, &mut clips);
+        size = clipped(size, size.max(inputs.has), Clip::Missing, &mut clips);
     }
     let wanted = size;
     size = clamped(size, inputs, &mut clips);
@@ -157,26 +157,29 @@ fn load_of(inputs: &Inputs<'_>) -> Load {
     let (window, target) = (inputs.info.load_window, inputs.info.target.load_average);
     let units = |figure| load::units(figure, target, inputs.unit);
     let figure = sample.loads.over(window);
-    if let own @ Some(_) = units(figure) {
-        return Load { figure, over: None, units: own };
-    }
+    let own = Load { figure, over: None, units: units(figure) };
     match sample.loads.shorter(window) {
-        Some((over, figure)) => {
-            let figure = Some(figure);
-            Load { figure, over: Some(over), units: units(figure) }
+        Some((over, load)) if own.units.is_none() => {
+            Load { figure: Some(load), over: Some(over), units: units(Some(load)) }
         }
-        None => Load { figure, over: None, units: None },
+        Some(_) | None => own,
     }
 }
 
-fn held(size: Resources, has: Resources, clips: &mut [Option<Clip>; 2]) -> Resources {
-    if has.cpu > size.cpu {
-        clips[0] = Some(Clip::Missing);
+/// Marks each axis on which `next` differs from `size`; returns `next`.
+fn clipped(
+    size: Resources,
+    next: Resources,
+    clip: Clip,
+    clips: &mut [Option<Clip>; 2],
+) -> Resources {
+    if next.cpu != size.cpu {
+        clips[0] = Some(clip);
     }
-    if has.mem > size.mem {
-        clips[1] = Some(Clip::Missing);
+    if next.mem != size.mem {
+        clips[1] = Some(clip);
     }
-    size.max(has)
+    next
 }
 
 fn clamped(size: Resources, inputs: &Inputs<'_>, clips: &mut [Option<Clip>; 2]) -> Resources {
@@ -190,13 +193,7 @@ fn clamped(size: Resources, inputs: &Inputs<'_>, clips: &mut [Option<Clip>; 2]) 
     let mut size = size;
     for (clip, limit, raises) in limits {
         let next = if raises { size.max(limit) } else { size.min(limit) };
-        if next.cpu != size.cpu {
-            clips[0] = Some(clip);
-        }
-        if next.mem != size.mem {
-            clips[1] = Some(clip);
-        }
-        size = next;
+        size = clipped(size, next, clip, clips);
     }
     in_grain(size, can, inputs.info.memory_slot, bounds.max)
 }

@@ -5,7 +5,7 @@ use crate::message::{Body, Reply};
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use windlass_informant_core::wire::{Answer, Request, Unanswered};
-use windlass_informant_core::{Informant, Load, Registration, Settings};
+use windlass_informant_core::{Informant, Load, Settings};
 use windlass_protocol::informant::{DownscaleResult, ResourceMessage};
 use windlass_protocol::{AgentId, Moment, Sequence};
 
@@ -101,7 +101,7 @@ impl InformantRun {
         // Below v2.0 nobody says who it is: it is of the agent that counts.
         let other = |newest: &AgentId| !message.is_bare() && *newest != message.id;
         let newer = self.newest.filter(other);
-        newer.is_some_and(|newest| self.core.is_registered(newest))
+        newer.is_some_and(|newest| matches!(self.core.registration(newest), Some(Ok(_))))
     }
 
     /// Whether a request that is answered has an effect: one that came before has none, if that
@@ -214,22 +214,19 @@ impl InformantRun {
     /// Answers to registrations that are done.
     pub(crate) fn registered(&mut self) -> Vec<(To, Reply)> {
         let core = &self.core;
-        let reply = |id| match core.registration(id) {
-            Registration::Pending => None,
-            Registration::Done(desc) => Some(reply(Ok(&Answer::Registered(desc)))),
-            Registration::Refused(refusal) => Some(reply(Err(&refusal.into()))),
-        };
         let mut answers = Vec::new();
         let mut newest = self.newest;
-        self.registering.retain(|(id, to)| match reply(*id) {
-            None => true,
-            Some(reply) => {
-                if core.is_registered(*id) {
+        self.registering.retain(|(id, to)| {
+            let Some(registration) = core.registration(*id) else { return true };
+            let reply = match registration {
+                Ok(desc) => {
                     newest = Some(*id);
+                    reply(Ok(&Answer::Registered(desc)))
                 }
-                answers.push((*to, reply));
-                false
-            }
+                Err(refusal) => reply(Err(&refusal.into())),
+            };
+            answers.push((*to, reply));
+            false
         });
         self.newest = newest;
         answers

@@ -82,21 +82,16 @@ pub(crate) struct Journal {
 }
 
 /// The first line.
-#[derive(Serialize)]
-struct Head<'a> {
+#[derive(Serialize, Deserialize)]
+struct Head<M> {
     version: u32,
-    meter: &'a Meter,
+    meter: M,
 }
 
 /// The first line's form, which every release can read.
 #[derive(Deserialize)]
 struct HeadForm {
     version: u32,
-}
-
-#[derive(Deserialize)]
-struct HeadRead {
-    meter: Meter,
 }
 
 /// What the lines of a file come to.
@@ -208,7 +203,9 @@ fn content(bytes: &[u8]) -> Content {
         Ok(_) => {}
         Err(_) => return Content::Damaged,
     }
-    let Ok(HeadRead { mut meter }) = serde_json::from_slice(head) else { return Content::Damaged };
+    let Ok(Head { mut meter, .. }) = serde_json::from_slice::<Head<Meter>>(head) else {
+        return Content::Damaged;
+    };
     while let Some(line) = lines.next() {
         match checked(line) {
             Some(json) => match serde_json::from_slice::<Vec<Record>>(json) {

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header};
 use std::fmt;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
@@ -109,20 +110,18 @@ impl Receiver {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(refused.map_or_else(|| self.nameless(None), Undelivered::Client))
+        Err(refused.map_or_else(|| self.nameless(ErrorKind::NotFound.into()), Undelivered::Client))
     }
 
     async fn addresses(&self, deadline: Instant) -> Result<Vec<SocketAddr>, Undelivered> {
         let found = timeout_at(deadline, tokio::net::lookup_host((self.host.as_str(), self.port)));
-        match found.await {
-            Ok(Ok(found)) => Ok(found.take(MOST_ADDRESSES).collect()),
-            Ok(Err(source)) => Err(self.nameless(Some(source))),
-            Err(_) => Err(self.nameless(Some(std::io::ErrorKind::TimedOut.into()))),
+        match found.await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into())) {
+            Ok(found) => Ok(found.take(MOST_ADDRESSES).collect()),
+            Err(source) => Err(self.nameless(source)),
         }
     }
 
-    fn nameless(&self, source: Option<std::io::Error>) -> Undelivered {
-        let source = source.unwrap_or_else(|| std::io::ErrorKind::NotFound.into());
+    fn nameless(&self, source: std::io::Error) -> Undelivered {
         Undelivered::Name { host: self.host.clone(), source }
     }
 }

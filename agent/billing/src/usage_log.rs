@@ -49,9 +49,6 @@ pub(crate) struct Batch {
 
 impl UsageLog {
     /// Takes the usage log of a folder, or begins a new one at `now`.
-    ///
-    /// # Errors
-    /// Another process has it, a later release wrote it, or the disk refuses.
     pub(crate) fn open(
         folder: &Path,
         source: Source,

@@ -25,7 +25,8 @@ const OLDEST: Version = Version { major: 7, minor: 2, micro: 0 };
 impl Qemu {
     /// Looks at a VM, and says what can and cannot scale.
     pub async fn check(&self) -> Vec<Finding> {
-        self.check_within(Limits::default()).await
+        let found = self.try_check().await;
+        found.unwrap_or_else(|error| vec![Finding::unreached(&error)])
     }
 
     /// The same, where a monitor that cannot be used is no finding but the answer.
@@ -33,15 +34,10 @@ impl Qemu {
     /// # Errors
     /// As an attach would fail; [`Finding::unreached`] says it to a person.
     pub async fn try_check(&self) -> Result<Vec<Finding>, DriverError> {
-        self.try_check_within(Limits::default()).await
+        self.check_within(Limits::default()).await
     }
 
-    pub(crate) async fn check_within(&self, limits: Limits) -> Vec<Finding> {
-        let found = self.try_check_within(limits).await;
-        found.unwrap_or_else(|error| vec![Finding::unreached(&error)])
-    }
-
-    async fn try_check_within(&self, limits: Limits) -> Result<Vec<Finding>, DriverError> {
+    pub(crate) async fn check_within(&self, limits: Limits) -> Result<Vec<Finding>, DriverError> {
         let (mut link, _notices) = Link::open(&self.qmp, limits).await?;
         let mut findings = vec![version(link.version)];
         // The rest of the findings stands without the one that could not be had.
@@ -175,12 +171,11 @@ fn vfio(devices: &[String], way: Way) -> Option<Finding> {
 async fn balloon(link: &mut Link, memory: &Memory) -> Result<Option<Finding>, CallError> {
     #[derive(Deserialize)]
     struct Balloon {
-        actual: u64,
+        actual: Bytes,
     }
     let balloon = link.ask::<Balloon>("query-balloon", Value::Null).await;
     // None is there, or it can say nothing.
-    let Some(Balloon { actual }) = unless_refused(balloon)? else { return Ok(None) };
-    let inflated_to = Bytes::from_bytes(actual);
+    let Some(Balloon { actual: inflated_to }) = unless_refused(balloon)? else { return Ok(None) };
     // QEMU's figure leaves virtio-mem out.
     let has = memory.boot(Way::VirtioMem);
     let (verdict, text) = if inflated_to < has {

@@ -16,7 +16,7 @@ use windlass_protocol::informant::{
     self, AgentDesc, DownscaleResult, InformantDesc, ResourceMessage, Unregistered,
 };
 use windlass_protocol::version::{InformantVersion, Versions};
-use windlass_protocol::{AgentId, Moment, Resources};
+use windlass_protocol::{AgentId, Moment};
 
 /// The settings of an informant.
 #[derive(Clone, Debug)]
@@ -29,17 +29,6 @@ pub struct Settings {
     pub parked: BTreeSet<u32>,
     /// The longest remaining lease that an earlier informant may have given.
     pub leased: Duration,
-}
-
-/// The state of a registration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Registration {
-    /// The informant checks the agent's id, or prepares the machine.
-    Pending,
-    /// Registered: the answer to `/register`.
-    Done(InformantDesc),
-    /// It failed.
-    Refused(Refusal),
 }
 
 /// One guest's informant.
@@ -78,25 +67,18 @@ impl Informant {
     }
 
     /// `POST /register`: begins a registration; see [`Informant::registration`].
-    ///
-    /// # Errors
-    /// The refusal.
     pub fn register(&mut self, desc: &AgentDesc) -> Result<(), Refusal> {
         let version = self.registry.begin(desc)?;
-        self.machine.note(lease_of(version));
-        self.machine.wake();
+        self.machine.wake(lease_of(version));
         Ok(())
     }
 
-    /// The state of the registration under this id.
-    pub fn registration(&self, id: AgentId) -> Registration {
-        match self.registry.registration(id) {
-            None => Registration::Pending,
-            Some(Ok(version)) => {
-                Registration::Done(InformantDesc { version, metrics_port: Some(self.metrics_port) })
-            }
-            Some(Err(refusal)) => Registration::Refused(refusal),
-        }
+    /// The answer to the `/register` under this id; `None` while the informant checks the agent's id, or
+    /// prepares the machine.
+    pub fn registration(&self, id: AgentId) -> Option<Result<InformantDesc, Refusal>> {
+        let metrics_port = Some(self.metrics_port);
+        let done = self.registry.registration(id)?;
+        Some(done.map(|version| InformantDesc { version, metrics_port }))
     }
 
     /// `PUT /health-check`.
@@ -120,49 +102,25 @@ impl Informant {
     }
 
     /// As [`Informant::downscale`], but `judge` may change the answer. It is only called for new requests.
-    ///
-    /// # Errors
-    /// As [`Informant::downscale`].
     pub fn downscale_judged(
         &mut self,
         now: Moment,
         message: &ResourceMessage,
         judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
     ) -> Result<DownscaleResult, Refusal> {
-        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Downscale(_));
-        let ResourceMessage { resources, id, sequence } = *message;
-        if message.is_bare() {
-            self.registry.verify_bare()?;
-            return Ok(self.consent(now, resources, judge));
-        }
-        match self.registry.verify(id, sequence, alike)? {
+        match self.registry.verify(message)? {
             Verified::New => {}
             Verified::Again(PastAnswer::Downscale(result)) => return Ok(result),
             Verified::Again(PastAnswer::Upscale) | Verified::Stale => {
                 return Ok(DownscaleResult { ok: false, status: STALE.to_owned() });
             }
         }
-        let result = self.consent(now, resources, judge);
-        self.registry.answered_request(id, sequence, PastAnswer::Downscale(result.clone()));
-        Ok(result)
-    }
-
-    fn consent(
-        &mut self,
-        now: Moment,
-        asked: Resources,
-        judge: impl FnOnce(DownscaleResult) -> DownscaleResult,
-    ) -> DownscaleResult {
-        let result = judge(self.memory.consent(now, asked.mem));
+        let result = judge(self.memory.consent(now, message.resources.mem));
         if result.ok {
-            self.machine.allow_at_most(asked.cpu);
+            self.machine.allow_at_most(message.resources.cpu);
         }
-        result
-    }
-
-    fn give(&mut self, now: Moment, size: Resources) {
-        self.memory.given(now);
-        self.machine.allow(size.cpu);
+        self.registry.answered_request(message, PastAnswer::Downscale(result.clone()));
+        Ok(result)
     }
 
     /// `PUT /upscale`: the guest has this size and may use it.
@@ -174,30 +132,17 @@ impl Informant {
     }
 
     /// As [`Informant::upscale`]; calls `then` if the request is new.
-    ///
-    /// # Errors
-    /// As [`Informant::upscale`].
     pub fn upscale_then(
         &mut self,
         now: Moment,
         message: &ResourceMessage,
         then: impl FnOnce(),
     ) -> Result<(), Refusal> {
-        let alike = |given: &PastAnswer| matches!(given, PastAnswer::Upscale);
-        let ResourceMessage { resources, id, sequence } = *message;
-        if message.is_bare() {
-            self.registry.verify_bare()?;
-            self.give(now, resources);
+        if self.registry.verify(message)? == Verified::New {
+            self.memory.given(now);
+            self.machine.allow(message.resources.cpu);
+            self.registry.answered_request(message, PastAnswer::Upscale);
             then();
-            return Ok(());
-        }
-        match self.registry.verify(id, sequence, alike)? {
-            Verified::New => {
-                self.give(now, resources);
-                self.registry.answered_request(id, sequence, PastAnswer::Upscale);
-                then();
-            }
-            Verified::Again(_) | Verified::Stale => {}
         }
         Ok(())
     }
@@ -220,7 +165,7 @@ impl Informant {
         match event {
             Event::Sampled(memory) => self.memory.sampled(now, memory),
             Event::Stalled => self.memory.stalled(now),
-            Event::Stirred => self.machine.stirred(),
+            Event::Stirred => self.machine.must_look(),
             Event::Sent(Action::Call { agent, ask, .. }) => {
                 if ask == Ask::MoreMemory {
                     self.memory.asked(now);
@@ -262,16 +207,6 @@ impl Informant {
     /// The current agent.
     pub fn current(&self) -> Option<AgentId> {
         self.registry.current()
-    }
-
-    /// The version of the current agent's session.
-    pub fn version(&self) -> Option<InformantVersion> {
-        self.registry.version()
-    }
-
-    /// Whether an agent is registered under this id.
-    pub fn is_registered(&self, id: AgentId) -> bool {
-        self.registry.is_registered(id)
     }
 
     /// How many agents are registered.

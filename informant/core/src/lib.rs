@@ -18,6 +18,6 @@ pub mod registry;
 pub mod wire;
 
 pub use event::{Action, Ask, Change, Event, Failure, MachineSeen, Memory, Plan};
-pub use informant::{Informant, Registration, Settings};
-pub use load::{Averages, Load, RunQueue};
+pub use informant::{Informant, Settings};
+pub use load::{Averages, Load};
 pub use refusal::Refusal;

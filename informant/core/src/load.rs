@@ -34,15 +34,6 @@ pub struct Load {
     row: Option<Row>,
 }
 
-/// One sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunQueue {
-    /// Tasks that run or could run, without the one that took the sample.
-    pub runnable: u32,
-    /// Tasks that wait for I/O.
-    pub blocked: u32,
-}
-
 /// Load averages; a window that is not filled has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Averages {
@@ -87,15 +78,6 @@ impl Load {
     }
 }
 
-// === impl RunQueue ===
-
-impl RunQueue {
-    /// The tasks that count as load.
-    pub fn tasks(self) -> f64 {
-        f64::from(self.runnable.saturating_add(self.blocked))
-    }
-}
-
 // === impl Row ===
 
 impl Row {
@@ -121,6 +103,12 @@ impl Row {
         let length = WINDOWS[window];
         (measured >= length).then(|| self.sums[window] / weight(measured, length))
     }
+}
+
+/// The tasks that count as load: those that run or could run, without the one that took the sample, and those
+/// that wait for I/O.
+pub fn tasks(runnable: u32, blocked: u32) -> f64 {
+    f64::from(runnable.saturating_add(blocked))
 }
 
 /// How much of a damped mean the last `passed` of it make up.

@@ -64,9 +64,11 @@ impl Machine {
     }
 
     /// An agent registers: from here on the informant manages the machine. The agent starts from the online
-    /// hardware, so added hardware that may come online does so first.
-    pub(crate) fn wake(&mut self) {
+    /// hardware, so added hardware that may come online does so first. The machine notes the agent's `lease`
+    /// for the next informant.
+    pub(crate) fn wake(&mut self, lease: Duration) {
         self.awake = true;
+        self.note = self.note.max(lease);
         self.must_look();
     }
 
@@ -75,14 +77,9 @@ impl Machine {
         self.limit = None;
     }
 
-    /// Notes the lease of a registering agent, for the next informant.
-    pub(crate) fn note(&mut self, lease: Duration) {
-        self.note = self.note.max(lease);
-    }
-
-    /// The hardware may have changed.
-    pub(crate) fn stirred(&mut self) {
-        self.must_look();
+    /// The hardware or the wish may have changed: earlier looks are stale, also one in progress.
+    pub(crate) fn must_look(&mut self) {
+        (self.look_at, self.look_again) = (None, true);
     }
 
     /// Lowers the limit of vCPUs; never raises it. A request without CPU changes nothing.
@@ -174,33 +171,33 @@ impl Machine {
             Change::OnlineMemory(_) | Change::OnlineCpu(_) | Change::OfflineCpu(_) if !done => {
                 self.resting.insert(change, now.after(RETRY));
             }
-            Change::OnlineMemory(block) => self.correct(|seen| {
-                seen.offline_blocks.remove(block);
-            }),
+            Change::OnlineMemory(block) => {
+                if let Some(seen) = &mut self.seen {
+                    seen.offline_blocks.remove(block);
+                }
+            }
             Change::OnlineCpu(cpu) => {
                 self.parked.remove(cpu);
-                self.correct(|seen| {
+                if let Some(seen) = &mut self.seen {
                     seen.online.insert(*cpu);
-                });
+                }
             }
             Change::OfflineCpu(cpu) => {
                 self.parked.insert(*cpu);
-                self.correct(|seen| {
+                if let Some(seen) = &mut self.seen {
                     seen.online.remove(cpu);
-                });
+                }
             }
         }
         self.fulfilled();
     }
 
-    /// Whether all due changes were made or tried.
     pub(crate) fn settled(&self, now: Moment) -> bool {
         let mut plan = Plan::default();
         self.plan(now, &mut plan);
         self.awake && self.busy.is_none() && plan.actions.is_empty()
     }
 
-    /// The vCPU that is coming online.
     pub(crate) fn coming_online(&self) -> Option<u32> {
         match self.busy {
             Some(Action::Do(Change::OnlineCpu(cpu))) => Some(cpu),
@@ -208,7 +205,6 @@ impl Machine {
         }
     }
 
-    /// The parked vCPUs.
     pub(crate) fn parked(&self) -> &BTreeSet<u32> {
         &self.parked
     }
@@ -290,11 +286,6 @@ impl Machine {
         self.must_look();
     }
 
-    /// Makes earlier looks stale, also one in progress.
-    fn must_look(&mut self) {
-        (self.look_at, self.look_again) = (None, true);
-    }
-
     /// Drops a wish that a later look shows as fulfilled.
     fn fulfilled(&mut self) {
         if self.look_at.is_none() {
@@ -311,12 +302,6 @@ impl Machine {
         };
         if reached {
             self.wish = None;
-        }
-    }
-
-    fn correct(&mut self, change: impl FnOnce(&mut MachineSeen)) {
-        if let Some(seen) = &mut self.seen {
-            change(seen);
         }
     }
 }

@@ -115,40 +115,36 @@ impl Watch {
 
     /// Whether the guest agrees to a size of `asked`.
     pub(crate) fn consent(&self, now: Moment, asked: Bytes) -> DownscaleResult {
-        let no = |status| DownscaleResult { ok: false, status };
+        let answer = |ok, status| DownscaleResult { ok, status };
         let Some(memory) = self.fresh(now) else {
-            return no("memory was not read within the last second".to_owned());
+            return answer(false, "memory was not read within the last second".to_owned());
         };
         let overhead = memory.overhead.unwrap_or(OVERHEAD);
         let has = memory.total.saturating_add(overhead);
         if asked >= has {
-            return DownscaleResult {
-                ok: true,
-                status: format!("{asked} is no less than the VM has"),
-            };
+            return answer(true, format!("{asked} is no less than the VM has"));
         }
         let slots = self.slots.iter().filter(|(began, _)| now.since(*began) <= WINDOW);
         let (count, used) = slots.fold((0, Bytes::ZERO), |(n, most), (_, u)| (n + 1, most.max(*u)));
         if count < ENOUGH {
-            return no(format!("memory was read {count} times lately, {ENOUGH} are needed"));
+            let few = format!("memory was read {count} times lately, {ENOUGH} are needed");
+            return answer(false, few);
         }
         if let Some(at) = self.stalled.filter(|at| now.since(*at) < QUIET) {
             let ago = now.since(at).as_secs();
-            return no(format!(
-                "tasks waited for memory {ago}s ago, and no less than 10s must pass"
-            ));
+            let quiet =
+                format!("tasks waited for memory {ago}s ago, and no less than 10s must pass");
+            return answer(false, quiet);
         }
         let usable = asked.saturating_sub(overhead);
         let margin = margin(usable);
         let ok = used.saturating_add(margin) <= usable;
         let verdict = if ok { "fit" } else { "do not fit" };
-        DownscaleResult {
-            ok,
-            status: format!(
-                "{used} in use and {margin} to spare {verdict} in {usable}, \
-                 which is {asked} less {overhead} for the kernel"
-            ),
-        }
+        let status = format!(
+            "{used} in use and {margin} to spare {verdict} in {usable}, \
+             which is {asked} less {overhead} for the kernel"
+        );
+        answer(ok, status)
     }
 
     fn fresh(&self, now: Moment) -> Option<Memory> {

@@ -22,20 +22,14 @@ pub enum Refusal {
     #[error("agentID: {0} is not the id of an agent")]
     BadId(AgentId),
     /// A text that is no address, or an address at which no agent can be called.
-    #[error("agentServeAddr: \"{given}\" is not an ip:port that can be called")]
-    BadAddress {
-        /// What was announced, shortened.
-        given: String,
-    },
+    #[error("agentServeAddr: \"{0}\" is not an ip:port that can be called")]
+    BadAddress(String),
     /// A second registration under one id.
     #[error("Agent with ID {0} is already registered")]
     Duplicate(AgentId),
     /// Too many registrations that have not been checked yet.
-    #[error("{limit} registrations are under way, which is the limit")]
-    Busy {
-        /// How many there may be.
-        limit: usize,
-    },
+    #[error("{0} registrations are under way, which is the limit")]
+    Busy(usize),
     /// The agent did not say who it is when called.
     #[error("Error checking ID for agent {addr}/{agent}: {cause}")]
     Unchecked {
@@ -91,14 +85,14 @@ impl Refusal {
         match self {
             Self::Versions { .. }
             | Self::BadId(_)
-            | Self::BadAddress { .. }
+            | Self::BadAddress(_)
             | Self::Unchecked { .. }
             | Self::NotActive(_)
             | Self::NoHealthChecks(_)
             | Self::OtherAddress(_) => 400,
             Self::Unknown(_) | Self::NotRegistered(_) => 404,
             Self::Duplicate(_) => 409,
-            Self::Busy { .. } => 503,
+            Self::Busy(_) => 503,
         }
     }
 }

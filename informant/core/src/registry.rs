@@ -19,11 +19,11 @@ pub(crate) use member::{PastAnswer, lease_of};
 
 use crate::event::{Action, Ask, Failure, Plan};
 use crate::refusal::{Cause, Refusal, shortened};
-use member::{Member, Numbered, Stage, Verdict};
+use member::{Member, Stage};
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use windlass_protocol::informant::AgentDesc;
+use windlass_protocol::informant::{AgentDesc, ResourceMessage};
 use windlass_protocol::version::{InformantVersion, Versions};
 use windlass_protocol::{AgentId, Moment, Sequence};
 
@@ -51,7 +51,7 @@ pub(crate) struct Registry {
     gone: VecDeque<(AgentId, SocketAddr, Cause)>,
 }
 
-/// How to treat a numbered request.
+/// How to treat a `/downscale` or an `/upscale`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verified {
     /// It is new: carry it out.
@@ -88,9 +88,9 @@ impl Registry {
             return Err(Refusal::Duplicate(id));
         }
         let addr = callable(&desc.serve_addr)
-            .ok_or_else(|| Refusal::BadAddress { given: shortened(&desc.serve_addr) })?;
+            .ok_or_else(|| Refusal::BadAddress(shortened(&desc.serve_addr)))?;
         if self.joining() >= JOINING {
-            return Err(Refusal::Busy { limit: JOINING });
+            return Err(Refusal::Busy(JOINING));
         }
         self.gone.retain(|(gone, ..)| *gone != id);
         self.members.push(Member::new(id, version, addr, desc.serve_addr.clone()));
@@ -158,38 +158,28 @@ impl Registry {
         }
     }
 
-    /// Accepts a request without session and number, if the current agent's version has neither.
-    pub(crate) fn verify_bare(&mut self) -> Result<(), Refusal> {
-        let member = self.member_that_counts().filter(|member| !member.version.numbers_sizes());
-        member.ok_or(Refusal::NotActive(AgentId::default()))?.heard_from();
-        Ok(())
-    }
-
-    /// How to treat a numbered request. `alike` tells whether an earlier answer is of the same kind.
-    pub(crate) fn verify(
-        &mut self,
-        id: AgentId,
-        sequence: Sequence,
-        alike: impl Fn(&PastAnswer) -> bool,
-    ) -> Result<Verified, Refusal> {
-        let member = self.member_that_counts().filter(|member| member.id == id);
-        let member = member.ok_or(Refusal::NotActive(id))?;
+    /// How to treat a request. One without session and number is new, if the current agent's version has
+    /// neither.
+    pub(crate) fn verify(&mut self, message: &ResourceMessage) -> Result<Verified, Refusal> {
+        let ResourceMessage { id, sequence, .. } = *message;
+        let bare = message.is_bare();
+        let current = self.current().and_then(|id| self.member_mut(id));
+        let member = current
+            .filter(|member| if bare { !member.version.numbers_sizes() } else { member.id == id })
+            .ok_or(Refusal::NotActive(id))?;
         member.heard_from();
-        let mark = member.request.as_ref().map_or(Sequence::ZERO, |last| last.sequence);
-        if sequence > mark {
-            return Ok(Verified::New);
-        }
-        let again = member.request.as_ref().filter(|last| last.sequence == sequence);
-        Ok(match again {
-            Some(last) if alike(&last.answer) => Verified::Again(last.answer.clone()),
+        let mark = member.request.as_ref().map_or(Sequence::ZERO, |(last, _)| *last);
+        Ok(match &member.request {
+            _ if bare || sequence > mark => Verified::New,
+            Some((last, answer)) if *last == sequence => Verified::Again(answer.clone()),
             Some(_) | None => Verified::Stale,
         })
     }
 
-    /// Keeps the answer to a request, for repetitions.
-    pub(crate) fn answered_request(&mut self, id: AgentId, sequence: Sequence, answer: PastAnswer) {
-        if let Some(member) = self.member_mut(id) {
-            member.request = Some(Numbered { sequence, answer });
+    /// Keeps the answer to a request, for repetitions. A request without session and number has none.
+    pub(crate) fn answered_request(&mut self, message: &ResourceMessage, answer: PastAnswer) {
+        if let Some(member) = self.member_mut(message.id) {
+            member.request = Some((message.sequence, answer));
         }
     }
 
@@ -200,32 +190,19 @@ impl Registry {
         newest.filter(|member| member.may_run()).map(|member| member.id)
     }
 
-    /// The version of the current agent's session.
-    pub(crate) fn version(&self) -> Option<InformantVersion> {
-        self.current().and_then(|id| self.member(id)).map(|member| member.version)
-    }
-
     /// Whether this agent is suspended, or was not resumed yet.
     pub(crate) fn waits(&self, id: AgentId) -> bool {
         self.member(id).is_some_and(|member| matches!(member.stage, Stage::Suspended { .. }))
     }
 
-    /// Whether an agent is registered under this id.
-    pub(crate) fn is_registered(&self, id: AgentId) -> bool {
-        self.member(id).is_some_and(Member::joined)
-    }
-
-    /// How many agents are registered.
     pub(crate) fn len(&self) -> usize {
         self.members.iter().filter(|member| member.joined()).count()
     }
 
-    /// How many registrations are in progress.
     pub(crate) fn joining(&self) -> usize {
         self.members.iter().filter(|member| !member.joined()).count()
     }
 
-    /// The most recently removed agents, with the causes.
     pub(crate) fn gone(&self) -> impl Iterator<Item = (AgentId, Cause)> {
         self.gone.iter().map(|(id, _, cause)| (*id, *cause))
     }
@@ -259,7 +236,7 @@ impl Registry {
         for member in self.members.iter().filter(|member| !self.left.contains(&member.id)) {
             let is_newest = newest == Some(member.id);
             let others = || self.members.iter().filter(|other| other.id != member.id);
-            let leased = others().map(Member::leased).fold(self.leased, Moment::max);
+            let leased = others().map(|other| other.leased).fold(self.leased, Moment::max);
             let free = others().all(|other| !other.may_run()) && leased <= now;
             if is_newest && leased > now {
                 plan.wake(leased);
@@ -282,15 +259,14 @@ impl Registry {
         }
     }
 
-    fn conclude(&mut self, agent: AgentId, tell: impl FnOnce(&mut Member) -> Verdict) {
+    fn conclude(&mut self, agent: AgentId, tell: impl FnOnce(&mut Member) -> Result<(), Cause>) {
         if let Some(at) = self.left.iter().position(|left| *left == agent) {
             self.left.remove(at);
             return;
         }
         let Some(at) = self.members.iter().position(|member| member.id == agent) else { return };
-        match tell(&mut self.members[at]) {
-            Verdict::Keep => {}
-            Verdict::Drop(cause) => self.let_go(at, cause),
+        if let Err(cause) = tell(&mut self.members[at]) {
+            self.let_go(at, cause);
         }
     }
 
@@ -310,7 +286,7 @@ impl Registry {
             Cause::Failed(_) | Cause::OldSequence(_) | Cause::Crowded => false,
         };
         if !waits {
-            self.leased = self.leased.max(member.leased());
+            self.leased = self.leased.max(member.leased);
         }
         if self.gone.len() >= AGENTS + JOINING {
             self.gone.pop_front();
@@ -320,10 +296,6 @@ impl Registry {
 
     fn member(&self, id: AgentId) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
-    }
-
-    fn member_that_counts(&mut self) -> Option<&mut Member> {
-        self.current().and_then(|id| self.member_mut(id))
     }
 
     fn member_mut(&mut self, id: AgentId) -> Option<&mut Member> {

@@ -10,7 +10,7 @@ pub mod figures;
 pub mod request;
 
 pub use figures::Figures;
-pub use request::{Answer, Misdirected, Request, Unanswered, endpoint};
+pub use request::{Answer, Request, Unanswered, endpoint};
 
 use crate::event::{Ask, Event, Failure};
 use windlass_protocol::AgentId;

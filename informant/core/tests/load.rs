@@ -1,6 +1,7 @@
 //! Load over short windows, as tables: what a sample weighs, and when there is a figure.
 
-use windlass_informant_core::{Averages, Load, RunQueue};
+use windlass_informant_core::load::tasks;
+use windlass_informant_core::{Averages, Load};
 use windlass_protocol::Moment;
 
 #[test]
@@ -99,7 +100,7 @@ fn without_samples_there_is_no_figure() {
 
 #[test]
 fn tasks_that_wait_for_io_count() {
-    assert!((RunQueue { runnable: 1, blocked: 2 }.tasks() - 3.0).abs() < 1e-9);
+    assert!((tasks(1, 2) - 3.0).abs() < 1e-9);
 }
 
 fn at(millis: u64) -> Moment {

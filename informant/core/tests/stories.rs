@@ -9,9 +9,7 @@ use expect_test::expect;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use story::{Story, id, mib, secs};
-use windlass_informant_core::{
-    Action, Ask, Event, Failure, Informant, Refusal, Registration, Settings,
-};
+use windlass_informant_core::{Action, Ask, Event, Failure, Informant, Refusal, Settings};
 use windlass_protocol::informant::AgentDesc;
 use windlass_protocol::{InformantVersion, Moment, Sequence};
 
@@ -309,8 +307,8 @@ fn the_oldest_agent_is_forgotten_when_there_are_too_many() {
     }
     assert_eq!(story.informant.agents(), 8);
     assert_eq!(story.informant.current(), Some(id(9)));
-    assert!(!story.informant.is_registered(id(1)));
-    assert!(story.informant.is_registered(id(2)));
+    assert!(matches!(story.informant.registration(id(1)), Some(Err(_))));
+    assert!(matches!(story.informant.registration(id(2)), Some(Ok(_))));
 }
 
 #[test]
@@ -325,7 +323,7 @@ fn a_ninth_agent_registers_once_the_eight_that_were_registering_have_answered() 
         story.informant.register(&desc(agent)).unwrap();
     }
     assert_eq!((story.informant.joining(), story.informant.agents()), (8, 0));
-    assert_eq!(story.informant.register(&desc(9)), Err(Refusal::Busy { limit: 8 }));
+    assert_eq!(story.informant.register(&desc(9)), Err(Refusal::Busy(8)));
     story.run(secs(1));
     assert_eq!((story.informant.joining(), story.informant.agents()), (0, 8));
     assert_eq!(story.informant.register(&desc(9)), Ok(()));
@@ -376,7 +374,7 @@ fn what_comes_of_a_call_to_one_that_left_is_not_for_who_comes_back() {
     informant.register(&desc(second)).unwrap();
     assert_eq!(call(&mut informant, later), None, "one call at a time");
     informant.observe(later, answer(2));
-    assert_eq!(informant.registration(id(1)), Registration::Pending, "it is not that answer");
+    assert_eq!(informant.registration(id(1)), None, "it is not that answer");
     assert_eq!(call(&mut informant, later), Some((second.to_owned(), Ask::Id)));
 }
 

@@ -11,7 +11,7 @@ use expect_test::expect;
 use story::{Story, id, mib, secs};
 use windlass_informant_core::wire::Request;
 use windlass_informant_core::{Ask, Informant, Settings};
-use windlass_protocol::informant::{AgentDesc, DOWNSCALE, v1_2};
+use windlass_protocol::informant::{AgentDesc, DOWNSCALE, ResourceMessage, v1_2};
 use windlass_protocol::{InformantVersion, Resources, Versions};
 
 /// Who says neither who he is nor which message this is.
@@ -170,8 +170,8 @@ fn health_is_asked_from_v1_2_on() {
 #[test]
 fn both_forms_of_a_size_are_read() {
     let resources = Resources { mem: mib(512), ..Resources::default() };
-    let body = v1_2::Size(resources).encode();
-    let request = Request::decode(DOWNSCALE, &body).unwrap();
-    assert!(request.is_bare());
-    assert_eq!(request, Request::Downscale(v1_2::Size(resources).into()));
+    let request = Request::decode(DOWNSCALE, &v1_2::Size(resources).encode()).unwrap();
+    let message = ResourceMessage::from(v1_2::Size(resources));
+    assert!(message.is_bare());
+    assert_eq!(request, Request::Downscale(message));
 }

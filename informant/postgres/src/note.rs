@@ -34,9 +34,6 @@ pub fn write(tree: &Tree, size: Bytes) -> io::Result<()> {
 }
 
 /// Forgets it.
-///
-/// # Errors
-/// It cannot be removed.
 pub fn forget(tree: &Tree) -> io::Result<()> {
     match std::fs::remove_file(tree.path(NOTE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

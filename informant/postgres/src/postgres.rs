@@ -225,11 +225,8 @@ fn decline(
     shared.core().downscale_judged(now, message, |_| {
         let counts = &shared.cotenant.counts;
         let fits = !matches!(problem, Problem::DoesNotFit { .. });
-        if fits {
-            counts.failed.add()
-        } else {
-            counts.declined.add()
-        }
+        let count = if fits { &counts.failed } else { &counts.declined };
+        count.add();
         declined(problem.to_string())
     })
 }

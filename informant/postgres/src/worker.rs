@@ -27,9 +27,6 @@ struct Said {
 }
 
 /// Starts the thread.
-///
-/// # Errors
-/// No thread can be started.
 pub fn start(shared: Arc<Shared<Postgres>>, database: Database) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let work = move || runtime.block_on(run(&shared, database));

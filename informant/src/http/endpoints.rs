@@ -15,8 +15,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
-use windlass_informant_core::Registration;
-use windlass_informant_core::wire::{self, Misdirected, Unanswered};
+use windlass_informant_core::wire::{self, Unanswered};
 use windlass_protocol::informant::{AgentDesc, Endpoint};
 
 /// A registration is over after this long; a call to the agent has 1.5 s of it.
@@ -41,9 +40,6 @@ enum Problem {
 }
 
 /// Answers one request; `busy` is set once all of it is there.
-///
-/// # Errors
-/// Never.
 pub async fn answer<B: MemoryCotenant>(
     shared: &Shared<B>,
     request: Request<Incoming>,
@@ -72,8 +68,8 @@ async fn route<B: MemoryCotenant>(
             }
             Err(problem) => Err(problem),
         },
-        Err(Misdirected::Path) => return page(shared, &request),
-        Err(misdirected @ Misdirected::Method(_)) => Err(misdirected.into()),
+        Err(Unanswered::Path) => return page(shared, &request),
+        Err(unanswered) => Err(unanswered.into()),
     };
     match answer {
         Ok(answer) => (200, JSON, answer.encode()),
@@ -86,14 +82,14 @@ fn page<B: MemoryCotenant>(shared: &Shared<B>, request: &Request<Incoming>) -> A
     let reads = [Method::GET, Method::HEAD].contains(request.method());
     match request.uri().path() {
         "/metrics" | "/livez" | "/readyz" if !reads => {
-            Problem::from(Misdirected::Method("GET")).answer()
+            Problem::from(Unanswered::Method("GET")).answer()
         }
         "/metrics" => (200, PROMETHEUS, metrics::text(shared).into_bytes()),
         "/livez" => plain(200, "ok\n"),
         // Ready: load is being read.
         "/readyz" if shared.load().is_sampled(shared.clock.now()) => plain(200, "ok\n"),
         "/readyz" => plain(503, "no sample of load within the last 2s\n"),
-        _ => Problem::from(Misdirected::Path).answer(),
+        _ => Problem::from(Unanswered::Path).answer(),
     }
 }
 
@@ -130,12 +126,8 @@ async fn register<B: MemoryCotenant>(
     desc: &AgentDesc,
 ) -> Result<wire::Answer, Problem> {
     shared.core().register(desc)?;
-    let done = shared.until(REGISTERING, |core, _| match core.registration(desc.agent_id) {
-        Registration::Pending => None,
-        Registration::Done(answer) => Some(Ok(wire::Answer::Registered(answer))),
-        Registration::Refused(refusal) => Some(Err(refusal.into())),
-    });
-    done.await.unwrap_or(Err(Problem::Unready))
+    let done = shared.until(REGISTERING, |core, _| core.registration(desc.agent_id));
+    Ok(wire::Answer::Registered(done.await.ok_or(Problem::Unready)??))
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Problem> {

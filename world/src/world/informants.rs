@@ -49,7 +49,6 @@ impl World {
         let Some(run) = &mut vm.informant else { return };
         let clock = vm.informant_process.clock(now);
         let request = wire::endpoint(endpoint.method, endpoint.path)
-            .map_err(Unanswered::from)
             .and_then(|endpoint| Ok(Request::decode(endpoint, body)?));
         let request = match request {
             Ok(request) => request,
@@ -59,7 +58,11 @@ impl World {
         // Without a number, one that its agent waits for no more cannot be told from a new one.
         let waits =
             |agent: &Agent| agent.epoch == epoch && agent.waits_for(Peer::Informant) == Some(call);
-        let strays = request.is_bare() && !vm.agent.as_ref().is_some_and(waits);
+        let bare = match &request {
+            Request::Downscale(message) | Request::Upscale(message) => message.is_bare(),
+            Request::Register(_) | Request::HealthCheck(_) | Request::Unregister(_) => false,
+        };
+        let strays = bare && !vm.agent.as_ref().is_some_and(waits);
         if strays {
             vm.strayed_at = now;
         }

@@ -54,19 +54,19 @@ pub(crate) struct DeviceData {
     pub(crate) id: Option<String>,
     pub(crate) memdev: Option<String>,
     #[serde(default)]
-    pub(crate) size: u64,
+    pub(crate) size: Bytes,
     #[serde(default, rename = "requested-size")]
-    pub(crate) requested: u64,
+    pub(crate) requested: Bytes,
     #[serde(default, rename = "max-size")]
-    pub(crate) most: u64,
+    pub(crate) most: Bytes,
     #[serde(default, rename = "block-size")]
-    pub(crate) block: u64,
+    pub(crate) block: Bytes,
 }
 
 #[derive(Deserialize)]
 struct Summary {
     #[serde(rename = "base-memory")]
-    base: u64,
+    base: Bytes,
 }
 
 /// `-m size,slots=…,maxmem=…`
@@ -74,7 +74,7 @@ struct Summary {
 struct Configured {
     slots: Option<u64>,
     #[serde(rename = "max-size")]
-    most: Option<u64>,
+    most: Option<Bytes>,
 }
 
 // === impl Memory ===
@@ -90,9 +90,8 @@ impl Memory {
     pub(crate) fn read(
         [summary, devices]: [Result<Returned, QmpError>; 2],
     ) -> Result<Self, CallError> {
-        let summary: Summary = read(MEMORY[0], summary)?;
-        let devices = read(MEMORY[1], devices)?;
-        Ok(Self { base: Bytes::from_bytes(summary.base), devices })
+        let Summary { base } = read(MEMORY[0], summary)?;
+        Ok(Self { base, devices: read(MEMORY[1], devices)? })
     }
 
     /// The virtio-mem devices.
@@ -113,7 +112,7 @@ impl Memory {
             Way::Fixed => true,
         };
         let kept = self.devices.iter().filter(kept);
-        kept.fold(self.base, |sum, device| sum.saturating_add(device.size()))
+        self.base.saturating_add(sum(kept.map(|device| device.data.size)))
     }
 
     /// The three figures.
@@ -159,7 +158,7 @@ impl Memory {
             // Powers of two, so that the largest is a multiple of each.
             Way::VirtioMem => {
                 let largest = self.virtio().map(|device| device.data.block).max();
-                Bytes::from_bytes(largest.unwrap_or(0)).max(Bytes::from_bytes(1))
+                largest.unwrap_or_default().max(Bytes::from_bytes(1))
             }
             Way::Dimms { .. } | Way::Fixed => DIMM_SIZE,
         }
@@ -178,23 +177,16 @@ impl Way {
         let configured = link.property::<Configured>("/machine", "memory").await;
         Ok(match unless_refused(configured)? {
             Some(Configured { slots: Some(slots), most: Some(most) }) if slots > 0 => {
-                Self::Dimms { slots, most: Bytes::from_bytes(most) }
+                Self::Dimms { slots, most }
             }
             _ => Self::Fixed,
         })
     }
 }
 
-fn sum(sizes: impl Iterator<Item = u64>) -> Bytes {
-    sizes.fold(Bytes::ZERO, |sum, size| sum.saturating_add(Bytes::from_bytes(size)))
-}
-
-// === impl Device ===
-
-impl Device {
-    pub(crate) fn size(&self) -> Bytes {
-        Bytes::from_bytes(self.data.size)
-    }
+/// Of any figures that a hypervisor may name.
+pub(super) fn sum(sizes: impl IntoIterator<Item = Bytes>) -> Bytes {
+    sizes.into_iter().fold(Bytes::ZERO, Bytes::saturating_add)
 }
 
 /// That a resize of memory cannot be.
@@ -205,7 +197,7 @@ pub(super) fn refused(reason: String) -> DriverError {
 /// The id of this device, if it is a DIMM that Windlass plugged.
 pub(super) fn ours(device: &Device) -> Option<&str> {
     let id = device.data.id.as_deref()?;
-    (device.kind == "dimm" && number(id, DIMM).is_some() && device.size() == DIMM_SIZE)
+    (device.kind == "dimm" && number(id, DIMM).is_some() && device.data.size == DIMM_SIZE)
         .then_some(id)
 }
 

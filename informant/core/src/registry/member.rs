@@ -50,13 +50,13 @@ pub(crate) struct Member {
     failures: u8,
     check_at: Moment,
     /// When its lease expires.
-    leased: Moment,
+    pub(crate) leased: Moment,
     /// When it was last suspended.
     waits_at: Moment,
     /// The highest number among its answers to our calls.
     answers: Sequence,
     /// Its `/downscale` or `/upscale` with the highest number, and the answer.
-    pub(crate) request: Option<Numbered>,
+    pub(crate) request: Option<(Sequence, PastAnswer)>,
 }
 
 /// The stage of a session. See the module's drawing.
@@ -74,13 +74,6 @@ pub(crate) enum Stage {
     Suspending,
 }
 
-/// The last numbered request, and the answer to it.
-#[derive(Clone, Debug)]
-pub(crate) struct Numbered {
-    pub(crate) sequence: Sequence,
-    pub(crate) answer: PastAnswer,
-}
-
 /// An earlier answer, for repeated requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PastAnswer {
@@ -96,13 +89,6 @@ enum CallState {
     Idle,
     Busy(Ask),
     Resting { until: Moment },
-}
-
-/// Whether to keep an agent after an answer or a failure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Keep,
-    Drop(Cause),
 }
 
 /// The length of the lease in this version.
@@ -152,11 +138,6 @@ impl Member {
             // It was suspended; without an answer, its lease expires.
             Stage::Suspending | Stage::Suspended { .. } | Stage::Joining { .. } => false,
         }
-    }
-
-    /// When its lease expires.
-    pub(crate) fn leased(&self) -> Moment {
-        self.leased
     }
 
     /// Renews the lease when its health check is answered.
@@ -232,11 +213,16 @@ impl Member {
         }
     }
 
-    /// It answered with status 200.
-    pub(crate) fn answered(&mut self, now: Moment, by: AgentId, sequence: Sequence) -> Verdict {
-        let CallState::Busy(ask) = self.line else { return Verdict::Keep };
+    /// It answered with status 200. An error says why the informant removes it.
+    pub(crate) fn answered(
+        &mut self,
+        now: Moment,
+        by: AgentId,
+        sequence: Sequence,
+    ) -> Result<(), Cause> {
+        let CallState::Busy(ask) = self.line else { return Ok(()) };
         if by != self.id {
-            return Verdict::Drop(Cause::OtherId(by));
+            return Err(Cause::OtherId(by));
         }
         if sequence <= self.answers {
             return self.failure(now, ask, Cause::OldSequence(sequence.number()));
@@ -254,34 +240,34 @@ impl Member {
             (Ask::Resume, _) => Stage::Running,
             (Ask::Id | Ask::MoreMemory, stage) => stage,
         };
-        Verdict::Keep
+        Ok(())
     }
 
-    /// The call to it failed.
-    pub(crate) fn failed(&mut self, now: Moment, failure: Failure) -> Verdict {
-        let CallState::Busy(ask) = self.line else { return Verdict::Keep };
+    /// The call to it failed. An error says why the informant removes it.
+    pub(crate) fn failed(&mut self, now: Moment, failure: Failure) -> Result<(), Cause> {
+        let CallState::Busy(ask) = self.line else { return Ok(()) };
         let cause = Cause::Failed(failure);
         match (failure, ask, self.stage) {
             // Another agent listens at this address.
-            (Failure::Refused(404), ..) => Verdict::Drop(cause),
+            (Failure::Refused(404), ..) => return Err(cause),
             // It had followed an earlier call whose answer was lost.
             (Failure::Refused(_), Ask::Resume, Stage::Resuming { lost: true } | Stage::Running) => {
-                self.settle(now, Stage::Running)
+                self.settle(now, Stage::Running);
             }
             // The same, but this answer does not end its lease.
             (Failure::Refused(WAITS_ALREADY), Ask::Suspend, _) => {
-                self.settle(now, Stage::Suspended { from: now.after(RESUME_MAY_BE_OLD) })
+                self.settle(now, Stage::Suspended { from: now.after(RESUME_MAY_BE_OLD) });
             }
-            // A proxy may have refused, so the agent may not know.
-            (Failure::Refused(_), Ask::Suspend, _) => self.failure(now, ask, cause),
             // It does not run, against expectation: resume it again.
             (Failure::Refused(_), Ask::MoreMemory, _) => {
                 self.stage = Stage::Resuming { lost: true };
-                self.failure(now, ask, cause)
+                return self.failure(now, ask, cause);
             }
-            (Failure::Refused(_), Ask::Id | Ask::Resume, _) => self.failure(now, ask, cause),
-            (Failure::NoAnswer, ..) => self.failure(now, ask, cause),
+            // A proxy may have refused a `/suspend`, so the agent may not know.
+            (Failure::Refused(_), Ask::Id | Ask::Suspend | Ask::Resume, _)
+            | (Failure::NoAnswer, ..) => return self.failure(now, ask, cause),
         }
+        Ok(())
     }
 
     /// It sent a request that only a running agent sends, so it was resumed, even without its answer.
@@ -291,16 +277,15 @@ impl Member {
         }
     }
 
-    fn settle(&mut self, now: Moment, stage: Stage) -> Verdict {
+    fn settle(&mut self, now: Moment, stage: Stage) {
         self.stage = stage;
         self.line = CallState::Resting { until: now.after(REST) };
-        Verdict::Keep
     }
 
-    fn failure(&mut self, now: Moment, ask: Ask, cause: Cause) -> Verdict {
+    fn failure(&mut self, now: Moment, ask: Ask, cause: Cause) -> Result<(), Cause> {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES || !self.joined() {
-            return Verdict::Drop(cause);
+            return Err(cause);
         }
         self.line = CallState::Resting { until: now.after(REST) };
         let lost = matches!(cause, Cause::Failed(Failure::NoAnswer));
@@ -313,7 +298,7 @@ impl Member {
         };
         // After a failure the next check comes soon: three failures need no three periods.
         self.check_at = now.after(REST);
-        Verdict::Keep
+        Ok(())
     }
 
     fn check_later(&mut self, now: Moment) {

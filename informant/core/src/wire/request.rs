@@ -43,23 +43,15 @@ pub enum Answer {
     Unregistered(Unregistered),
 }
 
-/// A request that is for none of the reference's endpoints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Misdirected {
-    /// Nothing is at that path.
-    #[error("404 page not found")]
+/// Why a request is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unanswered {
+    /// None of the reference's endpoints is at that path. Go's own answer, which ends its line.
+    #[error("404 page not found\n")]
     Path,
     /// The path wants this method.
     #[error("request method must be {0}")]
     Method(&'static str),
-}
-
-/// Why a request is not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unanswered {
-    /// No endpoint serves it.
-    #[error(transparent)]
-    Misdirected(#[from] Misdirected),
     /// Its body is not the message.
     #[error("bad JSON: {0}")]
     Body(BadBody),
@@ -85,23 +77,15 @@ const REQUESTS: [(Endpoint, Decode); 5] = [
 ///
 /// # Errors
 /// If it is for none of the reference's endpoints.
-pub fn endpoint(method: &str, path: &str) -> Result<Endpoint, Misdirected> {
+pub fn endpoint(method: &str, path: &str) -> Result<Endpoint, Unanswered> {
     let mut endpoints = REQUESTS.into_iter().map(|(endpoint, _)| endpoint);
-    let found = endpoints.find(|endpoint| endpoint.path == path).ok_or(Misdirected::Path)?;
-    if found.method == method { Ok(found) } else { Err(Misdirected::Method(found.method)) }
+    let found = endpoints.find(|endpoint| endpoint.path == path).ok_or(Unanswered::Path)?;
+    if found.method == method { Ok(found) } else { Err(Unanswered::Method(found.method)) }
 }
 
 // === impl Request ===
 
 impl Request {
-    /// Whether it is a size of before v2.0, which says neither whose it is nor which.
-    pub fn is_bare(&self) -> bool {
-        match self {
-            Self::Downscale(message) | Self::Upscale(message) => message.is_bare(),
-            Self::Register(_) | Self::HealthCheck(_) | Self::Unregister(_) => false,
-        }
-    }
-
     /// Reads the body of a request for this endpoint.
     ///
     /// # Errors
@@ -128,25 +112,14 @@ impl Answer {
     }
 }
 
-// === impl Misdirected ===
-
-impl Misdirected {
-    /// The HTTP status that goes with it.
-    pub const fn status(self) -> u16 {
-        match self {
-            Self::Path => 404,
-            Self::Method(_) => 405,
-        }
-    }
-}
-
 // === impl Unanswered ===
 
 impl Unanswered {
     /// The HTTP status that goes with it.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Misdirected(misdirected) => misdirected.status(),
+            Self::Path => 404,
+            Self::Method(_) => 405,
             Self::Body(_) => 400,
             Self::Refused(refusal) => refusal.status(),
         }
@@ -154,13 +127,7 @@ impl Unanswered {
 
     /// The body that goes with it: plain text.
     pub fn encode(&self) -> Vec<u8> {
-        match self {
-            // Go's own answer, which ends its line.
-            Self::Misdirected(Misdirected::Path) => format!("{self}\n").into_bytes(),
-            Self::Misdirected(Misdirected::Method(_)) | Self::Body(_) | Self::Refused(_) => {
-                self.to_string().into_bytes()
-            }
-        }
+        self.to_string().into_bytes()
     }
 }
 

@@ -5,8 +5,7 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use windlass_informant_core::{
-    Action, Ask, Change, Event, Failure, Informant, MachineSeen, Memory, Refusal, Registration,
-    Settings,
+    Action, Ask, Change, Event, Failure, Informant, MachineSeen, Memory, Refusal, Settings,
 };
 use windlass_protocol::informant::{AgentDesc, ResourceMessage};
 use windlass_protocol::version::InformantVersion;
@@ -204,7 +203,7 @@ impl World {
 
     /// Those that are registered, oldest first.
     pub(crate) fn registered(&self) -> Vec<AgentId> {
-        let here = |agent: &&AgentId| self.informant.is_registered(**agent);
+        let here = |agent: &&AgentId| matches!(self.informant.registration(**agent), Some(Ok(_)));
         self.joined.iter().filter(here).copied().collect()
     }
 
@@ -395,7 +394,7 @@ impl World {
     fn tell(&mut self, event: Event) {
         self.informant.observe(self.now, event);
         for agent in self.agents.keys() {
-            let registered = matches!(self.informant.registration(*agent), Registration::Done(_));
+            let registered = matches!(self.informant.registration(*agent), Some(Ok(_)));
             if registered && !self.joined.contains(agent) {
                 self.joined.push(*agent);
             }

@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 use windlass_informant_core::{
-    Action, Ask, Change, Event, Failure, Informant, MachineSeen, Memory, Refusal, Registration,
-    Settings,
+    Action, Ask, Change, Event, Failure, Informant, MachineSeen, Memory, Refusal, Settings,
 };
 use windlass_protocol::informant::{AgentDesc, ResourceMessage};
 use windlass_protocol::version::{InformantVersion, Versions};
@@ -372,15 +371,15 @@ impl Story {
         for agent in waiting {
             let number = agent.uuid().as_u128();
             match self.informant.registration(agent) {
-                Registration::Pending => continue,
-                Registration::Done(desc) => {
+                None => continue,
+                Some(Ok(desc)) => {
                     let port = desc.metrics_port.unwrap();
                     self.note(format_args!(
                         "> agent {number} is registered, {}, metrics at {port}",
                         desc.version
                     ));
                 }
-                Registration::Refused(refusal) => self.refused(&refusal),
+                Some(Err(refusal)) => self.refused(&refusal),
             }
             self.agents.get_mut(&agent).unwrap().waits = false;
         }

@@ -106,9 +106,6 @@ impl FileCache {
     }
 
     /// Whether the guest can live with `asked`, if the cache follows. Touches nothing.
-    ///
-    /// # Errors
-    /// Why not.
     pub fn propose(&self, now: Moment, asked: Bytes) -> Result<Proposal, Problem> {
         // Without a sample the informant refuses by itself.
         let Some(memory) = self.memory(now) else { return Ok(Proposal::Untouched) };
