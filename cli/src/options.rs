@@ -39,17 +39,14 @@ pub(crate) struct HostOptions {
 // === impl HostOptions ===
 
 impl HostOptions {
-    /// A client of the host.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::to(&self.socket)
     }
 
-    /// Reads something.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         client::run(self.client()?.get(path))
     }
 
-    /// Orders something, and says what it led to.
     pub(crate) fn order<B: Serialize>(&self, path: &str, body: &B) -> Result<(), Failure> {
         self.say(&client::run(self.client()?.post(path, body))?)
     }

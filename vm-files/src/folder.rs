@@ -177,7 +177,8 @@ impl Folder {
         let file = self.check(stem, text)?;
         // What stands in the way of a text that is in force, `check` has said.
         let texts = look.iter().flatten().filter(|(other, text)| {
-            *other != stem && !self.files.get(*other).is_some_and(|entry| entry.follows(text))
+            let entry = self.files.get(*other).filter(|entry| entry.problems.is_empty());
+            *other != stem && entry.and_then(|entry| entry.judged.as_ref()) != Some(*text)
         });
         let mut problems = Vec::new();
         for (other, text) in texts {
@@ -248,15 +249,6 @@ impl Folder {
         let others: BTreeSet<&String> = owners.filter(|owner| *owner != stem).collect();
         let others = others.into_iter().filter_map(|other| Some((other, self.get(other)?)));
         others.flat_map(|(other, has)| clash(other, has, file)).collect()
-    }
-}
-
-// === impl Entry ===
-
-impl Entry {
-    /// Whether this text is in force.
-    fn follows(&self, text: &Result<String, Problem>) -> bool {
-        self.problems.is_empty() && self.judged.as_ref() == Some(text)
     }
 }
 
