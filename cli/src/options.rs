@@ -47,6 +47,7 @@ impl HostOptions {
         client::run(self.client()?.get(path))
     }
 
+    /// Orders something, and says what it led to.
     pub(crate) fn order<B: Serialize>(&self, path: &str, body: &B) -> Result<(), Failure> {
         self.say(&client::run(self.client()?.post(path, body))?)
     }

@@ -28,13 +28,12 @@ pub(super) fn read(path: &Path) -> Read {
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
-    let folder = config.as_ref().ok().and_then(Configured::listeners).map(
-        |Listeners { vms_dir, .. }| {
-            let mut folder = Folder::new(vms_dir);
-            folder.observe(look(vms_dir), true);
-            folder
-        },
-    );
+    let listeners = config.as_ref().ok().and_then(Configured::listeners);
+    let folder = listeners.map(|Listeners { vms_dir, .. }| {
+        let mut folder = Folder::new(vms_dir);
+        folder.observe(look(vms_dir), true);
+        folder
+    });
     Read { path: path.to_path_buf(), kind, config, folder }
 }
 
