@@ -87,19 +87,17 @@ Exit codes:
 
 /// Parses the command line, runs the command, says what went wrong, and gives the exit code.
 pub fn main() -> ExitCode {
-    match command::completions::answer(Cli::command, std::env::current_dir().ok().as_deref()) {
+    let folder = std::env::current_dir().ok();
+    let cli = match command::completions::answer(Cli::command, folder.as_deref()) {
         Ok(true) => return ExitCode::SUCCESS,
-        Ok(false) => {}
-        Err(error) => return usage(&error),
-    }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
+        Ok(false) => Cli::try_parse(),
+        Err(error) => Err(error),
     };
-    match dispatch(cli.command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Reported) => Failure::Reported.code(),
-        Err(failure) => {
+    match cli.map(|cli| dispatch(cli.command)) {
+        Err(error) => usage(&error),
+        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Err(Failure::Reported)) => Failure::Reported.code(),
+        Ok(Err(failure)) => {
             out::aside(&format!("windlass: {failure}"));
             failure.code()
         }

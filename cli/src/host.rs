@@ -54,7 +54,6 @@ pub(crate) struct Args {
     log_format: Format,
 }
 
-/// Runs the host until it is told to end.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let config = read(args)?;
     let log_level = windlass_kit::telemetry::init(args.log_format, &args.log)

@@ -39,12 +39,10 @@ pub(crate) struct HostOptions {
 // === impl HostOptions ===
 
 impl HostOptions {
-    /// A client of the host.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Client::to(&self.socket)
     }
 
-    /// Reads something.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         client::run(self.client()?.get(path))
     }

@@ -24,7 +24,9 @@ pub struct Folder {
     /// What files aim at that state nothing.
     usual: Usual,
     files: BTreeMap<String, Entry>,
-    owners: Owners,
+    /// Whose each monitor and each informant is: the stems of the files that are in force, where no two VMs
+    /// have the same. So a file is compared with those that it can clash with, and not with every other.
+    owners: BTreeMap<Owned, String>,
     unreadable: Option<Problem>,
 }
 
@@ -51,12 +53,11 @@ struct Entry {
     problems: Vec<Problem>,
 }
 
-/// Whose each monitor and each informant is: the stems of the files that are in force, where no two VMs
-/// have the same. So a file is compared with those that it can clash with, and not with every other.
-#[derive(Debug, Default)]
-struct Owners {
-    monitors: BTreeMap<PathBuf, String>,
-    informants: BTreeMap<SocketAddr, String>,
+/// What only one VM can have.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Owned {
+    Monitor(PathBuf),
+    Informant(SocketAddr),
 }
 
 // === impl Folder ===
@@ -69,7 +70,7 @@ impl Folder {
 
     /// The same, where something else holds for files that do not say it.
     pub fn with_usual(path: &Path, usual: Usual) -> Self {
-        let (files, owners) = (BTreeMap::new(), Owners::default());
+        let (files, owners) = (BTreeMap::new(), BTreeMap::new());
         Self { path: path.to_path_buf(), usual, files, owners, unreadable: None }
     }
 
@@ -176,7 +177,8 @@ impl Folder {
         let file = self.check(stem, text)?;
         // What stands in the way of a text that is in force, `check` has said.
         let texts = look.iter().flatten().filter(|(other, text)| {
-            *other != stem && !self.files.get(*other).is_some_and(|entry| entry.follows(text))
+            let entry = self.files.get(*other).filter(|entry| entry.problems.is_empty());
+            *other != stem && entry.and_then(|entry| entry.judged.as_ref()) != Some(*text)
         });
         let mut problems = Vec::new();
         for (other, text) in texts {
@@ -190,18 +192,18 @@ impl Folder {
     /// Files that were missing at the look before, too: an editor may take one away for the
     /// moment that it needs to put the next one there.
     fn vanished(&mut self, look: &BTreeMap<String, Result<String, Problem>>) -> Vec<Step> {
-        let mut gone = Vec::new();
-        for (stem, entry) in &mut self.files {
-            if !look.contains_key(stem) && entry.found.take().is_none() {
-                gone.push(stem.clone());
+        let mut steps = Vec::new();
+        self.files.retain(|stem, entry| {
+            if look.contains_key(stem) || entry.found.take().is_some() {
+                return true;
             }
-        }
-        let mut managed = |stem: &String| {
-            let valid = self.files.remove(stem).and_then(|entry| entry.valid);
-            valid.inspect(|file| self.owners.remove(stem, file)).is_some()
-        };
-        gone.retain(|stem| managed(stem));
-        gone.into_iter().map(Step::Forget).collect()
+            if let Some(file) = entry.valid.take() {
+                owned(&file).iter().for_each(|owned| drop(self.owners.remove(owned)));
+                steps.push(Step::Forget(stem.clone()));
+            }
+            false
+        });
+        steps
     }
 
     fn judge(&mut self, stem: &str) -> Option<Step> {
@@ -216,12 +218,14 @@ impl Folder {
             Ok(file) => {
                 entry.problems.clear();
                 let before = entry.valid.replace(file.clone());
-                let same = before.as_ref() == Some(&file);
-                if let Some(before) = before {
-                    self.owners.remove(stem, &before);
+                if before.as_ref() == Some(&file) {
+                    return None;
                 }
-                self.owners.add(stem, &file);
-                (!same).then(|| Step::Manage(Box::new(file)))
+                for owned in before.iter().flat_map(owned) {
+                    self.owners.remove(&owned);
+                }
+                self.owners.extend(owned(&file).map(|owned| (owned, stem.to_owned())));
+                Some(Step::Manage(Box::new(file)))
             }
             Err(problems) => {
                 entry.problems = problems;
@@ -241,48 +245,15 @@ impl Folder {
 
     /// Two VMs cannot share a monitor or an informant; the VM that has it keeps it.
     fn clashes(&self, stem: &str, file: &VmFile) -> Vec<Problem> {
-        let others = self.owners.of(file).filter(|other| *other != stem);
-        others
-            .filter_map(|other| Some((other, self.get(other)?)))
-            .flat_map(|(other, has)| clash(other, has, file))
-            .collect()
+        let owners = owned(file).into_iter().filter_map(|owned| self.owners.get(&owned));
+        let others: BTreeSet<&String> = owners.filter(|owner| *owner != stem).collect();
+        let others = others.into_iter().filter_map(|other| Some((other, self.get(other)?)));
+        others.flat_map(|(other, has)| clash(other, has, file)).collect()
     }
 }
 
-// === impl Entry ===
-
-impl Entry {
-    /// Whether this text is in force.
-    fn follows(&self, text: &Result<String, Problem>) -> bool {
-        self.problems.is_empty() && self.judged.as_ref() == Some(text)
-    }
-}
-
-// === impl Owners ===
-
-impl Owners {
-    /// This file is in force.
-    fn add(&mut self, stem: &str, file: &VmFile) {
-        self.monitors.insert(file.qmp.clone(), stem.to_owned());
-        self.informants.insert(file.informant, stem.to_owned());
-    }
-
-    /// This file is in force no more.
-    fn remove(&mut self, stem: &str, file: &VmFile) {
-        if self.monitors.get(&file.qmp).is_some_and(|owner| owner == stem) {
-            self.monitors.remove(&file.qmp);
-        }
-        if self.informants.get(&file.informant).is_some_and(|owner| owner == stem) {
-            self.informants.remove(&file.informant);
-        }
-    }
-
-    /// Who has what this file says, by stem.
-    fn of(&self, file: &VmFile) -> impl Iterator<Item = &str> {
-        let owners = [self.monitors.get(&file.qmp), self.informants.get(&file.informant)];
-        let owners: BTreeSet<&str> = owners.into_iter().flatten().map(String::as_str).collect();
-        owners.into_iter()
-    }
+fn owned(file: &VmFile) -> [Owned; 2] {
+    [Owned::Monitor(file.qmp.clone()), Owned::Informant(file.informant)]
 }
 
 /// What this file says that belongs to another VM, which has it.

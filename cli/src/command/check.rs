@@ -52,7 +52,6 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// Checks the files.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.keys {
         return keys(args.format.output);

@@ -42,7 +42,6 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let name = args.shell.to_string();
     let mut script = Vec::new();

@@ -4,7 +4,8 @@
 //! the program itself reads it.
 
 use crate::host::config::HostConfig;
-use crate::host::together::Listeners;
+use crate::host::room::Machine;
+use crate::host::together::{Listeners, misfits};
 use crate::problem::Problem;
 use serde::Serialize;
 use std::net::SocketAddr;
@@ -14,6 +15,7 @@ use windlass_kit::config::{Unread, read_list, read_text};
 use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::lists::Lists;
 use windlass_protocol::VmInfo;
+use windlass_protocol::vm_file::VmFile;
 
 /// What a file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize)]
@@ -133,12 +135,14 @@ fn key(line: &str) -> &str {
 // === impl Configured ===
 
 impl Configured {
-    /// Where the program listens that VM files are for.
-    pub(super) fn listeners(&self) -> Option<Listeners> {
+    /// Of the program that VM files are for.
+    pub(super) fn listeners(&self) -> Option<Listeners<'_>> {
         match self {
             Self::Host(config) => Some(config.listeners()),
             Self::Agent(config) => Some(Listeners {
                 file: "agent.toml",
+                vms_dir: &config.vms_dir,
+                socket: &config.socket,
                 admin: config.admin,
                 callback_listen: config.callback_listen,
                 callback_ports: config.callback_ports.clone(),
@@ -147,13 +151,13 @@ impl Configured {
         }
     }
 
-    /// Where the command line reaches the program.
-    pub(super) fn socket(&self) -> Option<&Path> {
-        match self {
-            Self::Host(config) => Some(&config.socket),
-            Self::Agent(config) => Some(&config.socket),
-            Self::Plugin(_) | Self::Vms => None,
-        }
+    /// What does not fit together of this file and these VM files, as [`misfits`] names it.
+    pub(super) fn misfits(&self, files: &[&VmFile]) -> Vec<(Option<String>, Problem)> {
+        let room = match self {
+            Self::Host(config) => Machine::here().room(config.node).ok(),
+            Self::Agent(_) | Self::Plugin(_) | Self::Vms => None,
+        };
+        self.listeners().map_or(Vec::new(), |listeners| misfits(&listeners, room, files))
     }
 
     /// Where the program listens besides its call-back ports, by key.
@@ -167,15 +171,6 @@ impl Configured {
             Self::Vms => (Vec::new(), None),
         };
         own.into_iter().chain(dump_state.map(|(at, _)| ("dump_state", at))).collect()
-    }
-
-    /// Where the program looks for VM files.
-    pub(super) fn vms_dir(&self) -> Option<&Path> {
-        match self {
-            Self::Host(config) => Some(&config.vms_dir),
-            Self::Agent(config) => Some(&config.vms_dir),
-            Self::Plugin(_) | Self::Vms => None,
-        }
     }
 }
 

@@ -135,7 +135,6 @@ pub(crate) struct Agent {
     json: Option<PathBuf>,
 }
 
-/// Tries a component.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.component {
         Component::Informant(args) => informant(args),

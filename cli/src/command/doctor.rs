@@ -49,7 +49,6 @@ pub(crate) struct Args {
     format: Format,
 }
 
-/// Looks at everything.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let report = client::run(async { Ok(examine(args, Path::new(FOLDER)).await) })?;
     out::answer(args.format.output, &report, |report| report.text(out::is_coloured(), WIDTH))?;

@@ -34,7 +34,6 @@ pub(crate) struct Args {
     host: HostOptions,
 }
 
-/// Prints the story of a VM.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let path = vm_path("/v1/explain", &args.vm, &format!("?minutes={}", args.minutes))?;
     let words = if args.verbose { page } else { summary };

@@ -56,7 +56,6 @@ pub(crate) struct FreezeArgs {
     host: HostOptions,
 }
 
-/// Pauses a VM.
 pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     let now = Timestamp::now();
     let end = match (args.until, args.span) {
@@ -72,17 +71,14 @@ pub(crate) fn pause(args: &PauseArgs) -> Result<(), Failure> {
     args.host.order(&path, &Pause { until: end.to_string() })
 }
 
-/// Ends the pause of a VM.
 pub(crate) fn resume(args: &ResumeArgs) -> Result<(), Failure> {
     args.host.order(&vm_path("/v1/vm", &args.vm, "/resume")?, &())
 }
 
-/// Freezes the host.
 pub(crate) fn freeze(args: &FreezeArgs) -> Result<(), Failure> {
     args.host.order("/v1/freeze", &())
 }
 
-/// Thaws the host.
 pub(crate) fn thaw(args: &FreezeArgs) -> Result<(), Failure> {
     args.host.order("/v1/thaw", &())
 }

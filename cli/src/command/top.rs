@@ -44,7 +44,6 @@ pub(crate) struct Args {
     host: HostOptions,
 }
 
-/// Shows the VMs.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let client = args.host.client()?;
     let sorting = Sorting { by: args.sort, reversed: false };

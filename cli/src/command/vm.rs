@@ -51,7 +51,6 @@ struct RemoveArgs {
     host: HostOptions,
 }
 
-/// Runs one of the commands about VMs.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Command::Add(args) => add::run(args),

@@ -4,7 +4,7 @@
 //! what may. An unknown key is a problem: a misspelt one would otherwise be a silent default.
 
 use super::keys::HOST;
-use super::together::Listeners;
+use super::together::{Listeners, is_one_host};
 use crate::problem::Problem;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -57,10 +57,11 @@ pub enum NodeMemory {
 // === impl HostConfig ===
 
 impl HostConfig {
-    /// Where the host listens.
-    pub(crate) fn listeners(&self) -> Listeners {
+    pub(crate) fn listeners(&self) -> Listeners<'_> {
         Listeners {
             file: "host.toml",
+            vms_dir: &self.vms_dir,
+            socket: &self.socket,
             admin: self.admin,
             callback_listen: self.callback_listen,
             callback_ports: self.callback_ports.clone(),
@@ -113,9 +114,7 @@ impl HostConfig {
             file.wrong("vms_dir", dir, "must not be the same folder as state_dir");
         }
         let Self { admin, callback_listen, callback_ports, .. } = self;
-        let same_address = admin.ip() == *callback_listen
-            || admin.ip().is_unspecified()
-            || callback_listen.is_unspecified();
+        let same_address = is_one_host(admin.ip(), *callback_listen);
         let sound = file.are_sound(&["admin", "callback_listen", "callback_ports"]);
         if sound && same_address && callback_ports.contains(&admin.port()) {
             let ports = format!("{}-{}", callback_ports.start(), callback_ports.end());

@@ -6,39 +6,44 @@
 use crate::problem::Problem;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
+use std::path::Path;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Mode, Resources};
 
-/// Where `windlass host` or `windlass-agent` listens, as its file says.
-#[derive(Clone, Debug)]
-pub(crate) struct Listeners {
+/// Where `windlass host` or `windlass-agent` listens, and where it looks for VM files, as its file says: each
+/// field is the key of that name.
+#[derive(Debug)]
+pub(crate) struct Listeners<'a> {
     /// The name of that file.
     pub(crate) file: &'static str,
-    /// Where health and metrics are served.
+    pub(crate) vms_dir: &'a Path,
+    pub(crate) socket: &'a Path,
     pub(crate) admin: SocketAddr,
-    /// Where informants call back.
     pub(crate) callback_listen: IpAddr,
-    /// One port per VM.
     pub(crate) callback_ports: RangeInclusive<u16>,
 }
 
 /// What does not fit, each with the VM whose file is to change, or none for the program's own. `room`
 /// is what may be reserved for VMs, where that is known.
 pub(crate) fn misfits(
-    listeners: &Listeners,
+    listeners: &Listeners<'_>,
     room: Option<Resources>,
     files: &[&VmFile],
 ) -> Vec<(Option<String>, Problem)> {
-    let mut found: Vec<(Option<String>, Problem)> =
-        of_program(listeners, room, files).into_iter().map(|problem| (None, problem)).collect();
-    for file in files {
-        let of_vm = of_vm(listeners, room, file).into_iter();
-        found.extend(of_vm.map(|problem| (Some(file.info.name.name.clone()), problem)));
-    }
-    found
+    let own = of_program(listeners, room, files).into_iter().map(|problem| (None, problem));
+    let of_vms = files.iter().flat_map(|file| {
+        let vm = &file.info.name.name;
+        of_vm(listeners, room, file).into_iter().map(|problem| (Some(vm.clone()), problem))
+    });
+    own.chain(of_vms).collect()
 }
 
-fn of_program(config: &Listeners, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
+/// Whether what listens at one of these addresses is reached at the other, too.
+pub(crate) fn is_one_host(one: IpAddr, other: IpAddr) -> bool {
+    one == other || one.is_unspecified() || other.is_unspecified()
+}
+
+fn of_program(config: &Listeners<'_>, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let minima = files.iter().fold(Resources::ZERO, |sum, f| sum.saturating_add(f.info.bounds.min));
     if let Some(room) = room.filter(|room| !room.covers(minima)) {
@@ -75,7 +80,7 @@ fn of_program(config: &Listeners, room: Option<Resources>, files: &[&VmFile]) ->
     problems
 }
 
-fn of_vm(config: &Listeners, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
+fn of_vm(config: &Listeners<'_>, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (ip, port) = (file.informant.ip(), file.informant.port());
     if ip == config.callback_listen && config.callback_ports.contains(&port) {
@@ -136,9 +141,9 @@ mod tests {
     }
 
     fn said(config: &str, files: &[VmFile]) -> String {
-        let config = HostConfig::from_text(config).unwrap().listeners();
+        let config = HostConfig::from_text(config).unwrap();
         let room = Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(4));
-        let found = misfits(&config, Some(room), &files.iter().collect::<Vec<_>>());
+        let found = misfits(&config.listeners(), Some(room), &files.iter().collect::<Vec<_>>());
         let line = |(vm, problem): (Option<String>, Problem)| {
             format!("{}: {problem}\n", vm.as_deref().unwrap_or("host.toml"))
         };

@@ -1,18 +1,16 @@
 //! A folder of configuration: the files of programs and VM files, each by itself and all together.
 
 use super::verdict::{Verdict, verdict};
-use crate::command::configured::{Configured, Kind};
-use crate::host::room::Machine;
-use crate::host::together::misfits;
+use crate::command::configured::Kind;
 use crate::problem::Problem;
 use std::path::{Path, PathBuf};
-use windlass_vm_files::folder::{Folder, Look, look};
+use windlass_vm_files::folder::{Folder, look};
 
 /// The verdicts on the files of a folder; one on the folder itself where it has none. `kind` is that of
 /// files that do not tell it themselves.
 pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
     let mut found = Found::default();
-    found.take(folder, look(folder), |file, text| Kind::of(file, text).or(kind));
+    found.take(folder, |file, text| Kind::of(file, text).or(kind));
     let json = json_files(folder).into_iter().map(|file| match verdict(&file, None) {
         unknown if unknown.kind.is_none() && kind.is_some() => verdict(&file, kind),
         verdict => verdict,
@@ -21,8 +19,8 @@ pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
     found.programs.extend(json.filter(|verdict| verdict.kind.is_some()));
     let vms_d = folder.join("vms.d");
     let elsewhere =
-        found.programs.iter().filter_map(|verdict| verdict.configured.as_ref()?.vms_dir());
-    let mut folders: Vec<PathBuf> = elsewhere.map(Path::to_path_buf).collect();
+        |verdict: &Verdict| Some(verdict.configured.as_ref()?.listeners()?.vms_dir.to_path_buf());
+    let mut folders: Vec<PathBuf> = found.programs.iter().filter_map(elsewhere).collect();
     if vms_d.is_dir() {
         folders = vec![vms_d];
     } else if !found.vms.is_empty() {
@@ -30,7 +28,7 @@ pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
     }
     folders.dedup();
     for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
-        found.take(&folder, look(&folder), |_, _| Some(Kind::Vm));
+        found.take(&folder, |_, _| Some(Kind::Vm));
     }
     let mut all = found.programs;
     for (path, folder) in &found.vms {
@@ -62,8 +60,8 @@ struct Found {
 // === impl Found ===
 
 impl Found {
-    fn take(&mut self, path: &Path, look: Look, kind: impl Fn(&Path, &str) -> Option<Kind>) {
-        let mut look = match look {
+    fn take(&mut self, path: &Path, kind: impl Fn(&Path, &str) -> Option<Kind>) {
+        let mut look = match look(path) {
             Ok(look) => look,
             Err(problem) => return self.unread.push(Verdict::of(path, None, vec![problem])),
         };
@@ -104,20 +102,12 @@ fn warn(all: &mut [Verdict], folders: &[(PathBuf, Folder)]) {
     let files: Vec<_> = folders.iter().flat_map(|(_, folder)| folder.valid()).collect();
     for at in 0..all.len() {
         let Some(configured) = &all[at].configured else { continue };
-        let Some(listeners) = configured.listeners() else { continue };
-        let room = match configured {
-            Configured::Host(config) => Machine::here().room(config.node).ok(),
-            Configured::Agent(_) | Configured::Plugin(_) | Configured::Vms => None,
-        };
-        for (vm, problem) in misfits(&listeners, room, &files) {
-            let is_its = |verdict: &Verdict| match &vm {
-                Some(vm) => {
-                    verdict.kind == Some(Kind::Vm)
-                        && verdict.file.file_stem().is_some_and(|stem| *stem == **vm)
-                }
-                None => false,
+        for (vm, problem) in configured.misfits(&files) {
+            let is_of = |verdict: &Verdict, vm: &str| {
+                verdict.kind == Some(Kind::Vm)
+                    && verdict.file.file_stem().is_some_and(|stem| stem == vm)
             };
-            let place = if vm.is_none() { Some(at) } else { all.iter().position(is_its) };
+            let place = vm.map_or(Some(at), |vm| all.iter().position(|file| is_of(file, &vm)));
             if let Some(place) = place {
                 all[place].warnings.push(problem);
             }

@@ -12,8 +12,7 @@ const UNKNOWN: &str = "says nothing by which its kind is known: say --kind";
 /// Of any other file.
 const GUESSED: &str = "is read as host.toml; --kind says if it is something else";
 
-/// The verdict on one file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(super) struct Verdict {
     pub(super) file: PathBuf,
     /// `None` where it is not known.
@@ -73,14 +72,6 @@ pub(super) fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
 impl Verdict {
     /// On a file that is there.
     pub(super) fn of(file: &Path, kind: Option<Kind>, problems: Vec<Problem>) -> Self {
-        Self {
-            file: file.to_path_buf(),
-            kind,
-            missing: false,
-            problems,
-            warnings: Vec::new(),
-            passed_over: false,
-            configured: None,
-        }
+        Self { file: file.to_path_buf(), kind, problems, ..Self::default() }
     }
 }

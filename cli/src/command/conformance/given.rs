@@ -18,11 +18,10 @@ const REACH: Duration = Duration::from_secs(3);
 
 /// Reads `ip:port` of a machine.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
-    let wrong = || "write ip:port, as 127.0.0.1:10301; names are not looked up".to_owned();
-    let found: SocketAddr = text.parse().map_err(|_| wrong())?;
-    match found.port() {
-        0 => Err("the port is 0, and may be 1 to 65535".to_owned()),
-        _ => Ok(found),
+    let wrong = "write ip:port, as 127.0.0.1:10301; names are not looked up";
+    match text.parse::<SocketAddr>() {
+        Ok(found) if found.port() == 0 => Err("the port is 0, and may be 1 to 65535".to_owned()),
+        found => found.map_err(|_| wrong.to_owned()),
     }
 }
 
@@ -35,9 +34,10 @@ pub(super) fn url(text: &str) -> Result<SocketAddr, String> {
 
 /// Reads the address of one machine.
 pub(super) fn machine(text: &str) -> Result<IpAddr, String> {
-    let wrong = || "write the IP address of one machine, as 10.0.2.2".to_owned();
-    let found: IpAddr = text.parse().map_err(|_| wrong())?;
-    if found.is_unspecified() || found.is_multicast() { Err(wrong()) } else { Ok(found) }
+    let found = text.parse::<IpAddr>().ok();
+    found
+        .filter(|found| !found.is_unspecified() && !found.is_multicast())
+        .ok_or_else(|| "write the IP address of one machine, as 10.0.2.2".to_owned())
 }
 
 /// Reads `NAMESPACE/NAME`, or a name in the namespace `default`.
@@ -60,10 +60,10 @@ pub(super) fn slot(text: &str) -> Result<Bytes, String> {
 
 /// Reads a command that says something.
 pub(super) fn command(text: &str) -> Result<String, String> {
-    match text.trim() {
-        "" => Err("write a command of the shell".to_owned()),
-        _ => Ok(text.to_owned()),
+    if text.trim().is_empty() {
+        return Err("write a command of the shell".to_owned());
     }
+    Ok(text.to_owned())
 }
 
 /// The versions of this table that are asked for; all, if none is.

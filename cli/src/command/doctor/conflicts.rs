@@ -5,8 +5,8 @@
 use super::files::Read;
 use super::report::Check;
 use crate::command::configured::Configured;
-use crate::host::together::Listeners;
-use std::net::{IpAddr, SocketAddr};
+use crate::host::together::{Listeners, is_one_host};
+use std::net::SocketAddr;
 
 /// Each conflict between two files; nothing is said where there is none.
 pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
@@ -29,22 +29,25 @@ pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
 /// What `mine` claims that `theirs` claims, too, which stands in the file `other`.
 fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
     let mut claims = Vec::new();
-    if let Some(socket) = mine.socket().filter(|socket| theirs.socket() == Some(socket)) {
-        claims.push(format!("socket = {} is socket of {other}, too", socket.display()));
+    let (own, their) = (mine.listeners(), theirs.listeners());
+    if let (Some(own), Some(their)) = (&own, &their)
+        && own.socket == their.socket
+    {
+        claims.push(format!("socket = {} is socket of {other}, too", own.socket.display()));
     }
     for (key, at) in mine.addresses() {
         let same = theirs.addresses().into_iter().filter(|(_, their)| overlap(at, *their));
         claims.extend(same.map(|(their, _)| format!("{key} = {at} is {their} of {other}, too")));
-        if theirs.listeners().is_some_and(|listeners| calls_back(&listeners, at)) {
+        if their.as_ref().is_some_and(|listeners| calls_back(listeners, at)) {
             claims.push(format!("{key} = {at} lies within callback_ports of {other}"));
         }
     }
-    let Some(own) = mine.listeners() else { return claims };
+    let Some(own) = own else { return claims };
     let (first, last) = (own.callback_ports.start(), own.callback_ports.end());
     for (key, at) in theirs.addresses().into_iter().filter(|(_, at)| calls_back(&own, *at)) {
         claims.push(format!("callback_ports = {first}-{last} hold {key} of {other}, {at}"));
     }
-    let shared = theirs.listeners().filter(|their| {
+    let shared = their.filter(|their| {
         is_one_host(own.callback_listen, their.callback_listen)
             && first <= their.callback_ports.end()
             && their.callback_ports.start() <= last
@@ -56,15 +59,11 @@ fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
     claims
 }
 
-fn calls_back(listeners: &Listeners, at: SocketAddr) -> bool {
+fn calls_back(listeners: &Listeners<'_>, at: SocketAddr) -> bool {
     is_one_host(listeners.callback_listen, at.ip()) && listeners.callback_ports.contains(&at.port())
 }
 
 /// Whether only one process can listen at both. Port 0 is any that is free.
 fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() != 0 && one.port() == other.port() && is_one_host(one.ip(), other.ip())
-}
-
-fn is_one_host(one: IpAddr, other: IpAddr) -> bool {
-    one == other || one.is_unspecified() || other.is_unspecified()
 }

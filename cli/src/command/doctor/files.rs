@@ -2,9 +2,7 @@
 
 use super::report::Check;
 use crate::command::configured::{Configured, Kind, text};
-use crate::host::config::HostConfig;
-use crate::host::room::Machine;
-use crate::host::together::misfits;
+use crate::host::together::Listeners;
 use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
 use windlass_protocol::vm_file::VmFile;
@@ -30,8 +28,8 @@ pub(super) fn read(path: &Path) -> Read {
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
-    let vms_dir = config.as_ref().ok().and_then(Configured::vms_dir);
-    let folder = vms_dir.map(|vms_dir| {
+    let listeners = config.as_ref().ok().and_then(Configured::listeners);
+    let folder = listeners.map(|Listeners { vms_dir, .. }| {
         let mut folder = Folder::new(vms_dir);
         folder.observe(look(vms_dir), true);
         folder
@@ -42,14 +40,6 @@ pub(super) fn read(path: &Path) -> Read {
 // === impl Read ===
 
 impl Read {
-    /// host.toml, if that is what was read and if it is valid.
-    pub(super) fn host(&self) -> Option<&HostConfig> {
-        match self.config.as_ref().ok()? {
-            Configured::Host(config) => Some(config),
-            Configured::Agent(_) | Configured::Plugin(_) | Configured::Vms => None,
-        }
-    }
-
     /// Whether this is about a program that sizes VMs: `windlass host` or windlass-agent.
     pub(super) fn is_of_agent(&self) -> bool {
         matches!(self.kind, Kind::Host | Kind::Agent)
@@ -57,7 +47,7 @@ impl Read {
 
     /// Where the command line reaches the program, if it serves people.
     pub(super) fn socket(&self) -> Option<&Path> {
-        self.config.as_ref().ok()?.socket()
+        Some(self.config.as_ref().ok()?.listeners()?.socket)
     }
 
     /// The service that runs the program.
@@ -69,12 +59,10 @@ impl Read {
         }
     }
 
-    /// The VM files that are valid.
     pub(super) fn vms(&self) -> Vec<&VmFile> {
         self.folder.iter().flat_map(Folder::valid).collect()
     }
 
-    /// What is wrong with the VM files.
     pub(super) fn reports(&self) -> Vec<Report> {
         self.folder.iter().flat_map(Folder::reports).collect()
     }
@@ -109,27 +97,20 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::good(format!("{path} is valid"))];
-    if let Some(socket) = files.socket()
-        && socket.as_os_str().len() > 100
-    {
-        let found = format!("{} is a long path for a socket", socket.display());
-        checks.push(Check::limited(
-            found,
-            "The one that only shows is longer still.",
-            files.page(),
-        ));
+    let Some(listeners) = config.listeners() else { return checks };
+    if listeners.socket.as_os_str().len() > 100 {
+        let found = format!("{} is a long path for a socket", listeners.socket.display());
+        let advice = "The one that only shows is longer still.";
+        checks.push(Check::limited(found, advice, files.page()));
     }
     for report in files.reports() {
         let advice = "Correct the file; `windlass check FILE` says whether it is right.";
         checks.push(Check::failed(report.to_string(), advice, VM));
     }
-    let Some((listeners, vms_dir)) = config.listeners().zip(config.vms_dir()) else {
-        return checks;
-    };
     let vms = files.vms();
     let count = match vms.len() {
         0 => Check::limited(
-            format!("{} holds no valid VM file", vms_dir.display()),
+            format!("{} holds no valid VM file", listeners.vms_dir.display()),
             "`windlass vm add` adds a VM.",
             "docs/host.md#the-vm-file",
         ),
@@ -137,8 +118,7 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         count => Check::good(format!("{count} VM files are valid")),
     };
     checks.push(count);
-    let room = files.host().and_then(|config| Machine::here().room(config.node).ok());
-    let misfits = misfits(&listeners, room, &vms);
+    let misfits = config.misfits(&vms);
     if misfits.is_empty() {
         checks.push(Check::good("the files fit together"));
     }

@@ -25,7 +25,6 @@ pub(super) struct Seen {
     why: Option<String>,
 }
 
-/// Asks the host.
 pub(super) async fn look(client: Result<&Client, &Failure>) -> Seen {
     let mut seen = Seen::default();
     if let Ok(client) = client {

@@ -3,7 +3,7 @@
 use super::files::Read;
 use super::report::Check;
 use crate::command::configured::Configured;
-use crate::host::config::HostConfig;
+use crate::host::config::NodeConfig;
 use crate::host::room::Machine;
 use crate::host::together::Listeners;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -20,12 +20,16 @@ pub(super) fn checks(files: &[Read]) -> Vec<Check> {
     let has =
         has.unwrap_or_else(|| format!("{} vCPU and an unknown amount of memory", machine.cpu));
     let mut checks = Vec::new();
-    let hosts: Vec<&HostConfig> = files.iter().filter_map(Read::host).collect();
-    if hosts.is_empty() {
+    let host = |file: &Read| match &file.config {
+        Ok(Configured::Host(config)) => Some(config.node),
+        Ok(Configured::Agent(_) | Configured::Plugin(_) | Configured::Vms) | Err(_) => None,
+    };
+    let nodes: Vec<NodeConfig> = files.iter().filter_map(host).collect();
+    if nodes.is_empty() {
         checks.push(Check::good(format!("the machine has {has}")));
     }
-    for config in hosts {
-        match machine.room(config.node) {
+    for node in nodes {
+        match machine.room(node) {
             Ok(room) => {
                 checks.push(Check::good(format!("the machine has {has}; VMs may have {room}")));
             }
@@ -33,8 +37,7 @@ pub(super) fn checks(files: &[Read]) -> Vec<Check> {
                 checks.push(Check::failed(problem.to_string(), "Say less, or leave it out.", NODE));
             }
         }
-        let over = machine.overcommitted(config.node).into_iter();
-        checks.extend(over.map(|problem| {
+        checks.extend(machine.overcommitted(node).into_iter().map(|problem| {
             let advice = "Allowed, for VMs that seldom use all that they have. Is it meant?";
             Check::limited(problem.to_string(), advice, NODE)
         }));
@@ -77,7 +80,7 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     checks
 }
 
-fn callback_ports(listeners: &Listeners) -> Check {
+fn callback_ports(listeners: &Listeners<'_>) -> Check {
     let range = listeners.callback_ports.clone();
     let taken = |port: &u16| is_taken((listeners.callback_listen, *port).into());
     let taken: Vec<u16> = range.clone().filter(taken).collect();

@@ -4,7 +4,6 @@ use crate::explain::wrap;
 use crossterm::style::Stylize;
 use serde::Serialize;
 
-/// Everything that was looked at.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Report {
     sections: Vec<Section>,
@@ -31,7 +30,6 @@ pub(super) struct Check {
     see: Option<&'static str>,
 }
 
-/// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
@@ -105,7 +103,6 @@ impl Check {
         Self { verdict, found: found.into(), advice: said(advice), see: Some(see) }
     }
 
-    /// Whether this is as it should be.
     pub(super) fn is_good(&self) -> bool {
         self.verdict == Verdict::Good
     }
@@ -133,13 +130,11 @@ fn said(advice: &str) -> Option<String> {
 
 impl Verdict {
     fn sign(self, colour: bool) -> String {
-        match (self, colour) {
-            (Self::Good, false) => "✓".to_owned(),
-            (Self::Limited, false) => "‼".to_owned(),
-            (Self::Failed, false) => "✗".to_owned(),
-            (Self::Good, true) => "✓".green().to_string(),
-            (Self::Limited, true) => "‼".yellow().to_string(),
-            (Self::Failed, true) => "✗".red().to_string(),
-        }
+        let (plain, coloured) = match self {
+            Self::Good => ("✓", "✓".green()),
+            Self::Limited => ("‼", "‼".yellow()),
+            Self::Failed => ("✗", "✗".red()),
+        };
+        if colour { coloured.to_string() } else { plain.to_owned() }
     }
 }

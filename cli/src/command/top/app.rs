@@ -40,7 +40,6 @@ pub(super) enum Page {
     Help(usize),
 }
 
-/// Why one VM has its size.
 #[derive(Debug)]
 pub(super) struct Story {
     pub(super) vm: String,
@@ -132,7 +131,6 @@ impl App {
         }
     }
 
-    /// Takes a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> Option<Wish> {
         self.said = None;
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -164,11 +162,12 @@ impl App {
             KeyCode::Char('q') | KeyCode::Esc => return Some(Wish::Quit),
             KeyCode::Left => self.sort(self.sorting.moved(-1)),
             KeyCode::Right => self.sort(self.sorting.moved(1)),
-            KeyCode::Char('r') => self.sort(self.sorting.turned()),
+            KeyCode::Char('r') => {
+                self.sort(Sorting { reversed: !self.sorting.reversed, ..self.sorting });
+            }
             KeyCode::Char('p') => {
-                if let Some(vm) = self.selected().map(str::to_owned) {
-                    self.ask_to_pause(&vm);
-                }
+                let vm = self.selected()?.to_owned();
+                self.ask_to_pause(vm);
             }
             KeyCode::Char('?' | 'h') => self.page = Page::Help(0),
             KeyCode::Enter => {
@@ -199,15 +198,14 @@ impl App {
             }
             KeyCode::Char('p') => {
                 let vm = story.vm.clone();
-                self.ask_to_pause(&vm);
+                self.ask_to_pause(vm);
             }
             _ => {}
         }
         None
     }
 
-    fn ask_to_pause(&mut self, vm: &str) {
-        let vm = vm.to_owned();
+    fn ask_to_pause(&mut self, vm: String) {
         if self.only_looks {
             self.said = Some(Err(ONLY_LOOKS.to_owned()));
         } else if self.sight.is_paused(&vm) {

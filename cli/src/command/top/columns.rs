@@ -43,7 +43,12 @@ impl Columns {
             }
         }
         let mut columns = Self(shown);
-        while columns.wide() > width && columns.narrow() {}
+        while columns.wide() > width
+            && let Some((_, widest)) = columns.0.iter_mut().max_by_key(|(_, wide)| *wide)
+            && *widest > 1
+        {
+            *widest -= 1;
+        }
         columns
     }
 
@@ -65,12 +70,6 @@ impl Columns {
 
     fn wide(&self) -> usize {
         self.widths().sum::<usize>() + between(&self.0)
-    }
-
-    /// Takes from the widest column; says whether there was anything to take.
-    fn narrow(&mut self) -> bool {
-        let widest = self.0.iter_mut().max_by_key(|(_, wide)| *wide);
-        widest.filter(|(_, wide)| *wide > 1).map(|(_, wide)| *wide -= 1).is_some()
     }
 }
 

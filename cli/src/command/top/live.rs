@@ -121,8 +121,9 @@ fn ask_host(client: &Client, ask: Ask) -> Vec<Answer> {
     match ask {
         Ask::Look(story) => {
             let told = story.map(|vm| {
-                let told = client::run(explain(client, &vm)).map(Box::new).map_err(said);
-                Answer::Told(vm, told)
+                let path = vm_path("/v1/explain", &vm, "?minutes=60");
+                let told = client::run(async { client.get(&path?).await });
+                Answer::Told(vm, told.map(Box::new).map_err(said))
             });
             let seen = Answer::Seen(client::run(look(client)).map_err(said));
             told.into_iter().chain([seen]).collect()
@@ -132,10 +133,6 @@ fn ask_host(client: &Client, ask: Ask) -> Vec<Answer> {
             vec![Answer::Done(done)]
         }
     }
-}
-
-async fn explain(client: &Client, vm: &str) -> Result<Explained, Failure> {
-    client.get(&vm_path("/v1/explain", vm, "?minutes=60")?).await
 }
 
 async fn order(client: &Client, order: &Order) -> Result<Done, Failure> {

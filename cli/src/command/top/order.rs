@@ -37,13 +37,9 @@ pub(super) struct Sorting {
     pub(super) reversed: bool,
 }
 
-/// What a VM has in a column; VMs that have nothing there stand last.
-type Key = Option<(u64, u64)>;
-
 // === impl Column ===
 
 impl Column {
-    /// The title of the column.
     pub(super) fn title(self) -> String {
         let value = self.to_possible_value();
         value.map_or(String::new(), |value| value.get_name().to_uppercase())
@@ -61,11 +57,6 @@ impl Sorting {
         Self { reversed: self.reversed && by == self.by, by }
     }
 
-    /// The other way round.
-    pub(super) const fn turned(self) -> Self {
-        Self { reversed: !self.reversed, ..self }
-    }
-
     /// The VMs of a look in this order; those that are alike, by name.
     pub(super) fn sorted(self, sight: &Sight) -> Vec<&VmStatus> {
         let mut vms: Vec<&VmStatus> = sight.state.vms.iter().collect();
@@ -76,7 +67,8 @@ impl Sorting {
         vms
     }
 
-    fn key(self, vm: &VmStatus, sight: &Sight) -> Key {
+    /// What a VM has in a column; VMs that have nothing there stand last.
+    fn key(self, vm: &VmStatus, sight: &Sight) -> Option<(u64, u64)> {
         let size = |size: Resources| (size.cpu.milli(), size.mem.bytes());
         match self.by {
             Column::Vm => None,
@@ -87,7 +79,7 @@ impl Sorting {
             Column::Load => vm.signals.load.map(|load| (load.max(0.0).to_bits(), 0)),
             Column::Goal => vm.goal.map(size),
             Column::Granted => vm.permit.map(size),
-            Column::Changed => sight.change(&vm.name).map(|changed| (changed.at.millis(), 0)),
+            Column::Changed => sight.changes.get(&vm.name).map(|changed| (changed.at.millis(), 0)),
             Column::State => Some((tone(vm) as u64, 0)),
         }
     }

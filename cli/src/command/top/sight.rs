@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use windlass_protocol::VmName;
 use windlass_protocol::status::HostStatus;
 
-/// What one look at a host gives.
 #[derive(Debug)]
 pub(super) struct Sight {
     pub(super) state: HostStatus,
@@ -18,7 +17,6 @@ pub(super) struct Sight {
     pub(super) reports: Reports,
 }
 
-/// Looks at it.
 pub(super) async fn look(client: &Client) -> Result<Sight, Failure> {
     let state = client.get("/v1/state").await?;
     let entries = client.get("/v1/vms").await?;
@@ -35,11 +33,6 @@ pub(super) async fn look(client: &Client) -> Result<Sight, Failure> {
 // === impl Sight ===
 
 impl Sight {
-    /// The last change of this VM, if there was one lately.
-    pub(super) fn change(&self, vm: &VmName) -> Option<&Changed> {
-        self.changes.get(vm)
-    }
-
     /// Whether a person has paused this VM.
     pub(super) fn is_paused(&self, vm: &str) -> bool {
         let its = |entry: &&VmEntry| entry.name.name == vm;

@@ -7,7 +7,7 @@ use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use std::collections::BTreeSet;
-use windlass_protocol::status::{NodeStatus, VmStatus};
+use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Mode, Moment, Resources, VmName};
 
 /// How many columns there are.
@@ -91,19 +91,19 @@ pub(super) fn rowless(sight: &Sight) -> Vec<String> {
     let state = &sight.state;
     let rows: BTreeSet<&VmName> = state.vms.iter().map(|vm| &vm.name).collect();
     let rowless = sight.entries.iter().filter(|entry| !rows.contains(&entry.name));
-    rowless.map(|entry| rowless_line(entry, state.node.as_ref())).collect()
-}
-
-fn rowless_line(entry: &VmEntry, node: Option<&NodeStatus>) -> String {
-    let stands = absent(&entry.name, entry.state, entry.monitor.as_deref(), node);
-    format!("{}: {stands}", short(&entry.name))
+    let line = |entry: &VmEntry| {
+        let (monitor, node) = (entry.monitor.as_deref(), state.node.as_ref());
+        let stands = absent(&entry.name, entry.state, monitor, node);
+        format!("{}: {stands}", short(&entry.name))
+    };
+    rowless.map(line).collect()
 }
 
 /// The VMs in this order.
 pub(super) fn lines(sight: &Sight, sorting: Sorting) -> Vec<Line> {
     let line = |vm: &VmStatus| Line {
         vm: vm.name.name.clone(),
-        cells: cells(vm, sight.change(&vm.name), sight.state.at),
+        cells: cells(vm, sight.changes.get(&vm.name), sight.state.at),
         tone: tone(vm),
     };
     sorting.sorted(sight).into_iter().map(line).collect()

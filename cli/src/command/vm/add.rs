@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::options::HostOptions;
 use crate::out;
 use crate::problem::Report;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,6 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "write an IP address and a port, as 127.0.0.2:10301")
 }
 
-/// Adds a VM.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let text = match &args.file {
         Some(file) => config_text(file)?,
@@ -86,7 +85,6 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     args.host.say(&Done { message, changed: true })
 }
 
-/// Removes a VM's file.
 pub(super) fn remove(vm: &str, host: &HostOptions) -> Result<(), Failure> {
     // For the name's sake: what follows makes a path of it.
     client::vm_path("", vm, "")?;
@@ -102,28 +100,22 @@ pub(super) fn remove(vm: &str, host: &HostOptions) -> Result<(), Failure> {
         let counts = books.iter().any(|booked| booked.name == known);
         Ok((facts.vms_dir.join(format!("{name}.toml")), standing, counts))
     })?;
-    match fs::remove_file(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(Failure::Missing(match state {
-                Some(VmState::Removed) => {
-                    format!("{name} was removed already; it counts until its hypervisor ends")
-                }
-                None
-                | Some(
-                    VmState::Managed | VmState::Invalid | VmState::Releasing | VmState::Released,
-                ) => format!("there is no VM {name}: no file {}", path.display()),
-            }));
-        }
-        Err(error) => return Err(failed(&path, &error)),
+    if let Err(error) = fs::remove_file(&path) {
+        return Err(if error.kind() != ErrorKind::NotFound {
+            failed(&path, &error)
+        } else if state == Some(VmState::Removed) {
+            let why = format!("{name} was removed already; it counts until its hypervisor ends");
+            Failure::Missing(why)
+        } else {
+            Failure::Missing(format!("there is no VM {name}: no file {}", path.display()))
+        });
     }
-    let after = match (state, counts) {
-        (_, true) => "is no longer managed, and stays in the books until it ends",
-        (Some(VmState::Invalid) | None, false) => "was not managed",
-        (
-            Some(VmState::Managed | VmState::Releasing | VmState::Released | VmState::Removed),
-            false,
-        ) => "is no longer managed; it was not there, and does not count",
+    let after = match state {
+        _ if counts => "is no longer managed, and stays in the books until it ends",
+        None | Some(VmState::Invalid) => "was not managed",
+        Some(VmState::Managed | VmState::Releasing | VmState::Released | VmState::Removed) => {
+            "is no longer managed; it was not there, and does not count"
+        }
     };
     let message = format!("removed {}; {name} {after}", path.display());
     host.say(&Done { message, changed: true })
@@ -173,11 +165,7 @@ fn write(path: &Path, text: &str, replace: bool) -> Result<(), Failure> {
         fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
     }
     let beside = path.with_extension("toml.new");
-    let written = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&beside)
+    let written = File::create(&beside)
         .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&beside, path));
     written.map_err(|error| failed(path, &error))

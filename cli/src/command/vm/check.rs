@@ -35,7 +35,6 @@ pub(super) struct Args {
     host: HostOptions,
 }
 
-/// Says what can scale.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let findings = match (&args.qmp, &args.vm) {
         (Some(qmp), _) => {

@@ -25,7 +25,6 @@ pub(super) struct Args {
     host: HostOptions,
 }
 
-/// Lists the VMs.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let entries: Vec<VmEntry> = args.host.get("/v1/vms")?;
     let host: HostStatus = args.host.get("/v1/state")?;

@@ -38,7 +38,6 @@ pub(super) struct Args {
     host: HostOptions,
 }
 
-/// Releases a VM, and waits for it.
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let path = client::vm_path("/v1/vm", &args.vm, "/release")?;
     let client = args.host.client()?;
