@@ -56,7 +56,6 @@ pub struct Hanging {
     pub waits_for: &'static str,
 }
 
-/// The turns of every part.
 #[derive(Debug, Default)]
 struct Turns {
     next: u64,
@@ -105,9 +104,6 @@ impl Watchdog {
     }
 
     /// Turns until `stop`. Each turn without a hanging part reports to systemd.
-    ///
-    /// # Errors
-    /// None.
     pub async fn run(self, systemd: Notify, stop: CancellationToken) -> Result<(), Infallible> {
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -17,7 +17,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest name of a VM.
 const LONGEST_NAME: usize = 63;
 /// The tables that annotations replace.
 const SIZED: [&str; 3] = ["min", "max", "target"];

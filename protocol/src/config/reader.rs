@@ -88,7 +88,7 @@ impl Reader {
         let node = self.peek(name)?;
         let value = read(node);
         if value.is_none() {
-            let complaint = kind.complaint(node, &field.range(self.table.form()));
+            let complaint = kind.complaint(node, &field.range(self.table.form));
             self.wrong(name, node.to_string(), &complaint);
         }
         value
@@ -120,7 +120,7 @@ impl Reader {
         let field = self.table.field(name);
         let spelled = self.spelled(name);
         if !self.nodes.contains_key(&*spelled) {
-            let limit = format!("is missing: {}", field.range(self.table.form()));
+            let limit = format!("is missing: {}", field.range(self.table.form));
             self.problems.push(Problem::without_value(&*spelled, limit));
             self.missing.insert(spelled.into_owned());
         }
@@ -171,7 +171,7 @@ impl Reader {
     /// Notes that a key contradicts another, which its range names. Does nothing if either has a problem.
     pub fn misfit(&mut self, name: &str, other: &str, value: impl Display) {
         if self.are_sound(&[name, other]) {
-            let range = self.table.field(name).range(self.table.form());
+            let range = self.table.field(name).range(self.table.form);
             self.wrong(name, value, &format!("must be {range}"));
         }
     }
@@ -282,7 +282,7 @@ impl Reader {
                 // Counts as missing.
                 (Node::Null, true) => {}
                 (node, true) => {
-                    let limit = match self.table.form() {
+                    let limit = match self.table.form {
                         Form::Toml => format!("must be a table, as [{name}]"),
                         Form::Json => "must be an object".to_owned(),
                     };
@@ -297,7 +297,7 @@ impl Reader {
 
     /// The name of the key or table, in the case of the table of keys.
     fn known(&self, name: String) -> String {
-        if self.table.form() == Form::Toml {
+        if self.table.form == Form::Toml {
             return name;
         }
         let meant = self.table.fields().find_map(|field| {
@@ -319,7 +319,7 @@ impl Reader {
     }
 
     fn spelled<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        spelled(name, self.table.form())
+        spelled(name, self.table.form)
     }
 }
 

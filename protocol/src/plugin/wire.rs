@@ -22,7 +22,6 @@ pub(super) struct Request<M> {
     pub(super) metrics: Option<Metrics>,
 }
 
-/// What the plugin says.
 #[derive(Default)]
 pub(super) struct Response<M> {
     pub(super) permit: Size<M>,
@@ -39,7 +38,6 @@ keys!(Present {});
 // === impl In ===
 
 impl<T: Default> In<T> {
-    /// Reads a message.
     pub(super) fn fill(has: &'static PluginFeatures, json: &Json) -> Result<T, BadBody>
     where
         for<'a> In<&'a mut T>: Read,
@@ -74,7 +72,6 @@ impl<M: Counted> Request<M> {
         Ok(Self { version, vm, unit, resources, last_permit, metrics })
     }
 
-    /// The request, with slots of this size.
     pub(super) fn with_slot(self, slot: Bytes) -> PermitRequest {
         let size = |size: Size<M>| size.resources(slot);
         let load = |metrics: Metrics| Metrics { load_5m: None, memory_usage: None, ..metrics };
