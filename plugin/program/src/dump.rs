@@ -14,9 +14,7 @@ use windlass_protocol::{Bytes, Resources, VmName, quantity};
 /// The state at this moment; `stopped` while the program ends.
 pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     let directory = plugin.directory();
-    let (config, now) = (&directory.config, directory.clock.now());
-    let nodes: Vec<(&String, &NodeEntry, Figures)> =
-        directory.nodes().iter().map(|(name, e)| (name, e, Figures::of(e, now))).collect();
+    let (config, nodes) = (&directory.config, Figures::of_all(&directory));
     let keyed = nodes.iter().map(|(name, entry, figures)| {
         json!({ "key": name, "value": node(name, entry, figures, config.slot) })
     });
@@ -26,7 +24,7 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     let most = rooms.fold(Resources::ZERO, Resources::max);
     let ours = nodes.iter().map(|(name, entry, _)| {
         let books = serde_json::to_value(entry.books.dump()).unwrap_or(Value::Null);
-        ((*name).clone(), books)
+        ((*name).to_owned(), books)
     });
     json!({
         "stopped": stopped,
