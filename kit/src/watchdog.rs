@@ -19,7 +19,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -206,14 +205,6 @@ impl Part {
 
     fn as_hanging(&self) -> Hanging {
         Hanging { part: self.name.clone(), waits_for: self.waits_for }
-    }
-}
-
-// === impl Hanging ===
-
-impl fmt::Display for Hanging {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} hangs, waiting for {}", self.part, self.waits_for)
     }
 }
 

@@ -12,16 +12,11 @@ pub(crate) mod parse;
 pub(crate) mod read;
 pub(crate) mod write;
 
-pub(crate) use parse::{Json, Parser};
+pub(crate) use parse::{Json, Parser, first, whole};
 pub(crate) use read::{Path, Read, read_object, read_written};
-pub(crate) use write::{Write, Writer};
+pub(crate) use write::{Write, Writer, encode};
 
 use crate::BadBody;
-
-/// The first value of a body; the reference's servers read no more.
-pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
-    parse::first(body).map(|(json, _rest)| json)
-}
 
 /// Reads the first value of a body into a message.
 pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
@@ -31,18 +26,6 @@ pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody>
 /// Reads a body that must be one value, as the reference's clients do.
 pub(crate) fn decode_whole<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
     fill(&whole(body)?)
-}
-
-pub(crate) fn whole(body: &[u8]) -> Result<Json<'_>, BadBody> {
-    let (json, rest) = parse::first(body)?;
-    parse::nothing_after(body, rest)?;
-    Ok(json)
-}
-
-pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
-    let mut writer = Writer::default();
-    message.write(&mut writer);
-    writer.into_bytes()
 }
 
 pub(crate) fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {

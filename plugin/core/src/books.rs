@@ -192,7 +192,9 @@ impl Books {
         let before = entry.part();
         entry.speak(now, &ask, free);
         let spoken = entry.part();
-        if ask.is_sayable() && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
+        let cpu = wanted.cpu.milli();
+        let is_sayable = ask.sayable(Axis::Cpu, cpu) == cpu;
+        if is_sayable && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
             let granted = Granted { permit: wanted, short: Vec::new(), moving };
             entry.grant(now, wanted, &granted);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));

@@ -69,11 +69,6 @@ impl<N: Node> Cluster<N> {
         &self.nodes
     }
 
-    /// The VMs, by name.
-    pub const fn vms(&self) -> &BTreeMap<VmName, DeclaredVm> {
-        &self.vms
-    }
-
     /// The node that answers the agent of this VM; `None` if no node knows it.
     pub fn node_of(&self, vm: &VmName) -> Option<&N> {
         self.nodes.get(self.vms.get(vm)?.place.answers())
@@ -124,10 +119,9 @@ impl<N: Node> Cluster<N> {
             for name in known.place.nodes() {
                 let Some(node) = self.nodes.get(name) else { continue };
                 let answers = same.is_some() && known.place.answers() == name;
-                let leaves = !keeps(name);
                 let has = node.with_books(|books| {
                     let has = books.reserved_for(vm).filter(|_| answers);
-                    if leaves {
+                    if !keeps(name) {
                         books.leave(vm);
                     }
                     has

@@ -9,7 +9,6 @@ use windlass_protocol::{Moment, Note, Resources, Shortage};
 /// The notes kept per VM, at most.
 const MOST_NOTES: usize = 32;
 
-/// The notes of one VM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Journal(VecDeque<Note>);
 

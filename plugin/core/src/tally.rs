@@ -34,7 +34,6 @@ pub(crate) struct Want {
     pub(crate) grain: u64,
 }
 
-/// The figures of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     reserved: Sum,
@@ -180,18 +179,6 @@ impl Tally {
     }
 }
 
-/// What is found out again when it is asked for makes no difference.
-impl PartialEq for Tally {
-    fn eq(&self, other: &Self) -> bool {
-        let axis =
-            |one: &Ranks, other: &Ranks| (&one.wants, &one.steps) == (&other.wants, &other.steps);
-        self.reserved == other.reserved
-            && self.min == other.min
-            && self.claimants == other.claimants
-            && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
-    }
-}
-
 // === impl First ===
 
 impl First {
@@ -326,5 +313,23 @@ impl Division {
     /// What is kept for other VMs than this one.
     pub(crate) fn kept(&self, vm: &VmName) -> u64 {
         self.total.saturating_sub(self.of(vm))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found out again when it is asked for makes no difference.
+    impl PartialEq for Tally {
+        fn eq(&self, other: &Self) -> bool {
+            let axis = |one: &Ranks, other: &Ranks| {
+                (&one.wants, &one.steps) == (&other.wants, &other.steps)
+            };
+            self.reserved == other.reserved
+                && self.min == other.min
+                && self.claimants == other.claimants
+                && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
+        }
     }
 }

@@ -67,27 +67,23 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, vm: &Vm) -> Value {
     let Vm { booked, spoken, buffer } = vm;
     let slots = |mem: Bytes| mem.whole(listed.memory_slot);
     let unit = json!({ "vCPUs": cpu(rule.unit.cpu().milli()), "mem": slots(rule.unit.mem()) });
-    let (bounds, short) = (listed.bounds, pressure(booked));
+    let axis = |of: &dyn Fn(Resources) -> Value| {
+        json!({
+            "reserved": of(booked.reserved),
+            "buffer": of(*buffer),
+            "capacityPressure": of(pressure(booked)),
+            "min": of(listed.bounds.min),
+            "max": of(listed.bounds.max),
+        })
+    };
     json!({
         "obj": booked.name.to_string(),
         "name": names(&booked.name),
         "vmName": names(&booked.name),
         "node": node,
         "testingOnlyAlwaysMigrate": false,
-        "vCPU": {
-            "reserved": cpu(booked.reserved.cpu.milli()),
-            "buffer": cpu(buffer.cpu.milli()),
-            "capacityPressure": cpu(short.cpu.milli()),
-            "min": cpu(bounds.min.cpu.milli()),
-            "max": cpu(bounds.max.cpu.milli()),
-        },
-        "memSlots": {
-            "reserved": slots(booked.reserved.mem),
-            "buffer": slots(buffer.mem),
-            "capacityPressure": slots(short.mem),
-            "min": slots(bounds.min.mem),
-            "max": slots(bounds.max.mem),
-        },
+        "vCPU": axis(&|size| cpu(size.cpu.milli())),
+        "memSlots": axis(&|size| slots(size.mem).into()),
         // Told with the first answer.
         "mostRecentComputeUnit": spoken.then_some(unit),
         // Loads are heard and not kept: nothing is moved for them.

@@ -1,7 +1,8 @@
 //! The keys of requests and answers in each version, as [`PluginFeatures`] says them.
 
-use super::parts::{Counted, Cpu, MOST_CPU, MOST_SLOTS, Size};
+use super::parts::{Counted, Cpu, MOST_CPU, Size};
 use super::{Metrics, OverRange, PermitRequest, PermitResponse};
+use crate::config::MOST_SLOTS;
 use crate::go_json::{self, Json, Parser, Path, Read, Write, Writer, keys, read, write};
 use crate::version::{PluginFeatures, PluginVersion};
 use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
