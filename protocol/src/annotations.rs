@@ -216,16 +216,15 @@ fn word<T>(
 }
 
 fn explain(name: &str, text: &str, bad: BadBody) -> Problem {
-    match bad {
+    let problem = match bad {
         BadBody::NotJson { at, why } => {
-            Problem::new(name, text, format!("must be JSON, but at byte {at}: {why}"))
-        }
-        BadBody::Field { field, value, expected } if field == "body" => {
-            Problem::new(name, value, format!("must be {expected}"))
+            Problem::new("", text, format!("must be JSON, but at byte {at}: {why}"))
         }
         BadBody::Field { field, value, expected } => {
-            Problem::new(format!("{name}.{field}"), value, format!("must be {expected}"))
+            let field = if field == "body" { "" } else { &field };
+            Problem::new(field, value, format!("must be {expected}"))
         }
-        BadBody::Missing { field } => Problem::new(format!("{name}.{field}"), "", "is missing"),
-    }
+        BadBody::Missing { field } => Problem::without_value(field, "is missing"),
+    };
+    problem.within(name)
 }

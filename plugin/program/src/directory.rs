@@ -21,7 +21,7 @@ pub(crate) struct Directory {
     pub(crate) config: PluginConfig,
     pub(crate) clock: Clock,
     pub(crate) requests: Requests,
-    cluster: Cluster<NodeEntry>,
+    pub(crate) cluster: Cluster<NodeEntry>,
     /// Answers requests for VMs that are not listed, and requests that cannot be understood.
     pub(crate) unlisted: NodeEntry,
 }
@@ -67,10 +67,6 @@ impl Directory {
         };
         cluster.declare(&lists.nodes.iter().map(room).collect(), vms.collect(), hold);
         Self { config, clock, requests, cluster, unlisted }
-    }
-
-    pub(crate) const fn nodes(&self) -> &BTreeMap<String, NodeEntry> {
-        self.cluster.nodes()
     }
 
     /// The node whose books know this VM, or the one that answers for all that are on none.

@@ -20,7 +20,7 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     });
     let pods = nodes.iter().flat_map(|(_, entry, _)| entry.vms.keys());
     let pod = |vm: &VmName| json!({ "obj": vm.to_string(), "podName": names(vm) });
-    let rooms = directory.nodes().values().map(NodeEntry::room);
+    let rooms = directory.cluster.nodes().values().map(NodeEntry::room);
     let most = rooms.fold(Resources::ZERO, Resources::max);
     let ours = nodes.iter().map(|(name, entry, _)| {
         let books = serde_json::to_value(entry.books.dump()).unwrap_or(Value::Null);

@@ -44,7 +44,7 @@ impl Figures {
     pub(crate) fn of_all(directory: &Directory) -> Vec<(&str, &NodeEntry, Self)> {
         let now = directory.clock.now();
         let of = |(name, entry)| (String::as_str(name), entry, Self::of(entry, now));
-        directory.nodes().iter().map(of).collect()
+        directory.cluster.nodes().iter().map(of).collect()
     }
 
     fn of(node: &NodeEntry, now: Moment) -> Self {

@@ -30,7 +30,7 @@ pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Regist
         let figures = |(name, entry): (&String, &NodeEntry)| {
             entry.books.with_books(|books| NodeFigures::of(Some(name.clone()), books))
         };
-        of.directory().nodes().iter().map(figures).collect()
+        of.directory().cluster.nodes().iter().map(figures).collect()
     });
     registry.register_collector(Box::new(Nodes(plugin.clone())));
     registry

@@ -81,7 +81,7 @@ impl Plugin {
     /// Minima above the room: some VM never gets its minimum.
     fn weigh(&self, problems: usize) {
         let mut count = problems;
-        for (node, entry) in self.directory().nodes() {
+        for (node, entry) in self.directory().cluster.nodes() {
             if let Some(over) = entry.books.with_books(|books| books.minima_over()) {
                 let room = entry.room();
                 warn!(node, %over, %room, "the minima of its vms come to more than the node has");

@@ -123,8 +123,8 @@ impl Field {
     /// The allowed values.
     pub fn parse<T: Typed>(&self, text: &str) -> Result<T, String> {
         let node = Node::Text(text.to_owned());
-        let range = || self.range(Form::Toml);
-        T::read(&self.kind, &node).ok_or_else(|| self.kind.complaint(&node, &range()))
+        let complaint = || self.kind.complaint(&node, &self.range(Form::Toml));
+        T::read(&self.kind, &node).ok_or_else(complaint)
     }
 
     pub(super) fn default<T>(&self, read: impl FnOnce(&Node) -> Option<T>) -> T {
