@@ -8,7 +8,7 @@ use crate::program::Failure;
 use crate::server::{Limits, bind_unix, serve};
 use crate::tasks::Tasks;
 use crate::telemetry::LogLevel;
-use crate::watchdog::Watchdog;
+use crate::watchdog::{Hanging, Watchdog};
 use axum::Router;
 use axum::extract::State;
 use axum::response::IntoResponse;
@@ -88,8 +88,9 @@ fn paths() -> Router<Admin> {
 }
 
 async fn alive(State(admin): State<Admin>) -> (StatusCode, String) {
-    let hanging = admin.watchdog.hanging();
-    ok_unless(hanging.iter().map(|hanging| format!("{hanging}\n")).collect())
+    let hanging = admin.watchdog.hanging().into_iter();
+    let words = |Hanging { part, waits_for }| format!("{part} hangs, waiting for {waits_for}\n");
+    ok_unless(hanging.map(words).collect())
 }
 
 async fn ready(State(admin): State<Admin>) -> (StatusCode, String) {

@@ -80,7 +80,7 @@ fn read_up_to(path: &Path, limit: u64) -> Result<String, Unread> {
 /// # Errors
 /// It is not of that form.
 pub fn read(table: &'static Table, text: &str) -> Result<Reader, Vec<Problem>> {
-    let nodes = match table.form() {
+    let nodes = match table.form {
         Form::Toml => parse_toml(text),
         Form::Json => parse_json(text),
     };

@@ -94,17 +94,13 @@ impl DumpState {
             });
             thread.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
         });
-        let refused = |why| (StatusCode::INTERNAL_SERVER_ERROR, why);
-        match gathered.await {
-            Ok(Ok(state)) if state.len() > MOST => {
-                Err(refused(format!("the state has {} bytes, more than {MOST}", state.len())))
-            }
-            Ok(Ok(state)) => Ok(state),
-            Ok(Err(why)) => Err(refused(format!("error while getting state: {why}"))),
-            Err(_) => {
-                Err(refused(format!("timed out after {:?} while getting state", started.elapsed())))
-            }
-        }
+        let why = match gathered.await {
+            Ok(Ok(state)) if state.len() <= MOST => return Ok(state),
+            Ok(Ok(state)) => format!("the state has {} bytes, more than {MOST}", state.len()),
+            Ok(Err(why)) => format!("error while getting state: {why}"),
+            Err(_) => format!("timed out after {:?} while getting state", started.elapsed()),
+        };
+        Err((StatusCode::INTERNAL_SERVER_ERROR, why))
     }
 }
 
@@ -114,12 +110,12 @@ fn router(state: DumpState) -> Router {
 }
 
 async fn dump(State(state): State<DumpState>, method: Method, body: Bytes) -> Response {
-    let answer = match is_object(&body) {
-        _ if method != Method::GET => {
-            Err((StatusCode::METHOD_NOT_ALLOWED, "request method must be GET".to_owned()))
-        }
-        true => state.get().await,
-        false => Err((StatusCode::BAD_REQUEST, "bad JSON".to_owned())),
+    let answer = if method != Method::GET {
+        Err((StatusCode::METHOD_NOT_ALLOWED, "request method must be GET".to_owned()))
+    } else if is_object(&body) {
+        state.get().await
+    } else {
+        Err((StatusCode::BAD_REQUEST, "bad JSON".to_owned()))
     };
     let kind = |kind| [(header::CONTENT_TYPE, kind)];
     match answer {

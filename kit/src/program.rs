@@ -117,13 +117,9 @@ fn take_all_descriptors() {
 /// It is missing or cannot be read.
 pub fn config_text(path: &Path) -> Result<String, Failure> {
     read_text(path).map_err(|unread| {
-        let words = format!("{}: {unread}", path.display());
-        match unread {
-            Unread::Missing => Failure::Missing(words),
-            Unread::NoFile | Unread::TooLong { .. } | Unread::NotText | Unread::Failed(_) => {
-                Failure::Invalid(words)
-            }
-        }
+        let is_missing = matches!(unread, Unread::Missing);
+        let failure = if is_missing { Failure::Missing } else { Failure::Invalid };
+        failure(format!("{}: {unread}", path.display()))
     })
 }
 

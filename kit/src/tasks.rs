@@ -159,7 +159,12 @@ impl Tasks {
 
     /// Its callers box what they run: a future that is moved into another takes its space twice there.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let running = Running::start(name, &self.shared);
+        let mut shared = lock(&self.shared);
+        shared.next += 1;
+        let id = shared.next;
+        shared.running.insert(id, name);
+        drop(shared);
+        let running = Running { id, shared: self.shared.clone() };
         let task = self.tracker.track_future(async move {
             let _running = running;
             task.await;
@@ -170,17 +175,6 @@ impl Tasks {
 }
 
 // === impl Running ===
-
-impl Running {
-    fn start(name: &'static str, shared: &Arc<Mutex<Shared>>) -> Self {
-        let mut inner = lock(shared);
-        inner.next += 1;
-        let id = inner.next;
-        inner.running.insert(id, name);
-        drop(inner);
-        Self { id, shared: shared.clone() }
-    }
-}
 
 impl Drop for Running {
     fn drop(&mut self) {

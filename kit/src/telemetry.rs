@@ -9,10 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
-/// The longest filter.
 const MAX_FILTER: usize = 1024;
-
-/// The levels of a filter.
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The format of log lines.
@@ -117,13 +114,11 @@ fn parse(filter: &str) -> Result<EnvFilter, TelemetryError> {
     }
     let parts: Vec<&str> = filter.split(',').map(str::trim).collect();
     if let Some(part) = parts.iter().find(|part| !is_part(part)) {
-        let levels = LEVELS.join(", ");
-        let shown: String = part.chars().take(80).collect();
-        let what = match shown.as_str() {
+        let what = match part.chars().take(80).collect::<String>().as_str() {
             "" => "there is nothing before or after a comma".to_owned(),
             part => format!("{part:?} is no level"),
         };
-        return Err(refuse(&format!("{what}; a level is one of {levels}")));
+        return Err(refuse(&format!("{what}; a level is one of {}", LEVELS.join(", "))));
     }
     EnvFilter::builder().parse(parts.join(",")).map_err(|error| refuse(&error.to_string()))
 }

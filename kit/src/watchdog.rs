@@ -19,7 +19,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
@@ -56,7 +55,6 @@ pub struct Hanging {
     pub waits_for: &'static str,
 }
 
-/// The turns of every part.
 #[derive(Debug, Default)]
 struct Turns {
     next: u64,
@@ -105,9 +103,6 @@ impl Watchdog {
     }
 
     /// Turns until `stop`. Each turn without a hanging part reports to systemd.
-    ///
-    /// # Errors
-    /// None.
     pub async fn run(self, systemd: Notify, stop: CancellationToken) -> Result<(), Infallible> {
         let mut turns = interval(TURN);
         turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -210,14 +205,6 @@ impl Part {
 
     fn as_hanging(&self) -> Hanging {
         Hanging { part: self.name.clone(), waits_for: self.waits_for }
-    }
-}
-
-// === impl Hanging ===
-
-impl fmt::Display for Hanging {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} hangs, waiting for {}", self.part, self.waits_for)
     }
 }
 

@@ -40,7 +40,6 @@ pub struct NodeFigures {
     values: [u64; 5],
 }
 
-/// The gauges of the nodes that this gives.
 struct NodeGauges<F>(F);
 
 /// The gauges of a node: what each is called, and what it is.
@@ -54,11 +53,11 @@ const FIGURES: [(&str, &str); 5] = [
 
 /// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when they
 /// are scraped.
-pub fn register_nodes<I: IntoIterator<Item = NodeFigures> + 'static>(
+pub fn register_nodes(
     registry: &mut Registry,
-    nodes: impl Fn() -> I + Send + Sync + 'static,
+    nodes: impl Fn() -> Vec<NodeFigures> + Send + Sync + 'static,
 ) {
-    registry.register_collector(Box::new(NodeGauges(move || nodes().into_iter().collect())));
+    registry.register_collector(Box::new(NodeGauges(nodes)));
 }
 
 /// A gauge as it is written.

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 use windlass_kit::clock::Clock;
-use windlass_plugin_core::wire::{self, Permitted, Refusal, Terms};
+use windlass_plugin_core::wire::{self, Permitted, Refusal};
 use windlass_plugin_core::{Books, Note};
 use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{ComputeUnit, Moment, PluginVersion, Resources};
+use windlass_protocol::{ComputeUnit, Moment, Resources};
 
 /// The books of a node and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
@@ -76,22 +76,27 @@ impl Shared {
     pub fn register(&self, registry: &mut Registry) {
         self.0.requests.register(registry);
         let shared = self.clone();
-        let only = move || [shared.with_books(|books| NodeFigures::of(None, books))];
-        register_nodes(registry, only);
+        register_nodes(registry, move || {
+            vec![shared.with_books(|books| NodeFigures::of(None, books))]
+        });
     }
 
     /// The books as a person debugging reads them.
     pub fn dump(&self) -> Dump {
-        let now = self.0.clock.now();
-        self.with_books(|books| Dump::of(books, now))
+        let at = self.0.clock.now();
+        self.with_books(|books| {
+            let node = books.status(at);
+            let notes = node.vms.iter().map(|vm| (vm.name.to_string(), books.notes(&vm.name)));
+            let notes = notes.filter(|(_, notes)| !notes.is_empty()).collect();
+            Dump { at, minima_over: books.minima_over(), notes, node }
+        })
     }
 
     /// Asks the books what a request says.
     fn permit(&self, request: RawRequest) -> Result<Permitted, Refusal> {
         let now = self.0.clock.now();
         let Node { books, unit } = &mut *self.lock();
-        let terms = Terms { unit: *unit, versions: PluginVersion::SPOKEN };
-        wire::grant(books, now, &terms, request)
+        wire::grant(books, now, *unit, request)
     }
 
     fn lock(&self) -> MutexGuard<'_, Node> {
@@ -109,16 +114,5 @@ impl Permits for Shared {
         });
         self.0.requests.count(answered.as_ref().map(|(_, short)| *short));
         answered.map(|(body, _)| body)
-    }
-}
-
-// === impl Dump ===
-
-impl Dump {
-    fn of(books: &Books, now: Moment) -> Self {
-        let node = books.status(now);
-        let notes = node.vms.iter().map(|vm| (vm.name.to_string(), books.notes(&vm.name)));
-        let notes = notes.filter(|(_, notes)| !notes.is_empty()).collect();
-        Self { at: now, minima_over: books.minima_over(), notes, node }
     }
 }

@@ -37,7 +37,6 @@ pub const THEIR_BOUNDS: &str = "autoscaling.neon.tech/bounds";
 /// The reference's target.
 pub const THEIR_CONFIG: &str = "autoscaling.neon.tech/config";
 
-/// All our annotations.
 const OURS: [&str; 7] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, CEILING];
 
 /// The last valid value of each annotation.
@@ -80,16 +79,16 @@ impl Annotations {
     /// Takes these annotations over. An invalid one keeps its last valid value and gives a problem.
     pub fn update(&mut self, annotations: &BTreeMap<String, String>, slot: Bytes) -> Vec<Problem> {
         let mut update = Update { annotations, errors: Vec::new() };
-        update.json(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
-        update.json(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
-        update.json(CONFIG, &mut self.config, ConfigSaid::ours);
-        update.json(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
-        update.word(POLICY, &mut self.policy, words::named, &limits::POLICY.allowed());
+        update.take(BOUNDS, &mut self.bounds, |text| BoundsSaid::ours(text, slot));
+        update.take(THEIR_BOUNDS, &mut self.their_bounds, |text| BoundsSaid::theirs(text, slot));
+        update.take(CONFIG, &mut self.config, ConfigSaid::ours);
+        update.take(THEIR_CONFIG, &mut self.their_config, ConfigSaid::theirs);
+        update.take(POLICY, &mut self.policy, word(words::named, limits::POLICY.allowed()));
         let whole = |text: &str| text.parse().ok();
-        update.word(PRIORITY, &mut self.priority, whole, &limits::PRIORITY.allowed());
-        update.word(MODE, &mut self.mode, words::named, &limits::MODE.allowed());
-        let time = "a time, as 2026-01-31T08:00:00Z";
-        update.word(PAUSED_UNTIL, &mut self.paused_until, rfc3339::parse, time);
+        update.take(PRIORITY, &mut self.priority, word(whole, limits::PRIORITY.allowed()));
+        update.take(MODE, &mut self.mode, word(words::named, limits::MODE.allowed()));
+        let time = word(rfc3339::parse, "a time, as 2026-01-31T08:00:00Z".to_owned());
+        update.take(PAUSED_UNTIL, &mut self.paused_until, time);
         let mut errors = update.errors;
         let ours = |name: &&String| name.starts_with("windlass.dev/");
         for name in annotations.keys().filter(ours).filter(|name| !OURS.contains(&name.as_str())) {
@@ -182,63 +181,50 @@ impl Annotations {
     }
 }
 
-/// An update of the annotations, and its problems.
 struct Update<'a> {
     annotations: &'a BTreeMap<String, String>,
     errors: Vec<Problem>,
 }
 
 impl Update<'_> {
-    /// Takes JSON over if it is valid.
-    fn json<T>(
+    /// Takes an annotation over if it is valid.
+    fn take<T>(
         &mut self,
         name: &str,
         said: &mut Option<T>,
         read: impl FnOnce(&str) -> Result<T, Vec<BadBody>>,
     ) {
-        self.take(name, said, |text| {
-            read(text).map_err(|bad| bad.into_iter().map(|bad| explain(name, text, bad)).collect())
-        });
-    }
-
-    /// Takes a word over if it is known.
-    fn word<T>(
-        &mut self,
-        name: &str,
-        said: &mut Option<T>,
-        read: impl FnOnce(&str) -> Option<T>,
-        limit: &str,
-    ) {
-        self.take(name, said, |text| {
-            let unknown = || Problem::new(name, format!("{text:?}"), format!("must be {limit}"));
-            read(text.trim()).ok_or_else(|| vec![unknown()])
-        });
-    }
-
-    fn take<T>(
-        &mut self,
-        name: &str,
-        said: &mut Option<T>,
-        read: impl FnOnce(&str) -> Result<T, Vec<Problem>>,
-    ) {
-        match self.annotations.get(name).map(|text| read(text)).transpose() {
-            Ok(new) => *said = new,
-            Err(problems) => self.errors.extend(problems),
+        match self.annotations.get(name).map(|text| read(text).map_err(|bad| (text, bad))) {
+            None => *said = None,
+            Some(Ok(new)) => *said = Some(new),
+            Some(Err((text, bad))) => {
+                self.errors.extend(bad.into_iter().map(|bad| explain(name, text, bad)));
+            }
         }
     }
 }
 
+/// Reads an annotation that is one word, not JSON.
+fn word<T>(
+    read: impl FnOnce(&str) -> Option<T>,
+    expected: String,
+) -> impl FnOnce(&str) -> Result<T, Vec<BadBody>> {
+    move |text| {
+        let (field, value) = ("body".to_owned(), format!("{text:?}"));
+        read(text.trim()).ok_or_else(|| vec![BadBody::Field { field, value, expected }])
+    }
+}
+
 fn explain(name: &str, text: &str, bad: BadBody) -> Problem {
-    match bad {
+    let problem = match bad {
         BadBody::NotJson { at, why } => {
-            Problem::new(name, text, format!("must be JSON, but at byte {at}: {why}"))
-        }
-        BadBody::Field { field, value, expected } if field == "body" => {
-            Problem::new(name, value, format!("must be {expected}"))
+            Problem::new("", text, format!("must be JSON, but at byte {at}: {why}"))
         }
         BadBody::Field { field, value, expected } => {
-            Problem::new(format!("{name}.{field}"), value, format!("must be {expected}"))
+            let field = if field == "body" { "" } else { &field };
+            Problem::new(field, value, format!("must be {expected}"))
         }
-        BadBody::Missing { field } => Problem::new(format!("{name}.{field}"), "", "is missing"),
-    }
+        BadBody::Missing { field } => Problem::without_value(field, "is missing"),
+    };
+    problem.within(name)
 }

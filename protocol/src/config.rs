@@ -18,6 +18,7 @@ mod reader;
 mod typed;
 
 pub use field::{Field, Form, Row, Table, Value, key};
+pub(crate) use kind::MOST_SLOTS;
 pub use kind::{Kind, MEMORY};
 pub use node::{Node, memory};
 pub use problem::Problem;

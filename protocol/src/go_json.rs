@@ -12,17 +12,11 @@ pub(crate) mod parse;
 pub(crate) mod read;
 pub(crate) mod write;
 
-pub(crate) use parse::Json;
-pub(crate) use parse::Parser;
+pub(crate) use parse::{Json, Parser, first, whole};
 pub(crate) use read::{Path, Read, read_object, read_written};
-pub(crate) use write::{Write, Writer};
+pub(crate) use write::{Write, Writer, encode};
 
 use crate::BadBody;
-
-/// The first value of a body; the reference's servers read no more.
-pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
-    parse::first(body).map(|(json, _rest)| json)
-}
 
 /// Reads the first value of a body into a message.
 pub(crate) fn decode_first<T: Read + Default>(body: &[u8]) -> Result<T, BadBody> {
@@ -34,21 +28,6 @@ pub(crate) fn decode_whole<T: Read + Default>(body: &[u8]) -> Result<T, BadBody>
     fill(&whole(body)?)
 }
 
-/// The one value of a body.
-pub(crate) fn whole(body: &[u8]) -> Result<Json<'_>, BadBody> {
-    let (json, rest) = parse::first(body)?;
-    parse::nothing_after(body, rest)?;
-    Ok(json)
-}
-
-/// The text of a message.
-pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
-    let mut writer = Writer::default();
-    message.write(&mut writer);
-    writer.into_bytes()
-}
-
-/// Fills a message from a value.
 pub(crate) fn fill<T: Read + Default>(json: &Json) -> Result<T, BadBody> {
     let mut message = T::default();
     message.read(&Path::Body, json)?;

@@ -16,13 +16,9 @@ pub const LOAD_TARGET: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bou
 pub const SHARE: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Included(1.0) };
 /// The order of VMs when room is short.
 pub const PRIORITY: Kind = Kind::Whole { least: i32::MIN as i64, most: i32::MAX as i64 };
-/// The mode of a VM.
 pub(crate) const MODE: Kind = Kind::Other { written: WORD, allowed: "act or observe" };
-/// The policy that computes goals.
 pub(crate) const POLICY: Kind = Kind::Other { written: WORD, allowed: "load-average" };
-/// The time over which load is averaged.
 pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: WORD, allowed: "5s, 15s or 1m" };
-/// The time for which a VM keeps unneeded resources.
 pub(crate) const SCALE_DOWN: Kind = Kind::Other {
     written: "seconds, or a text as \"5m\"",
     allowed: "0s to 1h, as \"90s\", \"5m\" or \"1h\"",

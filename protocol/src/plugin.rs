@@ -187,7 +187,7 @@ impl RawRequest {
     fn written(body: &[u8]) -> Option<Self> {
         let mut latest: Request<Memory> = Request::default();
         let mut keys = In(PluginVersion::V5_0.features(), &mut latest);
-        keys.read_written(&mut Parser::new(body, 0))?;
+        keys.read_written(&mut Parser::new(body))?;
         (latest.version >= PluginVersion::V5_0).then_some(Self(Said::Bytes(latest)))
     }
 

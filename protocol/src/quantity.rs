@@ -10,8 +10,6 @@ use thiserror::Error;
 
 /// The largest amount that a quantity holds, in its smallest unit.
 const LARGEST: u64 = i64::MAX.unsigned_abs();
-
-/// The largest amount of memory that a quantity holds.
 pub(crate) const LARGEST_MEMORY: Bytes = Bytes::from_bytes(LARGEST);
 
 /// The most significant digits; further digits only round up.

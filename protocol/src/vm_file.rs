@@ -17,7 +17,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The longest name of a VM.
 const LONGEST_NAME: usize = 63;
 /// The tables that annotations replace.
 const SIZED: [&str; 3] = ["min", "max", "target"];
@@ -132,12 +131,10 @@ fn plain(
     slot: Option<Bytes>,
 ) -> Option<VmInfo> {
     let bounds = bounds(file, slot);
-    let Usual { target, scale_down } = defaults.usual;
-    let target = Target {
-        load_average: file.find("target.load_average").unwrap_or(target.load_average),
-        memory: file.find("target.memory").unwrap_or(target.memory),
-    };
-    let usual = Usual { target, scale_down };
+    let Target { load_average, memory } = defaults.usual.target;
+    let load_average = file.find("target.load_average").unwrap_or(load_average);
+    let memory = file.find("target.memory").unwrap_or(memory);
+    let usual = Usual { target: Target { load_average, memory }, ..defaults.usual };
     let defaults = Defaults { bounds: Some(bounds?), usual, ..*defaults };
     Annotations::default().info(name, &defaults).ok()
 }

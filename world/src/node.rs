@@ -5,7 +5,7 @@ use crate::laws;
 use crate::process::Process;
 use crate::promises::{Present, Promises};
 use std::collections::BTreeSet;
-use windlass_plugin_core::wire::{self, Terms};
+use windlass_plugin_core::wire;
 use windlass_plugin_core::{Books, HostVms, Note, VmRecord};
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{
@@ -145,8 +145,9 @@ impl Node {
         let uncounted = uncounted.map(|present| present.has);
         let uncounted = uncounted.fold(Resources::ZERO, Resources::saturating_add);
         let was = (self.books.room(), before);
-        let terms = Terms { unit, versions: self.versions };
-        let permitted = wire::permit(&mut self.books, self.process.clock(now), &terms, body);
+        let clock = self.process.clock(now);
+        let permitted = wire::read(body, self.versions)
+            .and_then(|request| wire::grant(&mut self.books, clock, unit, request));
         met.books_heard(
             was,
             match (&permitted, had) {

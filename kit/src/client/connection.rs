@@ -52,7 +52,6 @@ pub(super) struct Unanswered {
     pub(super) asked: Asked,
 }
 
-/// Connects to a peer.
 pub(super) async fn connect(address: SocketAddr, to: &Address) -> Result<TcpStream, ClientError> {
     let connected = async {
         let stream = TcpStream::connect(address).await?;

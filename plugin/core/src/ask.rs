@@ -46,12 +46,6 @@ impl Ask {
         grain
     }
 
-    /// Whether its agent can be told that it gets all of this.
-    pub(crate) fn is_sayable(&self) -> bool {
-        let cpu = self.wanted.cpu.milli();
-        self.sayable(Axis::Cpu, cpu) == cpu
-    }
-
     /// What its agent can be told of it.
     pub(crate) fn sayable(&self, axis: Axis, permit: u64) -> u64 {
         match axis {

@@ -23,7 +23,7 @@
 
 use crate::ask::{Ask, Granted};
 use crate::entry::{Basis, Entry, Moving};
-use crate::offer::{Asked, Offer};
+use crate::offer::Offer;
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -136,8 +136,7 @@ impl Books {
         });
     }
 
-    /// A VM is about to be moved to another node, or stays after all. Unknown VMs are passed
-    /// over.
+    /// A VM is about to be moved to another node, or stays after all. Unknown VMs are passed over.
     pub fn set_moving(&mut self, vm: &VmName, moving: bool) {
         if let Some(entry) = self.vms.get_mut(vm) {
             entry.moving = match (entry.moving, moving) {
@@ -193,7 +192,9 @@ impl Books {
         let before = entry.part();
         entry.speak(now, &ask, free);
         let spoken = entry.part();
-        if ask.is_sayable() && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
+        let cpu = wanted.cpu.milli();
+        let is_sayable = ask.sayable(Axis::Cpu, cpu) == cpu;
+        if is_sayable && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
             let granted = Granted { permit: wanted, short: Vec::new(), moving };
             entry.grant(now, wanted, &granted);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));
@@ -203,10 +204,8 @@ impl Books {
         let claim = entry.claim.map(|claim| claim.until);
         self.claims_end = self.claims_end.into_iter().chain(claim).min();
 
-        let offers = [Axis::Cpu, Axis::Memory].map(|axis| {
-            let asked = Asked { axis, vm, ask: &ask, has: spoken.reserved };
-            Offer::of(&mut self.tally, self.room, &asked)
-        });
+        let offers = [Axis::Cpu, Axis::Memory]
+            .map(|axis| Offer::of(axis, &mut self.tally, self.room, vm, &ask, spoken.reserved));
         let short = offers.iter().filter(|offer| offer.is_short());
         let entry = if short.clone().all(|offer| self.tally.names_known(offer.axis, offer.free)) {
             entry
@@ -298,13 +297,13 @@ impl Books {
         }
     }
 
-    /// Changes what is known of a VM, and what the books come to.
-    fn change<T>(&mut self, vm: &VmName, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        let entry = self.vms.get_mut(vm)?;
-        let before = entry.part();
-        let changed = change(entry);
-        self.tally.change(&entry.name, Some(before), Some(entry.part()));
-        Some(changed)
+    /// Changes what is known of a VM, and what the books come to. Unknown VMs are passed over.
+    fn change(&mut self, vm: &VmName, change: impl FnOnce(&mut Entry)) {
+        if let Some(entry) = self.vms.get_mut(vm) {
+            let before = entry.part();
+            change(entry);
+            self.tally.change(&entry.name, Some(before), Some(entry.part()));
+        }
     }
 
     /// Claims are looked through once one of them may have ended.

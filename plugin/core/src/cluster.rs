@@ -5,9 +5,8 @@
 //! that is being moved is known to two nodes. The one that it leaves answers its agent; the one
 //! that it goes to keeps room for what it has, so that neither promises that room to another.
 //!
-//! A cluster has no lock. It is generic over what it holds of a node: plain [`Books`] in a test or
-//! a simulation; in a process books behind a lock of their own, so that no request waits for
-//! another node's. A request is [`Cluster::node_of`], and then [`wire::grant`](crate::wire::grant)
+//! A cluster has no lock. It is generic over what it holds of a node: in a process books behind a lock
+//! of their own, so that no request waits for another node's. A request is [`Cluster::node_of`], and then [`wire::grant`](crate::wire::grant)
 //! with that node's books. Declaring anew keeps what was reserved: a reload forgets nothing.
 
 use crate::books::Books;
@@ -17,7 +16,7 @@ use windlass_protocol::{Resources, VmName, VmRecord};
 /// What a cluster holds of a node: its books, and whatever else belongs to a node.
 pub trait Node {
     /// Looks into the books of this node, or changes them.
-    fn with_books<T>(&mut self, ask: impl FnOnce(&mut Books) -> T) -> T;
+    fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T;
 }
 
 /// The nodes, by name, and where each VM is.
@@ -56,14 +55,6 @@ pub enum Place {
     },
 }
 
-// === impl Node ===
-
-impl Node for Books {
-    fn with_books<T>(&mut self, ask: impl FnOnce(&mut Books) -> T) -> T {
-        ask(self)
-    }
-}
-
 // === impl Cluster ===
 
 impl<N> Default for Cluster<N> {
@@ -78,19 +69,9 @@ impl<N: Node> Cluster<N> {
         &self.nodes
     }
 
-    /// The VMs, by name.
-    pub const fn vms(&self) -> &BTreeMap<VmName, DeclaredVm> {
-        &self.vms
-    }
-
     /// The node that answers the agent of this VM; `None` if no node knows it.
     pub fn node_of(&self, vm: &VmName) -> Option<&N> {
         self.nodes.get(self.vms.get(vm)?.place.answers())
-    }
-
-    /// The same, to ask a node that has no lock.
-    pub fn node_of_mut(&mut self, vm: &VmName) -> Option<&mut N> {
-        self.nodes.get_mut(self.vms.get(vm)?.place.answers())
     }
 
     /// These are the nodes and VMs from here on. The name of each node comes with its
@@ -114,7 +95,7 @@ impl<N: Node> Cluster<N> {
             }
         }
         for (name, room) in rooms {
-            let mut node = hold(name, known.remove(name));
+            let node = hold(name, known.remove(name));
             node.with_books(|books| {
                 books.set_room(*room);
                 for (vm, declared) in here.remove(name.as_str()).unwrap_or_default() {
@@ -130,18 +111,17 @@ impl<N: Node> Cluster<N> {
 
     /// Takes VMs out of the books of nodes that do not know them any more; what is reserved for
     /// each VM by the node that it was on, if it is still the same VM.
-    fn leave(&mut self, next: &BTreeMap<VmName, DeclaredVm>) -> BTreeMap<VmName, Resources> {
+    fn leave(&self, next: &BTreeMap<VmName, DeclaredVm>) -> BTreeMap<VmName, Resources> {
         let mut reserved = BTreeMap::new();
         for (vm, known) in &self.vms {
             let same = next.get(vm).filter(|next| next.uid == known.uid);
             let keeps = |node: &str| same.is_some_and(|next| next.place.nodes().any(|n| n == node));
             for name in known.place.nodes() {
-                let Some(node) = self.nodes.get_mut(name) else { continue };
+                let Some(node) = self.nodes.get(name) else { continue };
                 let answers = same.is_some() && known.place.answers() == name;
-                let leaves = !keeps(name);
                 let has = node.with_books(|books| {
                     let has = books.reserved_for(vm).filter(|_| answers);
-                    if leaves {
+                    if !keeps(name) {
                         books.leave(vm);
                     }
                     has

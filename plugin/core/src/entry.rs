@@ -8,7 +8,6 @@ use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Axis, Bytes, Moment, Resources, VmName, VmRecord};
 
-/// One VM in the books of its node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
     pub(crate) name: Arc<VmName>,
@@ -145,15 +144,15 @@ impl Entry {
         let Claim { wanted, grain, .. } = self.claim?;
         let missing = axis.of(wanted).saturating_sub(axis.of(reserved));
         let VmRecord { priority, memory_slot, .. } = self.record;
-        // A permit is written in whole slots.
-        let grain = match axis {
-            Axis::Cpu => grain.cpu.milli(),
-            Axis::Memory => grain.mem.max(memory_slot).round_up(memory_slot).bytes(),
-        };
-        // What is said in bytes takes the whole of its last slot.
-        let missing = match axis {
-            Axis::Cpu => missing,
-            Axis::Memory => Bytes::from_bytes(missing).round_up(memory_slot).bytes(),
+        let (missing, grain) = match axis {
+            Axis::Cpu => (missing, grain.cpu.milli()),
+            Axis::Memory => {
+                // What is said in bytes takes the whole of its last slot.
+                let missing = Bytes::from_bytes(missing).round_up(memory_slot);
+                // A permit is written in whole slots.
+                let grain = grain.mem.max(memory_slot).round_up(memory_slot);
+                (missing.bytes(), grain.bytes())
+            }
         };
         (missing > 0).then_some(Want { priority, missing, grain })
     }

@@ -9,7 +9,6 @@ use windlass_protocol::{Moment, Note, Resources, Shortage};
 /// The notes kept per VM, at most.
 const MOST_NOTES: usize = 32;
 
-/// The notes of one VM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Journal(VecDeque<Note>);
 
@@ -42,9 +41,7 @@ impl Journal {
 }
 
 fn is_same(note: &Note, asked: Resources, permit: Resources, short: &[Shortage]) -> bool {
-    let same = |(a, b): (&Shortage, &Shortage)| a.axis == b.axis;
-    note.asked == asked
-        && note.permit == permit
-        && note.short.len() == short.len()
-        && note.short.iter().zip(short).all(same)
+    let axis = |short: &Shortage| short.axis;
+    let same_axes = note.short.iter().map(axis).eq(short.iter().map(axis));
+    (note.asked, note.permit) == (asked, permit) && same_axes
 }

@@ -6,15 +6,6 @@ use std::sync::Arc;
 use windlass_protocol::status::Booked;
 use windlass_protocol::{Axis, Resources, Shortage, VmName};
 
-/// What an agent asks on one axis.
-pub(crate) struct Asked<'a> {
-    pub(crate) axis: Axis,
-    pub(crate) vm: &'a VmName,
-    pub(crate) ask: &'a Ask,
-    /// What is reserved for the VM.
-    pub(crate) has: Resources,
-}
-
 /// What a VM may have on one axis, and of how much that is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -32,9 +23,15 @@ pub(crate) struct Offer {
 // === impl Offer ===
 
 impl Offer {
-    /// The share of the VM in what is free on a node with this room.
-    pub(crate) fn of(tally: &mut Tally, room: Resources, asked: &Asked<'_>) -> Self {
-        let Asked { axis, vm, ask, has } = *asked;
+    /// The share of the VM, for which `has` is reserved, in what is free on a node with this room.
+    pub(crate) fn of(
+        axis: Axis,
+        tally: &mut Tally,
+        room: Resources,
+        vm: &VmName,
+        ask: &Ask,
+        has: Resources,
+    ) -> Self {
         let (room, reserved) = (axis.of(room), axis.of(tally.reserved()));
         let (asked, has) = (axis.of(ask.wanted), axis.of(has));
         let (free, over) = (room.saturating_sub(reserved), reserved.saturating_sub(room));

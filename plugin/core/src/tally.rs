@@ -34,22 +34,19 @@ pub(crate) struct Want {
     pub(crate) grain: u64,
 }
 
-/// The figures of a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
     reserved: Sum,
+    /// The minima of all VMs.
     min: Sum,
     /// The VMs with a claim.
     claimants: BTreeSet<Arc<VmName>>,
     axes: [Ranks; 2],
 }
 
-/// Sums that no amounts overflow.
+/// Sums of CPU and of memory that no amounts overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    cpu: u128,
-    mem: u128,
-}
+struct Sum([u128; 2]);
 
 /// Which VMs have and want how much, on one axis.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +64,7 @@ struct Ranks {
 
 /// The VMs that a shortage names.
 #[derive(Clone, Debug)]
-pub(crate) struct First {
+struct First {
     /// At most [`MOST_NAMED`].
     named: Arc<[Booked]>,
     /// In place of one that is itself short.
@@ -89,17 +86,14 @@ pub(crate) struct Division {
 // === impl Tally ===
 
 impl Tally {
-    /// What is reserved in all.
     pub(crate) fn reserved(&self) -> Resources {
         self.reserved.resources()
     }
 
-    /// The minima of all VMs.
     pub(crate) fn min(&self) -> Resources {
         self.min.resources()
     }
 
-    /// The VMs with a claim.
     pub(crate) const fn claimants(&self) -> &BTreeSet<Arc<VmName>> {
         &self.claimants
     }
@@ -145,11 +139,10 @@ impl Tally {
         for (axis, ranks) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.axes) {
             let resized = before.map(|p| p.reserved) != after.map(|p| p.reserved);
             ranks.first.take_if(|first| resized || first.names(vm));
-            ranks.change(vm, before.map(|p| p.on(axis)), after.map(|p| p.on(axis)));
+            ranks.change(axis, vm, before, after);
         }
     }
 
-    /// Which VM gets what of the free room on this axis.
     pub(crate) fn divided(&mut self, axis: Axis, free: u64) -> &Division {
         self.axes[axis.index()].divided(free)
     }
@@ -173,7 +166,7 @@ impl Tally {
         let ranks = &mut self.axes[axis.index()];
         let ahead = !ranks.divided(free).shares.is_empty();
         if ranks.first.is_none() {
-            let named = ranks.ranked(MOST_NAMED + 1, all);
+            let named = ranks.ranked(all);
             let mut named: Vec<Booked> = named.iter().filter_map(|name| booked(name)).collect();
             let next = (named.len() > MOST_NAMED).then(|| named.pop()).flatten();
             ranks.first = Some(First { named: named.into(), next, ahead });
@@ -186,18 +179,6 @@ impl Tally {
     }
 }
 
-/// What is found out again when it is asked for makes no difference.
-impl PartialEq for Tally {
-    fn eq(&self, other: &Self) -> bool {
-        let axis =
-            |one: &Ranks, other: &Ranks| (&one.wants, &one.steps) == (&other.wants, &other.steps);
-        self.reserved == other.reserved
-            && self.min == other.min
-            && self.claimants == other.claimants
-            && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
-    }
-}
-
 // === impl First ===
 
 impl First {
@@ -206,20 +187,12 @@ impl First {
     }
 
     /// Without the VM that is short.
-    pub(crate) fn but(&self, vm: &VmName) -> Arc<[Booked]> {
+    fn but(&self, vm: &VmName) -> Arc<[Booked]> {
         if self.named.iter().all(|other| other.name != *vm) {
             return Arc::clone(&self.named);
         }
         let others = self.named.iter().chain(&self.next).filter(|other| other.name != *vm);
         others.cloned().collect()
-    }
-}
-
-// === impl Part ===
-
-impl Part {
-    fn on(&self, axis: Axis) -> (u64, Option<Want>) {
-        (axis.of(self.reserved), self.wants[axis.index()])
     }
 }
 
@@ -236,37 +209,25 @@ impl Want {
 
 impl Sum {
     fn change(&mut self, less: Resources, more: Resources) {
-        let next = |sum: u128, less: u64, more: u64| {
-            (sum + u128::from(more)).saturating_sub(u128::from(less))
-        };
-        self.cpu = next(self.cpu, less.cpu.milli(), more.cpu.milli());
-        self.mem = next(self.mem, less.mem.bytes(), more.mem.bytes());
+        for (axis, sum) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.0) {
+            *sum = (*sum + u128::from(axis.of(more))).saturating_sub(axis.of(less).into());
+        }
     }
 
     fn resources(self) -> Resources {
-        let most = |sum: u128| u64::try_from(sum).unwrap_or(u64::MAX);
-        Resources {
-            cpu: MilliCpu::from_milli(most(self.cpu)),
-            mem: Bytes::from_bytes(most(self.mem)),
-        }
+        let [cpu, mem] = self.0.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
+        Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) }
     }
 }
 
 // === impl Ranks ===
 
 impl Ranks {
-    fn change(
-        &mut self,
-        vm: &Arc<VmName>,
-        before: Option<(u64, Option<Want>)>,
-        after: Option<(u64, Option<Want>)>,
-    ) {
-        let reserved = |part: Option<(u64, Option<Want>)>| part.map(|(reserved, _)| reserved);
-        self.largest.change(vm, reserved(before), reserved(after));
-        let want = |part: Option<(u64, Option<Want>)>| {
-            part.and_then(|(reserved, want)| Some((want?, reserved)))
-        };
-        let (before, after) = (want(before), want(after));
+    fn change(&mut self, axis: Axis, vm: &Arc<VmName>, before: Option<Part>, after: Option<Part>) {
+        let reserved = |part: Part| axis.of(part.reserved);
+        self.largest.change(vm, before.map(reserved), after.map(reserved));
+        let want = |part: Part| Some((part.wants[axis.index()]?, reserved(part)));
+        let (before, after) = (before.and_then(want), after.and_then(want));
         if before == after {
             return;
         }
@@ -298,11 +259,10 @@ impl Ranks {
         self.division.get_or_insert_default()
     }
 
-    /// At most so many VMs: those for which free room is kept, in the order in which they go, then
-    /// those that have most.
+    /// The VMs that come first, one more than a shortage names: those for which free room is kept, in
+    /// the order in which they go, then those that have most.
     fn ranked<'a, V: Iterator<Item = (&'a Arc<VmName>, u64)>>(
         &mut self,
-        most: usize,
         all: impl FnOnce() -> V,
     ) -> Vec<Arc<VmName>> {
         let Self { division, wants, largest, .. } = self;
@@ -316,11 +276,11 @@ impl Ranks {
             })
             .collect();
         ahead.sort_unstable();
-        let mut named: Vec<_> =
-            ahead.iter().take(most).map(|(.., name)| Arc::clone(name)).collect();
-        if named.len() < most {
+        ahead.truncate(MOST_NAMED + 1);
+        let mut named: Vec<_> = ahead.into_iter().map(|(.., name)| Arc::clone(name)).collect();
+        if named.len() <= MOST_NAMED {
             let rest = largest.of(all).filter(|name| !named.contains(name));
-            let rest: Vec<_> = rest.take(most - named.len()).cloned().collect();
+            let rest: Vec<_> = rest.take(MOST_NAMED + 1 - named.len()).cloned().collect();
             named.extend(rest);
         }
         named
@@ -346,7 +306,6 @@ impl Ranks {
 // === impl Division ===
 
 impl Division {
-    /// The share of this VM.
     pub(crate) fn of(&self, vm: &VmName) -> u64 {
         self.shares.get(vm).copied().unwrap_or_default()
     }
@@ -354,5 +313,23 @@ impl Division {
     /// What is kept for other VMs than this one.
     pub(crate) fn kept(&self, vm: &VmName) -> u64 {
         self.total.saturating_sub(self.of(vm))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found out again when it is asked for makes no difference.
+    impl PartialEq for Tally {
+        fn eq(&self, other: &Self) -> bool {
+            let axis = |one: &Ranks, other: &Ranks| {
+                (&one.wants, &one.steps) == (&other.wants, &other.steps)
+            };
+            self.reserved == other.reserved
+                && self.min == other.min
+                && self.claimants == other.claimants
+                && self.axes.iter().zip(&other.axes).all(|(one, other)| axis(one, other))
+        }
     }
 }

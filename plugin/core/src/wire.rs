@@ -14,15 +14,6 @@ use windlass_protocol::{
     BadBody, Bytes, ComputeUnit, Moment, PluginVersion, Resources, Versions, VmName, VmRecord,
 };
 
-/// How a plugin speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms {
-    /// What agents are told that do not have a compute unit of their own.
-    pub unit: ComputeUnit,
-    /// The versions that it understands.
-    pub versions: Versions<PluginVersion>,
-}
-
 /// A request that was granted, in part or in full. The books have changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Permitted {
@@ -75,21 +66,7 @@ pub enum Refusal {
     OverRange(#[from] OverRange),
 }
 
-/// Asks the books what a body says.
-///
-/// # Errors
-/// If the body is not a request in a version that is spoken, does not keep to it, or its VM is
-/// unknown or about to be moved.
-pub fn permit(
-    books: &mut Books,
-    now: Moment,
-    terms: &Terms,
-    body: &[u8],
-) -> Result<Permitted, Refusal> {
-    grant(books, now, terms, read(body, terms.versions)?)
-}
-
-/// The first half of [`permit`], for a shell that locks the books: which VM asks for what.
+/// Which VM asks for what. [`grant`] is the second half, so that a shell locks the books for that alone.
 ///
 /// # Errors
 /// If the body is not a request in one of these versions, or does not keep to it.
@@ -109,14 +86,14 @@ pub fn read(body: &[u8], versions: Versions<PluginVersion>) -> Result<RawRequest
     Ok(request)
 }
 
-/// The second half of [`permit`]: what the books say to it.
+/// What the books say to a request. `unit` is told to agents that have no compute unit of their own.
 ///
 /// # Errors
 /// If the VM is unknown or about to be moved, or the request does not fit it.
 pub fn grant(
     books: &mut Books,
     now: Moment,
-    terms: &Terms,
+    unit: ComputeUnit,
     request: RawRequest,
 ) -> Result<Permitted, Refusal> {
     let vm = request.vm().clone();
@@ -132,7 +109,7 @@ pub fn grant(
         Ok::<_, Refusal>(((request.version, request.resources, slot), ask))
     };
     let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
-    Ok(Permitted { vm, version, asked, granted, unit: terms.unit, slot })
+    Ok(Permitted { vm, version, asked, granted, unit, slot })
 }
 
 // === impl Permitted ===
@@ -196,7 +173,7 @@ mod tests {
             for (asked, permit) in [(cu(2), cu(2)), (cu(4), cu(3)), (cu(1), cu(1))] {
                 let mut books = node(SLOT);
                 let body = body(version, asked);
-                let permitted = super::permit(&mut books, NOW, &terms(), &body).unwrap();
+                let permitted = self::permit(&mut books, NOW, &terms(), &body).unwrap();
                 assert_eq!((&permitted.vm, permitted.asked), (&VmName::on_host("a"), asked));
                 assert_eq!(permitted.granted.permit, permit, "{version}");
                 assert_eq!(permitted.granted.short.is_empty(), asked == permit);
@@ -298,7 +275,7 @@ mod tests {
             let record = VmRecord { grain: Resources::ZERO, ..*books.record(&a()).unwrap() };
             books.update(&a(), record);
             let body = body(version, cu(4));
-            let permitted = super::permit(&mut books, NOW, &terms, &body).unwrap();
+            let permitted = self::permit(&mut books, NOW, &terms, &body).unwrap();
             let answer = String::from_utf8(permitted.encode().unwrap()).unwrap();
             assert!(answer.starts_with(&format!("{{\"permit\":{{{permit}")), "{answer}");
             assert!(answer.ends_with(&format!("\"resourceUnit\":{{{unit}}}}}")), "{answer}");
@@ -346,6 +323,21 @@ mod tests {
 
     const SPOKEN: Versions<PluginVersion> = PluginVersion::SPOKEN;
     const METRICS: &str = "{\"loadAvg1M\":0.5,\"loadAvg5M\":0.25}";
+
+    /// How the plugin speaks.
+    struct Terms {
+        unit: ComputeUnit,
+        versions: Versions<PluginVersion>,
+    }
+
+    fn permit(
+        books: &mut Books,
+        now: Moment,
+        terms: &Terms,
+        body: &[u8],
+    ) -> Result<Permitted, Refusal> {
+        grant(books, now, terms.unit, read(body, terms.versions)?)
+    }
 
     /// A node with room for 4 CUs, where `a` has 1 and somebody else 1.
     fn node(memory_slot: Bytes) -> Books {

@@ -1,8 +1,9 @@
 //! Several nodes: which of them know a VM, and what a new declaration makes of what was promised.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use windlass_plugin_core::cluster::{Cluster, DeclaredVm, Place};
+use windlass_plugin_core::cluster::{Cluster, DeclaredVm, Node, Place};
 use windlass_plugin_core::{Ask, Books, VmRecord};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 
@@ -59,29 +60,40 @@ fn declaring_anew_forgets_nothing_and_a_vm_elsewhere_counts_with_its_ceiling_at_
     declare(&mut cluster, &[("a", on("two")), ("b", on("nowhere"))]);
     assert_eq!(booked(&cluster, "two", "a"), Some(cu(3)), "what it was promised elsewhere");
     assert!(cluster.node_of(&name("b")).is_none(), "its node is not declared");
-    assert_eq!(cluster.nodes()["one"].reserved(), Resources::ZERO);
+    let reserved = cluster.nodes()["one"].with_books(|books| books.reserved());
+    assert_eq!(reserved, Resources::ZERO);
 }
 
-fn cluster(vms: &[(&str, Place)]) -> Cluster<Books> {
+/// The books of a node, for one thread.
+struct Held(RefCell<Books>);
+
+impl Node for Held {
+    fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
+        ask(&mut self.0.borrow_mut())
+    }
+}
+
+fn cluster(vms: &[(&str, Place)]) -> Cluster<Held> {
     let mut cluster = Cluster::default();
     declare(&mut cluster, vms);
     cluster
 }
 
-fn declare(cluster: &mut Cluster<Books>, vms: &[(&str, Place)]) {
+fn declare(cluster: &mut Cluster<Held>, vms: &[(&str, Place)]) {
     let vms = vms.iter().map(|(of, place)| (name(of), vm(place.clone())));
     cluster.declare(&rooms(), vms.collect(), hold);
 }
 
 /// What the agent of a VM is permitted, in compute units, when it asks the node that answers it.
-fn ask(cluster: &mut Cluster<Books>, vm: &str, wanted: u64) -> u64 {
+fn ask(cluster: &mut Cluster<Held>, vm: &str, wanted: u64) -> u64 {
     let ask = Ask { last_permit: Some(Resources::ZERO), ..Ask::from(cu(wanted)) };
-    let granted = cluster.node_of_mut(&name(vm)).unwrap().request(NOW, &name(vm), ask).unwrap();
+    let node = cluster.node_of(&name(vm)).unwrap();
+    let granted = node.with_books(|books| books.request(NOW, &name(vm), ask)).unwrap();
     granted.permit.cpu.milli() / 1000
 }
 
-fn booked(cluster: &Cluster<Books>, node: &str, vm: &str) -> Option<Resources> {
-    cluster.nodes()[node].reserved_for(&name(vm))
+fn booked(cluster: &Cluster<Held>, node: &str, vm: &str) -> Option<Resources> {
+    cluster.nodes()[node].with_books(|books| books.reserved_for(&name(vm)))
 }
 
 fn vm(place: Place) -> DeclaredVm {
@@ -97,8 +109,8 @@ fn rooms() -> BTreeMap<String, Resources> {
     ["one", "two"].into_iter().map(|node| (node.to_owned(), cu(8))).collect()
 }
 
-fn hold(_: &str, known: Option<Books>) -> Books {
-    known.unwrap_or_else(|| Books::new(Resources::ZERO))
+fn hold(_: &str, known: Option<Held>) -> Held {
+    known.unwrap_or_else(|| Held(RefCell::new(Books::new(Resources::ZERO))))
 }
 
 fn name(vm: &str) -> VmName {

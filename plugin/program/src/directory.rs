@@ -15,20 +15,17 @@ use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::{Books, Cluster};
 use windlass_protocol::{Resources, VmName};
 
-/// Every node with its books, and which of them know a VM.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     /// What the plugin was told about itself.
     pub(crate) config: PluginConfig,
     pub(crate) clock: Clock,
-    /// What is counted of requests.
     pub(crate) requests: Requests,
-    cluster: Cluster<NodeEntry>,
+    pub(crate) cluster: Cluster<NodeEntry>,
     /// Answers requests for VMs that are not listed, and requests that cannot be understood.
     pub(crate) unlisted: NodeEntry,
 }
 
-/// A node and its books.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeEntry {
     pub(crate) books: Shared,
@@ -72,11 +69,6 @@ impl Directory {
         Self { config, clock, requests, cluster, unlisted }
     }
 
-    /// The nodes, by name.
-    pub(crate) const fn nodes(&self) -> &BTreeMap<String, NodeEntry> {
-        self.cluster.nodes()
-    }
-
     /// The node whose books know this VM, or the one that answers for all that are on none.
     pub(crate) fn node_of(&self, vm: Option<&VmName>) -> &NodeEntry {
         vm.and_then(|vm| self.cluster.node_of(vm)).unwrap_or(&self.unlisted)
@@ -99,20 +91,18 @@ impl NodeEntry {
         self.total.saturating_sub(self.rule.system)
     }
 
-    /// Counts an answer.
     pub(crate) fn answered(&self, status: u16, with_metrics: bool) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         *answers.entry((status, with_metrics)).or_default() += 1;
     }
 
-    /// Answers so far, by status and by whether the request had metrics.
     pub(crate) fn answers(&self) -> BTreeMap<(u16, bool), u64> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Node for NodeEntry {
-    fn with_books<T>(&mut self, ask: impl FnOnce(&mut Books) -> T) -> T {
+    fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
         self.books.with_books(ask)
     }
 }

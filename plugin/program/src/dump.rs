@@ -14,19 +14,17 @@ use windlass_protocol::{Bytes, Resources, VmName, quantity};
 /// The state at this moment; `stopped` while the program ends.
 pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
     let directory = plugin.directory();
-    let (config, now) = (&directory.config, directory.clock.now());
-    let nodes: Vec<(&String, &NodeEntry, Figures)> =
-        directory.nodes().iter().map(|(name, e)| (name, e, Figures::of(e, now))).collect();
+    let (config, nodes) = (&directory.config, Figures::of_all(&directory));
     let keyed = nodes.iter().map(|(name, entry, figures)| {
         json!({ "key": name, "value": node(name, entry, figures, config.slot) })
     });
     let pods = nodes.iter().flat_map(|(_, entry, _)| entry.vms.keys());
     let pod = |vm: &VmName| json!({ "obj": vm.to_string(), "podName": names(vm) });
-    let rooms = directory.nodes().values().map(NodeEntry::room);
+    let rooms = directory.cluster.nodes().values().map(NodeEntry::room);
     let most = rooms.fold(Resources::ZERO, Resources::max);
     let ours = nodes.iter().map(|(name, entry, _)| {
         let books = serde_json::to_value(entry.books.dump()).unwrap_or(Value::Null);
-        ((*name).clone(), books)
+        ((*name).to_owned(), books)
     });
     json!({
         "stopped": stopped,
@@ -69,27 +67,23 @@ fn vm(node: &str, rule: Rule, listed: &ListedVm, vm: &Vm) -> Value {
     let Vm { booked, spoken, buffer } = vm;
     let slots = |mem: Bytes| mem.whole(listed.memory_slot);
     let unit = json!({ "vCPUs": cpu(rule.unit.cpu().milli()), "mem": slots(rule.unit.mem()) });
-    let (bounds, short) = (listed.bounds, pressure(booked));
+    let axis = |of: &dyn Fn(Resources) -> Value| {
+        json!({
+            "reserved": of(booked.reserved),
+            "buffer": of(*buffer),
+            "capacityPressure": of(pressure(booked)),
+            "min": of(listed.bounds.min),
+            "max": of(listed.bounds.max),
+        })
+    };
     json!({
         "obj": booked.name.to_string(),
         "name": names(&booked.name),
         "vmName": names(&booked.name),
         "node": node,
         "testingOnlyAlwaysMigrate": false,
-        "vCPU": {
-            "reserved": cpu(booked.reserved.cpu.milli()),
-            "buffer": cpu(buffer.cpu.milli()),
-            "capacityPressure": cpu(short.cpu.milli()),
-            "min": cpu(bounds.min.cpu.milli()),
-            "max": cpu(bounds.max.cpu.milli()),
-        },
-        "memSlots": {
-            "reserved": slots(booked.reserved.mem),
-            "buffer": slots(buffer.mem),
-            "capacityPressure": slots(short.mem),
-            "min": slots(bounds.min.mem),
-            "max": slots(bounds.max.mem),
-        },
+        "vCPU": axis(&|size| cpu(size.cpu.milli())),
+        "memSlots": axis(&|size| slots(size.mem).into()),
         // Told with the first answer.
         "mostRecentComputeUnit": spoken.then_some(unit),
         // Loads are heard and not kept: nothing is moved for them.

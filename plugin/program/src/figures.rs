@@ -1,17 +1,15 @@
 //! What the reference tells of a node, from our books.
 
-use crate::directory::NodeEntry;
+use crate::directory::{Directory, NodeEntry};
 use windlass_protocol::status::Booked;
 use windlass_protocol::{Moment, Resources};
 
-/// The figures of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
     /// Milli-CPUs, each under its name of [`FIELDS`].
     pub(crate) cpu: [u64; 7],
     /// Bytes of memory, in the same order.
     pub(crate) mem: [u64; 7],
-    /// Its VMs.
     pub(crate) vms: Vec<Vm>,
 }
 
@@ -30,7 +28,6 @@ pub(crate) const FIELDS: [&str; 7] = [
     "PressureAccountedFor",
 ];
 
-/// A VM of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Vm {
     pub(crate) booked: Booked,
@@ -43,7 +40,14 @@ pub(crate) struct Vm {
 // === impl Figures ===
 
 impl Figures {
-    pub(crate) fn of(node: &NodeEntry, now: Moment) -> Self {
+    /// Every node with its figures at this moment, by name.
+    pub(crate) fn of_all(directory: &Directory) -> Vec<(&str, &NodeEntry, Self)> {
+        let now = directory.clock.now();
+        let of = |(name, entry)| (String::as_str(name), entry, Self::of(entry, now));
+        directory.cluster.nodes().iter().map(of).collect()
+    }
+
+    fn of(node: &NodeEntry, now: Moment) -> Self {
         let (reserved, vms) = node.books.with_books(|books| {
             let status = books.status(now);
             let vm = |booked: Booked| {

@@ -30,7 +30,7 @@ pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Regist
         let figures = |(name, entry): (&String, &NodeEntry)| {
             entry.books.with_books(|books| NodeFigures::of(Some(name.clone()), books))
         };
-        of.directory().nodes().iter().map(figures).collect::<Vec<_>>()
+        of.directory().cluster.nodes().iter().map(figures).collect()
     });
     registry.register_collector(Box::new(Nodes(plugin.clone())));
     registry
@@ -45,12 +45,7 @@ struct Nodes(Plugin);
 impl Collector for Nodes {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
         let directory = self.0.directory();
-        let now = directory.clock.now();
-        let nodes: Vec<(&str, &NodeEntry, Figures)> = directory
-            .nodes()
-            .iter()
-            .map(|(name, entry)| (name.as_str(), entry, Figures::of(entry, now)))
-            .collect();
+        let nodes = Figures::of_all(&directory);
         let help = "Problems of the lists that need a look; the log names them";
         let problems = "windlass_plugin_list_problems";
         let one = encoder.encode_descriptor(problems, help, None, MetricType::Gauge)?;

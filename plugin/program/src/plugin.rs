@@ -46,7 +46,9 @@ impl Plugin {
         let (config, lists) = match read {
             Ok(read) => read,
             Err(report) => {
-                let why = one_line(&report);
+                let Report { subject, problems, .. } = &report;
+                let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
+                let why = format!("{subject}: {}", said.join("; "));
                 error!(why, "cannot be reloaded; the last valid lists stay in force");
                 return self.weigh(report.problems.len());
             }
@@ -64,17 +66,14 @@ impl Plugin {
         self.weigh(usize::from(!restart.is_empty()));
     }
 
-    /// What is in force.
     pub(crate) fn directory(&self) -> Arc<Directory> {
         self.0.directory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Answers so far, by status.
     pub(crate) fn answers(&self) -> BTreeMap<u16, u64> {
         self.0.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How much needs a look.
     pub(crate) fn problems(&self) -> i64 {
         self.0.problems.load(Ordering::Relaxed)
     }
@@ -82,7 +81,7 @@ impl Plugin {
     /// Minima above the room: some VM never gets its minimum.
     fn weigh(&self, problems: usize) {
         let mut count = problems;
-        for (node, entry) in self.directory().nodes() {
+        for (node, entry) in self.directory().cluster.nodes() {
             if let Some(over) = entry.books.with_books(|books| books.minima_over()) {
                 let room = entry.room();
                 warn!(node, %over, %room, "the minima of its vms come to more than the node has");
@@ -108,10 +107,4 @@ impl Permits for Plugin {
         drop(answers);
         answer
     }
-}
-
-fn one_line(report: &Report) -> String {
-    let Report { subject, problems, .. } = report;
-    let said: Vec<String> = problems.iter().map(Problem::to_string).collect();
-    format!("{subject}: {}", said.join("; "))
 }

@@ -22,9 +22,7 @@ pub(crate) struct Source {
 /// Why files were not understood.
 #[derive(Debug)]
 pub(crate) struct Unreadable {
-    /// Everything that is wrong.
     pub(crate) report: Report,
-    /// A file is not there.
     pub(crate) missing: bool,
 }
 

@@ -72,7 +72,6 @@ impl BoundsSaid {
         }
     }
 
-    /// The absent fields.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         let fields = [
             ("min.cpu", self.min_cpu.is_none()),

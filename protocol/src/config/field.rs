@@ -63,7 +63,8 @@ pub enum Form {
 /// The keys of one file.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    form: Form,
+    /// The format of the file.
+    pub form: Form,
     parts: &'static [&'static [Field]],
 }
 
@@ -122,17 +123,15 @@ impl Field {
     /// The allowed values.
     pub fn parse<T: Typed>(&self, text: &str) -> Result<T, String> {
         let node = Node::Text(text.to_owned());
-        let range = || self.range(Form::Toml);
-        T::read(&self.kind, &node).ok_or_else(|| self.kind.complaint(&node, &range()))
+        let complaint = || self.kind.complaint(&node, &self.range(Form::Toml));
+        T::read(&self.kind, &node).ok_or_else(complaint)
     }
 
-    /// The default.
     pub(super) fn default<T>(&self, read: impl FnOnce(&Node) -> Option<T>) -> T {
         let value = self.default.and_then(|value| read(&value.node()));
         value.expect("a field that is read with its default has one that it takes")
     }
 
-    /// The allowed values.
     pub(super) fn range(&self, form: Form) -> String {
         // Notes name other keys.
         spelled(&format!("{}{}", self.kind.allowed(), self.note), form).into_owned()
@@ -170,11 +169,6 @@ impl Table {
     /// The keys of a JSON file.
     pub const fn json(parts: &'static [&'static [Field]]) -> Self {
         Self { form: Form::Json, parts }
-    }
-
-    /// The format of the file.
-    pub const fn form(&self) -> Form {
-        self.form
     }
 
     /// The keys, in the order of the documents.

@@ -8,7 +8,7 @@ use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
 /// The most memory slots that the plugin's wire counts.
-const MOST_SLOTS: u64 = u16::MAX as u64;
+pub(crate) const MOST_SLOTS: u64 = u16::MAX as u64;
 
 /// The notation of memory.
 pub const MEMORY: &str = "bytes, or a text as \"512MiB\"";

@@ -42,12 +42,6 @@ impl Node {
         Some(text)
     }
 
-    /// The truth value, if it is one.
-    pub fn truth(&self) -> Option<bool> {
-        let Self::Bool(truth) = self else { return None };
-        Some(*truth)
-    }
-
     /// The whole number, if it is one.
     pub fn whole(&self) -> Option<i64> {
         let Self::Whole(number) = self else { return None };

@@ -88,7 +88,7 @@ impl Reader {
         let node = self.peek(name)?;
         let value = read(node);
         if value.is_none() {
-            let complaint = kind.complaint(node, &field.range(self.table.form()));
+            let complaint = kind.complaint(node, &field.range(self.table.form));
             self.wrong(name, node.to_string(), &complaint);
         }
         value
@@ -117,12 +117,11 @@ impl Reader {
 
     /// Notes a problem if this key is missing.
     pub fn require(&mut self, name: &str) {
-        let field = self.table.field(name);
-        let spelled = self.spelled(name);
-        if !self.nodes.contains_key(&*spelled) {
-            let limit = format!("is missing: {}", field.range(self.table.form()));
-            self.problems.push(Problem::without_value(&*spelled, limit));
-            self.missing.insert(spelled.into_owned());
+        if self.peek(name).is_none() {
+            let limit = format!("is missing: {}", self.table.field(name).range(self.table.form));
+            let name = self.spelled(name).into_owned();
+            self.problems.push(Problem::without_value(&name, limit));
+            self.missing.insert(name);
         }
     }
 
@@ -171,7 +170,7 @@ impl Reader {
     /// Notes that a key contradicts another, which its range names. Does nothing if either has a problem.
     pub fn misfit(&mut self, name: &str, other: &str, value: impl Display) {
         if self.are_sound(&[name, other]) {
-            let range = self.table.field(name).range(self.table.form());
+            let range = self.table.field(name).range(self.table.form);
             self.wrong(name, value, &format!("must be {range}"));
         }
     }
@@ -180,10 +179,8 @@ impl Reader {
     pub fn forbid(&mut self, tables: &[&str], limit: &str) {
         let within =
             |name: &String| name.split_once('.').is_some_and(|(table, _)| tables.contains(&table));
-        let beside: Vec<_> = self.nodes.extract_if(.., |name, _| within(name)).collect();
-        for (name, node) in beside {
-            self.problems.push(Problem::new(name, node, limit));
-        }
+        let beside = self.nodes.extract_if(.., |name, _| within(name));
+        self.problems.extend(beside.map(|(name, node)| Problem::new(name, node, limit)));
     }
 
     /// Notes a problem of a key.
@@ -205,11 +202,10 @@ impl Reader {
     /// If the file has neither a value nor a problem.
     pub fn finish<T>(mut self, value: Option<T>) -> Result<T, Vec<Problem>> {
         self.explain();
-        match value {
-            Some(value) if self.problems.is_empty() => Ok(value),
-            _ if self.problems.is_empty() => panic!("a file without a problem has a value"),
-            _ => Err(self.problems),
+        if !self.problems.is_empty() {
+            return Err(self.problems);
         }
+        Ok(value.expect("a file without a problem has a value"))
     }
 
     /// Adds a problem for each unknown key, with the key that was probably meant. Drops the problem that
@@ -218,16 +214,14 @@ impl Reader {
         let keys: Vec<_> = self.table.fields().map(|field| self.spelled(field.name)).collect();
         let all = format!("is not a key; the keys are {}", keys.join(", "));
         // Invalid tables, and names that are meant.
+        let fields = self.problems.iter().map(|problem| &problem.field);
         let mut reasons: Vec<String> =
-            self.problems.iter().map(|problem| problem.field.clone()).collect();
-        reasons.retain(|field| !self.missing.contains(field));
+            fields.filter(|field| !self.missing.contains(*field)).cloned().collect();
         let mut unknown = Vec::new();
         for (name, node) in &self.unknown {
             let meant = self.meant(name, &keys);
-            let limit = meant.map_or_else(
-                || all.clone(),
-                |meant| format!("is not a key; did you mean {meant}?"),
-            );
+            let ask = |meant| format!("is not a key; did you mean {meant}?");
+            let limit = meant.map_or_else(|| all.clone(), ask);
             unknown.push(Problem::new(name.as_str(), node, limit));
             reasons.extend(meant.map(str::to_owned));
         }
@@ -248,10 +242,9 @@ impl Reader {
             let tables = key.match_indices('.').map(|(at, _)| &key[..at]);
             tables.chain([&**key])
         };
-        let near = keys.iter().flat_map(ends).filter(absent).filter(|meant| {
-            // Keeps a very long name cheap.
-            name.len().abs_diff(meant.len()) <= most
-        });
+        // Keeps a very long name cheap.
+        let as_long = |meant: &&str| name.len().abs_diff(meant.len()) <= most;
+        let near = keys.iter().flat_map(ends).filter(absent).filter(as_long);
         let near = near.map(|meant| (strsim::osa_distance(name, meant), meant)).min();
         if let Some((typos, meant)) = near
             && typos <= most
@@ -282,7 +275,7 @@ impl Reader {
                 // Counts as missing.
                 (Node::Null, true) => {}
                 (node, true) => {
-                    let limit = match self.table.form() {
+                    let limit = match self.table.form {
                         Form::Toml => format!("must be a table, as [{name}]"),
                         Form::Json => "must be an object".to_owned(),
                     };
@@ -297,7 +290,7 @@ impl Reader {
 
     /// The name of the key or table, in the case of the table of keys.
     fn known(&self, name: String) -> String {
-        if self.table.form() == Form::Toml {
+        if self.table.form == Form::Toml {
             return name;
         }
         let meant = self.table.fields().find_map(|field| {
@@ -319,7 +312,7 @@ impl Reader {
     }
 
     fn spelled<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        spelled(name, self.table.form())
+        spelled(name, self.table.form)
     }
 }
 

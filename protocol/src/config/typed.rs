@@ -18,7 +18,8 @@ pub trait Typed: Sized {
 
 impl Typed for bool {
     fn read(_: &Kind, node: &Node) -> Option<Self> {
-        node.truth()
+        let Node::Bool(truth) = node else { return None };
+        Some(*truth)
     }
 }
 

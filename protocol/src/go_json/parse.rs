@@ -24,18 +24,17 @@ pub(crate) enum Json<'a> {
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// The first value of a body, and its end.
-pub(crate) fn first(body: &[u8]) -> Result<(Json<'_>, usize), BadBody> {
-    let mut parser = Parser::new(body, 0);
-    let json = parser.value(0)?;
-    Ok((json, parser.at))
+/// The first value of a body; the reference's servers read no more.
+pub(crate) fn first(body: &[u8]) -> Result<Json<'_>, BadBody> {
+    Parser::new(body).value(0)
 }
 
-/// Checks that only white space follows.
-pub(crate) fn nothing_after(body: &[u8], at: usize) -> Result<(), BadBody> {
-    let mut parser = Parser::new(body, at);
+/// The one value of a body, which only white space may follow.
+pub(crate) fn whole(body: &[u8]) -> Result<Json<'_>, BadBody> {
+    let mut parser = Parser::new(body);
+    let json = parser.value(0)?;
     match parser.peek() {
-        None => Ok(()),
+        None => Ok(json),
         Some(_) => Err(parser.bad("something follows the value")),
     }
 }
@@ -49,10 +48,10 @@ pub(crate) struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    pub(crate) fn new(body: &'a [u8], at: usize) -> Self {
+    pub(crate) fn new(body: &'a [u8]) -> Self {
         let valid = |error: Utf8Error| str::from_utf8(&body[..error.valid_up_to()]);
         let text = str::from_utf8(body).or_else(valid).unwrap_or_default();
-        Self { body, text, at }
+        Self { body, text, at: 0 }
     }
 
     /// The next value, if it is neither an object nor a list.
@@ -297,7 +296,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Json<'_> {
-        first(text.as_bytes()).unwrap().0
+        first(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -334,17 +333,22 @@ mod tests {
         assert_eq!(parse(r#""\udc00\udc00""#), Json::Text("\u{fffd}\u{fffd}".into()));
         assert_eq!(parse(r#""\ud800x""#), Json::Text("\u{fffd}x".into()));
         assert_eq!(parse(r#""\ud800\u0041""#), Json::Text("\u{fffd}A".into()));
-        assert_eq!(first(b"\"a\xffb\"").unwrap().0, Json::Text("a\u{fffd}b".into()));
+        assert_eq!(first(b"\"a\xffb\"").unwrap(), Json::Text("a\u{fffd}b".into()));
         let after = [Json::Text("\u{fffd}".into()), Json::Text("é".into()), Json::Number("1")];
-        assert_eq!(first(b"[\"\xff\",\"\xc3\xa9\",1]").unwrap().0, Json::List(after.into()));
+        assert_eq!(first(b"[\"\xff\",\"\xc3\xa9\",1]").unwrap(), Json::List(after.into()));
     }
 
     #[test]
     fn what_follows_the_first_value_is_left_alone() {
-        assert_eq!(first(b" {}garbage").unwrap(), (Json::Object(vec![]), 3));
-        assert_eq!(first(b"null]").unwrap(), (Json::Null, 4));
-        assert!(nothing_after(b"{} \r\n\t", 2).is_ok());
-        assert!(nothing_after(b"{} x", 2).is_err());
+        for (body, value, end) in
+            [(&b" {}garbage"[..], Json::Object(vec![]), 3), (b"null]", Json::Null, 4)]
+        {
+            let mut parser = Parser::new(body);
+            assert_eq!((parser.value(0), parser.at), (Ok(value.clone()), end));
+            assert_eq!(first(body), Ok(value));
+        }
+        assert!(whole(b"{} \r\n\t").is_ok());
+        assert!(whole(b"{} x").is_err());
     }
 
     #[test]
@@ -370,7 +374,7 @@ mod tests {
             ("\"\\u00g0\"", 5),
             ("'a'", 0),
         ] {
-            match first(text.as_bytes()).and_then(|(_, end)| nothing_after(text.as_bytes(), end)) {
+            match whole(text.as_bytes()) {
                 Err(BadBody::NotJson { at: found, .. }) if text != "01x" => {
                     assert_eq!(found, at, "{text}");
                 }

@@ -9,7 +9,6 @@ use crate::{AgentId, BadBody, InformantVersion, PluginVersion, Sequence};
 use std::fmt;
 use uuid::Uuid;
 
-/// A value that JSON can fill.
 pub(crate) trait Read {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody>;
 

@@ -2,7 +2,6 @@
 
 use crate::AgentId;
 
-/// A value that can be written as JSON.
 pub(crate) trait Write {
     fn write(&self, out: &mut Writer);
 }
@@ -16,13 +15,14 @@ const USUAL: usize = 128;
 /// The keys of an object without its own type.
 pub(crate) struct Group<'a>(pub(crate) &'a [(&'a str, &'a dyn Write)]);
 
-// === impl Writer ===
-
-impl Default for Writer {
-    fn default() -> Self {
-        Self(String::with_capacity(USUAL))
-    }
+/// The bytes of a message.
+pub(crate) fn encode(message: &dyn Write) -> Vec<u8> {
+    let mut writer = Writer(String::with_capacity(USUAL));
+    message.write(&mut writer);
+    writer.0.into_bytes()
 }
+
+// === impl Writer ===
 
 impl Writer {
     /// An object with these keys, in this order.
@@ -66,10 +66,6 @@ impl Writer {
             }
         }
         self.0.push('"');
-    }
-
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.0.into_bytes()
     }
 }
 
@@ -132,7 +128,7 @@ mod tests {
     use super::*;
 
     fn written(value: &dyn Write) -> String {
-        String::from_utf8(super::super::encode(value)).unwrap()
+        String::from_utf8(encode(value)).unwrap()
     }
 
     #[test]

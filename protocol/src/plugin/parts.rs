@@ -8,9 +8,6 @@ use crate::{BadBody, Bytes, MilliCpu, Resources};
 /// The most CPU that fits, in thousandths.
 pub(super) const MOST_CPU: MilliCpu = MilliCpu::from_milli(u32::MAX as u64);
 
-/// The most slots that the wire counts.
-pub(super) const MOST_SLOTS: u64 = u16::MAX as u64;
-
 /// Resources whose memory is a number of slots (`u16`, or [`Slots`] in an answer) or [`Memory`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Size<M> {

@@ -1,7 +1,8 @@
 //! The keys of requests and answers in each version, as [`PluginFeatures`] says them.
 
-use super::parts::{Counted, Cpu, MOST_CPU, MOST_SLOTS, Size};
+use super::parts::{Counted, Cpu, MOST_CPU, Size};
 use super::{Metrics, OverRange, PermitRequest, PermitResponse};
+use crate::config::MOST_SLOTS;
 use crate::go_json::{self, Json, Parser, Path, Read, Write, Writer, keys, read, write};
 use crate::version::{PluginFeatures, PluginVersion};
 use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
@@ -22,7 +23,6 @@ pub(super) struct Request<M> {
     pub(super) metrics: Option<Metrics>,
 }
 
-/// What the plugin says.
 #[derive(Default)]
 pub(super) struct Response<M> {
     pub(super) permit: Size<M>,
@@ -39,7 +39,6 @@ keys!(Present {});
 // === impl In ===
 
 impl<T: Default> In<T> {
-    /// Reads a message.
     pub(super) fn fill(has: &'static PluginFeatures, json: &Json) -> Result<T, BadBody>
     where
         for<'a> In<&'a mut T>: Read,
@@ -74,7 +73,6 @@ impl<M: Counted> Request<M> {
         Ok(Self { version, vm, unit, resources, last_permit, metrics })
     }
 
-    /// The request, with slots of this size.
     pub(super) fn with_slot(self, slot: Bytes) -> PermitRequest {
         let size = |size: Size<M>| size.resources(slot);
         let load = |metrics: Metrics| Metrics { load_5m: None, memory_usage: None, ..metrics };

@@ -8,10 +8,12 @@ use crate::{talk, words};
 use std::time::Duration;
 use windlass_kit::clock::Clock;
 use windlass_plugin::{Endpoint, Shared};
-use windlass_plugin_core::wire::{self, Terms};
+use windlass_plugin_core::wire;
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest};
-use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, VmName};
+use windlass_protocol::{
+    Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, Versions, VmName,
+};
 
 const VMS: usize = 4;
 
@@ -19,7 +21,8 @@ const VMS: usize = 4;
 struct Node {
     books: Books,
     now: Moment,
-    terms: Terms,
+    unit: ComputeUnit,
+    versions: Versions<PluginVersion>,
 }
 
 pub(crate) fn play(input: &[u8]) {
@@ -32,7 +35,8 @@ pub(crate) fn play(input: &[u8]) {
     let mut node = Node {
         books: Books::new(Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(8))),
         now: Moment::from_millis(1_000_000),
-        terms: Terms { unit, versions },
+        unit,
+        versions,
     };
     if connected {
         node.books.enter(name(0), VmRecord::default(), Resources::ZERO);
@@ -49,7 +53,7 @@ impl Node {
     fn converse(self, said: &[u8]) {
         let heard = talk::run(async {
             let clock = Clock::starting_at(self.now);
-            talk::heard_of(Endpoint(Shared::new(self.books, self.terms.unit, clock)), said).await
+            talk::heard_of(Endpoint(Shared::new(self.books, self.unit, clock)), said).await
         });
         for (status, body) in talk::answers(said, &heard) {
             if status != 200 && !body.is_empty() {
@@ -103,7 +107,7 @@ impl Node {
         let resources = input.size();
         let last_permit = (features.last_permit && input.is()).then(|| input.size());
         let unit = match features.agent_sends_unit.then(|| input.byte()) {
-            Some(0..=199) => Some(self.terms.unit.into()),
+            Some(0..=199) => Some(self.unit.into()),
             Some(200..=247) => Some(input.size()),
             Some(248..) | None => None,
         };
@@ -123,10 +127,11 @@ impl Node {
     /// Law 2, books within the node, over one request; and what the agent reads of the answer.
     fn request(&mut self, body: &[u8]) {
         let (before, books) = (self.books.reserved(), self.books.clone());
-        match wire::permit(&mut self.books, self.now, &self.terms, body) {
+        let read = wire::read(body, self.versions);
+        match read.and_then(|said| wire::grant(&mut self.books, self.now, self.unit, said)) {
             Ok(permitted) => {
                 let version = permitted.version;
-                assert!(self.terms.versions.contains(version), "{version} is not spoken here");
+                assert!(self.versions.contains(version), "{version} is not spoken here");
                 let (room, after) = (self.books.room(), self.books.reserved());
                 assert!(room.max(before).covers(after), "{before} to {after} of {room}");
                 let permit = permitted.granted.permit;
