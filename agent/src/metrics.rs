@@ -79,13 +79,17 @@ impl Metrics {
 
     /// Counts an answer, or that there was none.
     pub(crate) fn heard(&self, event: &Event) {
-        let (peer, answered) = if let Event::Failed(peer, failure) = event {
-            (Some(*peer), failure_word(*failure))
+        let answered = if let Event::Failed(_, failure) = event {
+            match failure {
+                Failure::NoAnswer => "no-answer",
+                Failure::Refused(_) | Failure::Moving => "refused",
+                Failure::Version => "version",
+            }
         } else {
             let declined = matches!(event, Event::Declined { .. });
-            (event.peer(), if declined { "declined" } else { "yes" })
+            if declined { "declined" } else { "yes" }
         };
-        if let Some(peer) = peer.map(|peer| peer.to_string()) {
+        if let Some(peer) = event.peer().map(|peer| peer.to_string()) {
             self.requests.get_or_create(&[("peer", peer), ("answered", answered.to_owned())]).inc();
         }
     }
@@ -132,14 +136,6 @@ impl Metrics {
         if let Some(path) = known {
             self.reference.called(path, status);
         }
-    }
-}
-
-const fn failure_word(failure: Failure) -> &'static str {
-    match failure {
-        Failure::NoAnswer => "no-answer",
-        Failure::Refused(_) | Failure::Moving => "refused",
-        Failure::Version => "version",
     }
 }
 

@@ -62,7 +62,6 @@ pub(super) enum AfterFailure {
 // === impl Informant ===
 
 impl Informant {
-    /// No session yet.
     pub(super) fn new(settings: &Settings, now: Moment) -> Self {
         let retry = settings.periods.register_retry;
         Self {
@@ -110,17 +109,14 @@ impl Informant {
         size.into_iter().chain(health).chain(given_up).min_by_key(|(at, _)| *at)
     }
 
-    /// Whether a size is under way.
     pub(super) fn is_told_a_size(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..) | Action::Upscale(..)))
     }
 
-    /// Whether the guest is asked for its consent.
     pub(super) fn is_asked_to_shrink(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..)))
     }
 
-    /// A request leaves.
     pub(super) fn sent(&mut self, now: Moment, action: Action) {
         self.in_flight.sent(action);
         match action {
@@ -132,7 +128,6 @@ impl Informant {
         }
     }
 
-    /// An answer came: the action that it answers, unless it means nothing any more.
     pub(super) fn answered(&mut self, now: Moment) -> Option<Action> {
         let action = self.in_flight.answered()?;
         self.session.answered(now);
@@ -142,7 +137,6 @@ impl Informant {
         Some(action)
     }
 
-    /// The session stands.
     pub(super) fn healthy(&mut self, now: Moment, jitter: &mut Jitter) {
         self.session.healthy();
         self.session.check_later(now, jitter);
@@ -232,7 +226,7 @@ mod tests {
             trust_guest_parking: true,
             plugin_versions: PluginVersion::SPOKEN,
             seed: 7,
-            periods: Periods::default(),
+            periods: Periods::USUAL,
         };
         let (mut informant, mut jitter) = (Informant::new(&settings, START), Jitter::new(7));
         let [Action::Register(id)] = asks(&informant, &circumstances())[..] else { panic!() };

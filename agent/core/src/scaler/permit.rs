@@ -73,7 +73,6 @@ impl Permit {
         plan.offer(now, &self.in_flight, ceiling.filter(|_| !self.is_blind).map(ask));
     }
 
-    /// What the books hold at least.
     pub(super) fn known(&self) -> Option<Resources> {
         self.known
     }
@@ -90,17 +89,14 @@ impl Permit {
         permitted || self.is_blind
     }
 
-    /// Whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight.busy().is_some()
     }
 
-    /// Whether the last request failed.
     pub(super) const fn is_failing(&self) -> bool {
         self.in_flight.failures() > 0
     }
 
-    /// Whether the plugin refused every version that is ours, and has taken none since.
     pub(super) fn is_refused_in_every_version(&self) -> bool {
         self.versions.takes_none()
     }
@@ -117,7 +113,6 @@ impl Permit {
         self.is_blind = true;
     }
 
-    /// The VM was seen.
     pub(super) fn sees(&mut self) {
         self.is_blind = false;
     }

@@ -6,15 +6,16 @@
 mod grow;
 mod shrink;
 
+use super::Scaler;
 use super::informant::SizeMessage;
 use super::target::Target;
-use super::vm::VmParts;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::{Capabilities, Moment, Resize, Resources};
 
 /// A VM that has a size and a goal.
 pub(super) struct Sizing<'a> {
-    vm: VmParts<'a>,
+    vm: &'a Scaler,
+    now: Moment,
     can: &'a Capabilities,
     has: Resources,
     goal: Resources,
@@ -26,17 +27,15 @@ pub(super) struct Sizing<'a> {
 
 impl<'a> Sizing<'a> {
     /// `None` before the VM was seen.
-    pub(super) fn new(vm: VmParts<'a>, target: &Target) -> Option<Self> {
+    pub(super) fn new(vm: &'a Scaler, now: Moment, target: &Target) -> Option<Self> {
         let (can, has) = (vm.hypervisor.can()?, vm.using()?);
-        Some(Self { vm, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
+        Some(Self { vm, now, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
     }
 
-    /// What the VM uses.
     pub(super) fn has(&self) -> Resources {
         self.has
     }
 
-    /// What it should have.
     pub(super) fn goal(&self) -> Resources {
         self.goal
     }
