@@ -10,10 +10,9 @@ use super::size_changes::SizeChanges;
 use crate::callback::PendingCall;
 use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
-use crate::informant::Informant;
 use crate::lock::lock;
 use crate::shared::Shared;
-use crate::{address, scrape};
+use crate::{address, informant, scrape};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -297,8 +296,11 @@ impl Managed {
     fn ask_informant(&mut self, action: Action, callback: Option<SocketAddr>) {
         let counts = self.shared.metrics.reference.clone();
         let at = self.connections.to(self.vm.guest.informant);
-        let informant = Informant { at, callback, times: self.shared.config.times };
-        self.in_flight.start(action.peer(), async move { informant.ask(action, &counts).await });
+        let times = self.shared.config.times;
+        self.in_flight.start(action.peer(), async move {
+            let answered = informant::ask(&at, action, callback, times, &counts).await;
+            answered.unwrap_or_else(|failure| Event::Failed(Peer::Informant, failure))
+        });
     }
 
     /// Where the informant calls back, if it can.

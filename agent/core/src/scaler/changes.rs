@@ -246,7 +246,7 @@ impl Scaler {
             Peer::Metrics => self.signals.failed(now, jitter),
             Peer::Informant => match self.informant.failed(now, failure, jitter) {
                 AfterFailure::Stands => {}
-                AfterFailure::Waits | AfterFailure::Ended => self.stop_acting(),
+                AfterFailure::Stopped => self.stop_acting(),
                 AfterFailure::Left => self.has_left(),
             },
         }

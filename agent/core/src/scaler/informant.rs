@@ -51,10 +51,8 @@ pub(super) enum SizeMessage {
 pub(super) enum AfterFailure {
     /// All of it.
     Stands,
-    /// The session, but this agent acts in it no more.
-    Waits,
-    /// Nothing.
-    Ended,
+    /// Nothing, or a session in which this agent acts no more.
+    Stopped,
     /// Nothing: the agent has taken its leave.
     Left,
 }
@@ -155,21 +153,21 @@ impl Informant {
             (Action::Unregister(_), _) => AfterFailure::Left,
             (Action::Downscale(..) | Action::Upscale(..), Failure::Refused(NOT_ACTIVE)) => {
                 self.session.unheeded(now);
-                AfterFailure::Waits
+                AfterFailure::Stopped
             }
             (Action::Register(_), Failure::Refused(_)) => {
                 self.session.answered(now);
                 self.ends();
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::Refused(status)) => {
                 self.ends();
                 self.session.refused(now, status, jitter);
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::NoAnswer) if self.session.silent() => {
                 self.ends();
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::NoAnswer | Failure::Version | Failure::Moving) => AfterFailure::Stands,
         }
@@ -216,7 +214,7 @@ mod tests {
         assert!(matches!(asked[..], [Action::Upscale(..)]), "{asked:?}");
         informant.sent(START, asked[0]);
         let after = informant.failed(START, Failure::Refused(NOT_ACTIVE), &mut jitter);
-        assert_eq!(after, AfterFailure::Waits);
+        assert_eq!(after, AfterFailure::Stopped);
         assert!(!informant.session.is_active() && !informant.session.is_absent());
     }
 

@@ -17,8 +17,8 @@ pub(super) struct Sizing<'a> {
     vm: &'a Scaler,
     now: Moment,
     can: &'a Capabilities,
-    has: Resources,
-    goal: Resources,
+    pub(super) has: Resources,
+    pub(super) goal: Resources,
     /// Whether load calls for more than the VM has, and may be the work of returning memory.
     unclear: bool,
 }
@@ -32,20 +32,13 @@ impl<'a> Sizing<'a> {
         Some(Self { vm, now, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
     }
 
-    pub(super) fn has(&self) -> Resources {
-        self.has
-    }
-
-    pub(super) fn goal(&self) -> Resources {
-        self.goal
-    }
-
     /// What to ask the hypervisor for, the most important first.
     pub(super) fn resizes(&self, calls_off: Option<Resize>) -> [Option<(Aim, Resize)>; 5] {
         // To keep all that is there may be growth too: it is a call-off, and is backed off from as one.
         let growth = self.growth().map(|grow| grow.filter(|_| grow != calls_off));
         let [memory, cpu] = growth.map(|grow| Some((Aim::Grow, grow?)));
-        let [less, fewer] = self.taking().map(|take| Some((Aim::Shrink, take?)));
+        let taking = [self.taking_memory(), self.removal()];
+        let [less, fewer] = taking.map(|take| Some((Aim::Shrink, take?)));
         [memory, cpu, less, fewer, calls_off.map(|resize| (Aim::CallOff, resize))]
     }
 

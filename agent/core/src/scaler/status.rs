@@ -64,7 +64,7 @@ impl Scaler {
             return vec![Waiting::HypervisorLost];
         }
         let Some(sizing) = Sizing::new(self, now, target) else { return vec![Waiting::Hypervisor] };
-        let (has, goal) = (sizing.has(), sizing.goal());
+        let Sizing { has, goal, .. } = sizing;
         let mut waiting = self.standing_still(now);
         if !self.orders.observes() && self.size.run_state().may_resize() {
             self.waiting_to_grow(now, &sizing, &mut waiting);
@@ -85,7 +85,7 @@ impl Scaler {
     fn backed_off(&self, now: Moment, sizing: &Sizing<'_>) -> Option<Moment> {
         let outcomes = self.hypervisor.outcomes();
         let due = self.resizes(now, Some(sizing)).into_iter().flatten();
-        let shrinks = sizing.goal().mem < sizing.has().mem;
+        let shrinks = sizing.goal.mem < sizing.has.mem;
         let kept = outcomes.memory_stays(now).filter(|_| shrinks);
         due.filter_map(|(aim, resize)| outcomes.backoff(aim, resize).lasts(now)).chain(kept).min()
     }
@@ -116,7 +116,7 @@ impl Scaler {
     }
 
     fn waiting_to_grow(&self, now: Moment, sizing: &Sizing<'_>, waiting: &mut Vec<Waiting>) {
-        let (has, goal) = (sizing.has(), sizing.goal());
+        let Sizing { has, goal, .. } = *sizing;
         if has.covers(goal) {
             return;
         }

@@ -65,11 +65,6 @@ impl Sizing<'_> {
         Some(vm.guest.consent_ends()?.before(RENEW_BEFORE))
     }
 
-    /// What to ask the hypervisor for, if the guest agreed to less than it has.
-    pub(super) fn taking(&self) -> [Option<Resize>; 2] {
-        [self.taking_memory(), self.removal()]
-    }
-
     /// The guest agreed to less memory than it is asked to have.
     pub(super) fn taking_memory(&self) -> Option<Resize> {
         let vm = self.vm;
@@ -80,7 +75,7 @@ impl Sizing<'_> {
     }
 
     /// vCPUs that the guest does not use, and has agreed to be without.
-    fn removal(&self) -> Option<Resize> {
+    pub(super) fn removal(&self) -> Option<Resize> {
         let left = self.removable()?;
         let agreed = self.vm.guest.content_with().is_some_and(|agreed| agreed <= left);
         agreed.then_some(Resize::Cpu(left))
