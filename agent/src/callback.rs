@@ -5,11 +5,12 @@
 //! port says which VM calls; the id in the body says whether it means the session that counts.
 
 use crate::config::SUSPEND_TIME;
+use crate::lock::lock;
 use crate::metrics::Metrics;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use windlass_agent_core::{Call, CallAnswer, wire};
@@ -67,7 +68,7 @@ impl Calls {
     /// A new runner takes the calls from here on.
     pub(crate) fn open(&self) -> mpsc::Receiver<PendingCall> {
         let (sender, receiver) = mpsc::channel(MOST_PENDING);
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *lock(&self.0) = Some(sender);
         receiver
     }
 
@@ -75,7 +76,7 @@ impl Calls {
     async fn ask(&self, call: Call) -> Result<CallAnswer, Answer> {
         // No runner serves the VM, or too many calls wait for it.
         let unready = || (503, b"the agent is not ready for calls".to_vec());
-        let runner = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let runner = lock(&self.0).clone();
         let (answer, answered) = oneshot::channel();
         runner
             .ok_or_else(unready)?

@@ -71,7 +71,7 @@ impl Config {
             callback_ports: CALLBACK_PORTS.0..=CALLBACK_PORTS.1,
             kept_ports: BTreeMap::new(),
             times: Times::USUAL,
-            periods: Periods::default(),
+            periods: Periods::USUAL,
             silence: Silence::USUAL,
             seed: uuid::Uuid::new_v4().as_u64_pair().0,
             meminfo: PathBuf::from("/proc/meminfo"),

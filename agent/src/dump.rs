@@ -12,7 +12,6 @@ use windlass_protocol::{
     Bytes, InformantVersion, MilliCpu, Moment, Resources, Sequence, UnitChoice, VmInfo, VmName,
     Waiting,
 };
-use windlass_scaling::Sample;
 
 /// All VMs.
 pub(crate) fn agent(frozen: bool, vms: &[Pod]) -> Value {
@@ -67,7 +66,7 @@ impl Pod {
         let info = self.vm.as_ref().map(|vm| vm_info(&vm.info, self.view.upper));
         let runner = self.vm.as_ref().zip(self.view.status.as_ref());
         json!({
-            "podName": names(&self.name),
+            "podName": { "namespace": self.name.namespace, "name": self.name.name },
             "status": {
                 "startTime": rfc3339(self.since),
                 "endState": null,
@@ -93,7 +92,10 @@ fn runner_of(
     json!({
         "podIP": declared.guest.informant.ip().to_string(),
         "vm": vm_info(&declared.info, status.upper),
-        "lastMetrics": view.guest.sample.as_ref().map(loads),
+        "lastMetrics": view.guest.sample.map(|sample| json!({
+            "loadAvg1M": sample.loads.one_minute,
+            "loadAvg5M": sample.loads.five_minutes,
+        })),
         "scheduler": {
             "info": { "PodName": null, "UID": null, "IP": plugin },
             "registered": status.permit.is_some(),
@@ -108,10 +110,6 @@ fn runner_of(
         "backgroundWorkerCount": null,
         "migrationStarted": status.waiting.contains(&Waiting::Move),
     })
-}
-
-fn loads(sample: &Sample) -> Value {
-    json!({ "loadAvg1M": sample.loads.one_minute, "loadAvg5M": sample.loads.five_minutes })
 }
 
 /// A session of which `/register` was answered: its informant had asked it for its id before.
@@ -168,10 +166,6 @@ fn vm_info(info: &VmInfo, uses: Option<Resources>) -> Value {
 
 fn resources(of: Resources, slot: Bytes) -> Value {
     json!({ "vCPUs": cpu(of.cpu), "mem": of.mem.whole(slot) })
-}
-
-fn names(vm: &VmName) -> Value {
-    json!({ "namespace": vm.namespace, "name": vm.name })
 }
 
 /// As the reference writes it: a number if it is whole, else a text.

@@ -41,12 +41,8 @@ impl Errors {
     /// `answers_within`.
     pub(crate) fn heard(&mut self, now: Moment, event: &Event, answers_within: Duration) {
         let answered = !matches!(event, Event::Failed(_, Failure::NoAnswer));
-        let (peer, error) = if let Event::Failed(peer, failure) = event {
-            (Some(*peer), Some(words(failure)))
-        } else {
-            (event.peer(), None)
-        };
-        match peer {
+        let error = if let Event::Failed(_, failure) = event { Some(words(failure)) } else { None };
+        match event.peer() {
             Some(Peer::Plugin) => self.plugin = error,
             Some(Peer::Informant) => self.informant = error,
             Some(Peer::Hypervisor) => say(

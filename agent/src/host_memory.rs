@@ -1,7 +1,8 @@
 //! Memory that the host itself has available: books can be right while the host swaps.
 
+use crate::lock::lock;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use windlass_protocol::{Bytes, Moment};
 
@@ -24,7 +25,7 @@ impl HostMemory {
 
     /// What is available; `None` if it cannot be read.
     pub(crate) fn available(&self, now: Moment) -> Option<Bytes> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         match *last {
             Some((at, figure)) if now.since(at) < FRESH => figure,
             Some(_) | None => {

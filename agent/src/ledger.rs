@@ -56,18 +56,6 @@ pub enum NodeEvent {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullLedger;
 
-// === impl NodeEvent ===
-
-impl NodeEvent {
-    /// Which VM it is about.
-    pub fn vm(&self) -> &VmName {
-        match self {
-            Self::Entered { info, .. } | Self::Updated { info } => &info.name,
-            Self::Witnessed { vm, .. } | Self::Counted { vm, .. } | Self::Left { vm } => vm,
-        }
-    }
-}
-
 // === impl Ledger ===
 
 impl Ledger for NullLedger {

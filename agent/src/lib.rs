@@ -26,6 +26,7 @@ mod history;
 mod host_memory;
 mod informant;
 mod ledger;
+mod lock;
 pub mod metrics;
 mod node;
 mod plugin;

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use reference::Reference;
 use windlass_agent_core::{Event, Failure, Tally};
-use windlass_kit::server::{Counts, Refusal};
+use windlass_kit::server::Counts;
 use windlass_protocol::Decision;
 use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
 
@@ -67,25 +67,25 @@ impl Metrics {
         self.reference.register(registry);
     }
 
-    /// Where a program's own listeners count what they refuse.
+    /// What was refused before it was understood, of the calls of informants; a program's own listeners
+    /// count what they refuse here too.
     pub fn refusals(&self) -> Counts {
         self.refusals.clone()
     }
 
-    /// How many calls of informants were refused for this reason before they were understood.
-    pub fn refused(&self, reason: Refusal) -> u64 {
-        self.refusals.of(reason)
-    }
-
     /// Counts an answer, or that there was none.
     pub(crate) fn heard(&self, event: &Event) {
-        let (peer, answered) = if let Event::Failed(peer, failure) = event {
-            (Some(*peer), failure_word(*failure))
+        let answered = if let Event::Failed(_, failure) = event {
+            match failure {
+                Failure::NoAnswer => "no-answer",
+                Failure::Refused(_) | Failure::Moving => "refused",
+                Failure::Version => "version",
+            }
         } else {
             let declined = matches!(event, Event::Declined { .. });
-            (event.peer(), if declined { "declined" } else { "yes" })
+            if declined { "declined" } else { "yes" }
         };
-        if let Some(peer) = peer.map(|peer| peer.to_string()) {
+        if let Some(peer) = event.peer().map(|peer| peer.to_string()) {
             self.requests.get_or_create(&[("peer", peer), ("answered", answered.to_owned())]).inc();
         }
     }
@@ -135,19 +135,12 @@ impl Metrics {
     }
 }
 
-const fn failure_word(failure: Failure) -> &'static str {
-    match failure {
-        Failure::NoAnswer => "no-answer",
-        Failure::Refused(_) | Failure::Moving => "refused",
-        Failure::Version => "version",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
     use windlass_agent_core::Judged;
+    use windlass_kit::server::Refusal;
     use windlass_protocol::Peer;
 
     #[test]
@@ -174,7 +167,7 @@ mod tests {
         let (_one, _two) = (metrics.flapping(), metrics.flapping());
         // Nothing was refused so far.
         for reason in [Refusal::Crowded, Refusal::HeadTime, Refusal::Panic] {
-            assert_eq!(metrics.refused(reason), 0);
+            assert_eq!(metrics.refusals.of(reason), 0);
         }
         let mut text = String::new();
         encode(&mut text, &registry).unwrap();

@@ -4,16 +4,17 @@
 //! same as over a socket, so there is one code path.
 
 use crate::errors::{Outage, Word};
+use crate::lock::lock;
 use crate::metrics::reference::Reference;
 use bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, WireError};
 use windlass_agent_core::{Asking, Event, Failure};
-use windlass_protocol::{Moment, Peer, PluginVersion, Versions, VmInfo};
+use windlass_protocol::{Moment, Peer, PluginVersion, VmInfo};
 use windlass_scaling::Sample;
 
 /// An answer on its way: its status and body, or the reason why the plugin gave no answer.
@@ -29,10 +30,11 @@ pub trait Permits: Send + Sync + 'static {
     fn place(&self) -> String;
 }
 
-/// A plugin whose answers are counted, by status.
-pub(crate) struct CountedPermits {
-    pub(crate) permits: Arc<dyn Permits>,
-    pub(crate) counts: Reference,
+/// The plugin that all VMs of an agent ask. Its answers are counted, by status.
+pub(crate) struct Plugin {
+    permits: Arc<dyn Permits>,
+    counts: Reference,
+    health: Mutex<Health>,
 }
 
 /// One request that counts as unanswered until there is an answer: the caller may give up.
@@ -42,9 +44,6 @@ struct Open<'a> {
 }
 
 /// Whether the plugin answers and takes a version of ours, and which of that the log has said.
-#[derive(Debug, Default)]
-pub(crate) struct PluginHealth(Mutex<Health>);
-
 #[derive(Debug, Default)]
 struct Health {
     /// The plugin's words when it last refused a version.
@@ -57,20 +56,95 @@ struct Health {
 /// For so long a plugin may start anew.
 const RESTARTED: Duration = Duration::from_secs(5);
 
-// === impl CountedPermits ===
+// === impl Plugin ===
 
-impl Permits for CountedPermits {
-    fn ask(&self, body: Bytes) -> Asked<'_> {
-        Box::pin(async move {
-            let mut open = Open { counts: &self.counts, status: None };
-            let answer = self.permits.ask(body).await;
-            open.status = answer.as_ref().ok().map(|(status, _)| *status);
-            answer
-        })
+impl Plugin {
+    pub(crate) fn new(permits: Arc<dyn Permits>, counts: Reference) -> Self {
+        Self { permits, counts, health: Mutex::default() }
     }
 
-    fn place(&self) -> String {
-        self.permits.place()
+    /// Asks for a permit. Always ends within `limit`, with exactly one event for the scaler.
+    pub(crate) async fn ask(
+        &self,
+        info: &VmInfo,
+        asking: &Asking,
+        sample: Option<&Sample>,
+        limit: Duration,
+    ) -> Event {
+        let body = match wire::to_plugin(info, asking, sample) {
+            Ok(body) => Bytes::from(body),
+            Err(error) => {
+                warn!(%error, "permit request does not fit the wire");
+                return failed(wire::UNSAID);
+            }
+        };
+        let mut open = Open { counts: &self.counts, status: None };
+        match tokio::time::timeout(limit, self.permits.ask(body)).await {
+            Ok(Ok((status, body))) => {
+                open.status = Some(status);
+                wire::from_plugin(info, asking, status, &body).unwrap_or_else(|error| {
+                    self.log(&error, &body);
+                    failed(error.failure())
+                })
+            }
+            Ok(Err(why)) => {
+                debug!(why, "plugin not reached");
+                failed(Failure::NoAnswer)
+            }
+            Err(_) => failed(Failure::NoAnswer),
+        }
+    }
+
+    /// The plugin takes no version of ours. All VMs ask the same plugin: the log says it once, until
+    /// the plugin takes a version again.
+    pub(crate) fn takes_none(&self) {
+        let mut health = lock(&self.health);
+        if !health.is_told {
+            health.is_told = true;
+            warn!(
+                plugin = self.permits.place(), versions = %PluginVersion::SPOKEN, words = health.words,
+                "plugin takes no version that this agent speaks; no vm grows beyond its permit"
+            );
+        }
+    }
+
+    /// The plugin took the version that was stated.
+    pub(crate) fn takes(&self) {
+        if std::mem::take(&mut lock(&self.health).is_told) {
+            info!(plugin = self.permits.place(), "plugin takes a version again");
+        }
+    }
+
+    /// The plugin answered a VM, or did not: the log says it once for all VMs.
+    pub(crate) fn answers(&self, now: Moment, answered: bool) {
+        match lock(&self.health).outage.heard(now, answered, RESTARTED) {
+            Some(Word::Silent(since)) => warn!(
+                plugin = self.permits.place(),
+                since_s = since.as_secs(),
+                "plugin does not answer; no vm grows beyond its permit"
+            ),
+            Some(Word::Back) => info!(plugin = self.permits.place(), "plugin answers again"),
+            None => {}
+        }
+    }
+
+    fn log(&self, error: &WireError, body: &[u8]) {
+        match error {
+            WireError::Refused(status) => {
+                let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
+                debug!(status, words, "plugin refused");
+            }
+            WireError::Version(words) => {
+                debug!(words, "plugin does not take the version that was stated");
+                lock(&self.health).words.clone_from(words);
+            }
+            WireError::Moving => debug!("plugin refused: the vm is about to be moved"),
+            WireError::Broken(_)
+            | WireError::Odd(_)
+            | WireError::NotOffered { .. }
+            | WireError::NoMetricsPort
+            | WireError::Unasked => warn!(error = %error, "plugin's answer is broken"),
+        }
     }
 }
 
@@ -79,99 +153,6 @@ impl Permits for CountedPermits {
 impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.counts.plugin_answered(self.status);
-    }
-}
-
-// === impl PluginHealth ===
-
-impl PluginHealth {
-    /// The plugin takes none of these versions. All VMs ask the same plugin: the log says it once, until
-    /// the plugin takes a version again.
-    pub(crate) fn takes_none(&self, ours: Versions<PluginVersion>, place: &str) {
-        let mut health = self.lock();
-        if !health.is_told {
-            health.is_told = true;
-            warn!(
-                plugin = place, versions = %ours, words = health.words,
-                "plugin takes no version that this agent speaks; no vm grows beyond its permit"
-            );
-        }
-    }
-
-    /// The plugin took the version that was stated.
-    pub(crate) fn takes(&self, place: impl FnOnce() -> String) {
-        let mut health = self.lock();
-        if health.is_told {
-            health.is_told = false;
-            info!(plugin = place(), "plugin takes a version again");
-        }
-    }
-
-    /// The plugin answered a VM, or did not: the log says it once for all VMs.
-    pub(crate) fn answers(&self, now: Moment, answered: bool, place: impl FnOnce() -> String) {
-        match self.lock().outage.heard(now, answered, RESTARTED) {
-            Some(Word::Silent(since)) => warn!(
-                plugin = place(),
-                since_s = since.as_secs(),
-                "plugin does not answer; no vm grows beyond its permit"
-            ),
-            Some(Word::Back) => info!(plugin = place(), "plugin answers again"),
-            None => {}
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Health> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Asks for a permit. Always ends within `limit`, with exactly one event for the scaler.
-pub(crate) async fn ask(
-    permits: &dyn Permits,
-    info: &VmInfo,
-    asking: &Asking,
-    sample: Option<&Sample>,
-    limit: Duration,
-    health: &PluginHealth,
-) -> Event {
-    let body = match wire::to_plugin(info, asking, sample) {
-        Ok(body) => Bytes::from(body),
-        Err(error) => {
-            warn!(%error, "permit request does not fit the wire");
-            return failed(wire::UNSAID);
-        }
-    };
-    match tokio::time::timeout(limit, permits.ask(body)).await {
-        Ok(Ok((status, body))) => {
-            wire::from_plugin(info, asking, status, &body).unwrap_or_else(|error| {
-                log(&error, &body, health);
-                failed(error.failure())
-            })
-        }
-        Ok(Err(why)) => {
-            debug!(why, "plugin not reached");
-            failed(Failure::NoAnswer)
-        }
-        Err(_) => failed(Failure::NoAnswer),
-    }
-}
-
-fn log(error: &WireError, body: &[u8], health: &PluginHealth) {
-    match error {
-        WireError::Refused(status) => {
-            let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
-            debug!(status, words, "plugin refused");
-        }
-        WireError::Version(words) => {
-            debug!(words, "plugin does not take the version that was stated");
-            health.lock().words.clone_from(words);
-        }
-        WireError::Moving => debug!("plugin refused: the vm is about to be moved"),
-        WireError::Broken(_)
-        | WireError::Odd(_)
-        | WireError::NotOffered { .. }
-        | WireError::NoMetricsPort
-        | WireError::Unasked => warn!(error = %error, "plugin's answer is broken"),
     }
 }
 

@@ -25,7 +25,8 @@ pub(crate) use account::Booked;
 pub(crate) use phase::{DesiredState, Doing, End, Start};
 
 use crate::callback::PendingCall as Call;
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 use account::Account;
 use hypervisor::{Happening, Hypervisor, Wanted};
 use managed::{Managed, Progress};
@@ -368,14 +369,12 @@ impl Runner {
         self.phase = Phase::Counted { look_at: now };
         match upper {
             Some(upper) => self.account.counted(upper),
-            None => self.count_unseen(),
-        }
-    }
-
-    /// A VM that is there counts, also before it says what it has.
-    fn count_unseen(&mut self) {
-        if let Some(vm) = &self.told.borrow().desired.vm {
-            self.account.unseen(&vm.info);
+            // A VM that is there counts, also before it says what it has.
+            None => {
+                if let Some(vm) = &self.told.borrow().desired.vm {
+                    self.account.unseen(&vm.info);
+                }
+            }
         }
     }
 

@@ -4,10 +4,11 @@ use crate::config::Config;
 use crate::history::History;
 use crate::host_memory::HostMemory;
 use crate::ledger::Ledger;
+use crate::lock::lock;
 use crate::metrics::Metrics;
-use crate::plugin::{CountedPermits, Permits, PluginHealth};
+use crate::plugin::{Permits, Plugin};
 use crate::ports::Ports;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use windlass_agent_core::backoff::Jitter;
 use windlass_kit::clock::Clock;
@@ -20,8 +21,7 @@ const BETWEEN_STARTS: Duration = Duration::from_millis(1);
 /// What the runners of all VMs share.
 pub(crate) struct Shared {
     pub(crate) config: Config,
-    pub(crate) permits: Arc<dyn Permits>,
-    pub(crate) plugin_health: PluginHealth,
+    pub(crate) plugin: Plugin,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) clock: Clock,
     pub(crate) metrics: Metrics,
@@ -43,14 +43,12 @@ impl Shared {
         clock: Clock,
     ) -> Self {
         let metrics = Metrics::default();
-        let permits = Arc::new(CountedPermits { permits, counts: metrics.reference.clone() });
         Self {
             host_memory: HostMemory::new(config.meminfo.clone()),
             ports: Mutex::new(Ports::new(config.callback_ports.clone(), config.kept_ports.clone())),
             seeds: Mutex::new(Jitter::new(config.seed)),
             config,
-            permits,
-            plugin_health: PluginHealth::default(),
+            plugin: Plugin::new(permits, metrics.reference.clone()),
             ledger,
             clock,
             metrics,
@@ -72,10 +70,6 @@ impl Shared {
     pub(crate) fn seed(&self) -> u64 {
         lock(&self.seeds).next()
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -362,7 +362,7 @@ impl World {
             trust_guest_parking,
             plugin_versions,
             seed,
-            periods: Periods::default(),
+            periods: Periods::USUAL,
         };
         let host = &mut self.nodes[vm.node];
         if now < host.up_at && !self.setup.listed {

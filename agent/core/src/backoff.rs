@@ -48,7 +48,6 @@ impl Backoff {
         self.until
     }
 
-    /// Failures in a row.
     pub(crate) const fn failures(&self) -> u32 {
         self.failures
     }
@@ -65,9 +64,7 @@ impl Backoff {
     }
 
     pub(crate) fn succeeded(&mut self) {
-        self.failures = 0;
-        self.failed_at = None;
-        self.until = None;
+        *self = Self::new(self.first, self.longest);
     }
 
     /// Ends the wait, and remembers the failures.

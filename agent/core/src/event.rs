@@ -225,7 +225,7 @@ impl Action {
 // === impl Event ===
 
 impl Event {
-    /// The peer that answers with this; `None` for what is no answer.
+    /// The peer that answers with this, or does not answer; `None` for what is neither.
     pub const fn peer(&self) -> Option<Peer> {
         match self {
             Self::Seen(_) | Self::Resized => Some(Peer::Hypervisor),
@@ -237,13 +237,13 @@ impl Event {
             | Self::Declined { .. }
             | Self::Upscaled
             | Self::Unregistered => Some(Peer::Informant),
+            Self::Failed(peer, _) => Some(*peer),
             Self::Told(_)
             | Self::FiguresMoved { .. }
             | Self::InformantMoved
             | Self::Ordered(_)
             | Self::Attached(_)
             | Self::Sent(_)
-            | Self::Failed(..)
             | Self::Reset
             | Self::Changed
             | Self::HostMemory(_) => None,

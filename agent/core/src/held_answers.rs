@@ -16,16 +16,16 @@ pub struct HeldAnswers<T>(Vec<(T, CallAnswer)>);
 impl<T> HeldAnswers<T> {
     /// Takes an answer to a call. Returns what is to be given at once.
     pub fn take(&mut self, call: Call, by: T, answer: CallAnswer) -> Option<(T, CallAnswer)> {
-        match (call, answer) {
+        let waits = matches!(
+            (call, answer),
             (Call::Suspend(_), CallAnswer::Ours(..))
-            | (_, CallAnswer::Unknown | CallAnswer::Other(_)) => {
-                self.0.push((by, answer));
-                None
-            }
-            (Call::Suspend(_) | Call::Id | Call::Resume(_) | Call::MoreResources { .. }, _) => {
-                Some((by, answer))
-            }
+                | (_, CallAnswer::Unknown | CallAnswer::Other(_))
+        );
+        if !waits {
+            return Some((by, answer));
         }
+        self.0.push((by, answer));
+        None
     }
 
     /// What is to be given by now.

@@ -75,17 +75,14 @@ impl InFlight {
         self.backoff.ends()
     }
 
-    /// The request under way.
     pub(crate) fn busy(&self) -> Option<Action> {
         self.under_way.map(|request| request.action)
     }
 
-    /// Failures in a row.
     pub(crate) const fn failures(&self) -> u32 {
         self.backoff.failures()
     }
 
-    /// Since when requests have failed, if the last one did.
     pub(crate) const fn silent_since(&self) -> Option<Moment> {
         self.silent_since
     }

@@ -32,5 +32,6 @@ pub use held_answers::HeldAnswers;
 pub use in_flight::Plan;
 pub use resize_outcomes::{Judged, Tally};
 pub use roster::{Desired, Guest, Lifecycle, Roster, Vm};
-pub use scaler::{Charge, Scaler};
+pub use scaler::Scaler;
+pub use scaler::charge::Charge;
 pub use settings::{Periods, Settings, Times};

@@ -81,7 +81,11 @@ impl ResizeOutcomes {
 
     pub(crate) fn sent(&mut self, aim: Aim, resize: Resize) {
         let attempt = Attempt { aim, resize, failed: false };
-        self.axis_mut(resize).last = Some(attempt);
+        let axis = match resize {
+            Resize::Cpu(_) => &mut self.cpu,
+            Resize::Memory(_) => &mut self.memory,
+        };
+        axis.last = Some(attempt);
     }
 
     /// Judges by what is there. Says whether memory that was asked back is gone.
@@ -129,13 +133,6 @@ impl ResizeOutcomes {
             .into_iter()
             .flat_map(|axis| [&axis.grow, &axis.shrink])
             .filter_map(Backoff::ends)
-    }
-
-    const fn axis_mut(&mut self, resize: Resize) -> &mut AxisOutcomes {
-        match resize {
-            Resize::Cpu(_) => &mut self.cpu,
-            Resize::Memory(_) => &mut self.memory,
-        }
     }
 }
 

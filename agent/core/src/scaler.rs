@@ -35,8 +35,8 @@
 //! | `guest` | what the guest was told, agreed to, refused and called for | |
 //! | `size` | what the VM has or may have, by what was seen, sent and reported | |
 //!
-//! `changes` says which parts hear of what happened. `vm` reads all parts at one moment, and
-//! `sizing` leads from the size to the goal. These words say what the agent may do:
+//! `changes` says which parts hear of what happened. `vm` reads all parts at one moment, `plan` and
+//! `status` say what follows, and `sizing` leads from the size to the goal. These words say what the agent may do:
 //!
 //! | word | means exactly | decides |
 //! |---|---|---|
@@ -49,7 +49,7 @@
 //! | *released* | a person let the VM go: it has its size, and no session | the shell lets the VM go |
 
 mod changes;
-mod charge;
+pub(crate) mod charge;
 #[cfg(test)]
 mod examples;
 mod guest;
@@ -66,12 +66,10 @@ mod vm;
 
 use crate::backoff::Jitter;
 use crate::event::{Action, Call, CallAnswer, Event};
-use crate::in_flight::Plan;
 use crate::journal::Journal;
 use crate::resize_outcomes::Tally;
 use crate::settings::Settings;
 use crate::size_range::SizeRange;
-pub use charge::Charge;
 use guest::Guest;
 use hypervisor::Hypervisor;
 use informant::Informant;
@@ -80,11 +78,9 @@ use permit::Permit;
 use signals::Signals;
 use std::sync::Arc;
 use target::Target;
-use vm::VmParts;
-use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    AgentId, Capabilities, ComputeUnit, Decision, InformantVersion, Moment, Resources, RunState,
-    Sequence, VmInfo, VmName, Waiting,
+    AgentId, Capabilities, Decision, InformantVersion, Moment, RunState, Sequence, VmInfo, VmName,
 };
 use windlass_scaling::{Sample, Stabilizer};
 
@@ -130,7 +126,7 @@ impl Scaler {
             settings,
             jitter,
         };
-        scaler.target = scaler.vm(now).target();
+        scaler.target = scaler.target(now);
         scaler
     }
 
@@ -150,26 +146,6 @@ impl Scaler {
         answer
     }
 
-    /// What to do now. Pure: said twice it is the same.
-    pub fn plan(&self, now: Moment) -> Plan {
-        self.vm(now).plan(&self.target_at(now))
-    }
-
-    /// The state of the VM at this moment.
-    pub fn status(&self, now: Moment) -> VmStatus {
-        self.vm(now).status(&self.target_at(now))
-    }
-
-    /// What the VM waits for, or why it does not move; never empty.
-    pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
-        self.vm(now).waiting(&self.target_at(now))
-    }
-
-    /// What this agent bills of the VM.
-    pub fn charge(&self, now: Moment) -> Charge {
-        self.vm(now).charge()
-    }
-
     /// Which VM this is.
     pub fn name(&self) -> &VmName {
         &self.orders.info().name
@@ -185,24 +161,6 @@ impl Scaler {
         self.size.run_state()
     }
 
-    /// The step that this VM moves in.
-    pub fn unit(&self) -> ComputeUnit {
-        self.vm(Moment::default()).unit()
-    }
-
-    /// The most that the VM may have: what the books must cover. `None` before it was seen.
-    pub fn upper(&self) -> Option<Resources> {
-        self.vm(Moment::default()).upper()
-    }
-
-    /// Whether a vCPU that the guest has parked counts as given back.
-    ///
-    /// A size without a number may come late, and un-park what was parked since: where sizes
-    /// have none (below v2.0), every plugged vCPU counts.
-    pub fn trusts_parking(&self) -> bool {
-        self.vm(Moment::default()).trusts_parking()
-    }
-
     /// Whether this agent may use more than what [the VM may have](Self::upper) by a permit that it has or
     /// asks for, or has yet to see what there is. If not, the books need hold no more than that.
     pub fn relies_on_a_permit(&self) -> bool {
@@ -214,30 +172,14 @@ impl Scaler {
         self.permit.is_refused_in_every_version()
     }
 
-    /// Whether the agent may ask for permits and sizes: no other agent does.
-    pub fn acts(&self, now: Moment) -> bool {
-        self.vm(now).acts()
-    }
-
-    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect: what the
-    /// answer to `/suspend`, and that there is no such session, wait for.
-    pub fn is_quiet(&self) -> bool {
-        self.vm(Moment::default()).is_quiet()
-    }
-
     /// Whether the hypervisor was looked at since it was last asked for a size.
     pub fn is_settled(&self) -> bool {
         !self.size.is_open()
     }
 
-    /// Whether a person let the VM go, and the shell may do so now.
-    pub fn is_released(&self, now: Moment) -> bool {
-        self.vm(now).is_released()
-    }
-
     /// Whether the VM grew and shrank again and again in the last hour.
     pub fn is_flapping(&self, now: Moment) -> bool {
-        self.vm(now).flapping().is_some()
+        self.flapping(now).is_some()
     }
 
     /// How the session with the informant stands.
@@ -297,37 +239,20 @@ impl Scaler {
         self.journal.open()
     }
 
-    /// The parts, as they are at this moment.
-    fn vm(&self, now: Moment) -> VmParts<'_> {
-        VmParts {
-            now,
-            settings: &self.settings,
-            orders: &self.orders,
-            signals: &self.signals,
-            stabilizer: &self.stabilizer,
-            size: &self.size,
-            hypervisor: &self.hypervisor,
-            permit: &self.permit,
-            informant: &self.informant,
-            session: &self.informant.session,
-            guest: &self.guest,
-        }
-    }
-
     /// The target of the last change, unless time alone has made it another.
     fn target_at(&self, now: Moment) -> Target {
-        if self.target.holds_at(now) { self.target } else { self.vm(now).target() }
+        if self.target.holds_at(now) { self.target } else { self.target(now) }
     }
 
     /// Something happened: remembers what the signals call for, computes the target, and writes it down.
     fn decide(&mut self, now: Moment) {
         let mut stabilizer = std::mem::take(&mut self.stabilizer);
-        if let Some(inputs) = self.vm(now).inputs() {
+        if let Some(inputs) = self.inputs(now) {
             stabilizer.note(now, &inputs);
         }
         self.stabilizer = stabilizer;
-        self.target = self.vm(now).target();
-        if let (Some(goal), Some(has)) = (self.target.goal, self.vm(now).using()) {
+        self.target = self.target(now);
+        if let (Some(goal), Some(has)) = (self.target.goal, self.using()) {
             self.journal.keep(now, self.orders.info(), goal, has);
         }
     }

@@ -67,8 +67,8 @@ pub(crate) struct Session {
     began_at: Option<Moment>,
     /// Whether there ever was one.
     has_been: bool,
-    /// Requests to be registered without any answer, since the informant was last heard.
-    unanswered: u32,
+    /// Whether a request to be registered got no answer, since the informant was last heard.
+    is_unanswered: bool,
     /// Whether it was told to wait, and not to run since.
     waits: bool,
 }
@@ -111,7 +111,7 @@ impl Session {
             rest: Backoff::new(session_retry, LONGEST_REST.max(session_retry)),
             began_at: None,
             has_been: false,
-            unanswered: 0,
+            is_unanswered: false,
             waits: false,
         }
     }
@@ -198,7 +198,6 @@ impl Session {
         if self.numbers_sizes() { self.sequence.next() } else { Sequence::ZERO }
     }
 
-    /// What is spoken, or was in the last session.
     pub(crate) fn version(&self) -> InformantVersion {
         self.version
     }
@@ -243,7 +242,6 @@ impl Session {
         (self.checked_at, self.leased_at) = (None, None);
     }
 
-    /// A check leaves.
     pub(crate) fn checking(&mut self, now: Moment) {
         self.checked_at = Some(now);
     }
@@ -263,13 +261,11 @@ impl Session {
         (self.leased_at, self.waits) = (None, true);
     }
 
-    /// It takes its leave.
     pub(crate) fn leaving(&mut self) {
         self.state = State::Leaving;
         self.leased_at = None;
     }
 
-    /// A size leaves.
     pub(crate) fn sized(&mut self) {
         if self.numbers_sizes() {
             self.sequence = self.sequence.next();
@@ -301,15 +297,14 @@ impl Session {
         }
     }
 
-    /// The informant answered something.
     pub(crate) fn answered(&mut self, now: Moment) {
-        (self.silences, self.unanswered) = (0, 0);
+        (self.silences, self.is_unanswered) = (0, false);
         self.heard_at = now;
     }
 
     /// Whether the informant did not answer when it was last asked for a session.
     pub(crate) fn is_unanswered(&self) -> bool {
-        self.unanswered > 0
+        self.is_unanswered
     }
 
     /// The next check is due a while after the last one.
@@ -322,7 +317,7 @@ impl Session {
     pub(crate) fn silent(&mut self) -> bool {
         self.silences += 1;
         let opening = matches!(self.state, State::Opening { .. });
-        self.unanswered = self.unanswered.saturating_add(u32::from(opening));
+        self.is_unanswered |= opening;
         opening || self.silences >= SILENCES
     }
 

@@ -82,12 +82,6 @@ impl Periods {
     pub const USUAL: Self = Self { metrics: Duration::from_secs(1), ..Self::REFERENCE };
 }
 
-impl Default for Periods {
-    fn default() -> Self {
-        Self::USUAL
-    }
-}
-
 // === impl Times ===
 
 impl Times {

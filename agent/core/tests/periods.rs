@@ -17,7 +17,7 @@ const SPREAD: [f64; 2] = [0.9, 1.1];
 fn metrics_are_read_and_sessions_checked_as_often_as_told() {
     for (metrics, health) in [(1, 5), (5, 1), (10, 3)] {
         let (metrics, health) = (Duration::from_secs(metrics), Duration::from_secs(health));
-        let mut vm = Vm::with(Periods { metrics, health, ..Periods::default() });
+        let mut vm = Vm::with(Periods { metrics, health, ..Periods::USUAL });
         vm.registers();
         let is_measure = |action: &Action| *action == Action::Measure;
         let is_check = |action: &Action| matches!(action, Action::CheckHealth(_));
@@ -43,7 +43,7 @@ fn a_lease_ends_eight_seconds_after_its_check_whatever_the_periods_are() {
         session_retry: long,
         session_gap: long,
     };
-    for periods in [Periods::default(), Periods::REFERENCE, all] {
+    for periods in [Periods::USUAL, Periods::REFERENCE, all] {
         let mut vm = Vm::with(periods);
         let id = vm.registered();
         vm.scaler.call(vm.now, Call::Resume(id));
@@ -61,7 +61,7 @@ fn a_lease_ends_eight_seconds_after_its_check_whatever_the_periods_are() {
 #[test]
 fn checks_of_the_longest_period_leave_no_gap_in_the_lease() {
     // A longer one counts as the longest.
-    let mut vm = Vm::with(Periods { health: Duration::from_secs(60), ..Periods::default() });
+    let mut vm = Vm::with(Periods { health: Duration::from_secs(60), ..Periods::USUAL });
     vm.registers();
     for _ in 0..600 {
         vm.passes(100);
@@ -80,7 +80,7 @@ fn checks_of_the_longest_period_leave_no_gap_in_the_lease() {
 fn an_informant_that_is_not_reached_is_asked_again_no_later_than_told() {
     for retry in [1, 5, 60] {
         let longest = Duration::from_secs(retry);
-        let mut vm = Vm::with(Periods { register_retry: longest, ..Periods::default() });
+        let mut vm = Vm::with(Periods { register_retry: longest, ..Periods::USUAL });
         let mut expected = Duration::from_secs(1).min(longest);
         for _ in 0..10 {
             let failed = vm.tries_to_register(Failure::NoAnswer);
@@ -93,7 +93,7 @@ fn an_informant_that_is_not_reached_is_asked_again_no_later_than_told() {
 #[test]
 fn a_session_that_was_refused_is_opened_anew_later_each_time() {
     let second = Duration::from_secs(1);
-    let periods = Periods { session_retry: second * 3, session_gap: second, ..Periods::default() };
+    let periods = Periods { session_retry: second * 3, session_gap: second, ..Periods::USUAL };
     let mut vm = Vm::with(periods);
     for wait in [3, 6, 12, 24, 48, 60, 60] {
         let refused = vm.is_refused(500);
@@ -104,11 +104,11 @@ fn a_session_that_was_refused_is_opened_anew_later_each_time() {
 #[test]
 fn an_informant_that_forgot_a_session_gets_another_soon_but_no_sooner_than_told() {
     let gap = Duration::from_secs(20);
-    let mut vm = Vm::with(Periods { session_gap: gap, ..Periods::default() });
+    let mut vm = Vm::with(Periods { session_gap: gap, ..Periods::USUAL });
     let began = vm.now;
     vm.is_refused(404);
     assert_eq!(vm.until_it_registers().since(began), gap, "it is another one so soon");
-    let mut vm = Vm::with(Periods { session_gap: gap, ..Periods::default() });
+    let mut vm = Vm::with(Periods { session_gap: gap, ..Periods::USUAL });
     // Once is a restart, and costs the second after any failure; twice is none.
     for wait in [1, 10] {
         vm.until_it_registers();
@@ -121,7 +121,7 @@ fn an_informant_that_forgot_a_session_gets_another_soon_but_no_sooner_than_told(
 
 #[test]
 fn a_guest_that_restarted_is_registered_with_at_once() {
-    let mut vm = Vm::with(Periods { session_gap: Duration::from_secs(300), ..Periods::default() });
+    let mut vm = Vm::with(Periods { session_gap: Duration::from_secs(300), ..Periods::USUAL });
     vm.registers();
     vm.passes(100);
     vm.tell(Event::Reset);

@@ -4,9 +4,9 @@
 //! no memory is taken from it; it still grows.
 
 use crate::callback::{self, Server};
+use crate::lock::lock;
 use crate::ports::NoPort;
 use crate::runner::Start;
-use crate::shared::lock;
 use std::io;
 use std::net;
 use tokio::net::TcpListener;

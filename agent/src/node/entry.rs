@@ -1,18 +1,17 @@
 //! The VMs of an agent: how they should be, and the runners that follow that.
 
+use crate::lock::lock;
 use crate::runner::{self, Booked, DesiredState, Doing, End, Start};
-use crate::shared::lock;
 use crate::view::{BilledVm, View};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use tracing::{Instrument, info, info_span};
-use windlass_agent_core::{Charge, Desired, Lifecycle, Roster, Vm};
+use windlass_agent_core::{Charge, Desired, Lifecycle, Roster, Scaler, Vm};
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::tasks::Tasks;
-use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{Moment, Resources, Signals, VmInfo, VmName, Waiting};
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// The VMs of an agent. Each of the roster has an entry.
 #[derive(Default)]
@@ -43,7 +42,8 @@ impl Entry {
             Doing::Counting => View { counted: true, ..View::default() },
             Doing::Seeking | Doing::Waiting => {
                 let unseen = self.unseen().filter(|_| present);
-                View { status: unseen.map(|vm| unseen_status(&vm.info)), ..View::default() }
+                let status = unseen.map(|vm| Scaler::unseen_status(&vm.info));
+                View { status, ..View::default() }
             }
         };
         View { present, upper, ..view }
@@ -98,31 +98,6 @@ impl Entry {
             }
             changes
         });
-    }
-}
-
-/// What is shown of a VM that is there and was never seen: all that its declaration says, and that its
-/// hypervisor does not answer.
-fn unseen_status(info: &VmInfo) -> VmStatus {
-    VmStatus {
-        name: info.name.clone(),
-        mode: info.mode,
-        priority: info.priority,
-        bounds: info.bounds,
-        seen: None,
-        online: None,
-        upper: None,
-        signals: Signals::default(),
-        goal: None,
-        reason: None,
-        permit: None,
-        consent: None,
-        session: SessionState::Absent,
-        waiting: vec![Waiting::HypervisorLost],
-        silent_since: None,
-        unit: None,
-        window: Some(info.load_window),
-        target: Some(info.target),
     }
 }
 

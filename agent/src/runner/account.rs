@@ -5,8 +5,9 @@
 //! outlives the runner ([`Booked`]): whichever runner finds the VM gone tells the ledger so.
 
 use crate::ledger::NodeEvent;
+use crate::lock::lock;
 use crate::metrics::Presence;
-use crate::shared::{Shared, lock};
+use crate::shared::Shared;
 use std::sync::{Arc, Mutex, MutexGuard};
 use windlass_agent_core::BooksUpdate;
 use windlass_protocol::{Resources, VmInfo, VmName};

@@ -1,5 +1,6 @@
 //! The requests in flight for one VM: at most one to each peer.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,40 +10,28 @@ use windlass_protocol::Peer;
 /// A request under way; it ends in time, with exactly one event.
 type Request = Pin<Box<dyn Future<Output = Event> + Send>>;
 
-/// The requests under way. Dropping them hangs up.
+/// The requests under way, by peer. Dropping them hangs up.
 #[derive(Default)]
-pub(super) struct InFlight {
-    plugin: Option<Request>,
-    informant: Option<Request>,
-    metrics: Option<Request>,
-}
+pub(super) struct InFlight(BTreeMap<Peer, Request>);
 
 // === impl InFlight ===
 
 impl InFlight {
     /// Starts a request. The scaler never has two for one peer; a second would hang up the
-    /// first.
+    /// first. The hypervisor has a line of its own, because it outlives the plan.
     pub(super) fn start(
         &mut self,
         peer: Peer,
         request: impl Future<Output = Event> + Send + 'static,
     ) {
-        let request: Option<Request> = Some(Box::pin(request));
-        match peer {
-            Peer::Plugin => self.plugin = request,
-            Peer::Informant => self.informant = request,
-            Peer::Metrics => self.metrics = request,
-            // The hypervisor has a line of its own, because it outlives the plan.
-            Peer::Hypervisor => {}
-        }
+        self.0.insert(peer, Box::pin(request));
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        for line in [&mut self.plugin, &mut self.informant, &mut self.metrics] {
-            if let Some(request) = line
-                && let Poll::Ready(event) = request.as_mut().poll(cx)
-            {
-                *line = None;
+        for (peer, request) in &mut self.0 {
+            if let Poll::Ready(event) = request.as_mut().poll(cx) {
+                let peer = *peer;
+                self.0.remove(&peer);
                 return Poll::Ready(event);
             }
         }

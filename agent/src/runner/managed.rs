@@ -7,13 +7,12 @@ use super::connections::Connections;
 use super::hypervisor::{Hypervisor, Wanted};
 use super::in_flight::InFlight;
 use super::size_changes::SizeChanges;
-use crate::address;
 use crate::callback::PendingCall;
 use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
-use crate::informant::Informant;
-use crate::shared::{Shared, lock};
-use crate::{plugin, scrape};
+use crate::lock::lock;
+use crate::shared::Shared;
+use crate::{address, informant, scrape};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -175,15 +174,12 @@ impl Managed {
         }
         let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
         if silent || takes.is_some() {
-            self.shared.plugin_health.answers(now, !silent, || self.shared.permits.place());
+            self.shared.plugin.answers(now, !silent);
         }
         self.scaler.observe(now, event);
-        let (health, permits) = (&self.shared.plugin_health, &self.shared.permits);
         match takes {
-            Some(false) if self.scaler.plugin_takes_no_version() => {
-                health.takes_none(PluginVersion::SPOKEN, &permits.place());
-            }
-            Some(true) => health.takes(|| permits.place()),
+            Some(false) if self.scaler.plugin_takes_no_version() => self.shared.plugin.takes_none(),
+            Some(true) => self.shared.plugin.takes(),
             Some(false) | None => {}
         }
         self.says_state(state);
@@ -278,9 +274,7 @@ impl Managed {
                 let (shared, info) = (self.shared.clone(), self.vm.info.clone());
                 let sample = self.scaler.fresh_reading(self.shared.clock.now()).copied();
                 self.in_flight.start(peer, async move {
-                    let (permits, sample) = (shared.permits.as_ref(), sample.as_ref());
-                    let health = &shared.plugin_health;
-                    plugin::ask(permits, &info, &asking, sample, times.permit, health).await
+                    shared.plugin.ask(&info, &asking, sample.as_ref(), times.permit).await
                 });
             }
             Action::Register(_) => {
@@ -302,8 +296,11 @@ impl Managed {
     fn ask_informant(&mut self, action: Action, callback: Option<SocketAddr>) {
         let counts = self.shared.metrics.reference.clone();
         let at = self.connections.to(self.vm.guest.informant);
-        let informant = Informant { at, callback, times: self.shared.config.times };
-        self.in_flight.start(action.peer(), async move { informant.ask(action, &counts).await });
+        let times = self.shared.config.times;
+        self.in_flight.start(action.peer(), async move {
+            let answered = informant::ask(&at, action, callback, times, &counts).await;
+            answered.unwrap_or_else(|failure| Event::Failed(Peer::Informant, failure))
+        });
     }
 
     /// Where the informant calls back, if it can.

@@ -3,7 +3,8 @@
 use super::account::Booked;
 use super::managed::Managed;
 use crate::callback::Calls;
-use crate::shared::{Shared, lock};
+use crate::lock::lock;
+use crate::shared::Shared;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;

@@ -84,7 +84,7 @@ async fn hostile_calls_get_clear_answers_and_change_nothing() {
         assert!(got == status && text.contains(says), "{method} {path} {start}: {got} {text}");
         assert!(text.len() < 400, "{method} {path} {start}: a long answer: {text}");
     }
-    assert_eq!(node.agent.metrics().refused(Refusal::Panic), 0);
+    assert_eq!(node.agent.metrics().refusals().of(Refusal::Panic), 0);
     assert_eq!(a.upper(), size(1, 256));
     // Both go on.
     node.grow(&b).await;
@@ -120,8 +120,8 @@ async fn slow_and_silent_callers_are_shown_out_and_nobody_waits_for_them() {
             || answer.contains("body did not arrive within 9s");
         assert!(answer.is_empty() || late, "{answer}");
     }
-    assert_eq!(node.agent.metrics().refused(Refusal::HeadTime), 2);
-    assert_eq!(node.agent.metrics().refused(Refusal::BodyTime), 2);
+    assert_eq!(node.agent.metrics().refusals().of(Refusal::HeadTime), 2);
+    assert_eq!(node.agent.metrics().refusals().of(Refusal::BodyTime), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,20 +138,22 @@ async fn a_crowd_at_one_port_is_told_so_and_the_vm_goes_on_once_it_leaves() {
         crowd.push(stream);
     }
     node.grow(&b).await;
-    node.until("some are turned away", || node.agent.metrics().refused(Refusal::Crowded) > 90)
-        .await;
+    node.until("some are turned away", || {
+        node.agent.metrics().refusals().of(Refusal::Crowded) > 90
+    })
+    .await;
     drop(crowd);
     node.grow(&a).await;
     let (status, _) = raw(port, "GET", "/id", "{}").await;
     assert_eq!(status, 200);
     // A listener of the program's own counts at the same place.
-    let refused = node.agent.metrics().refused(Refusal::Crowded);
+    let refused = node.agent.metrics().refusals().of(Refusal::Crowded);
     let limits = Limits { connections: 0, ..Limits::small(node.agent.metrics().refusals()) };
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let own = listener.local_addr().unwrap();
     node.tasks.minor("own", serve(listener, Router::new(), limits, node.tasks.stopping()));
     assert_eq!(raw(own, "GET", "/", "").await.0, 503);
-    assert_eq!(node.agent.metrics().refused(Refusal::Crowded), refused + 1);
+    assert_eq!(node.agent.metrics().refusals().of(Refusal::Crowded), refused + 1);
 }
 
 fn at(node: &Node, vm: &Vm) -> SocketAddr {

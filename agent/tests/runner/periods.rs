@@ -13,7 +13,7 @@ async fn metrics_are_read_and_sessions_checked_as_often_as_told() {
         let periods = Periods {
             metrics: Duration::from_secs(metrics),
             health: Duration::from_secs(health),
-            ..Periods::default()
+            ..Periods::USUAL
         };
         let node = Node::told(|config| config.periods = periods);
         let vm = node.add("a").await;

@@ -71,7 +71,7 @@ impl Plugin {
     /// What was told about this VM.
     pub(crate) fn told(&self, vm: &VmName) -> Vec<NodeEvent> {
         let about = |record| match record {
-            Record::Told(event) if event.vm() == vm => Some(event),
+            Record::Told(event) if subject(&event) == vm => Some(event),
             Record::Told(_) | Record::Asked(..) => None,
         };
         self.record().into_iter().filter_map(about).collect()
@@ -129,5 +129,15 @@ impl Permits for Plugin {
 impl Ledger for Plugin {
     fn note(&self, event: NodeEvent) {
         self.0.lock().unwrap().record.push(Record::Told(event));
+    }
+}
+
+/// Which VM an event is about.
+fn subject(event: &NodeEvent) -> &VmName {
+    match event {
+        NodeEvent::Entered { info, .. } | NodeEvent::Updated { info } => &info.name,
+        NodeEvent::Witnessed { vm, .. }
+        | NodeEvent::Counted { vm, .. }
+        | NodeEvent::Left { vm } => vm,
     }
 }

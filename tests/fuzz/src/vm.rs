@@ -84,7 +84,7 @@ impl Vm {
             trust_guest_parking: trust,
             plugin_versions,
             seed,
-            periods: Periods::default(),
+            periods: Periods::USUAL,
         };
         let now = Moment::from_millis(1_000_000);
         let memory = MemorySeen { boot: units(1).mem, ..MemorySeen::default() };

@@ -16,7 +16,6 @@ use windlass_scaling::stabilization::Move;
 // === impl Scaler ===
 
 impl Scaler {
-    /// Tells the parts what happened.
     pub(super) fn heard(&mut self, now: Moment, event: Event) {
         match event {
             Event::Told(info) => {
@@ -75,7 +74,6 @@ impl Scaler {
         }
     }
 
-    /// Answers a call of the informant.
     pub(super) fn called(&mut self, now: Moment, call: Call) -> CallAnswer {
         let was_active = self.informant.session.is_active();
         let may_be_old = self.hypervisor.may_have_waited(now, &self.size);
@@ -100,7 +98,7 @@ impl Scaler {
         });
         // A guest that takes its word back, or is asked back what it has not given yet.
         let asked_back = self.guest.consent(now).map(|size| size.mem);
-        let using = self.vm(now).using();
+        let using = self.using();
         let gives = using.zip(asked_back).is_some_and(|(has, left)| left < has.mem);
         if memory && (gives || self.size.unplugging().is_some()) {
             self.guest.takes_word_back(now, &mut self.jitter);
@@ -112,7 +110,7 @@ impl Scaler {
         match action {
             Action::Look => self.hypervisor.look_sent(now),
             Action::Resize(resize) => {
-                let aim = self.vm(now).aim(resize);
+                let aim = self.aim(now, resize);
                 self.note_resize(now, resize, aim);
                 self.journal.sent(action, None, aim == Aim::CallOff);
                 self.hypervisor.resize_sent(aim, resize);
@@ -125,7 +123,7 @@ impl Scaler {
             }
             Action::AskPlugin(asking) => self.permit.sent(now, asking),
             Action::Upscale(_, _, told) => {
-                let using = self.vm(now).using();
+                let using = self.using();
                 if self.orders.follows_load() && using.is_some_and(|has| has.cpu < told.cpu) {
                     self.stabilizer.cpu_moved(now, Move::Grew);
                 }
@@ -177,7 +175,7 @@ impl Scaler {
             self.permit.sees();
         }
         self.size.see(self.hypervisor.tells_of(now), seen, settled);
-        let leaves = self.vm(now).memory_leaves();
+        let leaves = self.memory_leaves(now);
         self.stabilizer.memory_leaves(now, leaves);
         let acts = self.acts(now);
         self.signals.sees_state(now, seen.state.executes(), acts);
@@ -207,7 +205,7 @@ impl Scaler {
                 self.prepare_to_act();
             }
             (Event::Agreed { status }, Action::Downscale(_, _, target)) => {
-                let has = self.vm(now).using().unwrap_or(target);
+                let has = self.using().unwrap_or(target);
                 let [bounded, _] = self.target_at(now).is_bounded();
                 if target.cpu < has.cpu && self.orders.follows_load() && !bounded {
                     self.stabilizer.cpu_moved(now, Move::Shrank);
@@ -220,7 +218,7 @@ impl Scaler {
                 self.journal.consented(target, true, &status, self.size.online());
             }
             (Event::Declined { status }, Action::Downscale(_, _, target)) => {
-                let has = self.vm(now).using().unwrap_or(target);
+                let has = self.using().unwrap_or(target);
                 self.guest.declined(now, target, has, &mut self.jitter);
                 self.journal.consented(target, false, &status, None);
             }
@@ -248,7 +246,7 @@ impl Scaler {
             Peer::Metrics => self.signals.failed(now, jitter),
             Peer::Informant => match self.informant.failed(now, failure, jitter) {
                 AfterFailure::Stands => {}
-                AfterFailure::Waits | AfterFailure::Ended => self.stop_acting(),
+                AfterFailure::Stopped => self.stop_acting(),
                 AfterFailure::Left => self.has_left(),
             },
         }

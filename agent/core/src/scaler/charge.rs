@@ -3,9 +3,9 @@
 //! Of several agents of one VM the one that acts bills it. An agent that may not act cannot tell
 //! whether another does: it bills nothing, unless no informant is left that could let another act.
 
-use super::vm::VmParts;
-use windlass_protocol::MilliCpu;
+use super::Scaler;
 use windlass_protocol::status::SessionState;
+use windlass_protocol::{MilliCpu, Moment};
 
 /// What an agent bills of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,12 +42,12 @@ impl Charge {
     }
 }
 
-// === impl VmParts ===
+// === impl Scaler ===
 
-impl VmParts<'_> {
+impl Scaler {
     /// What this agent bills of the VM: the vCPUs that the books must cover, so a guest that says
     /// that it uses fewer is believed as far as the books believe it. Old figures are not billed.
-    pub(super) fn charge(&self) -> Charge {
+    pub fn charge(&self, now: Moment) -> Charge {
         if self.orders.observes() {
             return Charge::Nothing;
         }
@@ -55,22 +55,19 @@ impl VmParts<'_> {
             Some(upper) if !self.hypervisor.is_lost() => upper.cpu,
             Some(_) | None => return Charge::Open,
         };
-        // No other agent can be told to act in a guest that stands still.
-        if self.session.is_leased(self.now) || self.acted_last() {
+        // No other agent can be told to act in a guest that stands still: the one that acted when its
+        // guest was found to is the only one.
+        let session = &self.informant.session;
+        if session.is_leased(now) || (self.signals.stopped_while_acting() && session.is_active()) {
             return Charge::Certain(cpu);
         }
         // Silence proves nothing unless the agent sent a request.
-        let gone = !self.session.has_been() || (self.is_unheard() && self.session.is_unanswered());
-        match self.session.status() {
+        let gone = !session.has_been() || (self.is_unheard(now) && session.is_unanswered());
+        match session.status() {
             SessionState::Suspended => Charge::Nothing,
-            SessionState::Absent if self.session.waits() => Charge::Nothing,
+            SessionState::Absent if session.waits() => Charge::Nothing,
             SessionState::Absent if gone => Charge::Presumed(cpu),
             SessionState::Absent | SessionState::Registered | SessionState::Active => Charge::Open,
         }
-    }
-
-    /// Whether this agent acted when its guest was found to stand still: it is the only one then.
-    fn acted_last(&self) -> bool {
-        self.signals.stopped_while_acting() && self.session.is_active()
     }
 }

@@ -90,7 +90,6 @@ impl Guest {
         self.content_with
     }
 
-    /// Until when the guest agrees.
     pub(super) fn consent_ends(&self) -> Option<Moment> {
         self.consent.map(|consent| consent.until)
     }

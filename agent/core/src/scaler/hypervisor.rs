@@ -47,7 +47,6 @@ enum Sight {
 // === impl Hypervisor ===
 
 impl Hypervisor {
-    /// One that is not connected yet.
     pub(super) fn new() -> Self {
         Self {
             can: None,
@@ -111,27 +110,22 @@ impl Hypervisor {
         self.sight == Sight::Fresh
     }
 
-    /// Whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight.busy().is_some()
     }
 
-    /// Whether it does not answer.
     pub(super) fn is_lost(&self) -> bool {
         self.in_flight.failures() > 1
     }
 
-    /// Since when requests have failed, if the last one did.
     pub(super) fn silent_since(&self) -> Option<Moment> {
         self.in_flight.silent_since()
     }
 
-    /// What became of resizes.
     pub(super) const fn outcomes(&self) -> &ResizeOutcomes {
         &self.outcomes
     }
 
-    /// Memory that the host itself has available, if it is known.
     pub(super) fn host_available(&self) -> Option<Bytes> {
         self.host_available
     }
@@ -150,7 +144,6 @@ impl Hypervisor {
         blind || self.sees_again_since.is_some_and(|since| now.since(since) < CALL_WAITS)
     }
 
-    /// It is connected.
     pub(super) fn attached(&mut self, can: Capabilities) {
         self.can = Some(can);
         self.forget_outcomes();
@@ -167,7 +160,6 @@ impl Hypervisor {
         self.sight = Sight::Due;
     }
 
-    /// The host's own memory was read.
     pub(super) fn host_has(&mut self, available: Option<Bytes>) {
         self.host_available = available;
     }
@@ -219,7 +211,6 @@ impl Hypervisor {
         now.before(lag)
     }
 
-    /// Whether the last look began when the last resize had settled.
     pub(super) const fn look_settles(&self) -> bool {
         self.look_settles
     }
@@ -241,7 +232,6 @@ impl Hypervisor {
         self.outcomes.see(now, seen, jitter, &mut self.tally)
     }
 
-    /// What became of the resizes that were judged since the last call.
     pub(super) fn drain_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
     }

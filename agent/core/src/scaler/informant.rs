@@ -51,10 +51,8 @@ pub(super) enum SizeMessage {
 pub(super) enum AfterFailure {
     /// All of it.
     Stands,
-    /// The session, but this agent acts in it no more.
-    Waits,
-    /// Nothing.
-    Ended,
+    /// Nothing, or a session in which this agent acts no more.
+    Stopped,
     /// Nothing: the agent has taken its leave.
     Left,
 }
@@ -62,7 +60,6 @@ pub(super) enum AfterFailure {
 // === impl Informant ===
 
 impl Informant {
-    /// No session yet.
     pub(super) fn new(settings: &Settings, now: Moment) -> Self {
         let retry = settings.periods.register_retry;
         Self {
@@ -110,17 +107,14 @@ impl Informant {
         size.into_iter().chain(health).chain(given_up).min_by_key(|(at, _)| *at)
     }
 
-    /// Whether a size is under way.
     pub(super) fn is_told_a_size(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..) | Action::Upscale(..)))
     }
 
-    /// Whether the guest is asked for its consent.
     pub(super) fn is_asked_to_shrink(&self) -> bool {
         matches!(self.in_flight.busy(), Some(Action::Downscale(..)))
     }
 
-    /// A request leaves.
     pub(super) fn sent(&mut self, now: Moment, action: Action) {
         self.in_flight.sent(action);
         match action {
@@ -132,7 +126,6 @@ impl Informant {
         }
     }
 
-    /// An answer came: the action that it answers, unless it means nothing any more.
     pub(super) fn answered(&mut self, now: Moment) -> Option<Action> {
         let action = self.in_flight.answered()?;
         self.session.answered(now);
@@ -142,7 +135,6 @@ impl Informant {
         Some(action)
     }
 
-    /// The session stands.
     pub(super) fn healthy(&mut self, now: Moment, jitter: &mut Jitter) {
         self.session.healthy();
         self.session.check_later(now, jitter);
@@ -161,21 +153,21 @@ impl Informant {
             (Action::Unregister(_), _) => AfterFailure::Left,
             (Action::Downscale(..) | Action::Upscale(..), Failure::Refused(NOT_ACTIVE)) => {
                 self.session.unheeded(now);
-                AfterFailure::Waits
+                AfterFailure::Stopped
             }
             (Action::Register(_), Failure::Refused(_)) => {
                 self.session.answered(now);
                 self.ends();
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::Refused(status)) => {
                 self.ends();
                 self.session.refused(now, status, jitter);
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::NoAnswer) if self.session.silent() => {
                 self.ends();
-                AfterFailure::Ended
+                AfterFailure::Stopped
             }
             (_, Failure::NoAnswer | Failure::Version | Failure::Moving) => AfterFailure::Stands,
         }
@@ -222,7 +214,7 @@ mod tests {
         assert!(matches!(asked[..], [Action::Upscale(..)]), "{asked:?}");
         informant.sent(START, asked[0]);
         let after = informant.failed(START, Failure::Refused(NOT_ACTIVE), &mut jitter);
-        assert_eq!(after, AfterFailure::Waits);
+        assert_eq!(after, AfterFailure::Stopped);
         assert!(!informant.session.is_active() && !informant.session.is_absent());
     }
 
@@ -232,7 +224,7 @@ mod tests {
             trust_guest_parking: true,
             plugin_versions: PluginVersion::SPOKEN,
             seed: 7,
-            periods: Periods::default(),
+            periods: Periods::USUAL,
         };
         let (mut informant, mut jitter) = (Informant::new(&settings, START), Jitter::new(7));
         let [Action::Register(id)] = asks(&informant, &circumstances())[..] else { panic!() };

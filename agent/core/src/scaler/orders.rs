@@ -21,32 +21,26 @@ impl Orders {
         Self { info, order: Order::Follow }
     }
 
-    /// How the VM is described.
     pub(super) fn info(&self) -> &VmInfo {
         &self.info
     }
 
-    /// The description changed.
     pub(super) fn told(&mut self, info: Arc<VmInfo>) {
         self.info = info;
     }
 
-    /// A person gave an order.
     pub(super) fn ordered(&mut self, order: Order) {
         self.order = order;
     }
 
-    /// Whether the agent only watches the VM.
     pub(super) fn observes(&self) -> bool {
         self.info.mode == Mode::Observe
     }
 
-    /// Whether the size follows the load.
     pub(super) fn follows_load(&self) -> bool {
         self.order == Order::Follow
     }
 
-    /// Whether the host is frozen.
     pub(super) fn is_frozen(&self) -> bool {
         self.order == Order::Freeze
     }

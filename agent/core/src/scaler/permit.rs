@@ -73,7 +73,6 @@ impl Permit {
         plan.offer(now, &self.in_flight, ceiling.filter(|_| !self.is_blind).map(ask));
     }
 
-    /// What the books hold at least.
     pub(super) fn known(&self) -> Option<Resources> {
         self.known
     }
@@ -90,17 +89,14 @@ impl Permit {
         permitted || self.is_blind
     }
 
-    /// Whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
         self.in_flight.busy().is_some()
     }
 
-    /// Whether the last request failed.
     pub(super) const fn is_failing(&self) -> bool {
         self.in_flight.failures() > 0
     }
 
-    /// Whether the plugin refused every version that is ours, and has taken none since.
     pub(super) fn is_refused_in_every_version(&self) -> bool {
         self.versions.takes_none()
     }
@@ -117,7 +113,6 @@ impl Permit {
         self.is_blind = true;
     }
 
-    /// The VM was seen.
     pub(super) fn sees(&mut self) {
         self.is_blind = false;
     }
@@ -125,7 +120,8 @@ impl Permit {
     pub(super) fn sent(&mut self, now: Moment, asking: Asking) {
         self.in_flight.sent(Action::AskPlugin(asking));
         self.versions.sent(now, asking.version);
-        self.asked(asking.resources);
+        self.known = self.known.map(|known| known.min(asking.resources));
+        self.settled = None;
     }
 
     /// An answer came. Returns what was asked, if that still counts.
@@ -137,8 +133,15 @@ impl Permit {
     ) -> Option<Resources> {
         let Some(Action::AskPlugin(asked)) = self.in_flight.answered() else { return None };
         self.versions.took(asked.version);
-        self.answered(now, asked.resources, permit, jitter);
-        Some(asked.resources)
+        let asked = asked.resources;
+        // More than was asked for was not asked for: it is not used.
+        let permit = permit.min(asked);
+        self.known = Some(permit);
+        self.settled = Some(asked);
+        self.answered_at = Some(now);
+        let wait = if permit == asked { ASK_EVERY } else { ASK_AGAIN };
+        self.next_at = now.after(jitter.around(wait));
+        Some(asked)
     }
 
     /// The plugin has said that the VM is about to be moved. This is so in an old answer, too.
@@ -164,21 +167,6 @@ impl Permit {
             self.stays(now);
         }
         self.in_flight.failed(now, jitter);
-    }
-
-    fn asked(&mut self, ceiling: Resources) {
-        self.known = self.known.map(|known| known.min(ceiling));
-        self.settled = None;
-    }
-
-    fn answered(&mut self, now: Moment, asked: Resources, permit: Resources, jitter: &mut Jitter) {
-        // More than was asked for was not asked for: it is not used.
-        let permit = permit.min(asked);
-        self.known = Some(permit);
-        self.settled = Some(asked);
-        self.answered_at = Some(now);
-        let wait = if permit == asked { ASK_EVERY } else { ASK_AGAIN };
-        self.next_at = now.after(jitter.around(wait));
     }
 
     /// When this ceiling is to be asked for.

@@ -1,34 +1,33 @@
 //! What to do now, and when to ask again: each part adds its own.
 
+use super::Scaler;
 use super::informant::{Circumstances, SizeMessage};
 use super::sizing::Sizing;
-use super::target::Target;
-use super::vm::VmParts;
 use crate::in_flight::Plan;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::timing::LOOK_EVERY;
 use windlass_protocol::{Moment, Resize};
 
-// === impl VmParts ===
+// === impl Scaler ===
 
-impl VmParts<'_> {
-    /// What to do now.
-    pub(super) fn plan(&self, target: &Target) -> Plan {
-        let now = self.now;
-        let (acts, executes) = (self.acts(), self.size.run_state().executes());
-        let sizing = Sizing::new(*self, target);
+impl Scaler {
+    /// What to do now. Pure: said twice it is the same.
+    pub fn plan(&self, now: Moment) -> Plan {
+        let target = &self.target_at(now);
+        let (acts, executes) = (self.acts(now), self.size.run_state().executes());
+        let sizing = Sizing::new(self, now, target);
         let mut plan = Plan::default();
 
         self.signals.plan(&mut plan, now, executes);
 
-        let resizes = self.resizes(sizing.as_ref()).into_iter().flatten();
-        self.hypervisor.plan(&mut plan, now, self.size, resizes);
+        let resizes = self.resizes(now, sizing.as_ref()).into_iter().flatten();
+        self.hypervisor.plan(&mut plan, now, &self.size, resizes);
 
         let asks = acts && !self.orders.observes();
-        let ceiling = asks.then(|| self.ceiling(target)).flatten();
+        let ceiling = asks.then(|| self.ceiling(now, target)).flatten();
         self.permit.plan(&mut plan, now, ceiling, self.unit());
 
-        let speaks = acts && self.hypervisor.is_fresh() && !self.is_held();
+        let speaks = acts && self.hypervisor.is_fresh() && !self.is_held(now);
         let size = sizing.filter(|_| speaks).and_then(|sizing| sizing.message());
         // A guest that is about to be released hears first what it has.
         let has_news = matches!(size, Some((at, SizeMessage::Up(_))) if at <= now);
@@ -55,17 +54,21 @@ impl VmParts<'_> {
     }
 
     /// What to ask the hypervisor for, the most important first.
-    pub(super) fn resizes(&self, sizing: Option<&Sizing<'_>>) -> [Option<(Aim, Resize)>; 5] {
+    pub(super) fn resizes(
+        &self,
+        now: Moment,
+        sizing: Option<&Sizing<'_>>,
+    ) -> [Option<(Aim, Resize)>; 5] {
         // Not even a call-off: what the guest had agreed to return goes on leaving while it is
         // migrated, and counts until it has left.
-        if self.session.is_suspended() || !self.size.run_state().may_resize() {
+        if self.informant.session.is_suspended() || !self.size.run_state().may_resize() {
             return [None; 5];
         }
-        let calls_off = self.calling_off();
-        if self.orders.observes() || !self.acts() {
+        let calls_off = self.calling_off(now);
+        if self.orders.observes() || !self.acts(now) {
             // An agent that begins to watch, or may not act, takes nothing more: what it began to take
             // it calls off, by what it has just seen.
-            let recent = |at: Moment| self.now.since(at) < LOOK_EVERY;
+            let recent = |at: Moment| now.since(at) < LOOK_EVERY;
             let ours = calls_off.filter(|_| {
                 self.hypervisor.outcomes().is_taking_memory()
                     && self.size.seen_at().is_some_and(recent)

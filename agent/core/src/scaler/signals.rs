@@ -138,7 +138,6 @@ impl Signals {
         self.in_flight.failed(now, jitter);
     }
 
-    /// The figures were read.
     pub(super) fn measured(&mut self, sample: Sample, giving: bool, window: LoadWindow) {
         let sample = self.memory_filter.counts(sample, self.sample.as_ref(), giving);
         let sample = Sample { loads: self.clock.counts(sample.at, sample.loads), ..sample };
@@ -166,7 +165,6 @@ impl Signals {
         self.in_flight.disregard();
     }
 
-    /// The reading under way says nothing any more.
     pub(super) fn disregard(&mut self) {
         self.in_flight.disregard();
     }

@@ -6,18 +6,19 @@
 mod grow;
 mod shrink;
 
+use super::Scaler;
 use super::informant::SizeMessage;
 use super::target::Target;
-use super::vm::VmParts;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::{Capabilities, Moment, Resize, Resources};
 
 /// A VM that has a size and a goal.
 pub(super) struct Sizing<'a> {
-    vm: VmParts<'a>,
+    vm: &'a Scaler,
+    now: Moment,
     can: &'a Capabilities,
-    has: Resources,
-    goal: Resources,
+    pub(super) has: Resources,
+    pub(super) goal: Resources,
     /// Whether load calls for more than the VM has, and may be the work of returning memory.
     unclear: bool,
 }
@@ -26,19 +27,9 @@ pub(super) struct Sizing<'a> {
 
 impl<'a> Sizing<'a> {
     /// `None` before the VM was seen.
-    pub(super) fn new(vm: VmParts<'a>, target: &Target) -> Option<Self> {
+    pub(super) fn new(vm: &'a Scaler, now: Moment, target: &Target) -> Option<Self> {
         let (can, has) = (vm.hypervisor.can()?, vm.using()?);
-        Some(Self { vm, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
-    }
-
-    /// What the VM uses.
-    pub(super) fn has(&self) -> Resources {
-        self.has
-    }
-
-    /// What it should have.
-    pub(super) fn goal(&self) -> Resources {
-        self.goal
+        Some(Self { vm, now, can, has, goal: target.goal?.size, unclear: target.is_unclear() })
     }
 
     /// What to ask the hypervisor for, the most important first.
@@ -46,7 +37,8 @@ impl<'a> Sizing<'a> {
         // To keep all that is there may be growth too: it is a call-off, and is backed off from as one.
         let growth = self.growth().map(|grow| grow.filter(|_| grow != calls_off));
         let [memory, cpu] = growth.map(|grow| Some((Aim::Grow, grow?)));
-        let [less, fewer] = self.taking().map(|take| Some((Aim::Shrink, take?)));
+        let taking = [self.taking_memory(), self.removal()];
+        let [less, fewer] = taking.map(|take| Some((Aim::Shrink, take?)));
         [memory, cpu, less, fewer, calls_off.map(|resize| (Aim::CallOff, resize))]
     }
 

@@ -1,24 +1,19 @@
 //! The state of a VM for people: what it has, should have, and waits for.
 
+use super::Scaler;
 use super::sizing::Sizing;
 use super::target::Target;
-use super::vm::VmParts;
-use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Moment, Resources, Waiting};
+use windlass_protocol::status::{SessionState, VmStatus};
+use windlass_protocol::{Moment, Resources, Signals, VmInfo, Waiting};
 
-// === impl VmParts ===
+// === impl Scaler ===
 
-impl VmParts<'_> {
+impl Scaler {
     /// The state of the VM at this moment.
-    pub(super) fn status(&self, target: &Target) -> VmStatus {
-        let info = self.orders.info();
-        let (goal, waiting) = (target.goal, self.waiting(target));
+    pub fn status(&self, now: Moment) -> VmStatus {
+        let (goal, waiting) = (self.target_at(now).goal, self.waiting(now));
         let is_silent = waiting.contains(&Waiting::HypervisorLost);
         VmStatus {
-            name: info.name.clone(),
-            mode: info.mode,
-            priority: info.priority,
-            bounds: info.bounds,
             seen: self.size.seen(),
             online: self.size.online(),
             upper: self.upper(),
@@ -26,31 +21,56 @@ impl VmParts<'_> {
             goal: goal.map(|goal| goal.size),
             reason: goal.map(|goal| goal.reason),
             permit: self.permit.known(),
-            consent: self.guest.consent(self.now),
-            session: self.session.status(),
+            consent: self.guest.consent(now),
+            session: self.informant.session.status(),
             waiting,
             silent_since: self.hypervisor.silent_since().filter(|_| is_silent),
             unit: Some(self.unit()),
+            ..Self::unseen_status(self.orders.info())
+        }
+    }
+
+    /// The state of a VM that is there and was never seen: all that its declaration says, and that its
+    /// hypervisor does not answer.
+    pub fn unseen_status(info: &VmInfo) -> VmStatus {
+        VmStatus {
+            name: info.name.clone(),
+            mode: info.mode,
+            priority: info.priority,
+            bounds: info.bounds,
+            seen: None,
+            online: None,
+            upper: None,
+            signals: Signals::default(),
+            goal: None,
+            reason: None,
+            permit: None,
+            consent: None,
+            session: SessionState::Absent,
+            waiting: vec![Waiting::HypervisorLost],
+            silent_since: None,
+            unit: None,
             window: Some(info.load_window),
             target: Some(info.target),
         }
     }
 
     /// What the VM waits for, or why it does not move; never empty.
-    pub(super) fn waiting(&self, target: &Target) -> Vec<Waiting> {
+    pub fn waiting(&self, now: Moment) -> Vec<Waiting> {
+        let target = &self.target_at(now);
         // The informant lets the agent act, but the agent does not see the hypervisor.
-        let blind = self.session.is_leased(self.now) && !self.acts();
+        let blind = self.informant.session.is_leased(now) && !self.acts(now);
         if self.hypervisor.is_lost() || blind {
             return vec![Waiting::HypervisorLost];
         }
-        let Some(sizing) = Sizing::new(*self, target) else { return vec![Waiting::Hypervisor] };
-        let (has, goal) = (sizing.has(), sizing.goal());
-        let mut waiting = self.standing_still();
+        let Some(sizing) = Sizing::new(self, now, target) else { return vec![Waiting::Hypervisor] };
+        let Sizing { has, goal, .. } = sizing;
+        let mut waiting = self.standing_still(now);
         if !self.orders.observes() && self.size.run_state().may_resize() {
-            self.waiting_to_grow(&sizing, &mut waiting);
-            self.waiting_to_shrink(goal, has, &mut waiting);
-            self.waiting_to_rest(target, &mut waiting);
-            if let Some(until) = self.backed_off(&sizing) {
+            self.waiting_to_grow(now, &sizing, &mut waiting);
+            self.waiting_to_shrink(now, goal, has, &mut waiting);
+            self.waiting_to_rest(now, target, &mut waiting);
+            if let Some(until) = self.backed_off(now, &sizing) {
                 waiting.push(Waiting::NoEffect { until });
             }
         }
@@ -62,27 +82,25 @@ impl VmParts<'_> {
     }
 
     /// Until when nothing is asked of the hypervisor that should be, because it had no effect.
-    fn backed_off(&self, sizing: &Sizing<'_>) -> Option<Moment> {
+    fn backed_off(&self, now: Moment, sizing: &Sizing<'_>) -> Option<Moment> {
         let outcomes = self.hypervisor.outcomes();
-        let due = self.resizes(Some(sizing)).into_iter().flatten();
-        let shrinks = sizing.goal().mem < sizing.has().mem;
-        let kept = outcomes.memory_stays(self.now).filter(|_| shrinks);
-        due.filter_map(|(aim, resize)| outcomes.backoff(aim, resize).lasts(self.now))
-            .chain(kept)
-            .min()
+        let due = self.resizes(now, Some(sizing)).into_iter().flatten();
+        let shrinks = sizing.goal.mem < sizing.has.mem;
+        let kept = outcomes.memory_stays(now).filter(|_| shrinks);
+        due.filter_map(|(aim, resize)| outcomes.backoff(aim, resize).lasts(now)).chain(kept).min()
     }
 
     /// Reasons that hold for the VM as a whole.
-    fn standing_still(&self) -> Vec<Waiting> {
+    fn standing_still(&self, now: Moment) -> Vec<Waiting> {
         let mut waiting = Vec::new();
         if self.orders.observes() {
             waiting.push(Waiting::Observing);
         }
         if self.orders.is_frozen() {
             waiting.push(Waiting::Frozen);
-        } else if let Some(until) = self.orders.paused_until(self.now) {
+        } else if let Some(until) = self.orders.paused_until(now) {
             waiting.push(Waiting::Paused { until });
-        } else if self.permit.stays_until(self.now).is_some() {
+        } else if self.permit.stays_until(now).is_some() {
             waiting.push(Waiting::Move);
         }
         if self.size.is_rebooting() {
@@ -90,19 +108,19 @@ impl VmParts<'_> {
         }
         let state = self.size.run_state();
         if state.may_resize() {
-            waiting.extend(self.signals.missing(self.now, self.orders.info().load_window));
+            waiting.extend(self.signals.missing(now, self.orders.info().load_window));
         } else {
             waiting.push(Waiting::Stopped { state });
         }
         waiting
     }
 
-    fn waiting_to_grow(&self, sizing: &Sizing<'_>, waiting: &mut Vec<Waiting>) {
-        let (has, goal) = (sizing.has(), sizing.goal());
+    fn waiting_to_grow(&self, now: Moment, sizing: &Sizing<'_>, waiting: &mut Vec<Waiting>) {
+        let Sizing { has, goal, .. } = *sizing;
         if has.covers(goal) {
             return;
         }
-        if !self.acts() {
+        if !self.acts(now) {
             // The plugin is not asked.
             waiting.push(Waiting::Session);
             return;
@@ -125,9 +143,15 @@ impl VmParts<'_> {
         }
     }
 
-    fn waiting_to_shrink(&self, goal: Resources, has: Resources, waiting: &mut Vec<Waiting>) {
+    fn waiting_to_shrink(
+        &self,
+        now: Moment,
+        goal: Resources,
+        has: Resources,
+        waiting: &mut Vec<Waiting>,
+    ) {
         if let Some((left, since)) = self.size.unplugging() {
-            waiting.push(match self.is_stuck(since) {
+            waiting.push(match self.is_stuck(now, since) {
                 true => Waiting::StuckUnplug { left },
                 false => Waiting::Unplug { left },
             });
@@ -135,13 +159,13 @@ impl VmParts<'_> {
         if goal.covers(has) {
             return;
         }
-        if !self.session.is_active() {
+        if !self.informant.session.is_active() {
             waiting.push(Waiting::Informant);
         }
         let refused = if goal.cpu < has.cpu {
-            self.guest.cpu_refused(self.now)
+            self.guest.cpu_refused(now)
         } else {
-            self.guest.memory_refused(self.now)
+            self.guest.memory_refused(now)
         };
         if let Some(until) = refused {
             waiting.push(Waiting::Refused { until });
@@ -152,8 +176,8 @@ impl VmParts<'_> {
     }
 
     /// What keeps the goal from what the signals call for. A person's order passes by that.
-    fn waiting_to_rest(&self, target: &Target, waiting: &mut Vec<Waiting>) {
-        let follows = self.orders.follows_load() && !self.is_held();
+    fn waiting_to_rest(&self, now: Moment, target: &Target, waiting: &mut Vec<Waiting>) {
+        let follows = self.orders.follows_load() && !self.is_held(now);
         let Some(stabilized) = target.stabilized.filter(|_| follows) else { return };
         if let Some(held) = stabilized.held {
             waiting.push(Waiting::Holding { goal: held.size, until: held.until });
@@ -161,7 +185,7 @@ impl VmParts<'_> {
         if let Some(settling) = stabilized.settling {
             waiting.push(Waiting::Settling { until: settling.until });
         }
-        if let Some(flapping) = self.flapping() {
+        if let Some(flapping) = self.flapping(now) {
             let reversals = u32::try_from(flapping.reversals).unwrap_or(u32::MAX);
             waiting.push(Waiting::Flapping { reversals, hold: flapping.hold });
         }

@@ -1,70 +1,47 @@
 //! One VM at one moment: what its parts say together. Nothing here changes anything.
 
-use super::guest::Guest;
-use super::hypervisor::Hypervisor;
-use super::informant::Informant;
-use super::orders::Orders;
-use super::permit::Permit;
-use super::signals::Signals;
+use super::Scaler;
 use super::target::Target;
 use crate::resize_outcomes::Aim;
-use crate::session::Session;
-use crate::settings::Settings;
-use crate::size_range::SizeRange;
 use windlass_protocol::timing::INFORMANT_GONE;
 use windlass_protocol::{ComputeUnit, Moment, Reason, Resize, Resources, Signal};
+use windlass_scaling::Inputs;
 use windlass_scaling::stabilization::Flapping;
-use windlass_scaling::{Inputs, Stabilizer};
 
-/// The parts of one VM, as they are at one moment.
-#[derive(Clone, Copy)]
-pub(super) struct VmParts<'a> {
-    pub(super) now: Moment,
-    pub(super) settings: &'a Settings,
-    pub(super) orders: &'a Orders,
-    pub(super) signals: &'a Signals,
-    pub(super) stabilizer: &'a Stabilizer,
-    pub(super) size: &'a SizeRange,
-    pub(super) hypervisor: &'a Hypervisor,
-    pub(super) permit: &'a Permit,
-    pub(super) informant: &'a Informant,
-    pub(super) session: &'a Session,
-    pub(super) guest: &'a Guest,
-}
+// === impl Scaler ===
 
-// === impl VmParts ===
-
-impl<'a> VmParts<'a> {
+impl Scaler {
     /// Whether the agent may ask for permits and sizes: no other agent does.
-    pub(super) fn acts(&self) -> bool {
-        let sees = self.size.sees_until().is_some_and(|until| self.now < until);
-        sees && self.session.is_leased(self.now) || self.acts_alone()
+    pub fn acts(&self, now: Moment) -> bool {
+        let sees = self.size.sees_until().is_some_and(|until| now < until);
+        sees && self.informant.session.is_leased(now) || self.acts_alone(now)
     }
 
     /// Whether the agent acts without a session: it never had one, no informant has answered at the
     /// address for so long that there is none, and the guest's figures come from elsewhere. An agent
     /// that had a session cannot tell a dead informant from a partition, in which the informant lets
     /// another agent act.
-    fn acts_alone(&self) -> bool {
-        !self.session.has_been() && self.is_unheard() && self.signals.are_elsewhere()
+    fn acts_alone(&self, now: Moment) -> bool {
+        !self.informant.session.has_been() && self.is_unheard(now) && self.signals.are_elsewhere()
     }
 
     /// Whether the informant has said nothing for so long that there may be none.
-    pub(super) fn is_unheard(&self) -> bool {
-        self.now.since(self.session.heard_at()) >= INFORMANT_GONE
+    pub(super) fn is_unheard(&self, now: Moment) -> bool {
+        now.since(self.informant.session.heard_at()) >= INFORMANT_GONE
     }
 
     /// Whether the VM keeps its size, by a person's order, for a move to another node, or because the
     /// hypervisor does not run it.
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self, now: Moment) -> bool {
         !self.size.run_state().may_resize()
             || self.orders.is_frozen()
-            || self.orders.paused_until(self.now).is_some()
-            || self.permit.stays_until(self.now).is_some()
+            || self.orders.paused_until(now).is_some()
+            || self.permit.stays_until(now).is_some()
     }
 
-    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// Whether nothing that was asked of plugin, hypervisor or guest may still take effect: what the
+    /// answer to `/suspend`, and that there is no such session, wait for.
+    pub fn is_quiet(&self) -> bool {
         !self.permit.is_busy()
             && !self.hypervisor.is_busy()
             && !self.informant.is_told_a_size()
@@ -72,12 +49,15 @@ impl<'a> VmParts<'a> {
     }
 
     /// Whether a vCPU that the guest has parked counts as given back.
-    pub(super) fn trusts_parking(&self) -> bool {
-        self.settings.trust_guest_parking && self.session.numbers_sizes()
+    ///
+    /// A size without a number may come late, and un-park what was parked since: where sizes
+    /// have none (below v2.0), every plugged vCPU counts.
+    pub fn trusts_parking(&self) -> bool {
+        self.settings.trust_guest_parking && self.informant.session.numbers_sizes()
     }
 
     /// The most that the VM may have: what the books must cover. `None` before it was seen.
-    pub(super) fn upper(&self) -> Option<Resources> {
+    pub fn upper(&self) -> Option<Resources> {
         self.size.upper(self.trusts_parking())
     }
 
@@ -88,42 +68,43 @@ impl<'a> VmParts<'a> {
     }
 
     /// The step that this VM moves in.
-    pub(super) fn unit(&self) -> ComputeUnit {
+    pub fn unit(&self) -> ComputeUnit {
         self.settings.unit.of(self.orders.info(), self.hypervisor.can())
     }
 
     /// Whether the guest works to return memory. Memory that is stuck makes no work.
-    pub(super) fn memory_leaves(&self) -> bool {
-        let moves = self.size.unplugging().is_none_or(|(_, since)| !self.is_stuck(since));
+    pub(super) fn memory_leaves(&self, now: Moment) -> bool {
+        let moves = self.size.unplugging().is_none_or(|(_, since)| !self.is_stuck(now, since));
         self.size.is_giving() && (self.size.is_open() || moves)
     }
 
     /// Whether memory that has not moved since then, though the guest agreed to give it back, is stuck.
-    pub(super) fn is_stuck(&self, since: Moment) -> bool {
+    pub(super) fn is_stuck(&self, now: Moment, since: Moment) -> bool {
         let can = self.hypervisor.can();
-        can.is_some_and(|can| self.now.since(since) >= can.promises.stuck_after)
+        can.is_some_and(|can| now.since(since) >= can.promises.stuck_after)
     }
 
     /// What a goal is computed from.
-    pub(super) fn inputs(&self) -> Option<Inputs<'a>> {
+    pub(super) fn inputs(&self, now: Moment) -> Option<Inputs<'_>> {
         Some(Inputs {
             info: self.orders.info(),
             unit: self.unit(),
             can: self.hypervisor.can()?,
-            sample: self.signals.fresh(self.now),
+            sample: self.signals.fresh(now),
             has: self.using()?,
-            urgency: self.guest.urgency(self.now),
+            urgency: self.guest.urgency(now),
         })
     }
 
     /// What the VM should have: what the signals call for after a rest, or what a person ordered.
-    pub(super) fn target(&self) -> Target {
-        let now = self.now;
-        let inputs = self.inputs();
+    pub(super) fn target(&self, now: Moment) -> Target {
+        let inputs = self.inputs(now);
         let stabilized =
             inputs.map(|inputs| self.stabilizer.stabilized(now, &inputs, self.permit.known()));
         let mut goal = stabilized.map(|stabilized| stabilized.goal);
-        if let (Some(goal), Some(size)) = (&mut goal, inputs.and_then(|i| self.ordered_size(&i))) {
+        if let (Some(goal), Some(size)) =
+            (&mut goal, inputs.and_then(|i| self.ordered_size(now, &i)))
+        {
             goal.size = size;
             let runs = self.size.run_state().may_resize();
             let signal = if runs { Signal::Order } else { Signal::Stopped };
@@ -141,19 +122,19 @@ impl<'a> VmParts<'a> {
     }
 
     /// The axis that grows and shrinks again and again, if there is one.
-    pub(super) fn flapping(&self) -> Option<Flapping> {
-        self.stabilizer.flapping(self.now, self.orders.info().scale_down)
+    pub(super) fn flapping(&self, now: Moment) -> Option<Flapping> {
+        self.stabilizer.flapping(now, self.orders.info().scale_down)
     }
 
-    fn ordered_size(&self, inputs: &Inputs<'_>) -> Option<Resources> {
-        if self.is_held() { Some(inputs.has) } else { self.orders.size(inputs.has, inputs.can) }
+    fn ordered_size(&self, now: Moment, inputs: &Inputs<'_>) -> Option<Resources> {
+        if self.is_held(now) { Some(inputs.has) } else { self.orders.size(inputs.has, inputs.can) }
     }
 
     /// What the books should cover: what the VM may have, and what it should get. The first word
     /// to books that permitted nothing yet is what there is: they may not know of this VM, or have
     /// restarted, and take what is said without a last permit for what was promised.
-    pub(super) fn ceiling(&self, target: &Target) -> Option<Resources> {
-        if let Some(permit) = self.permit.stays_until(self.now).and(self.permit.known()) {
+    pub(super) fn ceiling(&self, now: Moment, target: &Target) -> Option<Resources> {
+        if let Some(permit) = self.permit.stays_until(now).and(self.permit.known()) {
             // Anything else is refused.
             return Some(permit);
         }
@@ -166,18 +147,18 @@ impl<'a> VmParts<'a> {
     }
 
     /// Calls off a shrink of memory to which the guest no longer agrees.
-    pub(super) fn calling_off(&self) -> Option<Resize> {
+    pub(super) fn calling_off(&self, now: Moment) -> Option<Resize> {
         let present = self.size.seen()?.memory.present();
         // What was asked for since then counts, whether or not it has been seen.
         let requested = self.size.requested()?;
-        let consent = self.guest.consent(self.now).filter(|_| !self.orders.observes());
+        let consent = self.guest.consent(now).filter(|_| !self.orders.observes());
         let agreed = consent.is_some_and(|size| size.mem <= requested);
         (requested < present && !agreed).then_some(Resize::Memory(present))
     }
 
     /// What a resize is for.
-    pub(super) fn aim(&self, resize: Resize) -> Aim {
-        if self.calling_off() == Some(resize) {
+    pub(super) fn aim(&self, now: Moment, resize: Resize) -> Aim {
+        if self.calling_off(now) == Some(resize) {
             return Aim::CallOff;
         }
         let shrinks = match resize {
@@ -192,11 +173,11 @@ impl<'a> VmParts<'a> {
         self.orders.is_reached(self.using(), self.hypervisor.can())
     }
 
-    /// Whether the agent is done with the VM: it may go.
-    pub(super) fn is_released(&self) -> bool {
+    /// Whether a person let the VM go, and the shell may do so now.
+    pub fn is_released(&self, now: Moment) -> bool {
         self.orders.releases()
-            && self.calling_off().is_none()
-            && self.session.is_absent()
+            && self.calling_off(now).is_none()
+            && self.informant.session.is_absent()
             && !self.size.is_open()
             && self.is_where_released()
     }

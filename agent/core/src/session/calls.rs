@@ -62,7 +62,7 @@ impl Session {
             }
             (Call::MoreResources { .. }, State::Absent) => return CallAnswer::Unknown,
         }
-        (self.heard_at, self.unanswered) = (now, 0);
+        (self.heard_at, self.is_unanswered) = (now, false);
         if !may_be_old {
             self.called_at = now;
         }

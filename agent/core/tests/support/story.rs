@@ -325,6 +325,6 @@ fn settings() -> Settings {
         trust_guest_parking: true,
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
-        periods: Periods::default(),
+        periods: Periods::USUAL,
     }
 }

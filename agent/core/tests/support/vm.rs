@@ -195,7 +195,7 @@ pub(crate) fn settings() -> Settings {
         trust_guest_parking: true,
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
-        periods: Periods::default(),
+        periods: Periods::USUAL,
     }
 }
 

@@ -15,10 +15,7 @@ pub(super) enum GuestClock {
     /// It was seen to stand still, and to run from then on.
     Since(Moment),
     /// It stands still; whether this agent acted when that was seen.
-    Stopped {
-        /// Whether it did.
-        acted: bool,
-    },
+    Stopped { acted: bool },
 }
 
 // === impl GuestClock ===

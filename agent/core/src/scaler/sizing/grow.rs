@@ -48,7 +48,7 @@ impl Sizing<'_> {
         if vm.size.is_open() {
             return None;
         }
-        let seen = vm.size.seen().filter(|_| vm.session.is_active())?;
+        let seen = vm.size.seen().filter(|_| vm.informant.session.is_active())?;
         let told = vm.guest.told()?;
         let size = self.to_be_told(seen, told)?;
         let online = vm.size.online();

@@ -19,15 +19,15 @@ const RENEW_BEFORE: Duration = Duration::from_secs(4);
 impl Sizing<'_> {
     /// The next size on the way down, if there is one that may be asked for.
     pub(super) fn next_below(&self) -> Option<Resources> {
-        let Self { vm, can, goal, has, unclear } = *self;
-        if !vm.session.is_active() {
+        let Self { vm, now, can, goal, has, unclear } = *self;
+        if !vm.informant.session.is_active() {
             return None;
         }
         let unit = Resources::from(vm.unit());
         let mut next = has;
         // With a vCPU on its way in it is not known yet how many the guest is to be content with.
         let parks = self.can_shrink_cpu() && !vm.size.is_plugging_open();
-        if goal.cpu < has.cpu && parks && vm.guest.cpu_refused(vm.now).is_none() {
+        if goal.cpu < has.cpu && parks && vm.guest.cpu_refused(now).is_none() {
             let step = unit.cpu.max(can.cpu_step);
             next.cpu = goal.cpu.max(has.cpu.saturating_sub(step)).round_up(can.cpu_step);
         }
@@ -37,8 +37,8 @@ impl Sizing<'_> {
         } else if goal.mem < has.mem
             && can.shrink_memory
             && !vm.size.is_moving()
-            && vm.guest.memory_refused(vm.now).is_none()
-            && vm.hypervisor.outcomes().memory_stays(vm.now).is_none()
+            && vm.guest.memory_refused(now).is_none()
+            && vm.hypervisor.outcomes().memory_stays(now).is_none()
             && !unclear
         {
             let step = unit.mem.max(can.memory_step).max(vm.orders.info().memory_slot);
@@ -51,8 +51,8 @@ impl Sizing<'_> {
 
     /// When the guest is to be asked for its consent to `next`.
     pub(super) fn consent_due(&self, next: Resources) -> Option<Moment> {
-        let Self { vm, has, .. } = *self;
-        let Some(consent) = vm.guest.consent(vm.now) else {
+        let Self { vm, now, has, .. } = *self;
+        let Some(consent) = vm.guest.consent(now) else {
             // A shrink that lost its consent is called off first, and asked for afresh.
             return vm.size.unplugging().is_none().then_some(Moment::default());
         };
@@ -65,22 +65,17 @@ impl Sizing<'_> {
         Some(vm.guest.consent_ends()?.before(RENEW_BEFORE))
     }
 
-    /// What to ask the hypervisor for, if the guest agreed to less than it has.
-    pub(super) fn taking(&self) -> [Option<Resize>; 2] {
-        [self.taking_memory(), self.removal()]
-    }
-
     /// The guest agreed to less memory than it is asked to have.
     pub(super) fn taking_memory(&self) -> Option<Resize> {
         let vm = self.vm;
         let next = self.next_below()?;
-        let consent = vm.guest.consent(vm.now)?;
+        let consent = vm.guest.consent(self.now)?;
         let less = next.mem < vm.size.requested()? && consent.mem <= next.mem;
         less.then_some(Resize::Memory(next.mem))
     }
 
     /// vCPUs that the guest does not use, and has agreed to be without.
-    fn removal(&self) -> Option<Resize> {
+    pub(super) fn removal(&self) -> Option<Resize> {
         let left = self.removable()?;
         let agreed = self.vm.guest.content_with().is_some_and(|agreed| agreed <= left);
         agreed.then_some(Resize::Cpu(left))
@@ -89,24 +84,24 @@ impl Sizing<'_> {
     /// vCPUs are idle, and this agent has not heard the guest agree to be without them: they were
     /// parked for an earlier agent, or by something else.
     fn needs_word(&self) -> bool {
-        let guest = self.vm.guest;
+        let guest = &self.vm.guest;
         let agreed = guest.content_with();
-        guest.cpu_refused(self.vm.now).is_none()
+        guest.cpu_refused(self.now).is_none()
             && self.removable().is_some_and(|left| agreed.is_none_or(|agreed| agreed > left))
     }
 
     /// How many vCPUs would be left if those that the guest does not use were taken out; `None`
     /// if none are to be.
     fn removable(&self) -> Option<MilliCpu> {
-        let Self { vm, can, goal, has, .. } = *self;
-        if vm.is_held() || vm.orders.releases_as_it_is() {
+        let Self { vm, now, can, goal, has, .. } = *self;
+        if vm.is_held(now) || vm.orders.releases_as_it_is() {
             return None;
         }
         // A report that was under way when the guest was last spoken to says nothing of now.
         let spoken = vm.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
-        let report = vm.signals.fresh(vm.now).filter(|sample: &&Sample| sample.at >= spoken)?;
+        let report = vm.signals.fresh(now).filter(|sample: &&Sample| sample.at >= spoken)?;
         let reach = report.online.and(report.reach)?;
-        let used = vm.session.is_active().then_some(has.cpu)?;
+        let used = vm.informant.session.is_active().then_some(has.cpu)?;
         // The highest go first, and idle ones may be lower. What is left must be permitted: where
         // vCPUs go late, this resize may have to put some in. So none goes while the plugin is away.
         let left = used.max(goal.cpu).max(reach).round_up(can.cpu_step);
