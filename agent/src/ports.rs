@@ -19,6 +19,10 @@ pub(crate) struct Ports {
     /// Whose each port was last: no more than there are ports.
     kept: BTreeMap<VmName, u16>,
     assigned: BTreeMap<VmName, u16>,
+    /// Those of `assigned`.
+    taken: BTreeSet<u16>,
+    /// `kept`, by port: several VMs may have had a port, one after another.
+    owners: BTreeMap<u16, BTreeSet<VmName>>,
     /// VMs for which no port was left when one was last tried.
     refused: BTreeSet<VmName>,
 }
@@ -50,7 +54,12 @@ impl NoPort {
 
 impl Ports {
     pub(crate) fn new(range: RangeInclusive<u16>, kept: BTreeMap<VmName, u16>) -> Self {
-        Self { range, kept, assigned: BTreeMap::new(), refused: BTreeSet::new() }
+        let mut owners: BTreeMap<u16, BTreeSet<VmName>> = BTreeMap::new();
+        for (vm, port) in &kept {
+            owners.entry(*port).or_default().insert(vm.clone());
+        }
+        let (assigned, taken, refused) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Self { range, kept, assigned, taken, owners, refused }
     }
 
     /// Listens for the calls of `vm`.
@@ -68,11 +77,12 @@ impl Ports {
         let Some((port, listener)) = found else {
             let range = self.range.clone();
             self.refused.insert(vm.clone());
-            let taken = self.assigned.values().filter(|port| range.contains(port)).count();
+            let taken = range.clone().filter(|port| self.taken.contains(port)).count();
             return Err(NoPort { vm: vm.clone(), range, taken, last });
         };
         self.release(vm);
         self.assigned.insert(vm.clone(), port);
+        self.taken.insert(port);
         self.keep(vm, port);
         Ok(listener)
     }
@@ -80,7 +90,9 @@ impl Ports {
     /// `vm` is gone; its port may be another's. It is still preferred if `vm` comes back.
     pub(crate) fn release(&mut self, vm: &VmName) {
         self.refused.remove(vm);
-        self.assigned.remove(vm);
+        if let Some(port) = self.assigned.remove(vm) {
+            self.taken.remove(&port);
+        }
     }
 
     /// Which VM has which port.
@@ -95,8 +107,14 @@ impl Ports {
 
     /// Remembers a port for this VM, and for no other.
     fn keep(&mut self, vm: &VmName, port: u16) {
-        self.kept.retain(|_, kept| *kept != port);
-        self.kept.insert(vm.clone(), port);
+        for other in self.owners.remove(&port).into_iter().flatten() {
+            self.kept.remove(&other);
+        }
+        let before = self.kept.insert(vm.clone(), port);
+        if let Some(owners) = before.and_then(|before| self.owners.get_mut(&before)) {
+            owners.remove(vm);
+        }
+        self.owners.insert(port, BTreeSet::from([vm.clone()]));
     }
 
     /// All ports that `vm` may have, the best first.
@@ -106,12 +124,11 @@ impl Ports {
         let any = self.range.contains(&0);
         let ports = if any { 1 } else { usize::from(last).saturating_sub(first.into()) + 1 };
         let place = usize::try_from(hash(vm) % (ports as u64)).unwrap_or(0);
-        let others = self.assigned.iter().filter(|(other, _)| *other != vm);
-        let taken: BTreeSet<u16> = others.map(|(_, port)| *port).collect();
+        let own = self.assigned.get(vm).copied();
         let kept = self.kept.get(vm).copied().filter(|port| !any && self.range.contains(port));
         let by_name = self.range.clone().cycle().skip(place).take(ports);
         let by_name = by_name.map(move |port| if any { 0 } else { port });
-        let free = move |port: &u16| !taken.contains(port);
+        let free = move |port: &u16| own == Some(*port) || !self.taken.contains(port);
         kept.into_iter().chain(by_name).filter(free)
     }
 }
