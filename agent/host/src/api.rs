@@ -65,7 +65,6 @@ pub struct HostFacts {
     /// Where `/livez`, `/readyz` and `/metrics` are served.
     pub admin: String,
     /// Whether vCPUs that a guest has parked are free for others.
-    #[serde(default)]
     pub trust_guest_parking: Option<bool>,
 }
 
@@ -85,7 +84,6 @@ pub struct VmEntry {
     /// Until when it is paused.
     pub paused_until: Option<Moment>,
     /// The last order about it, and who gave it.
-    #[serde(default)]
     pub ordered: Option<Ordered>,
     /// What is wrong with its file.
     pub problems: Vec<Problem>,
@@ -107,16 +105,13 @@ pub struct Explained {
     /// The VM at this moment; absent while it is not there, and once it is no longer managed.
     pub status: Option<VmStatus>,
     /// How the VM stands with the host; absent once the host has only its history.
-    #[serde(default)]
     pub state: Option<VmState>,
     /// The path of its monitor, if one is known.
-    #[serde(default)]
     pub monitor: Option<PathBuf>,
     /// The last orders about the VM and about the host, and who gave them.
     #[serde(default)]
     pub ordered: Vec<Ordered>,
     /// The books at this moment; absent where another process keeps them.
-    #[serde(default)]
     pub node: Option<NodeStatus>,
     /// What is wrong with what Windlass was told about this VM, a sentence each.
     pub problems: Vec<String>,
@@ -127,7 +122,6 @@ pub struct Explained {
     #[serde(default)]
     pub returning: Vec<Returning>,
     /// Whether parked vCPUs are free for others, as host.toml says; absent where that is not known.
-    #[serde(default)]
     pub trust_guest_parking: Option<bool>,
 }
 
@@ -172,10 +166,8 @@ pub enum VmState {
 #[serde(deny_unknown_fields)]
 pub struct Release {
     /// Thousandths of a vCPU.
-    #[serde(default)]
     pub cpu: Option<MilliCpu>,
     /// Bytes.
-    #[serde(default)]
     pub mem: Option<Bytes>,
 }
 
@@ -263,7 +255,6 @@ pub struct VmFindings {
     /// What its hypervisor says, or why it says nothing.
     pub findings: Vec<Finding>,
     /// Whether its informant answers at this moment.
-    #[serde(default)]
     pub informant: Option<Finding>,
     /// The VM at this moment; absent while it is not there, or not managed.
     pub status: Option<VmStatus>,

@@ -15,7 +15,6 @@ use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_drivers_qemu::Qemu;
 use windlass_drivers_qemu::check::Finding;
-use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 
@@ -32,13 +31,11 @@ type ByVm = BTreeMap<String, (Moment, Vec<Finding>)>;
 pub struct CheckedAttach {
     vm: String,
     attach: AnyAttach,
-    check: Check,
+    /// What can say what can scale, if this kind of hypervisor can.
+    qemu: Option<Qemu>,
     findings: Findings,
     clock: Clock,
 }
-
-/// Finds out what can scale. `None`: this kind of hypervisor cannot say.
-type Check = Box<dyn Fn() -> Work<Result<Option<Vec<Finding>>, DriverError>> + Send + Sync>;
 
 type Attached = Result<(AnyDriver, mpsc::Receiver<Notice>), DriverError>;
 
@@ -74,27 +71,22 @@ impl Findings {
 impl CheckedAttach {
     /// The way to the VM of this name, by QEMU's monitor.
     pub fn new(vm: &str, qemu: Qemu, findings: &Findings, clock: Clock) -> Self {
-        let checked = qemu.clone();
-        let check: Check = Box::new(move || {
-            let qemu = checked.clone();
-            Box::pin(async move { qemu.try_check().await.map(Some) })
-        });
-        Self { check, ..Self::by(vm, qemu, findings, clock) }
+        Self { qemu: Some(qemu.clone()), ..Self::by(vm, qemu, findings, clock) }
     }
 
     /// The way to the VM of this name by anything that attaches, and knows nothing else.
     pub fn by(vm: &str, attach: impl Attach, findings: &Findings, clock: Clock) -> Self {
-        let check: Check = Box::new(|| Box::pin(async { Ok(None) }));
         let (vm, attach) = (vm.to_owned(), AnyAttach::new(attach));
-        Self { vm, attach, check, findings: findings.clone(), clock }
+        Self { vm, attach, qemu: None, findings: findings.clone(), clock }
     }
 
     /// Finds out what can scale, unless that is known, and attaches.
     async fn found(&self) -> Attached {
         let known = self.findings.of(&self.vm);
         if known.is_none_or(|(_, found)| found.iter().any(Finding::is_unreached))
-            && let Some(found) = (self.check)().await?
+            && let Some(qemu) = &self.qemu
         {
+            let found = qemu.try_check().await?;
             self.findings.set(&self.vm, self.clock.now(), found);
         }
         self.attach.attach().await

@@ -7,19 +7,15 @@
 //! its sender, which has waited long enough or hung up. So an order that was answered "not done"
 //! is never done later.
 
-use crate::api::{Check, Checked, Done, Release, Releasing, VmEntry};
-use crate::problem::Report;
+use crate::refused::Refused;
 use crate::socket::REQUEST_TIME;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use windlass_kit::clock::Clock;
-use windlass_protocol::status::{Caller, Ordered};
-use windlass_protocol::{Moment, Note};
-use windlass_vm_files::folder::Look;
+use windlass_protocol::Moment;
+use windlass_protocol::status::Caller;
 
 /// Orders that wait at most.
 pub(crate) const QUEUE: usize = 32;
@@ -30,29 +26,6 @@ const TAKEN_WITHIN: Duration = REQUEST_TIME.saturating_sub(Duration::from_secs(5
 
 /// An order that was taken is answered within this.
 pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
-
-/// What can be asked of the controller.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// Nothing of any VM moves, or that ends.
-    Freeze(bool, By, Reply<Done>),
-    /// Nothing of this VM moves until then; `None` ends that, and a release.
-    Pause(String, Option<Moment>, By, Reply<Done>),
-    /// Let go of this VM.
-    Release(String, Release, By, Reply<Done>),
-    /// How far did that come?
-    Releasing(String, Reply<Releasing>),
-    /// Is this the text of a VM file, beside those that the folder holds now?
-    Check(Check, Look, By, Reply<Checked>),
-    /// Where does the file of this VM say that its informant is?
-    Informant(String, Reply<Option<SocketAddr>>),
-    /// Which VMs are there?
-    List(Reply<Vec<VmEntry>>),
-    /// What is wrong?
-    Problems(Reply<Vec<Report>>),
-    /// What do the books' answers and the files say of this VM?
-    Tell(String, Moment, Reply<Told>),
-}
 
 /// Which process gives an order; `None` where the kernel does not say.
 pub(crate) type By = Option<Caller>;
@@ -66,64 +39,21 @@ pub(crate) struct Sender {
     pub(crate) not_after: Option<Moment>,
 }
 
-/// The controller's part of an explanation.
-#[derive(Debug)]
-pub(crate) struct Told {
-    /// Answers of the books that fell short.
-    pub(crate) notes: Vec<Note>,
-    /// What is wrong with its file, and more of that kind.
-    pub(crate) problems: Vec<String>,
-    /// How it stands, unless only its history is left.
-    pub(crate) entry: Option<VmEntry>,
-    /// The last orders about it and about the host.
-    pub(crate) ordered: Vec<Ordered>,
-    /// Whether it is known at all.
-    pub(crate) known: bool,
-}
-
 /// Where an answer goes.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Declined>>;
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, Refused>>;
 
-/// Why an order is not obeyed.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Declined {
-    /// No VM of that name has a file in force; which there are, or what became of it.
-    #[error("{0}")]
-    UnknownVm(String),
-    /// It makes no sense.
-    #[error("{0}")]
-    Senseless(String),
-    /// It makes no sense at this moment.
-    #[error("{0}")]
-    NotNow(String),
-    /// It is done and will be forgotten at the next start.
-    #[error("done, but it could not be written down and will not survive a restart: {0}")]
-    NotKept(String),
-    /// The controller has too many orders, or is gone.
-    #[error("not done: the host is busy or about to end; try again")]
-    Busy,
-    /// The controller did not come to it in time.
-    #[error("not done: the host did not come to it within {} s; try again", TAKEN_WITHIN.as_secs())]
-    Late,
-    /// It reached the host after the last moment at which its sender wanted it.
-    #[error("not done: the host came to it only after its sender gave up; try again")]
-    Outdated,
-    /// The process that sent it has ended.
-    #[error("not done: the process that sent it has ended")]
-    Abandoned,
-}
-
-/// Where orders are handed in.
-#[derive(Clone, Debug)]
-pub(crate) struct HostCommands {
-    orders: mpsc::Sender<Asked>,
+/// Where orders to a host are handed in.
+pub(crate) struct HostCommands<Host> {
+    orders: mpsc::Sender<Asked<Host>>,
     clock: Clock,
 }
 
+/// What the controller does of an order.
+type Order<Host> = Box<dyn FnOnce(&mut Host) + Send>;
+
 /// An order that waits to be taken.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    order: Order,
+pub(crate) struct Asked<Host> {
+    order: Order<Host>,
     ticket: Ticket,
     by: Moment,
 }
@@ -134,48 +64,53 @@ struct Ticket(Arc<AtomicBool>);
 
 // === impl HostCommands ===
 
-impl HostCommands {
+impl<Host> HostCommands<Host> {
     /// The queue, and where its orders come out.
-    pub(crate) fn new(clock: Clock) -> (Self, mpsc::Receiver<Asked>) {
+    pub(crate) fn new(clock: Clock) -> (Self, mpsc::Receiver<Asked<Host>>) {
         let (orders, receiver) = mpsc::channel(QUEUE);
         (Self { orders, clock }, receiver)
     }
 
     /// Hands in a question and waits for the answer.
-    pub(crate) async fn ask<T>(&self, to: impl FnOnce(Reply<T>) -> Order) -> Result<T, Declined> {
-        self.order(&Sender::default(), to).await
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Host) -> T + Send + 'static,
+    ) -> Result<T, Refused> {
+        let order = |host: &mut Host, reply: Reply<T>| drop(reply.send(Ok(question(host))));
+        self.order(&Sender::default(), order).await
     }
 
     /// The same for what changes something, which is not done after the sender's last moment, nor if the
     /// sender stops waiting before it was taken.
-    pub(crate) async fn order<T>(
+    pub(crate) async fn order<T: Send + 'static>(
         &self,
         sender: &Sender,
-        order: impl FnOnce(Reply<T>) -> Order,
-    ) -> Result<T, Declined> {
+        order: impl FnOnce(&mut Host, Reply<T>) + Send + 'static,
+    ) -> Result<T, Refused> {
         let by = self.clock.now().after(TAKEN_WITHIN);
         let by = sender.not_after.map_or(by, |moment| moment.min(by));
         let (reply, mut answer) = oneshot::channel();
         let ticket = Ticket::default();
-        let asked = Asked { order: order(reply), ticket: ticket.clone(), by };
-        self.orders.try_send(asked).map_err(|_| Declined::Busy)?;
+        let order = Box::new(|host: &mut Host| order(host, reply));
+        let asked = Asked { order, ticket: ticket.clone(), by };
+        self.orders.try_send(asked).map_err(|_| Refused::Busy)?;
         tokio::select! {
             biased;
-            answer = &mut answer => return answer.unwrap_or(Err(Declined::Busy)),
+            answer = &mut answer => return answer.unwrap_or(Err(Refused::Busy)),
             () = self.clock.sleep_until(by) => {}
         }
         if ticket.take() {
-            return Err(Declined::Late);
+            return Err(Refused::Late(TAKEN_WITHIN));
         }
-        answer.await.unwrap_or(Err(Declined::Busy))
+        answer.await.unwrap_or(Err(Refused::Busy))
     }
 }
 
 // === impl Asked ===
 
-impl Asked {
+impl<Host> Asked<Host> {
     /// The order, if it is to be done: at once, since nothing takes it back any more.
-    pub(crate) fn take(self, now: Moment) -> Option<Order> {
+    pub(crate) fn take(self, now: Moment) -> Option<Order<Host>> {
         (now < self.by && self.ticket.take()).then_some(self.order)
     }
 }
@@ -204,11 +139,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_order_that_was_answered_not_done_is_not_done_later() {
         let clock = Clock::system();
-        let (commands, mut orders) = HostCommands::new(clock);
+        let (commands, mut orders) = HostCommands::<()>::new(clock);
         let start = clock.now();
-        let asking = commands.ask(|reply| Order::Freeze(true, None, reply));
+        let asking = commands.ask(|()| ());
         let declined = timeout(2 * REQUEST_TIME, asking).await.unwrap().unwrap_err();
-        assert_eq!(declined, Declined::Late);
+        assert_eq!(declined, Refused::Late(TAKEN_WITHIN));
         assert!(declined.to_string().starts_with("not done: "), "{declined}");
         assert!(clock.now().since(start) < REQUEST_TIME);
         assert!(orders.recv().await.unwrap().take(start).is_none(), "however soon");
@@ -217,8 +152,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_order_whose_sender_hung_up_is_not_done() {
         let clock = Clock::system();
-        let (commands, mut orders) = HostCommands::new(clock);
-        let asking = commands.ask(|reply| Order::Freeze(true, None, reply));
+        let (commands, mut orders) = HostCommands::<()>::new(clock);
+        let asking = commands.ask(|()| ());
         assert!(timeout(Duration::from_secs(1), asking).await.is_err());
         assert!(orders.recv().await.unwrap().take(clock.now()).is_none());
     }
@@ -226,17 +161,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_order_that_was_taken_is_waited_for() {
         let clock = Clock::system();
-        let (commands, mut orders) = HostCommands::new(clock);
+        let (commands, mut orders) = HostCommands::<()>::new(clock);
         let controller = async {
             tokio::time::sleep(TAKEN_WITHIN - Duration::from_secs(1)).await;
             let order = orders.recv().await.unwrap().take(clock.now()).unwrap();
             tokio::time::sleep(ANSWERED_WITHIN).await;
-            let Order::Freeze(_, _, reply) = order else { panic!("{order:?}") };
-            reply.send(Err(Declined::NotKept("full".to_owned()))).unwrap();
+            order(&mut ());
         };
-        let (answer, ()) =
-            tokio::join!(commands.ask(|reply| Order::Freeze(true, None, reply)), controller);
-        assert_eq!(answer.unwrap_err(), Declined::NotKept("full".to_owned()));
+        let full = |(): &mut (), reply: Reply<()>| {
+            reply.send(Err(Refused::NotKept("full".to_owned()))).unwrap();
+        };
+        let sender = Sender::default();
+        let (answer, ()) = tokio::join!(commands.order(&sender, full), controller);
+        assert_eq!(answer.unwrap_err(), Refused::NotKept("full".to_owned()));
         // A sender that wants it sooner is not waited for as long.
         let not_after = Some(clock.now().after(Duration::from_secs(1)));
         let sender = Sender { by: None, not_after };
@@ -244,18 +181,14 @@ mod tests {
             let asked = orders.recv().await.unwrap();
             assert!(asked.take(clock.now().after(Duration::from_secs(1))).is_none());
         };
-        let (answer, ()) = tokio::join!(
-            commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)),
-            controller
-        );
-        assert_eq!(answer.unwrap_err(), Declined::Busy);
+        let (answer, ()) = tokio::join!(commands.order(&sender, full), controller);
+        assert_eq!(answer.unwrap_err(), Refused::Busy);
         // An order that comes too late is not taken, also by a sender that still waits.
         let controller = async {
             let asked = orders.recv().await.unwrap();
             assert!(asked.take(clock.now().after(TAKEN_WITHIN)).is_none());
         };
-        let (answer, ()) =
-            tokio::join!(commands.ask(|reply| Order::Freeze(true, None, reply)), controller);
-        assert_eq!(answer.unwrap_err(), Declined::Busy);
+        let (answer, ()) = tokio::join!(commands.ask(|()| ()), controller);
+        assert_eq!(answer.unwrap_err(), Refused::Busy);
     }
 }

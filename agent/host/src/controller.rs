@@ -15,12 +15,13 @@ mod watching;
 
 use crate::api::Done;
 use crate::checked_attach::{CheckedAttach, Findings};
-use crate::commands::{ANSWERED_WITHIN, Asked, Declined, Reply};
+use crate::commands::{ANSWERED_WITHIN, Asked, Reply};
 use crate::composition::{NodeBooks, Settings};
 use crate::disk::Disk;
 use crate::figures::Figures;
 use crate::history::{History, Unwritten};
 use crate::problem::{Problem, Report};
+use crate::refused::Refused;
 use crate::state::{Known, State, put};
 use release::Release;
 use std::collections::BTreeMap;
@@ -83,6 +84,10 @@ pub struct HostController {
     pub(crate) blocking: BlockingTasks,
     /// Orders that are done, and answered once that is written down.
     pub(crate) unkept: Vec<Unkept>,
+    pub(crate) orders: mpsc::Receiver<Asked<Self>>,
+    /// Told when the configuration is to be read again.
+    pub(crate) reloads: Arc<Notify>,
+    pub(crate) stop: CancellationToken,
 }
 
 /// What disks are doing.
@@ -105,43 +110,32 @@ pub(crate) struct Unkept {
     reply: Reply<Done>,
 }
 
-/// From where the controller hears what is wanted of it.
-pub struct Inbox {
-    pub(crate) orders: mpsc::Receiver<Asked>,
-    /// Told when the configuration is to be read again.
-    pub(crate) reloads: Arc<Notify>,
-    pub(crate) stop: CancellationToken,
-}
-
 // === impl HostController ===
 
 impl HostController {
     /// Works until it is to stop; says on `begun` that every VM that was there counts.
-    pub async fn run(
-        mut self,
-        mut inbox: Inbox,
-        begun: oneshot::Sender<()>,
-    ) -> Result<(), Infallible> {
+    pub async fn run(mut self, begun: oneshot::Sender<()>) -> Result<(), Infallible> {
         let pulse = self.watchdog.clone().watch("host controller");
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stop = self.stop.clone();
         let begin = self.begin(&mut looks, &pulse);
-        if inbox.stop.run_until_cancelled(begin).await.is_some() {
+        if stop.run_until_cancelled(begin).await.is_some() {
             // What waited for it may be gone.
             let _ = begun.send(());
-            self.work(&mut inbox, &mut looks, &pulse).await;
+            self.work(&mut looks, &pulse).await;
             self.reconcile();
         }
         self.end().await;
         Ok(())
     }
 
-    async fn work(&mut self, inbox: &mut Inbox, looks: &mut Interval, pulse: &Pulse) {
+    async fn work(&mut self, looks: &mut Interval, pulse: &Pulse) {
         loop {
             pulse.turn("orders, files and disks");
             tokio::select! {
                 biased;
-                () = inbox.stop.cancelled() => return,
+                () = self.stop.cancelled() => return,
                 (change, saved) = self.blocking.save.done() => self.saved(change, saved),
                 written = self.blocking.history.done() => self.wrote_history(written),
                 look = self.blocking.look.done() => {
@@ -154,12 +148,12 @@ impl HostController {
                     pulse.at("all VMs to be reconciled");
                     self.tick();
                 }
-                () = inbox.reloads.notified(), if self.blocking.config.is_free() => self.reload(),
-                Some(asked) = inbox.orders.recv() => {
+                () = self.reloads.notified(), if self.blocking.config.is_free() => self.reload(),
+                Some(asked) = self.orders.recv() => {
                     pulse.at("an order to be carried out");
                     // Not one that came too late, or whose sender is gone.
                     if let Some(order) = asked.take(self.clock.now()) {
-                        self.obey(order);
+                        order(self);
                     }
                 }
             }

@@ -20,7 +20,7 @@ mod words;
 
 pub use crate::api::{Explained, Parked, Returning};
 pub use page::{note, page};
-pub use room::{parked_by_others, returned_by_others};
+pub(crate) use room::{parked_by_others, returned_by_others};
 pub use sentence::sentence;
 pub use summary::{absent, frozen, ordered, summary};
 pub use waiting::{state, waiting};

@@ -14,16 +14,3 @@ pub struct Figures {
     /// VMs that are managed, or counted until their hypervisor is gone.
     pub tracked: Gauge,
 }
-
-// === impl Figures ===
-
-impl Figures {
-    /// Takes in how things stand.
-    pub(crate) fn observe(&self, frozen: bool, vm_files: usize, problems: usize, tracked: usize) {
-        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-        self.frozen.set(i64::from(frozen));
-        self.vm_files.set(count(vm_files));
-        self.problems.set(count(problems));
-        self.tracked.set(count(tracked));
-    }
-}

@@ -3,7 +3,6 @@
 //! Requests are read strictly: the client has the same release, or its user made a mistake. Every
 //! answer is JSON, also a refusal, which names the field, the value and the limit.
 
-mod refused;
 mod request;
 
 use crate::api::{
@@ -11,18 +10,17 @@ use crate::api::{
     VmFindings,
 };
 use crate::checked_attach::Findings;
-use crate::commands::{HostCommands, Order, Sender};
+use crate::commands::{By, HostCommands, Reply, Sender};
 use crate::composition::NodeBooks;
+use crate::controller::HostController;
 use crate::disk::{SILENT, unread};
-use crate::explain::{parked_by_others, returned_by_others};
+use crate::refused::Refused;
 use crate::vm_check;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, Uri};
+use axum::http::{Method, Uri};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-pub(crate) use refused::Refused;
-use refused::{no_such_path, unknown, wrong_method};
 use request::{minutes, moment, nothing, read};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -37,8 +35,8 @@ use windlass_kit::blocking::Work;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
-use windlass_protocol::status::{HostStatus, NodeStatus, Ordered};
-use windlass_protocol::{ComputeUnit, Moment, VmName};
+use windlass_protocol::status::{HostStatus, Ordered};
+use windlass_protocol::{ComputeUnit, VmName};
 use windlass_vm_files::folder::Look;
 
 /// What the disk may take to say what the VM files are while one is checked.
@@ -49,7 +47,7 @@ const LOOKED_WITHIN: Duration = Duration::from_secs(4);
 pub struct ApiState {
     pub(crate) agent: Agent,
     pub(crate) books: Option<Arc<dyn NodeBooks>>,
-    pub(crate) commands: HostCommands,
+    pub(crate) commands: Arc<HostCommands<HostController>>,
     pub(crate) clock: Clock,
     pub(crate) facts: HostFacts,
     pub(crate) findings: Findings,
@@ -85,7 +83,7 @@ pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
     router(ApiState {
         agent,
         books: None,
-        commands: HostCommands::new(clock).0,
+        commands: Arc::new(HostCommands::new(clock).0),
         clock,
         facts,
         findings: Findings::default(),
@@ -124,7 +122,7 @@ async fn state(State(api): Api) -> Json<HostStatus> {
         frozen: api.agent.is_frozen(),
         ordered: *api.ordered.borrow(),
         host_available: api.agent.host_available(),
-        node: api.node(now),
+        node: api.books.as_ref().map(|books| books.status(now)),
         vms: api.agent.status(),
     })
 }
@@ -134,11 +132,11 @@ async fn host(State(api): Api) -> Json<HostFacts> {
 }
 
 async fn problems(State(api): Api) -> Answer<impl Serialize> {
-    Ok(Json(api.commands.ask(Order::Problems).await?))
+    Ok(Json(api.commands.ask(|host| host.problems()).await?))
 }
 
 async fn vms(State(api): Api) -> Answer<impl Serialize> {
-    Ok(Json(api.commands.ask(Order::List).await?))
+    Ok(Json(api.commands.ask(|host| host.list()).await?))
 }
 
 async fn changes(State(api): Api) -> Json<Vec<Changed>> {
@@ -147,97 +145,72 @@ async fn changes(State(api): Api) -> Json<Vec<Changed>> {
 }
 
 async fn explain(State(api): Api, Path(vm): Vm, uri: Uri) -> Answer<Explained> {
-    let now = api.clock.now();
-    let minutes = minutes(uri.query())?;
-    let since = Moment::from_millis(now.millis().saturating_sub(minutes * 60_000));
-    let told = api.commands.ask(|reply| Order::Tell(vm.clone(), since, reply)).await?;
-    let name = VmName::on_host(vm);
-    let said = api.agent.decisions(&name);
-    if said.is_err() && !told.known {
-        return Err(unknown(&name));
-    }
-    let said = said.unwrap_or_default();
-    let recent = |decision: &windlass_protocol::Decision| decision.at >= since;
-    let vms = api.agent.status();
-    Ok(Json(Explained {
-        at: now,
-        decisions: said.closed.into_iter().filter(recent).collect(),
-        open: said.open,
-        notes: told.notes,
-        ordered: told.ordered,
-        parked: parked_by_others(&name, &vms),
-        returning: returned_by_others(&name, &vms),
-        trust_guest_parking: api.facts.trust_guest_parking,
-        status: vms.into_iter().find(|status| status.name == name),
-        state: told.entry.as_ref().map(|entry| entry.state),
-        monitor: told.entry.and_then(|entry| entry.monitor),
-        node: api.node(now),
-        problems: told.problems,
-        vm: name,
-    }))
+    let (vm, minutes) = (VmName::on_host(vm), minutes(uri.query())?);
+    let explained = api.commands.ask(move |host| host.explain(vm, minutes)).await??;
+    let trust_guest_parking = api.facts.trust_guest_parking;
+    Ok(Json(Explained { trust_guest_parking, ..explained }))
 }
 
 async fn freeze(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    Ok(Json(api.commands.order(&sender, |reply| Order::Freeze(true, sender.by, reply)).await?))
+    api.obeyed(&sender, |host, by| Ok(host.freeze(true, by))).await
 }
 
 async fn thaw(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    Ok(Json(api.commands.order(&sender, |reply| Order::Freeze(false, sender.by, reply)).await?))
+    api.obeyed(&sender, |host, by| Ok(host.freeze(false, by))).await
 }
 
 async fn release(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     let release: Release = read(&body)?;
-    let order = |reply| Order::Release(vm, release, sender.by, reply);
-    Ok(Json(api.commands.order(&sender, order).await?))
+    api.obeyed(&sender, move |host, by| host.release(&vm, release, by)).await
 }
 
 async fn releasing(State(api): Api, Path(vm): Vm) -> Answer<Releasing> {
-    Ok(Json(api.commands.ask(|reply| Order::Releasing(vm, reply)).await?))
+    Ok(Json(api.commands.ask(move |host| host.releasing(&vm)).await??))
 }
 
 async fn pause(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     let Pause { until } = read(&body)?;
     let until = moment(&until, api.clock.now())?;
-    let order = |reply| Order::Pause(vm, Some(until), sender.by, reply);
-    Ok(Json(api.commands.order(&sender, order).await?))
+    api.obeyed(&sender, move |host, by| host.pause(&vm, until, by)).await
 }
 
 async fn resume(State(api): Api, Path(vm): Vm, sender: Sender, body: Bytes) -> Answer<Done> {
     nothing(&body)?;
-    Ok(Json(api.commands.order(&sender, |reply| Order::Pause(vm, None, sender.by, reply)).await?))
+    api.obeyed(&sender, move |host, by| host.resume(&vm, by)).await
 }
 
 async fn findings(State(api): Api, Path(vm): Vm) -> Answer<VmFindings> {
-    let name = VmName::on_host(vm);
-    let (at, findings) = api.findings.of(&name.name).ok_or_else(|| unasked(&api, &name))?;
+    let name = VmName::on_host(vm.as_str());
+    let (at, findings) = api.findings.of(&vm).ok_or_else(|| unasked(&api, &name))?;
     let status = api.agent.status().into_iter().find(|status| status.name == name);
     let findings = vm_check::as_of_now(findings, status.as_ref());
-    let place = api.commands.ask(|reply| Order::Informant(name.name.clone(), reply)).await?;
+    let informant = move |host: &mut HostController| Some(host.folder.get(&vm)?.informant);
+    let place = api.commands.ask(informant).await?;
     let informant = Some(vm_check::informant(place, status.as_ref()).await);
     Ok(Json(VmFindings { vm: name, at, findings, informant, status }))
 }
 
 async fn check(State(api): Api, sender: Sender, body: Bytes) -> Answer<Checked> {
-    let check: Check = read(&body)?;
+    let (check, by): (Check, By) = (read(&body)?, sender.by);
     let look = timeout(LOOKED_WITHIN, (api.looks)()).await;
     let look = look.unwrap_or_else(|_| Err(unread(&SILENT)));
-    Ok(Json(
-        api.commands.order(&sender, |reply| Order::Check(check, look, sender.by, reply)).await?,
-    ))
+    let order = move |host: &mut HostController, reply: Reply<Checked>| {
+        drop(reply.send(Ok(host.check(&check, &look, by))));
+    };
+    Ok(Json(api.commands.order(&sender, order).await?))
 }
 
 async fn log_level(State(api): Api) -> Answer<LogFilter> {
-    let filter = api.log_level.get().map_err(|error| Refused::failed(&error))?;
-    Ok(Json(LogFilter { filter }))
+    Ok(Json(LogFilter { filter: api.log_level.get()? }))
 }
 
 async fn set_log_level(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {
     let LogFilter { filter } = read(&body)?;
-    let before = api.log_level.get().map_err(|error| Refused::failed(&error))?;
-    api.log_level.set(&filter).map_err(|error| Refused::bad(error.to_string()))?;
-    let after = api.log_level.get().map_err(|error| Refused::failed(&error))?;
+    let before = api.log_level.get()?;
+    api.log_level.set(&filter).map_err(|error| Refused::Senseless(error.to_string()))?;
+    let after = api.log_level.get()?;
     let by = sender.by;
     let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
     info!(order = "log-level", filter = after, uid, pid, "ordered");
@@ -245,21 +218,44 @@ async fn set_log_level(State(api): Api, sender: Sender, body: Bytes) -> Answer<D
     Ok(Json(Done { message: format!("the log level is {after}, until the next start"), changed }))
 }
 
+async fn no_such_path(uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    Refused::NoSuchPath(format!("there is nothing at {path}; try /v1/state or /v1/host"))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Refused {
+    let path: String = uri.path().chars().take(100).collect();
+    let method: String = method.as_str().chars().take(20).collect();
+    Refused::WrongMethod(format!(
+        "{method} is not for {path}; what is read takes GET, an order takes POST, and only the log \
+         level PUT"
+    ))
+}
+
 /// A VM whose monitor has said nothing so far, not even by its silence.
 fn unasked(api: &ApiState, vm: &VmName) -> Refused {
     if !api.agent.lifecycles().iter().any(|(known, ..)| known == vm) {
-        return unknown(vm);
+        return Refused::nothing_is_known_of(vm);
     }
-    let message = format!("the monitor of {} is being asked; try again in a few seconds", vm.name);
-    Refused { status: StatusCode::CONFLICT, code: "not-now", message }
+    let name = &vm.name;
+    Refused::NotNow(format!("the monitor of {name} is being asked; try again in a few seconds"))
 }
 
 // === impl ApiState ===
 
 impl ApiState {
-    /// The books, where this process keeps them.
-    fn node(&self, now: Moment) -> Option<NodeStatus> {
-        self.books.as_ref().map(|books| books.status(now))
+    /// Has an order carried out, which is answered once it is written down.
+    async fn obeyed(
+        &self,
+        sender: &Sender,
+        order: impl FnOnce(&mut HostController, By) -> Result<Done, Refused> + Send + 'static,
+    ) -> Answer<Done> {
+        let by = sender.by;
+        let order = move |host: &mut HostController, reply: Reply<Done>| {
+            let done = order(host, by);
+            host.answer(done, reply);
+        };
+        Ok(Json(self.commands.order(sender, order).await?))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod figures;
 pub mod history;
 pub mod http;
 pub mod parts;
+mod refused;
 pub mod run;
 mod sender;
 pub mod socket;

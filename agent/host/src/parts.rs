@@ -7,7 +7,7 @@ use crate::api::HostFacts;
 use crate::checked_attach::Findings;
 use crate::commands::HostCommands;
 use crate::composition::Composition;
-use crate::controller::{HostController, Inbox, Ways};
+use crate::controller::{HostController, Ways};
 use crate::disk::{Disk, Recalled};
 use crate::figures::Figures;
 use crate::http::ApiState;
@@ -59,8 +59,6 @@ pub struct Parts {
     pub api: ApiState,
     /// The task that owns what is written down.
     pub controller: HostController,
-    /// Where that task hears what is wanted of it.
-    pub inbox: Inbox,
 }
 
 // === impl Setup ===
@@ -72,7 +70,7 @@ impl Setup {
         let Self { composition, facts, clock, disk, recalled, ways, watchdog, log_level } = self;
         let Composition { agent, permits, ledger, books, settings, usual } = composition;
         let Recalled { state, history, decisions, problem } = recalled;
-        let reports = reports(&facts.state_dir, problem, history.passed_over());
+        let reports = reports(&facts.state_dir, problem, history.passed_over);
         let told = told(agent, &state, watchdog.clone());
         let agent = Agent::new(told, permits, ledger, tasks, clock);
         agent.recall(decisions);
@@ -85,7 +83,7 @@ impl Setup {
         let api = ApiState {
             agent: agent.clone(),
             books: books.clone(),
-            commands,
+            commands: Arc::new(commands),
             clock,
             facts,
             findings: findings.clone(),
@@ -114,9 +112,11 @@ impl Setup {
             watching: Default::default(),
             blocking: Default::default(),
             unkept: Vec::new(),
+            orders,
+            reloads: Arc::new(Notify::new()),
+            stop: tasks.stopping(),
         };
-        let inbox = Inbox { orders, reloads: Arc::new(Notify::new()), stop: tasks.stopping() };
-        Parts { agent, figures, listed, api, controller, inbox }
+        Parts { agent, figures, listed, api, controller }
     }
 }
 
@@ -139,18 +139,16 @@ fn reports(
         ("state.json", problem, "the host is frozen"),
         ("history/*.jsonl", torn, "they are passed over"),
     ];
-    let mut reports = BTreeMap::new();
-    for (subject, problem, meanwhile) in found {
-        let Some(problem) = problem else { continue };
+    let reports = found.into_iter().filter_map(|(subject, problem, meanwhile)| {
         let report = Report {
             subject: format!("{}/{subject}", state_dir.display()),
-            problems: vec![problem],
+            problems: vec![problem?],
             meanwhile: meanwhile.to_owned(),
         };
         warn!(%report, "not as it was left");
-        reports.insert(subject, report);
-    }
-    reports
+        Some((subject, report))
+    });
+    reports.collect()
 }
 
 #[cfg(test)]

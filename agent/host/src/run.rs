@@ -132,7 +132,15 @@ pub async fn run(host: Host) -> Result<(), Failure> {
 
     let watchdog = Watchdog::default();
     let setup = Setup {
-        facts: facts(&places, clock, admin_at, &composition),
+        facts: HostFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: clock.now(),
+            config: places.config.clone(),
+            vms_dir: places.vms_dir.clone(),
+            state_dir: places.state_dir.clone(),
+            admin: admin_at.to_string(),
+            trust_guest_parking: Some(composition.agent.trust_guest_parking),
+        },
         composition,
         clock,
         disk: Arc::new(disk),
@@ -186,7 +194,7 @@ impl Listeners {
         counts: Counts,
         tasks: &Tasks,
     ) -> (String, oneshot::Receiver<()>) {
-        let Parts { agent, api, controller, inbox, .. } = parts;
+        let Parts { agent, api, controller, .. } = parts;
         let stop = tasks.stopping();
         let said = self.dump.zip(dump_state).map(|(listener, Dump { gather, .. })| {
             listener.serve(counts.clone(), stop.clone(), move |ends| gather(&agent, ends))
@@ -199,9 +207,9 @@ impl Listeners {
             tasks.vital("view socket", serve(view, shown, limits, stop.clone()));
         }
         tasks.vital("socket", serve(self.socket, router, limits, stop.clone()));
-        tasks.vital("hang-ups", pass_on(hangups, inbox.reloads.clone(), stop));
+        tasks.vital("hang-ups", pass_on(hangups, controller.reloads.clone(), stop));
         let (begin, begun) = oneshot::channel();
-        tasks.vital("host controller", controller.run(inbox, begin));
+        tasks.vital("host controller", controller.run(begin));
         (said.unwrap_or_default(), begun)
     }
 }
@@ -250,16 +258,4 @@ fn ways(clock: Clock) -> Ways {
         let qemu = Qemu { qmp: known.monitor.clone(), vcpu_removal: known.vcpu_removal };
         CheckedAttach::new(name, qemu, findings, clock)
     })
-}
-
-fn facts(places: &Places, clock: Clock, admin: SocketAddr, composition: &Composition) -> HostFacts {
-    HostFacts {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: clock.now(),
-        config: places.config.clone(),
-        vms_dir: places.vms_dir.clone(),
-        state_dir: places.state_dir.clone(),
-        admin: admin.to_string(),
-        trust_guest_parking: Some(composition.agent.trust_guest_parking),
-    }
 }

@@ -6,8 +6,9 @@
 //! is refused and never carried out.
 
 use crate::api::NOT_AFTER;
-use crate::commands::{Declined, Sender};
-use crate::http::{ApiState, Refused};
+use crate::commands::Sender;
+use crate::http::ApiState;
+use crate::refused::Refused;
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -28,14 +29,14 @@ impl FromRequestParts<ApiState> for Sender {
         let by = parts.extensions.get::<Caller>().copied();
         let order = parts.uri.path();
         let (uid, pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
-        let left = left(&parts.headers, Clock::system().now()).map_err(Refused::bad)?;
+        let left = left(&parts.headers, Clock::system().now()).map_err(Refused::Senseless)?;
         if left.is_some_and(|left| left.is_zero()) {
             info!(order, uid, pid, "order dropped: its last moment has passed");
-            return Err(Declined::Outdated.into());
+            return Err(Refused::Outdated);
         }
         if pid.is_some_and(has_ended) {
             info!(order, uid, pid, "order dropped: its sender has ended");
-            return Err(Declined::Abandoned.into());
+            return Err(Refused::Abandoned);
         }
         Ok(Self { by, not_after: left.map(|left| state.clock.now().after(left)) })
     }

@@ -6,7 +6,7 @@
 
 use crate::api::{GROUP, VIEW_GROUP, view_socket};
 use crate::commands::QUEUE;
-use crate::http::Refused;
+use crate::refused::Refused;
 use crate::socket;
 use axum::Router;
 use axum::extract::Request;
@@ -57,7 +57,7 @@ async fn only_reads(request: Request, next: Next) -> Response {
         "{order} is an order, and members of group {VIEW_GROUP} may only look: orders are for \
          root and members of group {GROUP}"
     );
-    Refused::forbidden(message).into_response()
+    Refused::Forbidden(message).into_response()
 }
 
 #[cfg(test)]

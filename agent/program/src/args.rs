@@ -50,10 +50,11 @@ pub struct Args {
 /// The configuration as it was read, and how it is read again after SIGHUP: all of it takes effect at
 /// the next start, so what can be done is to say whether that will go well.
 pub(crate) struct AgentSettings {
+    /// What problems call the file.
     name: &'static str,
     read: Read,
     command_line: CommandLine,
-    config: AgentConfig,
+    pub(crate) config: AgentConfig,
 }
 
 type Read = fn(&str, &CommandLine) -> Result<AgentConfig, Vec<Problem>>;
@@ -65,31 +66,20 @@ impl Args {
     ///
     /// # Errors
     /// It is not there, is neither .toml nor .json, or everything that is wrong with it.
-    pub fn read(&self) -> Result<AgentConfig, Failure> {
-        let (_, read) = self.form()?;
-        read(&config_text(&self.config)?, &self.command_line).map_err(|problems| {
-            let subject = self.config.display().to_string();
-            Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
-        })
-    }
-
-    /// What is compared with the file after SIGHUP.
-    pub(crate) fn settings(&self, config: AgentConfig) -> Result<AgentSettings, Failure> {
-        let (name, read) = self.form()?;
-        Ok(AgentSettings { name, read, command_line: self.command_line.clone(), config })
-    }
-
-    /// What problems call the file, and how its text is read.
-    fn form(&self) -> Result<(&'static str, Read), Failure> {
+    pub(crate) fn read(&self) -> Result<AgentSettings, Failure> {
+        let path = self.config.display();
         let ending = self.config.extension().and_then(|ending| ending.to_str());
-        match ending.map(str::to_lowercase).as_deref() {
-            Some("toml") => Ok(("agent.toml", AgentConfig::from_toml)),
-            Some("json") => Ok(("the configuration", AgentConfig::from_json)),
-            _ => {
-                let path = self.config.display();
-                Err(Failure::Usage(format!("{path}: must end in .toml or .json")))
-            }
-        }
+        let (name, read): (_, Read) = match ending.map(str::to_lowercase).as_deref() {
+            Some("toml") => ("agent.toml", AgentConfig::from_toml),
+            Some("json") => ("the configuration", AgentConfig::from_json),
+            _ => return Err(Failure::Usage(format!("{path}: must end in .toml or .json"))),
+        };
+        let command_line = self.command_line.clone();
+        let config = read(&config_text(&self.config)?, &command_line).map_err(|problems| {
+            let subject = path.to_string();
+            Failure::Invalid(Report { subject, problems, meanwhile: String::new() }.to_string())
+        })?;
+        Ok(AgentSettings { name, read, command_line, config })
     }
 }
 

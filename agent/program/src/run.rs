@@ -1,7 +1,6 @@
 //! From the configuration to an agent of this host, with permits of a plugin over HTTP.
 
-use crate::args::Args;
-use crate::config::AgentConfig;
+use crate::args::{AgentSettings, Args};
 use crate::{billing, metrics};
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -33,13 +32,14 @@ pub fn main() -> ExitCode {
 }
 
 fn start(args: Args) -> Result<(), Failure> {
-    let config = args.read()?;
+    let settings = args.read()?;
     let log_level = telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    program::block_on_one_thread(run(args, config, log_level))
+    program::block_on_one_thread(run(args, settings, log_level))
 }
 
-async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(), Failure> {
+async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result<(), Failure> {
+    let config = settings.config.clone();
     let clock = Clock::system();
     for Problem { field, value, limit } in &config.adjusted {
         warn!(field, value, limit, "a value of the configuration is valid and counts as another");
@@ -73,7 +73,7 @@ async fn run(args: Args, config: AgentConfig, log_level: LogLevel) -> Result<(),
         permits: Arc::new(Remote::new(config.plugin.clone(), config.times.permit)),
         ledger: Arc::new(NullLedger),
         books: None,
-        settings: Box::new(args.settings(config.clone())?),
+        settings: Box::new(settings),
         usual: config.usual,
     };
     let host = Host {

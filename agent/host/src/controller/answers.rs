@@ -1,16 +1,19 @@
 //! What people ask of the controller: which VMs there are, and whether a file would do.
 
 use super::{HostController, Known, Lifecycle, Look, Moment, Resources, VmName, info};
-use crate::api::{Check, Checked, VmEntry, VmState};
-use crate::commands::{By, Told};
+use crate::api::{Check, Checked, Explained, VmEntry, VmState};
+use crate::commands::By;
+use crate::explain::{parked_by_others, returned_by_others};
 use crate::problem::{Problem, Report};
+use crate::refused::Refused;
 use std::collections::BTreeMap;
+use windlass_protocol::Decision;
 use windlass_protocol::vm_file::VmFile;
 
 impl HostController {
     /// Whether this would do as the file of this VM. Files count as they stand in the folder at
     /// this moment, also those that are not in force yet.
-    pub(super) fn check(&self, check: &Check, look: &Look, by: By) -> Checked {
+    pub(crate) fn check(&self, check: &Check, look: &Look, by: By) -> Checked {
         let Check { name, text } = check;
         let judged = self.folder.check_beside(look, name, text);
         let room = self.room();
@@ -69,7 +72,7 @@ impl HostController {
     }
 
     /// Every VM that has a file or counts in the books, by name.
-    pub(super) fn list(&self) -> Vec<VmEntry> {
+    pub(crate) fn list(&self) -> Vec<VmEntry> {
         let standings = self.agent.lifecycles();
         let sizes: BTreeMap<&str, Option<Resources>> =
             standings.iter().map(|(vm, _, size)| (vm.name.as_str(), *size)).collect();
@@ -135,31 +138,47 @@ impl HostController {
     }
 
     /// What is wrong with files, and with the node.
-    pub(super) fn problems(&self) -> Vec<Report> {
+    pub(crate) fn problems(&self) -> Vec<Report> {
         self.reports.values().cloned().chain(self.folder.reports()).collect()
     }
 
-    pub(super) fn tell(&mut self, vm: &str, since: Moment) -> Told {
-        let name = VmName::on_host(vm);
-        self.take_history_of(&name);
-        let path = self.folder.path_of(vm).display().to_string();
-        let mine = |report: &Report| report.subject == path || report.subject == "node";
-        let entry = self.entry(vm);
+    /// All that is known of one VM, and what happened to it in the last minutes.
+    pub(crate) fn explain(&mut self, vm: VmName, minutes: u64) -> Result<Explained, Refused> {
+        self.take_history_of(&vm);
+        let (name, at) = (&vm.name, self.clock.now());
+        let since = Moment::from_millis(at.millis().saturating_sub(minutes * 60_000));
+        let decided = self.agent.decisions(&vm);
+        let entry = self.entry(name);
+        if decided.is_err() && entry.is_none() && !self.history.knows(name) {
+            return Err(Refused::nothing_is_known_of(&vm));
+        }
+        let decided = decided.unwrap_or_default();
+        let recent = |decision: &Decision| decision.at >= since;
+        let path = self.folder.path_of(name).display().to_string();
+        let mine = |report: &&Report| report.subject == path || report.subject == "node";
         let reports = self.problems();
         let mut problems: Vec<String> =
-            reports.iter().filter(|r| mine(r)).map(ToString::to_string).collect();
-        let given_up = self.releases.get(vm).and_then(|release| release.why.as_ref());
+            reports.iter().filter(mine).map(ToString::to_string).collect();
+        let given_up = self.releases.get(name).and_then(|release| release.why.as_ref());
         problems.extend(given_up.map(|why| {
             format!("The release was given up, and the VM let go with what it has: {why}.")
         }));
-        let kept = self.state.kept();
-        let ordered = kept.orders.get(vm).into_iter().chain(&kept.ordered).copied().collect();
-        Told {
-            notes: self.history.notes(vm, since),
+        let (kept, vms) = (self.state.kept(), self.agent.status());
+        Ok(Explained {
+            at,
+            decisions: decided.closed.into_iter().filter(recent).collect(),
+            open: decided.open,
+            notes: self.history.notes(name, since),
+            ordered: kept.orders.get(name).into_iter().chain(&kept.ordered).copied().collect(),
+            parked: parked_by_others(&vm, &vms),
+            returning: returned_by_others(&vm, &vms),
+            trust_guest_parking: None,
+            status: vms.into_iter().find(|status| status.name == vm),
+            state: entry.as_ref().map(|entry| entry.state),
+            monitor: entry.and_then(|entry| entry.monitor),
+            node: self.books.as_ref().map(|books| books.status(at)),
             problems,
-            ordered,
-            known: self.history.knows(vm) || entry.is_some(),
-            entry,
-        }
+            vm,
+        })
     }
 }

@@ -5,9 +5,10 @@
 use super::release;
 use super::{HostController, Lifecycle, Moment, Resources, VmName, info, warn};
 use crate::api::{Done, Release, Releasing};
-use crate::commands::{By, Declined, Order};
+use crate::commands::By;
 use crate::explain::{instant, state};
 use crate::problem::Problem;
+use crate::refused::Refused;
 use crate::state::put;
 use std::fmt::Display;
 use windlass_protocol::status::{OrderKind, Ordered};
@@ -15,39 +16,8 @@ use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Bounds, Capabilities, Mode};
 
 impl HostController {
-    /// Carries out an order and answers it; what changes something is answered once it is
-    /// written down.
-    pub(super) fn obey(&mut self, order: Order) {
-        match order {
-            Order::Freeze(frozen, by, reply) => {
-                let done = self.freeze(frozen, by);
-                self.answer(Ok(done), reply);
-            }
-            Order::Pause(vm, until, by, reply) => {
-                let done = match until {
-                    Some(until) => self.pause(&vm, until, by),
-                    None => self.resume(&vm, by),
-                };
-                self.answer(done, reply);
-            }
-            Order::Release(vm, release, by, reply) => {
-                let done = self.release(&vm, release, by);
-                self.answer(done, reply);
-            }
-            Order::Releasing(vm, reply) => drop(reply.send(self.releasing(&vm))),
-            Order::Check(check, look, by, reply) => {
-                drop(reply.send(Ok(self.check(&check, &look, by))));
-            }
-            Order::Informant(vm, reply) => {
-                drop(reply.send(Ok(self.folder.get(&vm).map(|file| file.informant))));
-            }
-            Order::List(reply) => drop(reply.send(Ok(self.list()))),
-            Order::Problems(reply) => drop(reply.send(Ok(self.problems()))),
-            Order::Tell(vm, since, reply) => drop(reply.send(Ok(self.tell(&vm, since)))),
-        }
-    }
-
-    fn freeze(&mut self, frozen: bool, by: By) -> Done {
+    /// Nothing of any VM moves, or that ends.
+    pub(crate) fn freeze(&mut self, frozen: bool, by: By) -> Done {
         let changed = self.agent.is_frozen() != frozen;
         let now = self.clock.now();
         let what = if frozen { OrderKind::Freeze } else { OrderKind::Thaw };
@@ -73,7 +43,8 @@ impl HostController {
         Done { message: message.to_owned(), changed }
     }
 
-    fn pause(&mut self, vm: &str, until: Moment, by: By) -> Result<Done, Declined> {
+    /// Nothing of this VM moves until then.
+    pub(crate) fn pause(&mut self, vm: &str, until: Moment, by: By) -> Result<Done, Refused> {
         let file = self.managed(vm)?;
         self.state.change(|kept| kept.pause(vm, Some(until)));
         self.ordered(Some(vm), OrderKind::Pause, by, &format!("until {}", instant(until)));
@@ -82,7 +53,8 @@ impl HostController {
         Ok(Done { message, changed: true })
     }
 
-    fn resume(&mut self, vm: &str, by: By) -> Result<Done, Declined> {
+    /// Ends a pause and a release.
+    pub(crate) fn resume(&mut self, vm: &str, by: By) -> Result<Done, Refused> {
         let file = self.filed(vm)?;
         let released = self.standing(vm) == Some(Lifecycle::Released);
         let paused = self.state.kept().pauses.get(vm).is_some_and(|until| !self.is_past(*until));
@@ -99,7 +71,8 @@ impl HostController {
         Ok(Done { message, changed: released || paused })
     }
 
-    fn release(&mut self, vm: &str, release: Release, by: By) -> Result<Done, Declined> {
+    /// Lets go of this VM.
+    pub(crate) fn release(&mut self, vm: &str, release: Release, by: By) -> Result<Done, Refused> {
         let file = self.managed(vm)?;
         let size = self.release_size(&file, release)?;
         let name = VmName::on_host(vm);
@@ -118,24 +91,24 @@ impl HostController {
     }
 
     /// The size to let go with; an axis that is not said is the one that the VM has.
-    fn release_size(&self, file: &VmFile, wish: Release) -> Result<Option<Resources>, Declined> {
+    fn release_size(&self, file: &VmFile, wish: Release) -> Result<Option<Resources>, Refused> {
         let vm = &file.info.name.name;
         if wish.cpu.is_none() && wish.mem.is_none() {
             return Ok(None);
         }
         if file.info.mode == Mode::Observe {
             let why = format!("{vm} is only watched (mode is observe), so it is given no size");
-            return Err(Declined::NotNow(why));
+            return Err(Refused::NotNow(why));
         }
         let known = self.agent.known(&file.info.name).ok();
         let Some(known) = known.filter(|known| known.present) else {
             let why = format!("{vm} is not there, so it is given no size; say neither");
-            return Err(Declined::NotNow(why));
+            return Err(Refused::NotNow(why));
         };
         let problems = limits(file, known.can.as_ref(), self.room(), wish);
         if !problems.is_empty() {
             let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            return Err(Declined::Senseless(lines.join("; ")));
+            return Err(Refused::Senseless(lines.join("; ")));
         }
         // vCPUs that its guest has parked are not what it uses.
         let status = self.agent.status().into_iter().find(|vm| vm.name == file.info.name);
@@ -145,7 +118,7 @@ impl HostController {
         let mem = wish.mem.or(has.map(|has| has.mem));
         let (Some(cpu), Some(mem)) = (cpu, mem) else {
             let why = format!("{vm} was not seen yet: say both --cpu and --memory");
-            return Err(Declined::NotNow(why));
+            return Err(Refused::NotNow(why));
         };
         Ok(Some(Resources { cpu, mem }))
     }
@@ -169,10 +142,10 @@ impl HostController {
     }
 
     /// How far the release of a VM came.
-    fn releasing(&mut self, vm: &str) -> Result<Releasing, Declined> {
+    pub(crate) fn releasing(&mut self, vm: &str) -> Result<Releasing, Refused> {
         if self.standing(vm) != Some(Lifecycle::Released) {
             self.filed(vm)?;
-            return Err(Declined::NotNow(format!("{vm} is not released")));
+            return Err(Refused::NotNow(format!("{vm} is not released")));
         }
         let name = VmName::on_host(vm);
         let known = self.agent.known(&name).unwrap_or_default();
@@ -193,33 +166,25 @@ impl HostController {
 
     /// Looks at every release, and gives up those that come to nothing.
     pub(super) fn look_at_releases(&mut self) {
-        let names: Vec<String> = self.releases.keys().cloned().collect();
-        for vm in names {
-            if self.standing(&vm) != Some(Lifecycle::Released) {
-                self.releases.remove(&vm);
-                continue;
-            }
+        let (agent, now) = (&self.agent, self.clock.now());
+        let is_released = |vm: &VmName| agent.lifecycle(vm) == Some(Lifecycle::Released);
+        self.releases.retain(|vm, _| is_released(&VmName::on_host(vm.as_str())));
+        for (vm, release) in &mut self.releases {
             let name = VmName::on_host(vm.as_str());
-            let known = self.agent.known(&name).unwrap_or_default();
-            let frozen = self.agent.is_frozen();
-            let release = self.releases.get_mut(&vm);
-            let hopeless = release.and_then(|release| release.round(known, frozen));
-            let Some(hopeless) = hopeless else { continue };
-            let why = match hopeless {
-                release::Hopeless::Gone => "its hypervisor has ended".to_owned(),
-                release::Hopeless::Stalled => {
-                    let status = self.agent.status().into_iter().find(|status| status.name == name);
-                    let now = self.clock.now();
+            let known = agent.known(&name).unwrap_or_default();
+            let why = match release.round(known, agent.is_frozen()) {
+                None => continue,
+                Some(release::Hopeless::Gone) => "its hypervisor has ended".to_owned(),
+                Some(release::Hopeless::Stalled) => {
+                    let status = agent.status().into_iter().find(|status| status.name == name);
                     let state = status.map_or(String::new(), |vm| format!(": {}", state(&vm, now)));
                     format!("it came no nearer to that size for 10 minutes{state}")
                 }
             };
             warn!(vm, why, "release given up; the vm is let go with what it has");
             // One that the agent does not have is let go already.
-            let _ = self.agent.release(&name, None);
-            if let Some(release) = self.releases.get_mut(&vm) {
-                release.give_up(why);
-            }
+            let _ = agent.release(&name, None);
+            release.give_up(why);
         }
     }
 
@@ -240,26 +205,26 @@ impl HostController {
     }
 
     /// The file of a VM that is managed.
-    fn managed(&self, vm: &str) -> Result<VmFile, Declined> {
+    fn managed(&self, vm: &str) -> Result<VmFile, Refused> {
         let file = self.filed(vm)?;
         if self.standing(vm) == Some(Lifecycle::Released) {
             let why = match self.is_releasing(vm) {
                 true => format!("{vm} is being released already; `windlass resume {vm}` ends that"),
                 false => format!("{vm} is released already; `windlass resume {vm}` takes it back"),
             };
-            return Err(Declined::NotNow(why));
+            return Err(Refused::NotNow(why));
         }
         Ok(file)
     }
 
     /// The file of a VM that is managed or released.
-    fn filed(&self, vm: &str) -> Result<VmFile, Declined> {
+    fn filed(&self, vm: &str) -> Result<VmFile, Refused> {
         self.folder.get(vm).cloned().ok_or_else(|| self.unknown(vm))
     }
 
-    fn unknown(&self, vm: &str) -> Declined {
+    fn unknown(&self, vm: &str) -> Refused {
         let shown: String = vm.chars().take(80).collect();
-        Declined::UnknownVm(if self.standing(vm) == Some(Lifecycle::Removed) {
+        Refused::UnknownVm(if self.standing(vm) == Some(Lifecycle::Removed) {
             format!("{shown} was removed; what it has stays reserved until its QEMU ends")
         } else if self.folder.entries().any(|(stem, ..)| stem == vm) {
             format!("the file of {shown} is not valid; `windlass vm list` says why")

@@ -5,8 +5,7 @@
 //! once the disk took too long.
 
 use super::{
-    ANSWERED_WITHIN, Declined, Done, HostController, IN_FORCE, Problem, Reply, Unkept, Unwritten,
-    io,
+    ANSWERED_WITHIN, Done, HostController, IN_FORCE, Problem, Refused, Reply, Unkept, Unwritten, io,
 };
 use crate::disk::{SILENT, unread};
 use std::time::Duration;
@@ -19,7 +18,7 @@ const FORGOTTEN: &str = "it will not survive a restart";
 
 impl HostController {
     /// Answers an order: at once if it is declined, else once it is written down.
-    pub(super) fn answer(&mut self, done: Result<Done, Declined>, reply: Reply<Done>) {
+    pub(crate) fn answer(&mut self, done: Result<Done, Refused>, reply: Reply<Done>) {
         let change = self.state.changes();
         match done {
             Ok(done) if !self.state.is_written(change) => {
@@ -151,7 +150,7 @@ impl HostController {
         for order in self.unkept.extract_if(.., |order| which(order)) {
             let answer = match why {
                 None => Ok(order.done),
-                Some(why) => Err(Declined::NotKept(why.to_owned())),
+                Some(why) => Err(Refused::NotKept(why.to_owned())),
             };
             // The client may be gone by now.
             drop(order.reply.send(answer));

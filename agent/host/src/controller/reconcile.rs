@@ -150,9 +150,11 @@ impl HostController {
         self.weigh_minima();
         self.count_ports();
         self.keep();
-        let (files, problems) = (self.folder.valid().count(), self.problems().len());
-        let tracked = self.agent.lifecycles().len();
-        self.figures.observe(self.agent.is_frozen(), files, problems, tracked);
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.figures.frozen.set(i64::from(self.agent.is_frozen()));
+        self.figures.vm_files.set(count(self.folder.valid().count()));
+        self.figures.problems.set(count(self.problems().len()));
+        self.figures.tracked.set(count(self.agent.lifecycles().len()));
     }
 
     /// What each VM was last seen to have, and which are no more.

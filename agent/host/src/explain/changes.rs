@@ -17,29 +17,20 @@ struct Change<'a> {
     to: Resources,
 }
 
-/// Some changes in a row.
-#[derive(Clone, Copy, Debug)]
-struct Run<'a> {
-    /// Those of one turn.
-    turn: &'a [Change<'a>],
-    times: usize,
-    last: Change<'a>,
-}
-
 /// The latest last, and none that is older than what is known.
 pub(super) fn last_changes<'a>(
     decisions: impl Iterator<Item = &'a Decision>,
     now: Moment,
 ) -> Vec<String> {
     let changes: Vec<Change<'_>> = decisions.filter_map(Change::of).collect();
-    let mut runs = Vec::new();
-    let mut rest = changes.as_slice();
-    while let Some(run) = Run::first_of(rest) {
-        rest = rest.get(run.turn.len() * run.times..).unwrap_or_default();
-        runs.push(run);
+    let (mut lines, mut rest) = (Vec::new(), changes.as_slice());
+    while !rest.is_empty() {
+        let (length, times) = first_turn(rest);
+        let (run, later) = rest.split_at(length * times);
+        lines.push(if times == 1 { run[0].line(now) } else { repeated(run, length) });
+        rest = later;
     }
-    let from = runs.len().saturating_sub(MOST);
-    runs.iter().skip(from).map(|run| run.line(now)).collect()
+    lines.split_off(lines.len().saturating_sub(MOST))
 }
 
 // === impl Change ===
@@ -59,15 +50,11 @@ impl<'a> Change<'a> {
     /// Whether both are the same change at different times.
     fn is(&self, other: &Self) -> bool {
         let kind = |change: &Self| std::mem::discriminant(&change.decision.outcome);
+        let is_done = |change: &Self| {
+            matches!(change.decision.outcome, Outcome::Reached { .. } | Outcome::Replaced { .. })
+        };
         (self.decision.from, self.to) == (other.decision.from, other.to)
-            && (kind(self) == kind(other) || self.is_done() && other.is_done())
-    }
-
-    fn is_done(&self) -> bool {
-        match self.decision.outcome {
-            Outcome::Reached { .. } | Outcome::Replaced { .. } => true,
-            Outcome::Open | Outcome::Observed | Outcome::Interrupted { .. } => false,
-        }
+            && (kind(self) == kind(other) || is_done(self) && is_done(other))
     }
 
     fn line(&self, now: Moment) -> String {
@@ -94,60 +81,43 @@ impl<'a> Change<'a> {
     }
 }
 
-// === impl Run ===
+/// How many of the first changes are one turn, and how often it comes: the shortest turn of those that
+/// take in most changes.
+fn first_turn(changes: &[Change<'_>]) -> (usize, usize) {
+    let longest = LONGEST.min(changes.len());
+    let turns = (1..=longest).rev().map(|length| (length, times(changes, length)));
+    turns.max_by_key(|(length, times)| length * times).unwrap_or((1, 1))
+}
 
-impl<'a> Run<'a> {
-    /// As many as possible of the first changes, as one that repeats.
-    fn first_of(changes: &'a [Change<'a>]) -> Option<Self> {
-        let single = Self { turn: changes.get(..1)?, times: 1, last: *changes.first()? };
-        let turns = (1..=LONGEST).filter_map(|length| Self::repeated(changes, length));
-        // The shortest turn of those that take in most changes.
-        Some(turns.fold(single, |best, run| if run.taken() > best.taken() { run } else { best }))
-    }
+/// How often the first `length` changes come one after the other. Several are a turn only if it comes
+/// again, and ends where it began.
+fn times(changes: &[Change<'_>], length: usize) -> usize {
+    let turn = &changes[..length];
+    let follows = |pair: &[Change<'_>]| pair[1].decision.from == pair[0].to;
+    let is_round = turn.windows(2).all(follows) && turn[length - 1].to == turn[0].decision.from;
+    let same = |other: &&[Change<'_>]| turn.iter().zip(*other).all(|(one, other)| one.is(other));
+    let times = changes.chunks_exact(length).take_while(same).count();
+    if length == 1 || is_round && times > 1 { times } else { 0 }
+}
 
-    /// The first `length` changes and those that repeat them, if some do and if a turn ends where
-    /// it began, or is one change.
-    fn repeated(changes: &'a [Change<'a>], length: usize) -> Option<Self> {
-        let turn = changes.get(..length)?;
-        let follows = |pair: &[Change<'_>]| match pair {
-            [one, next] => next.decision.from == one.to,
-            _ => true,
-        };
-        let (first, last) = (turn.first()?, turn.last()?);
-        let is_round = turn.windows(2).all(follows) && last.to == first.decision.from;
-        let same = |other: &&[Change<'_>]| {
-            other.len() == length && turn.iter().zip(*other).all(|(one, other)| one.is(other))
-        };
-        let times = changes.chunks(length).take_while(same).count();
-        let last = *changes.get((length * times).checked_sub(1)?)?;
-        (times > 1 && (length == 1 || is_round)).then_some(Self { turn, times, last })
-    }
-
-    const fn taken(&self) -> usize {
-        self.turn.len() * self.times
-    }
-
-    fn line(&self, now: Moment) -> String {
-        let [first, ..] = self.turn else { return String::new() };
-        if self.times == 1 {
-            return first.line(now);
-        }
-        let mut stops = vec![first.decision.from];
-        stops.extend(self.turn.iter().map(|change| change.to));
-        let went = match first.decision.outcome {
-            Outcome::Reached { .. } | Outcome::Replaced { .. } => "went",
-            Outcome::Open | Outcome::Interrupted { .. } => "was going",
-            Outcome::Observed => "would go",
-        };
-        format!(
-            "{went} {} {} times between {} and {}; last: {}",
-            path(&stops),
-            self.times,
-            clock(first.decision.at),
-            clock(self.last.decision.at),
-            cause(self.last.decision)
-        )
-    }
+/// Changes of which the first `length` repeat.
+fn repeated(run: &[Change<'_>], length: usize) -> String {
+    let (first, last) = (run[0].decision, run[run.len() - 1].decision);
+    let mut stops = vec![first.from];
+    stops.extend(run[..length].iter().map(|change| change.to));
+    let went = match first.outcome {
+        Outcome::Reached { .. } | Outcome::Replaced { .. } => "went",
+        Outcome::Open | Outcome::Interrupted { .. } => "was going",
+        Outcome::Observed => "would go",
+    };
+    format!(
+        "{went} {} {} times between {} and {}; last: {}",
+        path(&stops),
+        run.len() / length,
+        clock(first.at),
+        clock(last.at),
+        cause(last)
+    )
 }
 
 /// `1 -> 2 vCPU`, `256MiB -> 512MiB`, or both axes where both change.
@@ -164,15 +134,6 @@ fn path(stops: &[Resources]) -> String {
     }
 }
 
-/// What the goal is on the axes on which the VM was to grow.
-fn grown(decision: &Decision) -> Resources {
-    let Decision { from, goal, .. } = decision;
-    Resources {
-        cpu: if goal.cpu > from.cpu { goal.cpu } else { MilliCpu::ZERO },
-        mem: if goal.mem > from.mem { goal.mem } else { Bytes::ZERO },
-    }
-}
-
 /// Why, in a few words.
 fn cause(decision: &Decision) -> String {
     let signals = decision.signals.describe(decision.window);
@@ -180,7 +141,11 @@ fn cause(decision: &Decision) -> String {
         Signal::Load | Signal::Memory => signals,
         Signal::Urgent => format!("the guest asked for more at once ({signals})"),
         Signal::Idle if !decision.from.covers(decision.goal) => {
-            format!("its minimum is {} ({signals})", amount(grown(decision)))
+            // On the axes on which the VM was to grow.
+            let Decision { from, goal, .. } = decision;
+            let cpu = if goal.cpu > from.cpu { goal.cpu } else { MilliCpu::ZERO };
+            let mem = if goal.mem > from.mem { goal.mem } else { Bytes::ZERO };
+            format!("its minimum is {} ({signals})", amount(Resources { cpu, mem }))
         }
         Signal::Idle => format!("nothing calls for more ({signals})"),
         Signal::Missing => format!("what is not known never shrinks a VM ({signals})"),

@@ -19,7 +19,7 @@ const ELSEWHERE: &str =
     "The plugin's books say which VMs have the room; this agent does not keep them.";
 
 /// What other VMs than this one have parked. vCPUs that a guest is about to use are not.
-pub fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
+pub(crate) fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
     let of = |other: &VmStatus| {
         let (upper, online, goal) = (other.upper?.cpu, other.online?, other.goal?.cpu);
         let cpu = upper.saturating_sub(online);
@@ -30,12 +30,11 @@ pub fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
 }
 
 /// What other VMs than this one keep for a while.
-pub fn returned_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Returning> {
+pub(crate) fn returned_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Returning> {
     let of = |other: &VmStatus| {
-        let upper = other.upper?;
         other.waiting.iter().find_map(|why| {
             let Waiting::Holding { goal, until: Some(from) } = why else { return None };
-            let size = upper.saturating_sub(*goal);
+            let size = other.upper?.saturating_sub(*goal);
             Some(Returning { vm: other.name.clone(), size, from: *from })
         })
     };
@@ -52,16 +51,13 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
         sentences.extend(parked(&explained.parked, explained.trust_guest_parking));
         // Parked vCPUs come back to others only where parking is trusted.
         if explained.trust_guest_parking == Some(true) {
-            let vcpus =
-                |size: Resources| (!size.cpu.is_zero()).then(|| format!("{} vCPU", size.cpu));
-            sentences.extend(returning(&explained.returning, vcpus));
+            sentences.extend(returning(&explained.returning, |size| size.cpu, vcpus));
         }
     }
     if wanted.mem > granted.mem {
         let bytes = |mem: Bytes| mem.to_string();
         sentences.push(shared(&explained.vm, node, wanted, |size| size.mem, bytes));
-        let memory = |size: Resources| (!size.mem.is_zero()).then(|| size.mem.to_string());
-        sentences.extend(returning(&explained.returning, memory));
+        sentences.extend(returning(&explained.returning, |size| size.mem, bytes));
     }
     sentences
 }
@@ -87,17 +83,17 @@ fn parked(parked: &[Parked], trust_guest_parking: Option<bool>) -> Option<String
 }
 
 /// When others begin to return what counts here, if any of them does.
-fn returning(
+fn returning<T: Ord + Default>(
     returning: &[Returning],
-    amount: impl Fn(Resources) -> Option<String>,
+    of: impl Fn(Resources) -> T,
+    show: impl Fn(T) -> String,
 ) -> Option<String> {
     let mut others: Vec<&Returning> = returning.iter().collect();
     // Stable: they come in the order of names.
     others.sort_by_key(|returning| returning.from);
-    let named = others.into_iter().filter_map(|returning| {
-        let amount = amount(returning.size)?;
-        let (name, from) = (short(&returning.vm), clock(returning.from));
-        Some(format!("{name} returns {amount} from {from} on"))
+    let counts = others.into_iter().filter(|returning| of(returning.size) > T::default());
+    let named = counts.map(|Returning { vm, size, from }| {
+        format!("{} returns {} from {} on", short(vm), show(of(*size)), clock(*from))
     });
     let named: Vec<String> = named.take(MOST).collect();
     (!named.is_empty()).then(|| format!("If their load stays as it is, {}.", list(&named)))
@@ -128,27 +124,21 @@ fn shared<T: Copy + Ord + Default>(
     } else {
         format!("Of the node's {room}, {reserved} are reserved")
     };
-    let named = others.iter().take(MOST).map(|booked| holder(booked, &of, &show));
+    // `web (priority 10) has 2 vCPU and wants 3 vCPU`.
+    let named = others.iter().take(MOST).map(|booked| {
+        let priority = match booked.priority {
+            0 => String::new(),
+            priority => format!(" (priority {priority})"),
+        };
+        let has = of(booked.reserved);
+        let wants = booked.claim.map(&of).filter(|wants| *wants > has);
+        let wants = wants.map_or(String::new(), |wants| format!(" and wants {}", show(wants)));
+        format!("{}{priority} has {}{wants}", short(&booked.name), show(has))
+    });
     let rest = others.len().saturating_sub(MOST);
     let rest = (rest > 0).then(|| format!("{rest} others have less"));
     let list: Vec<String> = named.chain(rest).collect();
     if list.is_empty() { format!("{head}.") } else { format!("{head}: {}.", list.join(", ")) }
-}
-
-/// `web (priority 10) has 2 vCPU and wants 3 vCPU`.
-fn holder<T: Ord>(
-    booked: &Booked,
-    of: &impl Fn(Resources) -> T,
-    show: &impl Fn(T) -> String,
-) -> String {
-    let priority = match booked.priority {
-        0 => String::new(),
-        priority => format!(" (priority {priority})"),
-    };
-    let has = of(booked.reserved);
-    let wants = booked.claim.map(of).filter(|wants| *wants > has);
-    let wants = wants.map_or(String::new(), |wants| format!(" and wants {}", show(wants)));
-    format!("{}{priority} has {}{wants}", short(&booked.name), show(has))
 }
 
 #[cfg(test)]

@@ -202,12 +202,8 @@ fn raised(clip: Option<Clip>) -> bool {
 }
 
 /// Where the goal is less than what is called for.
-const fn above(clip: Option<Clip>) -> &'static str {
-    match clip {
-        Some(Clip::Maximum | Clip::DriverMaximum) => "more than ",
-        Some(Clip::Minimum | Clip::DriverMinimum | Clip::Missing | Clip::Held | Clip::Unit)
-        | None => "",
-    }
+fn above(clip: Option<Clip>) -> &'static str {
+    if matches!(clip, Some(Clip::Maximum | Clip::DriverMaximum)) { "more than " } else { "" }
 }
 
 fn signals(vm: &VmStatus) -> String {

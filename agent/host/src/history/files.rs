@@ -4,7 +4,7 @@
 //! line that is not understood (torn by a crash, or written by a later release) is passed
 //! over; the lines around it count. Everything here may block.
 
-use super::hour::{Batch, Entry, History, Hour, LENGTH, Line, end};
+use super::hour::{Batch, Entry, History, LENGTH, Line, end};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -50,8 +50,7 @@ impl Files {
         for entry in fs::read_dir(&self.folder)? {
             let name = entry?.file_name();
             if let Some(vm) = name.to_str().and_then(|name| name.strip_suffix(".jsonl")) {
-                let (hour, passed_over) = self.load(vm, now, &mut decisions)?;
-                history.read(vm, hour, passed_over);
+                self.load(vm, now, &mut history, &mut decisions)?;
             }
         }
         Ok((history, decisions))
@@ -66,17 +65,16 @@ impl Files {
             let _ = fs::remove_file(self.file(vm));
             let _ = fs::remove_file(self.turned(vm));
         }
-        let mut failed: Option<Unwritten> = None;
+        let (mut lines, mut first): (Vec<Line>, Option<io::Error>) = (Vec::new(), None);
         for line in batch.lines {
-            let before = failed.as_ref().is_some_and(|f| f.lines.iter().any(|l| l.vm == line.vm));
+            let before = lines.iter().any(|unwritten| unwritten.vm == line.vm);
             let error = if before { None } else { self.append(&line).err() };
-            match (&mut failed, error) {
-                (Some(failed), error) if before || error.is_some() => failed.lines.push(line),
-                (None, Some(error)) => failed = Some(Unwritten { lines: vec![line], error }),
-                (Some(_) | None, _) => {}
+            if before || error.is_some() {
+                lines.push(line);
             }
+            first = first.or(error);
         }
-        failed.map_or(Ok(()), Err)
+        first.map_or(Ok(()), |error| Err(Unwritten { lines, error }))
     }
 
     fn append(&self, Line { vm, text }: &Line) -> io::Result<()> {
@@ -103,9 +101,10 @@ impl Files {
         &self,
         vm: &str,
         now: Moment,
+        history: &mut History,
         decisions: &mut Vec<Decision>,
-    ) -> io::Result<(Hour, usize)> {
-        let (mut hour, mut passed_over) = (Hour::default(), 0);
+    ) -> io::Result<()> {
+        let hour = history.vms.entry(vm.to_owned()).or_default();
         for path in [self.turned(vm), self.file(vm)] {
             let bytes = match read_tail(&path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
@@ -115,11 +114,11 @@ impl Files {
                 match serde_json::from_slice::<Entry>(line) {
                     Ok(entry) if now.since(end(&entry)) <= LENGTH => hour.take(entry, decisions),
                     Ok(_) => {}
-                    Err(_) => passed_over += 1,
+                    Err(_) => history.passed_over += 1,
                 }
             }
         }
-        Ok((hour, passed_over))
+        Ok(())
     }
 
     fn file(&self, vm: &str) -> PathBuf {

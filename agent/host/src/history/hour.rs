@@ -23,12 +23,12 @@ const AT_A_TIME: usize = 500;
 /// The last hour, by VM.
 #[derive(Debug, Default)]
 pub struct History {
-    vms: BTreeMap<String, Hour>,
+    pub(super) vms: BTreeMap<String, Hour>,
     due: VecDeque<Line>,
     /// VMs of which nothing is left; their files go before anything new is written.
     forgotten: Vec<String>,
     /// Lines that were not understood at the start.
-    passed_over: usize,
+    pub(crate) passed_over: usize,
 }
 
 /// What is to be written.
@@ -72,17 +72,6 @@ pub(super) enum Entry {
 // === impl History ===
 
 impl History {
-    /// How many lines were not understood at the start.
-    pub fn passed_over(&self) -> usize {
-        self.passed_over
-    }
-
-    /// Takes in what was read of a VM at the start, and how many lines of it were not understood.
-    pub(super) fn read(&mut self, vm: &str, hour: Hour, passed_over: usize) {
-        self.vms.insert(vm.to_owned(), hour);
-        self.passed_over += passed_over;
-    }
-
     /// When the last decision of a VM was made that is not to be taken in again.
     pub fn written(&self, vm: &str) -> Option<Moment> {
         self.vms.get(vm)?.written

@@ -1,6 +1,6 @@
 //! What a request to the host's socket says, read strictly: a mistake is named, and nothing is guessed.
 
-use super::refused::Refused;
+use crate::refused::Refused;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const HOUR: u64 = 60;
 pub(super) fn nothing(body: &[u8]) -> Result<(), Refused> {
     match body.trim_ascii() {
         b"" | b"null" | b"{}" => Ok(()),
-        _ => Err(Refused::bad("the body: this order takes none".to_owned())),
+        _ => Err(Refused::Senseless("the body: this order takes none".to_owned())),
     }
 }
 
@@ -22,9 +22,9 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let path = error.path().to_string();
         let field = if path == "." { "the body".to_owned() } else { path };
-        Refused::bad(format!("{field}: {}", error.inner()))
+        Refused::Senseless(format!("{field}: {}", error.inner()))
     })?;
-    json.end().map_err(|error| Refused::bad(format!("the body: {error}")))?;
+    json.end().map_err(|error| Refused::Senseless(format!("the body: {error}")))?;
     Ok(value)
 }
 
@@ -35,7 +35,9 @@ pub(super) fn minutes(query: Option<&str>) -> Result<u64, Refused> {
         .strip_prefix("minutes=")
         .and_then(|minutes| minutes.parse().ok())
         .filter(|minutes| (1..=HOUR).contains(minutes))
-        .ok_or_else(|| Refused::bad(format!("{shown}: must be minutes=N, with N from 1 to 60")))
+        .ok_or_else(|| {
+            Refused::Senseless(format!("{shown}: must be minutes=N, with N from 1 to 60"))
+        })
 }
 
 pub(super) fn moment(until: &str, now: Moment) -> Result<Moment, Refused> {
@@ -43,11 +45,11 @@ pub(super) fn moment(until: &str, now: Moment) -> Result<Moment, Refused> {
     const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
     let shown: String = until.chars().take(50).collect();
     let time: Timestamp = until.parse().map_err(|_| {
-        Refused::bad(format!("until = {shown}: must be RFC 3339, as 2026-12-24T18:00:00Z"))
+        Refused::Senseless(format!("until = {shown}: must be RFC 3339, as 2026-12-24T18:00:00Z"))
     })?;
     let until = u64::try_from(time.as_millisecond()).map(Moment::from_millis).unwrap_or_default();
     if until <= now || until.since(now) > LONGEST {
-        return Err(Refused::bad(format!(
+        return Err(Refused::Senseless(format!(
             "until = {shown}: must be in the future, and less than 366 days away"
         )));
     }

@@ -19,7 +19,6 @@ pub struct Kept {
     /// Since when the host is frozen.
     pub frozen: Option<Moment>,
     /// The last order to freeze or thaw, and who gave it.
-    #[serde(default)]
     pub ordered: Option<Ordered>,
     /// The last order about each VM that is known, and who gave it.
     #[serde(default)]

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use tower::ServiceExt;
 use windlass_agent::Config;
 use windlass_agent_host::checked_attach::CheckedAttach;
-use windlass_agent_host::controller::{HostController, Inbox, Ways};
+use windlass_agent_host::controller::{HostController, Ways};
 use windlass_agent_host::disk::{Disk, Recalled};
 use windlass_agent_host::history::{Batch, Line, Unwritten};
 use windlass_agent_host::state::{Kept, State};
@@ -57,7 +57,7 @@ pub(super) struct Stage {
     pub(super) watchdog: Watchdog,
     pub(super) books: Shared,
     router: Router,
-    waiting: Option<(HostController, Inbox)>,
+    waiting: Option<HostController>,
 }
 
 /// The VMs that can be reached, by name.
@@ -154,17 +154,17 @@ impl Stage {
             watchdog: watchdog.clone(),
             log_level: LogLevel::ended(),
         };
-        let Parts { api, controller, inbox, .. } = setup.assemble(&tasks);
+        let Parts { api, controller, .. } = setup.assemble(&tasks);
         tasks.vital("watchdog", watchdog.clone().run(Notify::default(), tasks.stopping()));
         let (disk, router) = (disk.clone(), http::router(api));
-        Self { disk, clock, tasks, watchdog, books, router, waiting: Some((controller, inbox)) }
+        Self { disk, clock, tasks, watchdog, books, router, waiting: Some(controller) }
     }
 
     /// Has the controller run; says when it has begun.
     pub(super) fn run(&mut self) -> oneshot::Receiver<()> {
-        let (controller, inbox) = self.waiting.take().unwrap();
+        let controller = self.waiting.take().unwrap();
         let (begin, begun) = oneshot::channel();
-        self.tasks.vital("host controller", controller.run(inbox, begin));
+        self.tasks.vital("host controller", controller.run(begin));
         begun
     }
 
