@@ -1,12 +1,12 @@
 //! What people ask of the controller: which VMs there are, and whether a file would do.
 
-use super::{HostController, Known, Lifecycle, Look, Moment, Resources, VmName, info};
+use super::{HostController, Lifecycle, Look, Moment, Resources, VmName, info};
 use crate::api::{Check, Checked, Explained, VmEntry, VmState};
 use crate::commands::By;
 use crate::explain::{parked_by_others, returned_by_others};
 use crate::problem::{Problem, Report};
 use crate::refused::Refused;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::Decision;
 use windlass_protocol::vm_file::VmFile;
 
@@ -76,65 +76,36 @@ impl HostController {
         let standings = self.agent.lifecycles();
         let sizes: BTreeMap<&str, Option<Resources>> =
             standings.iter().map(|(vm, _, size)| (vm.name.as_str(), *size)).collect();
-        let size = |vm: &str| sizes.get(vm).copied().flatten();
-        let filed = self.folder.entries();
-        let filed =
-            filed.map(|(vm, valid, problems)| self.filed_entry(vm, size(vm), valid, problems));
-        let kept = self.state.kept();
-        let unfiled = kept.vms.iter().filter(|(vm, _)| self.folder.get(vm).is_none());
-        let unfiled = unfiled.map(|(vm, known)| self.unfiled_entry(vm, size(vm), known));
-        let mut entries: Vec<VmEntry> = filed.chain(unfiled).collect();
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        entries
+        let filed = self.folder.entries().map(|(vm, ..)| vm);
+        let counted = self.state.kept().vms.keys().map(String::as_str);
+        let names: BTreeSet<&str> = filed.chain(counted).collect();
+        names.iter().filter_map(|vm| self.entry(vm, sizes.get(vm).copied().flatten())).collect()
     }
 
-    /// The same of one VM.
-    fn entry(&self, vm: &str) -> Option<VmEntry> {
-        let size = self.agent.known(&VmName::on_host(vm)).ok().and_then(|known| known.upper);
-        if let Some((valid, problems)) = self.folder.entry(vm) {
-            return Some(self.filed_entry(vm, size, valid, problems));
-        }
-        self.known(vm).map(|known| self.unfiled_entry(vm, size, known))
-    }
-
-    /// Of a VM that has a file: what of that is in force, and what is wrong with it.
-    fn filed_entry(
-        &self,
-        vm: &str,
-        size: Option<Resources>,
-        valid: Option<&VmFile>,
-        problems: &[Problem],
-    ) -> VmEntry {
-        let kept = self.state.kept();
-        VmEntry {
+    /// The same of one VM, which has this size: what of its file is in force, or else what the
+    /// books know.
+    fn entry(&self, vm: &str, size: Option<Resources>) -> Option<VmEntry> {
+        let (filed, known, kept) = (self.folder.entry(vm), self.known(vm), self.state.kept());
+        let in_force = filed.and_then(|(valid, _)| valid);
+        let state = match (in_force, self.standing(vm)) {
+            (Some(_), Some(Lifecycle::Released)) if self.is_releasing(vm) => VmState::Releasing,
+            (Some(_), Some(Lifecycle::Released)) => VmState::Released,
+            (Some(_), Some(Lifecycle::Managed | Lifecycle::Removed) | None) => VmState::Managed,
+            (None, _) if filed.is_some() => VmState::Invalid,
+            (None, _) => known.map(|_| VmState::Removed)?,
+        };
+        let booked = known.filter(|_| in_force.is_none());
+        let pause = filed.and_then(|_| kept.pauses.get(vm)).copied();
+        Some(VmEntry {
             name: VmName::on_host(vm),
-            state: match (valid, self.standing(vm)) {
-                (Some(_), Some(Lifecycle::Released)) if self.is_releasing(vm) => VmState::Releasing,
-                (Some(_), Some(Lifecycle::Released)) => VmState::Released,
-                (Some(_), Some(Lifecycle::Managed | Lifecycle::Removed) | None) => VmState::Managed,
-                (None, _) => VmState::Invalid,
-            },
-            file: Some(self.folder.path_of(vm)),
-            monitor: valid.map(|file| file.qmp.clone()),
-            size,
-            paused_until: kept.pauses.get(vm).copied().filter(|until| !self.is_past(*until)),
+            state,
+            file: filed.map(|_| self.folder.path_of(vm)),
+            monitor: in_force.map(|file| &file.qmp).or(booked.map(|known| &known.monitor)).cloned(),
+            size: size.or(booked.and_then(|known| known.size)),
+            paused_until: pause.filter(|until| !self.is_past(*until)),
             ordered: kept.orders.get(vm).copied(),
-            problems: problems.to_vec(),
-        }
-    }
-
-    /// Of a VM that counts in the books, and of whose file nothing is in force.
-    fn unfiled_entry(&self, vm: &str, size: Option<Resources>, known: &Known) -> VmEntry {
-        VmEntry {
-            name: VmName::on_host(vm),
-            state: VmState::Removed,
-            file: None,
-            monitor: Some(known.monitor.clone()),
-            size: size.or(known.size),
-            paused_until: None,
-            ordered: self.state.kept().orders.get(vm).copied(),
-            problems: Vec::new(),
-        }
+            problems: filed.map_or_else(Vec::new, |(_, problems)| problems.to_vec()),
+        })
     }
 
     /// What is wrong with files, and with the node.
@@ -148,7 +119,8 @@ impl HostController {
         let (name, at) = (&vm.name, self.clock.now());
         let since = Moment::from_millis(at.millis().saturating_sub(minutes * 60_000));
         let decided = self.agent.decisions(&vm);
-        let entry = self.entry(name);
+        let size = self.agent.known(&vm).ok().and_then(|known| known.upper);
+        let entry = self.entry(name, size);
         if decided.is_err() && entry.is_none() && !self.history.knows(name) {
             return Err(Refused::nothing_is_known_of(&vm));
         }

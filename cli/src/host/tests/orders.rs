@@ -102,6 +102,20 @@ async fn a_release_that_has_to_wait_for_others_says_what_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_vm_whose_file_broke_while_the_host_was_gone_is_listed_once() {
+    let (disk, vms) = (FakeDisk::default(), Vms::default());
+    vms.add(&disk, "db1");
+    let stage = Stage::start(&disk, &vms).await;
+    wait(5).await;
+    stage.end().await.unwrap();
+    disk.papers().files.insert("db1".to_owned(), "qmp = 1\n".to_owned());
+    let stage = Stage::start(&disk, &vms).await;
+    wait(5).await;
+    assert_eq!(listed(&stage).await, ["db1 invalid 1"]);
+    stage.end().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_a_removed_vm_the_last_order_is_known_and_of_a_forgotten_one_its_history() {
     let (disk, vms) = (FakeDisk::default(), Vms::default());
     let db1 = vms.add(&disk, "db1");

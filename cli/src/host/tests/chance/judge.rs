@@ -131,6 +131,9 @@ impl Game {
                 return Err(format!("{} has {has}, and the books have {reserved:?}", name(vm)));
             }
         }
+        if let Some(twice) = kept.windows(2).find(|two| two[0].name == two[1].name) {
+            return Err(format!("{} is listed twice", twice[0].name));
+        }
         // What a file names is found.
         for (vm, file) in self.files.iter().enumerate() {
             let Some(text) = file else { continue };
