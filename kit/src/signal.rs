@@ -16,7 +16,8 @@ pub struct Hangups(Signal);
 // === impl Hangups ===
 
 impl Hangups {
-    /// Listens for every signal that a program of ours heeds: the first SIGTERM or SIGINT stops `tasks`.
+    /// Listens for every signal that a program of ours heeds: the first SIGTERM or SIGINT stops `tasks`,
+    /// and SIGHUP no longer ends the process.
     ///
     /// # Errors
     /// If a signal cannot be listened for.

@@ -59,7 +59,8 @@ async fn a_body_that_breaks_off_is_refused_and_counted() {
         stream.shutdown().await.unwrap();
         let mut last = String::new();
         stream.read_to_string(&mut last).await.unwrap();
-        assert!(!last.starts_with("HTTP/1.1 200"), "{last}");
+        assert!(last.starts_with("HTTP/1.1 400 "), "{last}");
+        assert!(last.ends_with("the request's body broke off\n"), "{last}");
         assert_eq!(counts.of(Refusal::BodyBroken), 1);
         assert_eq!(ask(address).await.permit, cu(2));
         stop.cancel();

@@ -54,14 +54,14 @@ impl<T: Default> In<T> {
 impl<M: Counted> Request<M> {
     pub(super) fn of(request: &PermitRequest, slot: Bytes) -> Result<Self, OverRange> {
         let has = request.version.features();
-        let mut resources: Size<M> = Size::of("resources", request.resources, slot)?;
+        let unit = request.unit.filter(|_| has.agent_sends_unit);
+        let unit = unit.map(|unit| Size::of("computeUnit", unit, slot)).transpose()?;
         let step = if has.memory_in_bytes { Bytes::ZERO } else { slot };
         let last_permit = request
             .last_permit
             .map(|last| Size::of("lastPermit", permitted(last, step), slot))
             .transpose()?;
-        let unit = request.unit.filter(|_| has.agent_sends_unit);
-        let unit = unit.map(|unit| Size::of("computeUnit", unit, slot)).transpose()?;
+        let mut resources: Size<M> = Size::of("resources", request.resources, slot)?;
         if !has.fractional_cpu {
             resources.cpu = Cpu::of("resources", resources.cpu.0.round_up(CORE))?;
         }
@@ -94,14 +94,15 @@ impl<M: Counted> Request<M> {
     ) -> T {
         let VmName { namespace, name } = &mut self.vm;
         let pod: &mut [(&str, &mut dyn Read)] = &mut [("namespace", namespace), ("name", name)];
-        read(&mut said::<&mut dyn Read, _>([
+        let keys: [(_, _, &mut dyn Read); 6] = [
             (true, "protoVersion", &mut self.version),
             (true, "pod", &mut read::Group(pod)),
             (has.agent_sends_unit, "computeUnit", &mut self.unit),
             (true, "resources", &mut self.resources),
             (has.last_permit, "lastPermit", &mut self.last_permit),
             (true, "metrics", &mut In(has, &mut self.metrics)),
-        ]))
+        ];
+        said(keys, read)
     }
 }
 
@@ -119,27 +120,29 @@ impl<M: Counted> Write for In<&Request<M>> {
     fn write(&self, out: &mut Writer) {
         let Self(has, request) = self;
         let VmName { namespace, name } = &request.vm;
-        out.object(&said::<&dyn Write, _>([
+        let keys: [(_, _, &dyn Write); 6] = [
             (true, "protoVersion", &request.version),
             (true, "pod", &write::Group(&[("namespace", namespace), ("name", name)])),
             (has.agent_sends_unit, "computeUnit", &request.unit),
             (true, "resources", &request.resources),
             (has.last_permit, "lastPermit", &request.last_permit),
             (true, "metrics", &request.metrics.map(|metrics| In(has, metrics))),
-        ]));
+        ];
+        said(keys, |keys| out.object(keys));
     }
 }
 
 // === impl Metrics ===
 
 impl In<&mut Option<Metrics>> {
-    fn keys(&mut self) -> Vec<(&'static str, &mut dyn Read)> {
+    fn keys<T>(&mut self, read: impl FnOnce(&mut [(&str, &mut dyn Read)]) -> T) -> T {
         let Metrics { load_1m, load_5m, memory_usage } = self.1.get_or_insert_default();
-        said::<&mut dyn Read, _>([
+        let keys: [(_, _, &mut dyn Read); 3] = [
             (true, "loadAvg1M", load_1m),
             (self.0.five_minutes, "loadAvg5M", load_5m),
             (self.0.memory_usage, "memoryUsageBytes", memory_usage),
-        ])
+        ];
+        said(keys, read)
     }
 }
 
@@ -149,7 +152,7 @@ impl Read for In<&mut Option<Metrics>> {
             *self.1 = None;
             return Ok(());
         }
-        go_json::read_object(at, json, &mut self.keys())
+        self.keys(|keys| go_json::read_object(at, json, keys))
     }
 
     fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
@@ -157,18 +160,19 @@ impl Read for In<&mut Option<Metrics>> {
             *self.1 = None;
             return Some(());
         }
-        go_json::read_written(from, &mut self.keys())
+        self.keys(|keys| go_json::read_written(from, keys))
     }
 }
 
 impl Write for In<Metrics> {
     fn write(&self, out: &mut Writer) {
         let Self(has, Metrics { load_1m, load_5m, memory_usage }) = self;
-        out.object(&said::<&dyn Write, _>([
+        let keys: [(_, _, &dyn Write); 3] = [
             (true, "loadAvg1M", load_1m),
             (has.five_minutes, "loadAvg5M", &load_5m.unwrap_or_default()),
             (has.memory_usage, "memoryUsageBytes", memory_usage),
-        ]));
+        ];
+        said(keys, |keys| out.object(keys));
     }
 }
 
@@ -218,12 +222,12 @@ impl Response<u16> {
 impl<M: Read> Read for In<&mut Response<M>> {
     fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
         let Response { permit, migrate, unit } = &mut *self.1;
-        let mut keys = said::<&mut dyn Read, _>([
+        let keys: [(_, _, &mut dyn Read); 3] = [
             (true, "permit", permit),
             (true, "migrate", migrate),
             (self.0.plugin_sends_unit, "resourceUnit", unit),
-        ]);
-        go_json::read_object(at, json, &mut keys)
+        ];
+        said(keys, |keys| go_json::read_object(at, json, keys))
     }
 }
 
@@ -231,11 +235,12 @@ impl<M: Read> Read for In<&mut Response<M>> {
 impl<M: Write> Write for In<Response<M>> {
     fn write(&self, out: &mut Writer) {
         let Self(has, Response { permit, migrate, unit }) = self;
-        out.object(&said::<&dyn Write, _>([
+        let keys: [(_, _, &dyn Write); 3] = [
             (true, "permit", permit),
             (migrate.is_some(), "migrate", migrate),
             (has.plugin_sends_unit, "resourceUnit", unit),
-        ]));
+        ];
+        said(keys, |keys| out.object(keys));
     }
 }
 
@@ -256,8 +261,18 @@ fn permitted(permit: Resources, slot: Bytes) -> Resources {
     Resources { cpu: permit.cpu, mem: permit.mem.round_down(slot) }
 }
 
-/// The keys that are said.
-fn said<T, const N: usize>(keys: [(bool, &'static str, T); N]) -> Vec<(&'static str, T)> {
-    let said = keys.into_iter().filter(|(is_said, ..)| *is_said);
-    said.map(|(_, key, value)| (key, value)).collect()
+/// What `then` makes of the keys that are said, in their order: without an allocation, since each
+/// permit comes by here.
+fn said<K, T, const N: usize>(
+    keys: [(bool, &'static str, K); N],
+    then: impl FnOnce(&mut [(&'static str, K)]) -> T,
+) -> T {
+    let is_said = keys.each_ref().map(|(is_said, ..)| *is_said);
+    let mut keys = keys.map(|(_, key, value)| (key, value));
+    let mut count = 0;
+    for (place, _) in is_said.iter().enumerate().filter(|(_, is_said)| **is_said) {
+        keys.swap(count, place);
+        count += 1;
+    }
+    then(&mut keys[..count])
 }

@@ -141,12 +141,16 @@ async fn informant(at: SocketAddr) -> Check {
     }
 }
 
-/// How it stands with the host, where that is not as usual.
+const COUNTS: &str = "it counts in the books until QEMU ends";
+
+/// How it stands with the host, where that is not as usual. What is wrong in a file, its section says.
 fn stands(entry: &VmEntry) -> Option<Check> {
     let page = "docs/host.md#letting-go-and-uninstalling";
     let is = |what: &str, advice: &str| Some(Check::limited(what, advice, page));
     match (entry.state, entry.paused_until) {
-        (VmState::Managed, None) | (VmState::Invalid, _) => None,
+        (VmState::Managed, None) => None,
+        (VmState::Invalid, _) if entry.monitor.is_none() => None,
+        (VmState::Invalid, _) => is(&format!("its file is invalid; {COUNTS}"), ""),
         (VmState::Managed, Some(until)) => is(
             &format!("paused until {}", instant(until)),
             "`windlass resume VM` has it follow its load again.",
@@ -155,7 +159,7 @@ fn stands(entry: &VmEntry) -> Option<Check> {
             is("being released", "`windlass explain VM` says how far it came.")
         }
         (VmState::Released, _) => is("released", "`windlass resume VM` takes it back."),
-        (VmState::Removed, _) => is("removed; it counts in the books until QEMU ends", ""),
+        (VmState::Removed, _) => is(&format!("removed; {COUNTS}"), ""),
     }
 }
 
