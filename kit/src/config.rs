@@ -87,6 +87,11 @@ pub fn read(table: &'static Table, text: &str) -> Result<Reader, Vec<Problem>> {
     Ok(Reader::of(table, nodes.map_err(|problem| vec![problem])?))
 }
 
+/// The keys that have changed, of keys and whether they have.
+pub fn changed(keys: &[(&'static str, bool)]) -> Vec<&'static str> {
+    keys.iter().filter_map(|(name, differs)| differs.then_some(*name)).collect()
+}
+
 /// Reads a TOML text.
 ///
 /// # Errors

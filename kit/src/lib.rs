@@ -3,6 +3,7 @@
 //! The features `server` and `client` are off by default, so that a crate that only needs the clock does
 //! not link HTTP.
 
+pub mod addresses;
 pub mod atomic_file;
 pub mod backoff;
 pub mod blocking;

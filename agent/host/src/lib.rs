@@ -12,10 +12,12 @@
 //! ([`NodeBooks`]). `windlass-agent` asks a plugin over HTTP, and has no books to show.
 //!
 //! - [`api`]: what is said over the socket; [`http`] answers it; [`explain`] puts it into words.
+//! - [`basics`]: what the files of such programs say alike.
 //! - [`controller`]: the one task that owns VM files, state and history, and obeys [`commands`].
 //! - [`state`], [`history`], [`disk`]: what survives a restart.
 
 pub mod api;
+pub mod basics;
 pub mod checked_attach;
 pub mod commands;
 pub mod composition;
@@ -36,5 +38,5 @@ mod vm_check;
 
 pub use composition::{Composition, NodeBooks, Settings};
 pub use parts::{Parts, Setup};
-pub use run::{Host, Places, run};
+pub use run::{Host, run};
 pub use windlass_kit::problem;

@@ -1,6 +1,7 @@
 //! Runs a host on this machine: from where things are to the parts, and their end in order.
 
 use crate::api::{GROUP, HostFacts};
+use crate::basics::Basics;
 use crate::checked_attach::CheckedAttach;
 use crate::composition::Composition;
 use crate::controller::Ways;
@@ -11,7 +12,6 @@ use prometheus_client::registry::Registry;
 use serde_json::Value;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,45 +50,22 @@ const CHANGE_LEVEL: &str = "`windlass log-level LEVEL` does it, over the host's 
 pub struct Host {
     /// What it says of its agent.
     pub composition: Composition,
-    /// Where its files and addresses are.
-    pub places: Places,
+    /// The file it was configured by.
+    pub config: PathBuf,
+    /// What that file says of files and addresses.
+    pub basics: Basics,
+    /// What else may have its `state_dir`: `another agent`.
+    pub rival: &'static str,
+    /// Where the log level can be changed besides.
+    pub admin_socket: Option<PathBuf>,
     /// What time it is, also for what was composed already.
     pub clock: Clock,
     /// What is logged.
     pub log_level: LogLevel,
-    /// Where the state is shown, if anywhere.
-    pub dump_state: Option<Dump>,
+    /// Gathers the state, for a person who looks for a fault; needed where the state is shown.
+    pub gather: Option<Gather>,
     /// What it adds to the parts.
     pub start: Start,
-}
-
-/// Where the files and addresses of a host are.
-#[derive(Clone, Debug)]
-pub struct Places {
-    /// The file it was configured by.
-    pub config: PathBuf,
-    /// Where it keeps what survives a restart.
-    pub state_dir: PathBuf,
-    /// What else may have that folder: `another agent`.
-    pub rival: &'static str,
-    /// Where it looks for VM files.
-    pub vms_dir: PathBuf,
-    /// Where the command line reaches it.
-    pub socket: PathBuf,
-    /// Where health and metrics are served.
-    pub admin: SocketAddr,
-    /// Where the log level can be changed besides.
-    pub admin_socket: Option<PathBuf>,
-}
-
-/// The state of an agent, for a person who looks for a fault.
-pub struct Dump {
-    /// Where it is shown.
-    pub at: SocketAddr,
-    /// How long gathering it may take.
-    pub limit: Duration,
-    /// Gathers it, of an agent that runs or is about to end.
-    pub gather: Gather,
 }
 
 /// Gathers the state of an agent that runs, or is about to end.
@@ -113,20 +90,20 @@ struct Listeners {
 /// # Errors
 /// What it needs cannot be had, or a part of it failed.
 pub async fn run(host: Host) -> Result<(), Failure> {
-    let Host { composition, places, clock, log_level, dump_state, start } = host;
+    let Host { composition, config, basics, clock, log_level, gather, start, .. } = host;
     let tasks = Tasks::default();
     let hangups = Hangups::and_stop_on_signal(&tasks)?;
     // First what only one process can have: a second host ends here and has touched nothing.
-    let socket = socket::listen(&places.socket, GROUP).await?;
-    let (admin, admin_at) = program::listen("admin", places.admin).await?;
-    let admin_socket = OwnerSocket::listen(places.admin_socket.as_deref()).await?;
-    let dump = DumpListener::listen(dump_state.as_ref().map(|dump| (dump.at, dump.limit))).await?;
-    let opening = open(&places, clock);
+    let socket = socket::listen(&basics.socket, GROUP).await?;
+    let (admin, admin_at) = program::listen("admin", basics.admin).await?;
+    let admin_socket = OwnerSocket::listen(host.admin_socket.as_deref()).await?;
+    let dump = DumpListener::listen(basics.dump_state).await?;
+    let opening = open(host.rival, &basics, config.clone(), clock);
     let Some(opened) = tasks.stopping().run_until_cancelled(opening).await else {
-        return end(&tasks, &places.socket, false).await;
+        return end(&tasks, &basics.socket, false).await;
     };
     let (disk, recalled) = opened?;
-    let view = view_socket::listen(&places.socket).await;
+    let view = view_socket::listen(&basics.socket).await;
     let shows = view.is_some();
     let listeners = Listeners { socket, view, admin, admin_socket, dump };
 
@@ -135,9 +112,9 @@ pub async fn run(host: Host) -> Result<(), Failure> {
         facts: HostFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             started: clock.now(),
-            config: places.config.clone(),
-            vms_dir: places.vms_dir.clone(),
-            state_dir: places.state_dir.clone(),
+            config,
+            vms_dir: basics.vms_dir,
+            state_dir: basics.state_dir,
             admin: admin_at.to_string(),
             trust_guest_parking: Some(composition.agent.trust_guest_parking),
         },
@@ -164,20 +141,20 @@ pub async fn run(host: Host) -> Result<(), Failure> {
     };
     let registry = Arc::new(registry);
     let admin = Admin { readiness: readiness.clone(), registry, log_level, watchdog, change_level };
-    let (said, begun) = listeners.serve(parts, admin, dump_state, hangups, counts, &tasks);
+    let (said, begun) = listeners.serve(parts, admin, gather, hangups, counts, &tasks);
 
     let stop = tasks.stopping();
     // A host that is told to end before it has begun was never ready.
     if let Some(Ok(())) = stop.run_until_cancelled(begun).await {
         readiness.done(VM_FILES);
-        let socket = places.socket.display();
+        let socket = basics.socket.display();
         info!(%socket, admin = %admin_at, "reached");
         info!("ready");
         systemd.ready();
         program::say(&format!("socket {socket}\n{said}admin http://{admin_at}\nready\n"))?;
     }
     stop.cancelled().await;
-    end(&tasks, &places.socket, shows).await
+    end(&tasks, &basics.socket, shows).await
 }
 
 // === impl Listeners ===
@@ -189,14 +166,14 @@ impl Listeners {
         self,
         parts: Parts,
         admin: Admin,
-        dump_state: Option<Dump>,
+        gather: Option<Gather>,
         hangups: Hangups,
         counts: Counts,
         tasks: &Tasks,
     ) -> (String, oneshot::Receiver<()>) {
         let Parts { agent, api, controller, .. } = parts;
         let stop = tasks.stopping();
-        let said = self.dump.zip(dump_state).map(|(listener, Dump { gather, .. })| {
+        let said = self.dump.zip(gather).map(|(listener, gather)| {
             listener.serve(counts.clone(), stop.clone(), move |ends| gather(&agent, ends))
         });
         admin::start(admin, self.admin, self.admin_socket, &Limits::small(counts.clone()), tasks);
@@ -237,17 +214,21 @@ async fn end(tasks: &Tasks, socket: &Path, shows: bool) -> Result<(), Failure> {
 }
 
 /// What was kept over the restart, and where what is to be kept goes.
-async fn open(places: &Places, clock: Clock) -> Result<(MachineDisk, Recalled), Failure> {
-    let (of, now) = (places.clone(), clock.now());
-    let opening = run_blocking(move || {
-        MachineDisk::open(of.rival, &of.state_dir, of.vms_dir, of.config, now)
-    });
+async fn open(
+    rival: &'static str,
+    basics: &Basics,
+    config: PathBuf,
+    clock: Clock,
+) -> Result<(MachineDisk, Recalled), Failure> {
+    let (state_dir, vms_dir) = (basics.state_dir.clone(), basics.vms_dir.clone());
+    let now = clock.now();
+    let opening = run_blocking(move || MachineDisk::open(rival, &state_dir, vms_dir, config, now));
     let opened = timeout(OPENED_WITHIN, opening).await.unwrap_or_else(|_| {
         let why = format!("the disk does not answer within {} s", OPENED_WITHIN.as_secs());
         Err(io::Error::new(io::ErrorKind::TimedOut, why))
     });
     opened.and_then(|opened| opened).map_err(|error| {
-        let state_dir = places.state_dir.display();
+        let state_dir = basics.state_dir.display();
         Failure::CannotCreate(format!("cannot use the state_dir {state_dir}: {error}"))
     })
 }

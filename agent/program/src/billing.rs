@@ -32,7 +32,7 @@ pub(crate) fn start(
     let Some((settings, source)) = config.billing.clone().zip(config.source.clone()) else {
         return Ok(());
     };
-    let (folder, figures) = (config.state_dir.join("billing"), Metrics::default());
+    let (folder, figures) = (config.basics.state_dir.join("billing"), Metrics::default());
     let billing = Billing::open(settings, &folder, source, clock.now(), figures.clone())
         .map_err(|error| Failure::CannotCreate(format!("billing: {error}")))?;
     figures.register(registry);

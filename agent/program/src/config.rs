@@ -6,12 +6,11 @@
 use crate::keys::{AGENT, JSON};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
 use windlass_agent_billing::{Config as Billing, Source};
-use windlass_kit::config;
+use windlass_agent_host::basics::Basics;
+use windlass_kit::config::{self, changed};
 use windlass_kit::problem::Problem;
 use windlass_protocol::config::Reader;
 use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual, unit_choice};
@@ -21,24 +20,8 @@ use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual, u
 pub struct AgentConfig {
     /// Where permits are asked for.
     pub plugin: PluginAt,
-    /// Where it keeps what survives a restart.
-    pub state_dir: PathBuf,
-    /// Where it looks for VM files.
-    pub vms_dir: PathBuf,
-    /// Where the command line reaches it.
-    pub socket: PathBuf,
-    /// Where health and metrics are served.
-    pub admin: SocketAddr,
-    /// Where the state is shown, and how long gathering it may take.
-    pub dump_state: Option<(SocketAddr, Duration)>,
-    /// Where informants call back.
-    pub callback_listen: IpAddr,
-    /// One port per VM.
-    pub callback_ports: RangeInclusive<u16>,
-    /// Whether a parked vCPU is given back.
-    pub trust_guest_parking: bool,
-    /// The step that sizes move in.
-    pub unit: UnitChoice,
+    /// What host.toml says, too.
+    pub basics: Basics,
     /// How long requests may take.
     pub times: Times,
     /// How often what is asked.
@@ -107,7 +90,7 @@ impl AgentConfig {
             file.require("plugin");
         }
         let config = Self::read(&mut file, command_line);
-        config.combinations(&mut file);
+        config.basics.check(&mut file);
         file.finish(Some(config))
     }
 
@@ -143,10 +126,10 @@ impl AgentConfig {
             grace: file.seconds("informant.unhealthyStartupGracePeriodSeconds"),
         };
         let dump_state = file.has_table("dumpState").then(|| {
-            let port = file.get("dumpState.port");
-            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+            let at = SocketAddr::from((Ipv4Addr::UNSPECIFIED, file.get("dumpState.port")));
             (at, file.seconds("dumpState.timeoutSeconds"))
         });
+        let basics = Basics { dump_state, ..own.basics };
         // The reference gives back at once.
         let usual = Usual { target: target(&mut file), scale_down: ScaleDown::AT_ONCE };
         unused(&mut file);
@@ -154,8 +137,8 @@ impl AgentConfig {
         let billing = Billing::read(&mut file);
         let adjusted = file.adjusted();
         let config =
-            Self { times, periods, silence, dump_state, usual, adjusted, billing, source, ..own };
-        config.combinations(&mut file);
+            Self { basics, times, periods, silence, usual, adjusted, billing, source, ..own };
+        config.basics.check(&mut file);
         file.finish(Some(config))
     }
 
@@ -167,18 +150,7 @@ impl AgentConfig {
         let nowhere = || "http://127.0.0.1:10299".parse().expect("this is an address");
         Self {
             plugin: command_line.plugin.clone().or(plugin).unwrap_or_else(nowhere),
-            state_dir: command_line.state_dir.clone().unwrap_or(file.get("state_dir")),
-            vms_dir: command_line.vms_dir.clone().unwrap_or(file.get("vms_dir")),
-            socket: command_line.socket.clone().unwrap_or(file.get("socket")),
-            admin: command_line.admin.unwrap_or(file.get("admin")),
-            dump_state: Some((file.get("dump_state"), file.get("dump_state_timeout"))),
-            callback_listen: file
-                .find("callback_listen")
-                .or(command_line.pod_ip)
-                .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            unit: command_line.unit(UnitChoice::read(file)),
-            callback_ports: file.get("callback_ports"),
-            trust_guest_parking: file.get("trust_guest_parking"),
+            basics: command_line.basics(file),
             times: Times {
                 register: file.get("times.register"),
                 unregister: file.get("times.unregister"),
@@ -204,65 +176,35 @@ impl AgentConfig {
 
     /// What differs from `other`; all of it is only read at the start.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
-        [
-            ("plugin", self.plugin != other.plugin),
-            ("state_dir", self.state_dir != other.state_dir),
-            ("vms_dir", self.vms_dir != other.vms_dir),
-            ("socket", self.socket != other.socket),
-            ("admin", self.admin != other.admin),
-            ("dump_state", self.dump_state != other.dump_state),
-            ("callback_listen", self.callback_listen != other.callback_listen),
-            ("callback_ports", self.callback_ports != other.callback_ports),
-            ("trust_guest_parking", self.trust_guest_parking != other.trust_guest_parking),
-            ("compute_unit", self.unit != other.unit),
+        let of_host = self.basics.needs_restart(&other.basics);
+        let own = changed(&[
             ("times", self.times != other.times),
             ("periods", self.periods != other.periods),
             ("silence", self.silence != other.silence),
             ("scaling.defaultConfig", self.usual != other.usual),
             ("billing", self.billing != other.billing),
-        ]
-        .into_iter()
-        .filter_map(|(name, differs)| differs.then_some(name))
-        .collect()
-    }
-
-    /// What is right by itself and wrong together.
-    fn combinations(&self, file: &mut Reader) {
-        if self.state_dir == self.vms_dir && file.are_sound(&["state_dir", "vms_dir"]) {
-            let limit = "must not be the same folder as state_dir";
-            file.add([Problem::new("vms_dir", self.vms_dir.display(), limit)]);
-        }
-        let dump = self.dump_state.map(|(at, _)| ("dump_state", at));
-        let mut clashes = Vec::new();
-        for (name, at) in [Some(("admin", self.admin)), dump].into_iter().flatten() {
-            let (ports, ip) = (&self.callback_ports, self.callback_listen);
-            if overlap(at.ip(), ip)
-                && ports.contains(&at.port())
-                && file.are_sound(&[name, "callback_listen", "callback_ports"])
-            {
-                let ports = format!("{}-{}", ports.start(), ports.end());
-                let limit = format!("must not contain {}, the port of {name}", at.port());
-                clashes.push(Problem::new("callback_ports", ports, limit));
-            }
-        }
-        file.add(clashes);
-        if let Some((_, at)) = dump
-            && overlap(at.ip(), self.admin.ip())
-            && at.port() == self.admin.port()
-            && at.port() != 0
-            && file.are_sound(&["admin", "dump_state"])
-        {
-            file.wrong("admin", self.admin, "must not be the address of dump_state");
-        }
+        ]);
+        [changed(&[("plugin", self.plugin != other.plugin)]), of_host, own].concat()
     }
 }
 
 // === impl CommandLine ===
 
 impl CommandLine {
-    /// The step that sizes move in, where the file says this.
-    fn unit(&self, file: UnitChoice) -> UnitChoice {
-        UnitChoice { cpu: self.unit_cpu.or(file.cpu), mem: self.unit_memory.or(file.mem) }
+    /// What both programs say, where the file says this.
+    fn basics(&self, file: &mut Reader) -> Basics {
+        let of_file = Basics::read(file, self.pod_ip.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        Basics {
+            state_dir: self.state_dir.clone().unwrap_or(of_file.state_dir),
+            vms_dir: self.vms_dir.clone().unwrap_or(of_file.vms_dir),
+            socket: self.socket.clone().unwrap_or(of_file.socket),
+            admin: self.admin.unwrap_or(of_file.admin),
+            unit: UnitChoice {
+                cpu: self.unit_cpu.or(of_file.unit.cpu),
+                mem: self.unit_memory.or(of_file.unit.mem),
+            },
+            ..of_file
+        }
     }
 
     /// The name of this node, if anything is to be billed: then it is needed.
@@ -313,8 +255,4 @@ fn unused(file: &mut Reader) {
         let limit = "is not read; host_ and node_ are, whichever the guest has";
         file.adjust(name, format!("{prefix:?}"), limit);
     }
-}
-
-fn overlap(a: IpAddr, b: IpAddr) -> bool {
-    a == b || a.is_unspecified() || b.is_unspecified()
 }

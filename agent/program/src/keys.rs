@@ -3,10 +3,15 @@
 
 use std::ops::Bound;
 use std::time::Duration;
-use windlass_agent::config::CALLBACK_PORTS;
 use windlass_agent::{Periods, Silence, Times};
 use windlass_agent_billing::config::KEYS as BILLING;
-use windlass_protocol::config::Value::{Number, Ports, Seconds, Text, Time, Truth, Whole};
+use windlass_agent_host::basics::{
+    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, SOCKET, STATE_DIR, TRUST_GUEST_PARKING, VMS_DIR,
+};
+use windlass_kit::addresses::{
+    DUMP_STATE, DUMP_STATE_TIMEOUT, GATHERING, LONGEST_DUMP, USUAL_DUMP,
+};
+use windlass_protocol::config::Value::{Number, Seconds, Text, Time, Whole};
 use windlass_protocol::config::{Field, Kind, Table, key};
 use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{Target, unit_choice};
@@ -15,7 +20,7 @@ use windlass_protocol::{Target, unit_choice};
 pub const AGENT: Table = Table::toml(&[OWN, BILLING]);
 
 /// The keys of the reference's configuration file, a JSON object.
-pub const JSON: Table = Table::json(&[THEIRS, BILLING, DUMP_STATE]);
+pub const JSON: Table = Table::json(&[THEIRS, BILLING, THEIR_DUMP_STATE]);
 
 // What the timers of both files mean.
 const UNREACHED: &str = "The longest wait before an informant that was not reached is asked again; the \
@@ -31,7 +36,6 @@ const TAKEN_UP: &str = "How long after a VM was taken up its informant is not ye
 const STANDS: &str = "How long an informant may take to say that a session stands.";
 const READING: &str = "How long reading a guest's metrics may take.";
 const ANSWERING: &str = "How long the plugin may take to answer.";
-const GATHERING: &str = "How long gathering the state may take.";
 
 // The ranges of both files.
 const SECOND: Duration = Duration::from_secs(1);
@@ -42,8 +46,6 @@ const SHORTEST_REGISTER: Duration = Duration::from_secs(2);
 const LONGEST_REGISTER: Duration = Duration::from_secs(30);
 const LONGEST_ANSWER: Duration = Duration::from_secs(5);
 const LONGEST_READ: Duration = Duration::from_secs(10);
-const LONGEST_DUMP: Duration = Duration::from_secs(60);
-const USUAL_DUMP: Duration = Duration::from_secs(5);
 /// The longest wait for an informant that may be told: what is away longer is a person's matter.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The most of a count of seconds that nothing depends on.
@@ -59,34 +61,20 @@ const OWN: &[Field] = &[
         "Where permits are asked for.",
     )
     .otherwise("required, unless --plugin says it"),
-    key(
-        "state_dir",
-        Kind::PATH,
-        "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart.",
-    )
-    .or(Text("/var/lib/windlass-agent"))
-    .note(", other than vms_dir"),
-    key("vms_dir", Kind::PATH, "Where VM files are looked for.")
-        .or(Text("/etc/windlass/vms.d"))
-        .note(", other than state_dir"),
-    key("socket", Kind::SOCKET, "Where the command line reaches the agent.")
-        .or(Text("/run/windlass/host.sock")),
-    key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
-        .or(Text("127.0.0.1:10304")),
-    key("dump_state", Kind::Address, "Where the state is shown, in the reference's shape.")
-        .or(Text("127.0.0.1:10300")),
-    key("dump_state_timeout", within(SHORTEST, LONGEST_DUMP), GATHERING).or(Time(USUAL_DUMP)),
-    key("callback_listen", Kind::Ip, "Where informants call back.")
-        .otherwise("K8S_POD_IP; without it 127.0.0.1"),
-    key("callback_ports", Kind::Ports, "One port per VM, the same after a restart.")
-        .or(Ports(CALLBACK_PORTS.0, CALLBACK_PORTS.1))
-        .note(", without the ports of admin and dump_state"),
-    key(
-        "trust_guest_parking",
-        Kind::Truth,
-        "Whether a vCPU that the guest has parked is given back to the plugin.",
-    )
-    .or(Truth(false)),
+    STATE_DIR
+        .meaning(
+            "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart.",
+        )
+        .or(Text("/var/lib/windlass-agent")),
+    VMS_DIR,
+    SOCKET.meaning("Where the command line reaches the agent."),
+    ADMIN,
+    DUMP_STATE.or(Text("127.0.0.1:10300")),
+    DUMP_STATE_TIMEOUT,
+    CALLBACK_LISTEN.otherwise("K8S_POD_IP; without it 127.0.0.1"),
+    CALLBACK_PORTS.note(", without the ports of admin and dump_state"),
+    TRUST_GUEST_PARKING
+        .meaning("Whether a vCPU that the guest has parked is given back to the plugin."),
     unit_choice::CPU
         .meaning("vCPUs of the step that sizes move in; the plugin's should say the same."),
     unit_choice::MEMORY
@@ -193,7 +181,7 @@ const THEIRS: &[Field] = &[
         .or(Whole(10_299)),
 ];
 
-const DUMP_STATE: &[Field] = &[
+const THEIR_DUMP_STATE: &[Field] = &[
     key("dumpState.port", Kind::Port, "Where the state is shown, on every address.")
         .or(Whole(10_300))
         .otherwise("without dumpState none is shown"),

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::{info, warn};
 use windlass_agent::{Config, NullLedger, Remote};
-use windlass_agent_host::run::Dump;
-use windlass_agent_host::{Composition, Host, Places};
+use windlass_agent_host::run::Gather;
+use windlass_agent_host::{Composition, Host};
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::Problem;
 use windlass_kit::program::{self, Failure};
@@ -45,30 +45,14 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
         warn!(field, value, limit, "a value of the configuration is valid and counts as another");
     }
     info!(node = args.command_line.node_name, plugin = %config.plugin, "starting");
-    let places = Places {
-        config: args.config.clone(),
-        state_dir: config.state_dir.clone(),
-        rival: "another agent",
-        vms_dir: config.vms_dir.clone(),
-        socket: config.socket.clone(),
-        admin: config.admin,
-        admin_socket: args.command_line.admin_socket.clone(),
-    };
     let plugin = config.plugin.address().ip();
-    let dump_state = config.dump_state.map(|(at, limit)| Dump {
-        at,
-        limit,
-        gather: Box::new(move |agent, stopped| agent.reference_dump(stopped, plugin)),
-    });
+    let gather: Gather = Box::new(move |agent, stopped| agent.reference_dump(stopped, plugin));
     let composition = Composition {
         agent: Config {
-            trust_guest_parking: config.trust_guest_parking,
-            callback_listen: config.callback_listen,
-            callback_ports: config.callback_ports.clone(),
             times: config.times,
             periods: config.periods,
             silence: config.silence,
-            ..Config::new(config.unit)
+            ..config.basics.agent()
         },
         permits: Arc::new(Remote::new(config.plugin.clone(), config.times.permit)),
         ledger: Arc::new(NullLedger),
@@ -78,10 +62,13 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
     };
     let host = Host {
         composition,
-        places,
+        config: args.config,
+        basics: config.basics.clone(),
+        rival: "another agent",
+        admin_socket: args.command_line.admin_socket,
         clock,
         log_level,
-        dump_state,
+        gather: Some(gather),
         start: Box::new(move |parts, registry, tasks| {
             metrics::register(parts.agent.metrics(), &parts.figures, registry);
             billing::start(&config, parts, clock, registry, tasks)?;

@@ -5,11 +5,12 @@
 
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
-use crate::host::together::{Listeners, misfits};
+use crate::host::together::misfits;
 use crate::problem::Problem;
 use serde::Serialize;
 use std::net::SocketAddr;
 use std::path::Path;
+use windlass_agent_host::basics::Basics;
 use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_kit::config::{Unread, read_list, read_text};
 use windlass_plugin_program::config::PluginConfig;
@@ -136,41 +137,38 @@ fn key(line: &str) -> &str {
 
 impl Configured {
     /// Of the program that VM files are for.
-    pub(super) fn listeners(&self) -> Option<Listeners<'_>> {
+    pub(super) fn basics(&self) -> Option<&Basics> {
         match self {
-            Self::Host(config) => Some(config.listeners()),
-            Self::Agent(config) => Some(Listeners {
-                file: "agent.toml",
-                vms_dir: &config.vms_dir,
-                socket: &config.socket,
-                admin: config.admin,
-                callback_listen: config.callback_listen,
-                callback_ports: config.callback_ports.clone(),
-            }),
+            Self::Host(config) => Some(&config.basics),
+            Self::Agent(config) => Some(&config.basics),
             Self::Plugin(_) | Self::Vms => None,
         }
     }
 
     /// What does not fit together of this file and these VM files, as [`misfits`] names it.
     pub(super) fn misfits(&self, files: &[&VmFile]) -> Vec<(Option<String>, Problem)> {
-        let room = match self {
-            Self::Host(config) => Machine::here().room(config.node).ok(),
-            Self::Agent(_) | Self::Plugin(_) | Self::Vms => None,
-        };
-        self.listeners().map_or(Vec::new(), |listeners| misfits(&listeners, room, files))
+        match self {
+            Self::Host(config) => {
+                let room = Machine::here().room(config.node).ok();
+                misfits("host.toml", &config.basics, room, files)
+            }
+            Self::Agent(config) => misfits("agent.toml", &config.basics, None, files),
+            Self::Plugin(_) | Self::Vms => Vec::new(),
+        }
     }
 
     /// Where the program listens besides its call-back ports, by key.
     pub(super) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
-        let (own, dump_state) = match self {
-            Self::Host(config) => (vec![("admin", config.admin)], None),
-            Self::Agent(config) => (vec![("admin", config.admin)], config.dump_state),
+        match self {
+            Self::Host(config) => config.basics.addresses(),
+            Self::Agent(config) => config.basics.addresses(),
             Self::Plugin(config) => {
-                (vec![("listen", config.listen), ("admin", config.admin)], config.dump_state)
+                let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
+                let own = [("listen", config.listen), ("admin", config.admin)];
+                own.into_iter().chain(dump_state).collect()
             }
-            Self::Vms => (Vec::new(), None),
-        };
-        own.into_iter().chain(dump_state.map(|(at, _)| ("dump_state", at))).collect()
+            Self::Vms => Vec::new(),
+        }
     }
 }
 

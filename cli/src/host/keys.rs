@@ -1,37 +1,22 @@
 //! Every key of host.toml. `windlass check --keys` prints the whole, and the configuration reference
 //! is checked against it.
 
-use windlass_agent::config::CALLBACK_PORTS;
-use windlass_protocol::config::Value::{Memory, Ports, Text, Truth};
+use windlass_agent_host::basics::{
+    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, SOCKET, STATE_DIR, TRUST_GUEST_PARKING, VMS_DIR,
+};
+use windlass_protocol::config::Value::{Memory, Text};
 use windlass_protocol::config::{Kind, MEMORY, Table, key};
 use windlass_protocol::{Bytes, unit_choice};
 
 /// The keys of host.toml.
 pub const HOST: Table = Table::toml(&[&[
-    key(
-        "state_dir",
-        Kind::PATH,
-        "Where freeze, pauses, history and the VMs to be counted are kept over a restart.",
-    )
-    .or(Text("/var/lib/windlass"))
-    .note(", other than vms_dir"),
-    key("vms_dir", Kind::PATH, "Where VM files are looked for.")
-        .or(Text("/etc/windlass/vms.d"))
-        .note(", other than state_dir"),
-    key("socket", Kind::SOCKET, "Where the command line reaches the host.")
-        .or(Text("/run/windlass/host.sock")),
-    key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
-        .or(Text("127.0.0.1:10304")),
-    key("callback_listen", Kind::Ip, "Where informants call back.").or(Text("127.0.0.1")),
-    key("callback_ports", Kind::Ports, "One port per VM, the same after a restart.")
-        .or(Ports(CALLBACK_PORTS.0, CALLBACK_PORTS.1))
-        .note(", without the port of admin"),
-    key(
-        "trust_guest_parking",
-        Kind::Truth,
-        "Whether a vCPU that the guest has parked leaves the books.",
-    )
-    .or(Truth(false)),
+    STATE_DIR,
+    VMS_DIR,
+    SOCKET,
+    ADMIN,
+    CALLBACK_LISTEN.or(Text("127.0.0.1")),
+    CALLBACK_PORTS,
+    TRUST_GUEST_PARKING,
     key(
         "node.cpu",
         Kind::cpu(4096),

@@ -13,8 +13,9 @@ use std::sync::Arc;
 use tracing::{info, warn};
 use windlass_agent::Config;
 use windlass_agent_host::Settings;
+use windlass_agent_host::basics::Basics;
 use windlass_agent_host::figures::Figures;
-use windlass_agent_host::{Composition, Host, Places};
+use windlass_agent_host::{Composition, Host};
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Counts;
 use windlass_kit::telemetry::LogLevel;
@@ -33,24 +34,18 @@ pub(super) async fn serve(
         .room(config.node)
         .map_err(|problem| Failure::Invalid(format!("{}: {problem}", path.display())))?;
     warn_of_overcommitment(machine, &config);
-    let places = Places {
-        // For commands that run in another folder.
-        config: std::path::absolute(&path).unwrap_or(path),
-        state_dir: config.state_dir.clone(),
-        rival: "another `windlass host`",
-        vms_dir: config.vms_dir.clone(),
-        socket: config.socket.clone(),
-        admin: config.admin,
-        admin_socket: None,
-    };
-    let agent = agent(&config);
-    let (composition, books) = compose(config, agent, machine, room, clock);
+    let basics = config.basics;
+    let (composition, books) = compose(basics.clone(), basics.agent(), machine, room, clock);
     let host = Host {
         composition,
-        places,
+        // For commands that run in another folder.
+        config: std::path::absolute(&path).unwrap_or(path),
+        basics,
+        rival: "another `windlass host`",
+        admin_socket: None,
         clock,
         log_level,
-        dump_state: None,
+        gather: None,
         start: Box::new(move |parts, registry, _| {
             books.register(registry);
             register(&parts.figures, registry);
@@ -65,33 +60,23 @@ pub(super) async fn serve(
 /// An agent whose permits go through the plugin's codec, called in memory; what it sees goes into
 /// the books.
 pub(super) fn compose(
-    config: HostConfig,
+    basics: Basics,
     agent: Config,
     machine: Machine,
     room: Resources,
     clock: Clock,
 ) -> (Composition, Shared) {
-    let books = Shared::new(Books::new(room), config.unit.usual(), clock);
+    let books = Shared::new(Books::new(room), basics.unit.usual(), clock);
     let own = Arc::new(HostBooks::new(books.clone()));
     let composition = Composition {
         agent,
         permits: own.clone(),
         ledger: own.clone(),
         books: Some(own),
-        settings: Box::new(HostSettings { config, machine, books: books.clone() }),
+        settings: Box::new(HostSettings { basics, machine, books: books.clone() }),
         usual: Usual::default(),
     };
     (composition, books)
-}
-
-/// What the agent is told once.
-pub(super) fn agent(config: &HostConfig) -> Config {
-    Config {
-        trust_guest_parking: config.trust_guest_parking,
-        callback_listen: config.callback_listen,
-        callback_ports: config.callback_ports.clone(),
-        ..Config::new(config.unit)
-    }
 }
 
 /// Exports the host's own figures, besides what its agent and its plugin count.
@@ -105,7 +90,8 @@ fn register(figures: &Figures, registry: &mut Registry) {
 
 /// What host.toml says, of this machine and for these books; it is followed while the host runs.
 struct HostSettings {
-    config: HostConfig,
+    /// As it was read at the start.
+    basics: Basics,
     machine: Machine,
     books: Shared,
 }
@@ -123,9 +109,7 @@ impl Settings for HostSettings {
         let room = self.machine.room(config.node).map_err(|problem| vec![problem])?;
         self.books.with_books(|books| books.set_room(room));
         info!(%room, "what may be reserved for VMs");
-        let waits = config.needs_restart(&self.config);
-        self.config.node = config.node;
-        Ok(waits)
+        Ok(config.basics.needs_restart(&self.basics))
     }
 }
 
@@ -144,7 +128,8 @@ mod tests {
     fn the_agent_is_told_what_the_file_says() {
         let text = "trust_guest_parking = true\ncallback_listen = \"127.0.0.9\"\n\
                     callback_ports = \"7-9\"\n";
-        let told = agent(&HostConfig::from_text(text).unwrap());
+        let config = HostConfig::from_text(text).unwrap();
+        let told = config.basics.agent();
         assert!(told.trust_guest_parking);
         assert_eq!(told.callback_listen.to_string(), "127.0.0.9");
         assert_eq!(told.callback_ports, 7..=9);

@@ -4,46 +4,27 @@
 //! monitor or one informant is judged where files are taken into force, in [`windlass_vm_files::folder::Folder`].
 
 use crate::problem::Problem;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
-use std::path::Path;
+use windlass_agent_host::basics::Basics;
 use windlass_protocol::vm_file::VmFile;
 use windlass_protocol::{Mode, Resources};
 
-/// Where `windlass host` or `windlass-agent` listens, and where it looks for VM files, as its file says: each
-/// field is the key of that name.
-#[derive(Debug)]
-pub(crate) struct Listeners<'a> {
-    /// The name of that file.
-    pub(crate) file: &'static str,
-    pub(crate) vms_dir: &'a Path,
-    pub(crate) socket: &'a Path,
-    pub(crate) admin: SocketAddr,
-    pub(crate) callback_listen: IpAddr,
-    pub(crate) callback_ports: RangeInclusive<u16>,
-}
-
-/// What does not fit, each with the VM whose file is to change, or none for the program's own. `room`
-/// is what may be reserved for VMs, where that is known.
+/// What does not fit, each with the VM whose file is to change, or none for the program's own, which is
+/// called `program`. `room` is what may be reserved for VMs, where that is known.
 pub(crate) fn misfits(
-    listeners: &Listeners<'_>,
+    program: &str,
+    basics: &Basics,
     room: Option<Resources>,
     files: &[&VmFile],
 ) -> Vec<(Option<String>, Problem)> {
-    let own = of_program(listeners, room, files).into_iter().map(|problem| (None, problem));
+    let own = of_program(basics, room, files).into_iter().map(|problem| (None, problem));
     let of_vms = files.iter().flat_map(|file| {
         let vm = &file.info.name.name;
-        of_vm(listeners, room, file).into_iter().map(|problem| (Some(vm.clone()), problem))
+        of_vm(program, basics, room, file).into_iter().map(|problem| (Some(vm.clone()), problem))
     });
     own.chain(of_vms).collect()
 }
 
-/// Whether what listens at one of these addresses is reached at the other, too.
-pub(crate) fn is_one_host(one: IpAddr, other: IpAddr) -> bool {
-    one == other || one.is_unspecified() || other.is_unspecified()
-}
-
-fn of_program(config: &Listeners<'_>, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
+fn of_program(config: &Basics, room: Option<Resources>, files: &[&VmFile]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let minima = files.iter().fold(Resources::ZERO, |sum, f| sum.saturating_add(f.info.bounds.min));
     if let Some(room) = room.filter(|room| !room.covers(minima)) {
@@ -80,16 +61,15 @@ fn of_program(config: &Listeners<'_>, room: Option<Resources>, files: &[&VmFile]
     problems
 }
 
-fn of_vm(config: &Listeners<'_>, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
+fn of_vm(program: &str, config: &Basics, room: Option<Resources>, file: &VmFile) -> Vec<Problem> {
     let mut problems = Vec::new();
     let (ip, port) = (file.informant.ip(), file.informant.port());
     if ip == config.callback_listen && config.callback_ports.contains(&port) {
-        let limit =
-            format!("lies within callback_ports of {}, where it listens itself", config.file);
+        let limit = format!("lies within callback_ports of {program}, where it listens itself");
         problems.push(Problem::new("informant", file.informant, limit));
     }
     if file.informant == config.admin {
-        let limit = format!("is `admin` of {}, where it listens itself", config.file);
+        let limit = format!("is `admin` of {program}, where it listens itself");
         problems.push(Problem::new("informant", file.informant, limit));
     }
     let bounds = file.info.bounds;
@@ -143,7 +123,8 @@ mod tests {
     fn said(config: &str, files: &[VmFile]) -> String {
         let config = HostConfig::from_text(config).unwrap();
         let room = Resources::new(MilliCpu::from_cores(4), Bytes::from_gib(4));
-        let found = misfits(&config.listeners(), Some(room), &files.iter().collect::<Vec<_>>());
+        let found =
+            misfits("host.toml", &config.basics, Some(room), &files.iter().collect::<Vec<_>>());
         let line = |(vm, problem): (Option<String>, Problem)| {
             format!("{}: {problem}\n", vm.as_deref().unwrap_or("host.toml"))
         };

@@ -8,7 +8,8 @@ use crate::lists::Lists;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use windlass_kit::config;
+use windlass_kit::addresses::all_differ;
+use windlass_kit::config::{self, changed};
 use windlass_kit::problem::Problem;
 use windlass_protocol::config::{Field, Kind, Node, Reader};
 use windlass_protocol::unit_choice::USUAL_MEM;
@@ -127,14 +128,11 @@ impl PluginConfig {
 
     /// What differs from `other` and is only read at the start.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
-        [
+        changed(&[
             ("listen", self.listen != other.listen),
             ("dump_state", self.dump_state != other.dump_state),
             ("admin", self.admin != other.admin),
-        ]
-        .into_iter()
-        .filter_map(|(name, differs)| differs.then_some(name))
-        .collect()
+        ])
     }
 
     /// What is listed, less what is kept from VMs.
@@ -158,20 +156,8 @@ impl PluginConfig {
 
     fn addresses(&self, file: &mut Reader) {
         let dump = self.dump_state.map(|(at, _)| at);
-        let all =
-            [("listen", Some(self.listen)), ("dump_state", dump), ("admin", Some(self.admin))];
-        for (nth, (name, at)) in all.iter().enumerate() {
-            for (other, theirs) in &all[..nth] {
-                let (Some(at), Some(theirs)) = (at, theirs) else { continue };
-                let same = at.ip() == theirs.ip()
-                    || at.ip().is_unspecified()
-                    || theirs.ip().is_unspecified();
-                let both = same && at.port() == theirs.port() && at.port() != 0;
-                if both && file.are_sound(&[name, other]) {
-                    file.wrong(name, at, &format!("must not be the address of {other}"));
-                }
-            }
-        }
+        let (listen, admin) = (Some(self.listen), Some(self.admin));
+        all_differ(file, &[("listen", listen), ("dump_state", dump), ("admin", admin)]);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Every key of the plugin's files. The operator's page is compared with these tables.
 
 use std::ops::Bound;
-use std::time::Duration;
+use windlass_kit::addresses::{
+    ADMIN, DUMP_STATE, DUMP_STATE_TIMEOUT, GATHERING, LONGEST_DUMP, USUAL_DUMP,
+};
 use windlass_protocol::config::Value::{
-    Cpu, Memory, Number, Quantity, Seconds, Text, Time, Truth, Whole,
+    Cpu, Memory, Number, Quantity, Seconds, Text, Truth, Whole,
 };
 use windlass_protocol::config::{Field, Kind, Table, key};
 use windlass_protocol::unit_choice::{self, USUAL_CPU, USUAL_MEM};
@@ -16,22 +18,11 @@ pub const PLUGIN: Table = Table::toml(&[OWN, LISTS]);
 /// The keys of the list that goes with a .json.
 pub const BOOKS: Table = Table::toml(&[LISTS]);
 
-const USUAL_DUMP: Duration = Duration::from_secs(5);
-const LONGEST_DUMP: Duration = Duration::from_secs(60);
-const GATHERING: &str = "How long gathering the state may take.";
-
 const OWN: &[Field] = &[
     key("listen", Kind::Address, "Where agents ask for permits.").or(Text("0.0.0.0:10299")),
-    key("dump_state", Kind::Address, "Where the state is shown, in the reference's shape.")
-        .or(Text("127.0.0.1:10298")),
-    key(
-        "dump_state_timeout",
-        Kind::Time { least: Duration::from_millis(100), most: LONGEST_DUMP },
-        GATHERING,
-    )
-    .or(Time(USUAL_DUMP)),
-    key("admin", Kind::Address, "Where /livez, /readyz, /metrics and /log-level are served.")
-        .or(Text("127.0.0.1:10305")),
+    DUMP_STATE.or(Text("127.0.0.1:10298")),
+    DUMP_STATE_TIMEOUT,
+    ADMIN.or(Text("127.0.0.1:10305")),
     unit_choice::CPU.meaning(UNIT_CPU).or(Cpu(USUAL_CPU)).otherwise(""),
     unit_choice::MEMORY.meaning(UNIT_MEM).or(Memory(USUAL_MEM)).otherwise(""),
 ];

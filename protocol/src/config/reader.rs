@@ -161,6 +161,11 @@ impl Reader {
         self.tables.contains(name)
     }
 
+    /// Whether the table of keys has a key of this name, as a file spells it.
+    pub fn is_key(&self, name: &str) -> bool {
+        self.table.fields().any(|field| self.spelled(field.name) == name)
+    }
+
     /// Whether all these keys and tables are free of problems, so that they can be compared.
     pub fn are_sound(&self, names: &[&str]) -> bool {
         let is_of = |problem: &Problem, name: &&str| is_within(&problem.field, &self.spelled(name));
@@ -305,10 +310,6 @@ impl Reader {
     fn is_table(&self, name: &str) -> bool {
         let within = |key: &str| key != name && is_within(key, name);
         self.table.fields().any(|field| within(&self.spelled(field.name)))
-    }
-
-    fn is_key(&self, name: &str) -> bool {
-        self.table.fields().any(|field| self.spelled(field.name) == name)
     }
 
     fn spelled<'a>(&self, name: &'a str) -> Cow<'a, str> {

@@ -104,9 +104,15 @@ fn annotations(input: &mut Input<'_>) {
 fn host_file(text: &str) {
     match HostConfig::from_text(text) {
         Ok(config) => {
-            assert!(config.state_dir != config.vms_dir && config.socket.is_absolute());
-            assert!(*config.callback_ports.start() > 0 && !config.callback_ports.is_empty());
-            assert!(config.needs_restart(&config).is_empty());
+            assert!(
+                config.basics.state_dir != config.basics.vms_dir
+                    && config.basics.socket.is_absolute()
+            );
+            assert!(
+                *config.basics.callback_ports.start() > 0
+                    && !config.basics.callback_ports.is_empty()
+            );
+            assert!(config.basics.needs_restart(&config.basics).is_empty());
         }
         Err(problems) => are_short(&problems),
     }

@@ -49,8 +49,8 @@ fn agent(read: Result<AgentConfig, Vec<Problem>>) {
         Ok(config) => config,
         Err(problems) => return are_short(&problems),
     };
-    assert!(config.state_dir != config.vms_dir);
-    assert!(*config.callback_ports.start() > 0 && !config.callback_ports.is_empty());
+    assert!(config.basics.state_dir != config.basics.vms_dir);
+    assert!(*config.basics.callback_ports.start() > 0 && !config.basics.callback_ports.is_empty());
     let (times, periods) = (config.times, config.periods);
     // Leases count on both.
     is_within(times.size, millis(100)..=millis(2_000));
@@ -59,7 +59,7 @@ fn agent(read: Result<AgentConfig, Vec<Problem>>) {
     for wait in [periods.register_retry, periods.session_retry, periods.session_gap] {
         is_within(wait, millis(100)..=millis(300_000));
     }
-    if let Some((_, limit)) = config.dump_state {
+    if let Some((_, limit)) = config.basics.dump_state {
         is_within(limit, millis(100)..=millis(60_000));
     }
 }

@@ -209,9 +209,12 @@ fn events_need_a_source_and_that_is_said_with_everything_else() {
 fn files_mean_what_they_say() {
     let config = AgentConfig::from_toml(PLUGIN, &CommandLine::default()).expect("a smallest file");
     assert_eq!(config.plugin.to_string(), "http://10.0.0.5:10299/");
-    assert_eq!((config.admin.port(), config.callback_ports), (10304, 10310..=11309));
-    assert_eq!(config.dump_state.map(|(at, _)| at.to_string()), Some("127.0.0.1:10300".into()));
-    assert!(config.callback_listen.is_loopback());
+    assert_eq!((config.basics.admin.port(), config.basics.callback_ports), (10304, 10310..=11309));
+    assert_eq!(
+        config.basics.dump_state.map(|(at, _)| at.to_string()),
+        Some("127.0.0.1:10300".into())
+    );
+    assert!(config.basics.callback_listen.is_loopback());
     let seconds = |seconds| Duration::from_secs(seconds);
     let usual = config.times;
     assert_eq!(
@@ -229,7 +232,7 @@ fn files_mean_what_they_say() {
     assert_eq!((session_retry, session_gap), (seconds(7), seconds(6)));
     assert_eq!((config.silence.after, config.silence.grace), (seconds(30), seconds(40)));
     assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
-    assert_eq!(config.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(8))));
+    assert_eq!(config.basics.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(8))));
     let times = config.times;
     assert_eq!(
         (times.register, times.unregister, times.health),
@@ -239,14 +242,14 @@ fn files_mean_what_they_say() {
     assert_eq!((times.size, times.metrics, times.permit), (seconds(1), seconds(6), seconds(2)));
     for absent in ["{}", r#"{"billing":null,"dumpState":null,"scaling":{"defaultConfig":null}}"#] {
         let config = AgentConfig::from_json(absent, &command_line()).expect(absent);
-        assert_eq!((config.billing, config.dump_state), (None, None), "{absent}");
+        assert_eq!((config.billing, config.basics.dump_state), (None, None), "{absent}");
     }
     let shown =
         AgentConfig::from_json("{\"dumpState\":{}}", &command_line()).expect("it has defaults");
-    assert_eq!(shown.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(5))));
+    assert_eq!(shown.basics.dump_state, Some((([0, 0, 0, 0], 10300).into(), seconds(5))));
     let least =
         AgentConfig::from_json("{}", &command_line()).expect("what is missing has a default");
-    assert_eq!((least.dump_state, least.times), (None, usual));
+    assert_eq!((least.basics.dump_state, least.times), (None, usual));
     assert_eq!(least.periods, Periods::REFERENCE);
     let text = format!(
         "{PLUGIN}[periods]\nhealth = 2\nmetrics = \"2500ms\"\nregister_retry = 60\n\
@@ -360,9 +363,9 @@ fn what_the_command_line_says_wins() {
     for text in [text.as_str(), ""] {
         let config = AgentConfig::from_toml(text, &command_line).expect(text);
         assert_eq!(config.plugin.to_string(), "http://10.0.0.6:1/");
-        assert_eq!(config.state_dir.to_str(), Some("/s"));
-        assert_eq!(config.vms_dir.to_str(), Some("/v"));
-        assert_eq!(Some(config.callback_listen), pod_ip);
+        assert_eq!(config.basics.state_dir.to_str(), Some("/s"));
+        assert_eq!(config.basics.vms_dir.to_str(), Some("/v"));
+        assert_eq!(Some(config.basics.callback_listen), pod_ip);
     }
     let admin = Some("0.0.0.0:9100".parse().expect("an address"));
     let unit_cpu = Some(MilliCpu::from_milli(250));
@@ -370,13 +373,13 @@ fn what_the_command_line_says_wins() {
     let toml = "admin = \"127.0.0.1:1\"\n[compute_unit]\ncpu = 2\nmemory = \"512MiB\"\n";
     let config = AgentConfig::from_toml(toml, &command_line).expect(toml);
     assert_eq!(
-        (Some(config.admin), config.unit.usual().to_string().as_str()),
+        (Some(config.basics.admin), config.basics.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 512MiB")
     );
     let command_line = CommandLine { unit_memory: Some(Bytes::from_mib(256)), ..command_line };
     let config = AgentConfig::from_json(JSON, &command_line).expect("the reference's example");
     assert_eq!(
-        (Some(config.admin), config.unit.usual().to_string().as_str()),
+        (Some(config.basics.admin), config.basics.unit.usual().to_string().as_str()),
         (admin, "0.25 vCPU / 256MiB")
     );
     // The address of the file is not in the way of what replaces it.

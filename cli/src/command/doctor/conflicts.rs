@@ -5,8 +5,7 @@
 use super::files::Read;
 use super::report::Check;
 use crate::command::configured::Configured;
-use crate::host::together::{Listeners, is_one_host};
-use std::net::SocketAddr;
+use windlass_kit::addresses::{is_one_host, overlap};
 
 /// Each conflict between two files; nothing is said where there is none.
 pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
@@ -29,8 +28,8 @@ pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
 /// What `mine` claims that `theirs` claims, too, which stands in the file `other`.
 fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
     let mut claims = Vec::new();
-    let (own, their) = (mine.listeners(), theirs.listeners());
-    if let (Some(own), Some(their)) = (&own, &their)
+    let (own, their) = (mine.basics(), theirs.basics());
+    if let (Some(own), Some(their)) = (own, their)
         && own.socket == their.socket
     {
         claims.push(format!("socket = {} is socket of {other}, too", own.socket.display()));
@@ -38,13 +37,13 @@ fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
     for (key, at) in mine.addresses() {
         let same = theirs.addresses().into_iter().filter(|(_, their)| overlap(at, *their));
         claims.extend(same.map(|(their, _)| format!("{key} = {at} is {their} of {other}, too")));
-        if their.as_ref().is_some_and(|listeners| calls_back(listeners, at)) {
+        if their.is_some_and(|their| their.calls_back(at)) {
             claims.push(format!("{key} = {at} lies within callback_ports of {other}"));
         }
     }
     let Some(own) = own else { return claims };
     let (first, last) = (own.callback_ports.start(), own.callback_ports.end());
-    for (key, at) in theirs.addresses().into_iter().filter(|(_, at)| calls_back(&own, *at)) {
+    for (key, at) in theirs.addresses().into_iter().filter(|(_, at)| own.calls_back(*at)) {
         claims.push(format!("callback_ports = {first}-{last} hold {key} of {other}, {at}"));
     }
     let shared = their.filter(|their| {
@@ -53,17 +52,8 @@ fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
             && their.callback_ports.start() <= last
     });
     claims.extend(shared.map(|their| {
-        let (start, end) = their.callback_ports.into_inner();
+        let (start, end) = (their.callback_ports.start(), their.callback_ports.end());
         format!("callback_ports = {first}-{last} overlap {start}-{end} of {other}")
     }));
     claims
-}
-
-fn calls_back(listeners: &Listeners<'_>, at: SocketAddr) -> bool {
-    is_one_host(listeners.callback_listen, at.ip()) && listeners.callback_ports.contains(&at.port())
-}
-
-/// Whether only one process can listen at both. Port 0 is any that is free.
-fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
-    one.port() != 0 && one.port() == other.port() && is_one_host(one.ip(), other.ip())
 }

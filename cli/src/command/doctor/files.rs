@@ -2,9 +2,9 @@
 
 use super::report::Check;
 use crate::command::configured::{Configured, Kind, text};
-use crate::host::together::Listeners;
 use crate::problem::{Problem, Report};
 use std::path::{Path, PathBuf};
+use windlass_agent_host::basics::Basics;
 use windlass_protocol::vm_file::VmFile;
 use windlass_vm_files::folder::{Folder, look};
 
@@ -28,8 +28,8 @@ pub(super) fn read(path: &Path) -> Read {
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
-    let listeners = config.as_ref().ok().and_then(Configured::listeners);
-    let folder = listeners.map(|Listeners { vms_dir, .. }| {
+    let basics = config.as_ref().ok().and_then(Configured::basics);
+    let folder = basics.map(|Basics { vms_dir, .. }| {
         let mut folder = Folder::new(vms_dir);
         folder.observe(look(vms_dir), true);
         folder
@@ -47,7 +47,7 @@ impl Read {
 
     /// Where the command line reaches the program, if it serves people.
     pub(super) fn socket(&self) -> Option<&Path> {
-        Some(self.config.as_ref().ok()?.listeners()?.socket)
+        Some(&self.config.as_ref().ok()?.basics()?.socket)
     }
 
     /// The service that runs the program.
@@ -97,9 +97,9 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::good(format!("{path} is valid"))];
-    let Some(listeners) = config.listeners() else { return checks };
-    if listeners.socket.as_os_str().len() > 100 {
-        let found = format!("{} is a long path for a socket", listeners.socket.display());
+    let Some(basics) = config.basics() else { return checks };
+    if basics.socket.as_os_str().len() > 100 {
+        let found = format!("{} is a long path for a socket", basics.socket.display());
         let advice = "The one that only shows is longer still.";
         checks.push(Check::limited(found, advice, files.page()));
     }
@@ -110,7 +110,7 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
     let vms = files.vms();
     let count = match vms.len() {
         0 => Check::limited(
-            format!("{} holds no valid VM file", listeners.vms_dir.display()),
+            format!("{} holds no valid VM file", basics.vms_dir.display()),
             "`windlass vm add` adds a VM.",
             "docs/host.md#the-vm-file",
         ),
@@ -122,9 +122,10 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
     if misfits.is_empty() {
         checks.push(Check::good("the files fit together"));
     }
+    let file = if files.kind == Kind::Agent { "agent.toml" } else { "host.toml" };
     checks.extend(misfits.into_iter().map(|(vm, problem)| match vm {
         Some(vm) => Check::limited(format!("{vm}.toml: {problem}"), "", VM),
-        None => Check::limited(format!("{}: {problem}", listeners.file), "", files.page()),
+        None => Check::limited(format!("{file}: {problem}"), "", files.page()),
     }));
     checks
 }

@@ -5,9 +5,9 @@ use super::report::Check;
 use crate::command::configured::Configured;
 use crate::host::config::NodeConfig;
 use crate::host::room::Machine;
-use crate::host::together::Listeners;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::Path;
+use windlass_agent_host::basics::Basics;
 use windlass_protocol::Resources;
 
 const NODE: &str = "docs/configuration.md#hosttoml";
@@ -57,9 +57,9 @@ pub(super) fn checks(files: &[Read]) -> Vec<Check> {
 pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     let Ok(config) = &files.config else { return Vec::new() };
     let mut checks = Vec::new();
-    let listeners = config.listeners();
-    if let Some(listeners) = &listeners {
-        checks.push(listens("callback_listen", listeners.callback_listen));
+    let basics = config.basics();
+    if let Some(basics) = basics {
+        checks.push(listens("callback_listen", basics.callback_listen));
     }
     let program = match config {
         Configured::Host(_) => "the host",
@@ -71,7 +71,7 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
         checks.push(Check::good(format!("{program} has its ports")));
         return checks;
     }
-    checks.extend(listeners.map(|listeners| callback_ports(&listeners)));
+    checks.extend(basics.map(callback_ports));
     for (key, at) in config.addresses().into_iter().filter(|(_, at)| is_taken(*at)) {
         let found = format!("{key} = {at} is taken by another process");
         let advice = format!("`ss -ltnp sport = :{}` says by which.", at.port());
@@ -80,9 +80,9 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     checks
 }
 
-fn callback_ports(listeners: &Listeners<'_>) -> Check {
-    let range = listeners.callback_ports.clone();
-    let taken = |port: &u16| is_taken((listeners.callback_listen, *port).into());
+fn callback_ports(basics: &Basics) -> Check {
+    let range = basics.callback_ports.clone();
+    let taken = |port: &u16| is_taken((basics.callback_listen, *port).into());
     let taken: Vec<u16> = range.clone().filter(taken).collect();
     let (first, last) = (range.start(), range.end());
     match taken.as_slice() {

@@ -18,7 +18,7 @@ pub(super) const WITHIN: Duration = Duration::from_secs(2);
 pub(super) async fn checks(files: &Read) -> Option<(&'static str, Vec<Check>)> {
     match files.config.as_ref().ok()? {
         Configured::Agent(config) => {
-            let mut checks = vec![lives("windlass-agent", config.admin).await];
+            let mut checks = vec![lives("windlass-agent", config.basics.admin).await];
             checks.push(plugin(config.plugin.address()).await);
             Some(("agent", checks))
         }

@@ -4,7 +4,7 @@
 use crate::api::HostFacts;
 use crate::host::config::HostConfig;
 use crate::host::room::Machine;
-use crate::host::serve::{agent, compose};
+use crate::host::serve::compose;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tower::ServiceExt;
 use windlass_agent::Config;
+use windlass_agent_host::basics::Basics;
 use windlass_agent_host::checked_attach::CheckedAttach;
 use windlass_agent_host::controller::{HostController, Ways};
 use windlass_agent_host::disk::{Disk, Recalled};
@@ -121,20 +122,20 @@ impl Stage {
 
     fn prepare_with_ports(disk: &FakeDisk, vms: &Vms, ports: RangeInclusive<u16>) -> Self {
         let clock = Clock::starting_at(START);
-        let mut config = HostConfig::from_text("").unwrap();
-        config.callback_ports = ports;
-        let (agent, reached) = (agent(&config), vms.clone());
+        let mut basics = HostConfig::from_text("").unwrap().basics;
+        basics.callback_ports = ports;
+        let (agent, reached) = (basics.agent(), vms.clone());
         let ways: Ways = Box::new(move |name, _, findings| {
             CheckedAttach::by(name, reached.get(name), findings, clock)
         });
-        Self::told(disk, clock, config, agent, ways)
+        Self::told(disk, clock, basics, agent, ways)
     }
 
     /// The same, which is told this and reaches its VMs so.
     pub(super) fn told(
         disk: &FakeDisk,
         clock: Clock,
-        config: HostConfig,
+        basics: Basics,
         agent: Config,
         ways: Ways,
     ) -> Self {
@@ -143,7 +144,7 @@ impl Stage {
         let state = State::of(disk.papers().state.clone().unwrap_or_default());
         let decisions = disk.papers().decisions.clone();
         let machine = Machine { cpu: room.cpu, memory: Some(room.mem) };
-        let (composition, books) = compose(config, agent, machine, room, clock);
+        let (composition, books) = compose(basics, agent, machine, room, clock);
         let setup = Setup {
             composition,
             facts: facts(clock),

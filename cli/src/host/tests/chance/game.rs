@@ -3,7 +3,6 @@
 use super::draw::{self, Knob, PLACES, Step, Text, VMS};
 use super::machines::{Machines, Way};
 use crate::host::config::HostConfig;
-use crate::host::serve::agent;
 use crate::host::tests::stage::{FakeDisk, Stage};
 use serde_json::Value;
 use std::net::{Ipv4Addr, TcpListener};
@@ -106,12 +105,12 @@ impl Game {
 
     /// Starts a host.
     async fn begin(&mut self) -> Result<(), String> {
-        let mut config = HostConfig::from_text("").unwrap();
-        config.callback_listen = self.claim.local_addr().unwrap().ip();
-        config.callback_ports = PORTS;
+        let mut basics = HostConfig::from_text("").unwrap().basics;
+        basics.callback_listen = self.claim.local_addr().unwrap().ip();
+        basics.callback_ports = PORTS;
         self.starts += 1;
         self.taken_up = [Instant::now(); VMS];
-        let mut agent = agent(&config);
+        let mut agent = basics.agent();
         agent.seed = self.seed ^ self.starts << 32;
         agent.meminfo = "../agent/tests/meminfo".into();
         let (machines, clock) = (self.machines.clone(), self.clock);
@@ -120,7 +119,7 @@ impl Game {
             let way = Way { machines, monitor, removal: known.vcpu_removal };
             CheckedAttach::by(name, way, findings, clock)
         });
-        let mut stage = Stage::told(&self.disk, clock, config, agent, ways);
+        let mut stage = Stage::told(&self.disk, clock, basics, agent, ways);
         let begun = timeout(BEGINS_WITHIN, stage.run()).await;
         self.stage = Some(stage);
         begun.map_err(|_| "the host does not begin".to_owned())?.map_err(|_| "it ended".to_owned())
