@@ -1,9 +1,9 @@
 //! `windlass host`: the agent and the plugin of one host, in one process.
 //!
-//! [`run`] composes them: permits go through the plugin's codec, called in memory, and what the
+//! `run` composes them: permits go through the plugin's codec, called in memory, and what the
 //! agent sees goes into the books. Everything else is [`windlass_agent_host`], as it is for
 //! `windlass-agent`: VM files, state and history, and the socket by which the command line looks
-//! and orders. What is left here judges host.toml: [`config`], [`room`], [`together`].
+//! and orders. What is left here judges host.toml: [`config`], `room`, `together`.
 
 mod books;
 pub mod config;
