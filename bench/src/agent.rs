@@ -24,13 +24,25 @@ pub(crate) const SURGE: usize = 200;
 const SIZES: u64 = WORK;
 /// After the last has grown, for whoever asks for something twice.
 const AFTER: Duration = Duration::from_secs(10);
+/// Until what follows the start of VMs whose load stays is over.
+const SETTLED: Duration = Duration::from_secs(20);
 /// However busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(180);
+
+/// What the load of the VMs does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// It stays, and so do their sizes.
+    Stays,
+    /// It changes all the time, and their sizes follow.
+    Changes,
+}
 
 /// What an agent took while it was watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     pub(crate) periods: &'static str,
+    pub(crate) load: Load,
     pub(crate) vms: usize,
     /// From the start of its process until each VM had a session.
     pub(crate) ready: Duration,
@@ -65,26 +77,32 @@ struct Agent {
 /// Watches agents at work, and prints what they took.
 pub(crate) async fn run() -> Result<()> {
     print::agent_head()?;
-    for (periods, text) in PERIODS {
-        let mut first = None;
-        for vms in CROWDS {
-            let took = watch(vms, periods, text).await?;
-            print::agent(took, *first.get_or_insert(took))?;
+    for load in [Load::Stays, Load::Changes] {
+        for (periods, text) in PERIODS {
+            let mut first = None;
+            for vms in CROWDS {
+                let took = watch(vms, load, periods, text).await?;
+                print::agent(took, *first.get_or_insert(took))?;
+            }
         }
     }
     print::surge(&surge().await?)
 }
 
-async fn watch(vms: usize, periods: &'static str, text: &str) -> Result<Took> {
+async fn watch(vms: usize, load: Load, periods: &'static str, text: &str) -> Result<Took> {
     let folder = Folder::create()?;
-    let crowd = Crowd::alternating(vms, folder.path()).await?;
+    let (crowd, wait) = match load {
+        Load::Stays => (Crowd::idle(vms, folder.path()).await?, SETTLED),
+        // Until each half has had work to do.
+        Load::Changes => (Crowd::alternating(vms, folder.path()).await?, WATCHED),
+    };
     let agent = Agent::start(crowd, vms, folder, text).await?;
-    // Until each half has had work to do.
-    tokio::time::sleep(WATCHED).await;
+    tokio::time::sleep(wait).await;
     let (from, cpu, resized) = (Instant::now(), agent.program.cpu()?, agent.crowd.resized());
     tokio::time::sleep(WATCHED).await;
     Ok(Took {
         periods,
+        load,
         vms,
         ready: agent.ready,
         cpu: agent.program.cpu()?.saturating_sub(cpu),

@@ -2,7 +2,7 @@
 //!
 //! Each does what it is told at once and agrees to everything. Its load goes up and down with time,
 //! half of the VMs against the other half, or comes to all of them when that is said: what is measured is
-//! the agent, at work.
+//! the agent, at rest and at work.
 
 mod informant;
 mod monitor;

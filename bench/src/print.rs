@@ -1,6 +1,6 @@
 //! What is printed, and what it means.
 
-use crate::agent::{SURGE, Surge, Took, WATCHED};
+use crate::agent::{Load, SURGE, Surge, Took, WATCHED};
 use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
@@ -208,13 +208,14 @@ pub(crate) fn flat(room: Room, ratio: f64) -> Result<()> {
 pub(crate) fn agent_head() -> Result<()> {
     say(&format!(
         "\nwindlass-agent with VMs that are not there\n\
-         Monitors and informants answer at once and agree to all; the load of a VM changes every \
-         {} s between next to none and 2.5 vCPUs' work, so sizes follow it all the time. Watched \
-         for {} s once each has a session and has grown. Periods of metrics and health checks are ours \
+         Monitors and informants answer at once and agree to all. The load of a VM stays, or changes every \
+         {} s between next to none and 2.5 vCPUs' work, so that sizes follow it all the time. Watched \
+         for {} s once each has a session and its size. Periods of metrics and health checks are ours \
          (1 s, 5 s) or the reference's (5 s, 5 s). The ratio is to one VM, per VM.\n\
-         {:10} {:>5} {:>12} {:>16} {:>7} {:>8} {:>12} {:>6} {:>12}\n",
+         {:8} {:10} {:>5} {:>12} {:>16} {:>7} {:>8} {:>12} {:>6} {:>12}\n",
         PHASE.as_secs(),
         WATCHED.as_secs(),
+        "load",
         "periods",
         "VMs",
         "of a core",
@@ -233,9 +234,13 @@ pub(crate) fn agent(took: Took, first: Took) -> Result<()> {
     let per_vm =
         |took: Took| 100.0 * took.cpu.as_secs_f64() / took.watched.as_secs_f64() / took.vms as f64;
     let Took { periods, vms, ready, resized, resident, descriptors, .. } = took;
+    let load = match took.load {
+        Load::Stays => "stays",
+        Load::Changes => "changes",
+    };
     let (share, ratio) = (per_vm(took), per_vm(took) / per_vm(first));
     say(&format!(
-        "{periods:10} {vms:>5} {:>10.2} % {share:>14.4} % {ratio:>7.2} {resized:>8} {:>12} \
+        "{load:8} {periods:10} {vms:>5} {:>10.2} % {share:>14.4} % {ratio:>7.2} {resized:>8} {:>12} \
          {descriptors:>6} {:>10.2} s\n",
         share * vms as f64,
         mib(resident.now),

@@ -218,6 +218,14 @@ impl RawRequest {
         }
     }
 
+    /// Takes the VM's name out, without a copy. The request names no VM afterwards.
+    pub fn take_vm(&mut self) -> VmName {
+        match &mut self.0 {
+            Said::Slots(request) => std::mem::take(&mut request.vm),
+            Said::Bytes(request) => std::mem::take(&mut request.vm),
+        }
+    }
+
     /// Whether it says how busy the VM is.
     pub fn has_metrics(&self) -> bool {
         match &self.0 {

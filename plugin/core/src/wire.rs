@@ -94,9 +94,9 @@ pub fn grant(
     books: &mut Books,
     now: Moment,
     unit: ComputeUnit,
-    request: RawRequest,
+    mut request: RawRequest,
 ) -> Result<Permitted, Refusal> {
-    let vm = request.vm().clone();
+    let vm = request.take_vm();
     let read = |record: &VmRecord| {
         let slot = record.memory_slot;
         let request = request.with_slot(slot)?;
