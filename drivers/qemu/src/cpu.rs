@@ -6,9 +6,10 @@
 //! informant parks them. With TCG they are never taken out: QEMU 7.2 dies at the first change
 //! after that, later ones when they run out of translation contexts.
 
-use crate::link::{CallError, Link, read};
+use crate::link::{CallError, Link, read, unless_refused};
 use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use windlass_drivers::DriverError;
 use windlass_protocol::{MilliCpu, ShrinkCpu};
@@ -53,6 +54,13 @@ pub(crate) enum Vcpus {
     Fixed(u64),
 }
 
+/// A slot, as far as a look reads it: a machine may have hundreds, and each VM is looked at all the time.
+#[derive(Deserialize)]
+struct Occupied {
+    #[serde(rename = "qom-path")]
+    plugged: Option<IgnoredAny>,
+}
+
 // === impl Vcpus ===
 
 impl Vcpus {
@@ -67,13 +75,9 @@ impl Vcpus {
         link: &mut Link,
         slots: Result<Returned, QmpError>,
     ) -> Result<Self, CallError> {
-        match read(SLOTS, slots) {
-            Ok(slots) => Ok(Self::of(slots)),
-            Err(CallError::Said(_)) => {
-                let present: Vec<Value> = link.ask("query-cpus-fast", Value::Null).await?;
-                Ok(Self::Fixed(count(present.len())))
-            }
-            Err(lost @ CallError::Lost(_)) => Err(lost),
+        match unless_refused(read(SLOTS, slots))? {
+            Some(slots) => Ok(Self::of(slots)),
+            None => Ok(Self::Fixed(present(link).await?)),
         }
     }
 
@@ -159,6 +163,23 @@ impl Slot {
         arguments.insert("id".to_owned(), id.into());
         Value::Object(arguments)
     }
+}
+
+/// How many vCPUs are plugged, from the answer to [`SLOTS`].
+pub(crate) async fn plugged(
+    link: &mut Link,
+    slots: Result<Returned, QmpError>,
+) -> Result<MilliCpu, CallError> {
+    Ok(MilliCpu::from_cores(match unless_refused(read::<Vec<Occupied>>(SLOTS, slots))? {
+        Some(slots) => count(slots.iter().filter(|slot| slot.plugged.is_some()).count()),
+        None => present(link).await?,
+    }))
+}
+
+/// How many vCPUs a machine without hotplug has.
+async fn present(link: &mut Link) -> Result<u64, CallError> {
+    let vcpus: Vec<IgnoredAny> = link.ask("query-cpus-fast", Value::Null).await?;
+    Ok(count(vcpus.len()))
 }
 
 /// Has `wanted` vCPUs plugged.

@@ -21,6 +21,7 @@ use cpu::{SLOTS, Vcpus};
 use link::{CallError, Limits, Link};
 use memory::{MEMORY, Memory, Way};
 use peer::Peer;
+use run::STATE;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Debug;
@@ -36,7 +37,7 @@ use windlass_protocol::{Capabilities, MilliCpu, Promises, Resize, Resources, See
 const PROMISES: Promises = Promises {
     settles_within: Duration::ZERO,
     lag: Duration::ZERO,
-    // Three commands, and the guest's blocks move at the pace of its kernel.
+    // A look is one exchange, and the guest's blocks move at the pace of its kernel.
     look_again: Duration::from_millis(200),
     // A guest that returns memory at all returns a block of it in far less.
     stuck_after: Duration::from_secs(15),
@@ -138,17 +139,18 @@ impl QemuDriver {
     }
 
     async fn look(&mut self) -> Result<Seen, CallError> {
-        let [summary, devices] = MEMORY;
-        let answers = self.link.ask_all([SLOTS, summary, devices]).await?;
-        let [slots, summary, devices] = answers;
-        let vcpus = Vcpus::read(&mut self.link, slots).await?;
+        let ([summary, devices], [status, migration]) = (MEMORY, STATE);
+        // The state is the last of the five questions, so that what is decided by this look is fresh. The sweep of
+        // DIMMs and the count of a machine without slots come after it.
+        let answers = self.link.ask_all([SLOTS, summary, devices, status, migration]).await?;
+        let [slots, summary, devices, status, migration] = answers;
+        let plugged = cpu::plugged(&mut self.link, slots).await?;
         let memory = Memory::read([summary, devices])?;
+        let state = run::read_state([status, migration])?;
         if matches!(self.way, Way::Dimms { .. }) {
             memory::sweep(&mut self.link, &memory).await?;
         }
-        // The last question: what is decided by this look is as fresh as can be.
-        let state = run::fetch(&mut self.link).await?;
-        Ok(Seen { plugged: vcpus.plugged(), memory: memory.seen(self.way, &self.link), state })
+        Ok(Seen { plugged, memory: memory.seen(self.way, &self.link), state })
     }
 }
 

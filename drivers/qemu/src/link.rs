@@ -213,13 +213,8 @@ impl Link {
         let (first, limit) = (self.next_id, self.limits.answer);
         let mut lines = String::new();
         let names = commands.map(|(command, arguments)| {
-            let mut request = json!({ "execute": command, "id": self.next_id });
-            if !arguments.is_null() {
-                request["arguments"] = arguments;
-            }
+            lines.push_str(&line(self.next_id, command, &arguments));
             self.next_id += 1;
-            lines.push_str(&request.to_string());
-            lines.push('\n');
             command
         });
         let late = |command| CallError::Lost(DriverError::NoAnswer { command, limit });
@@ -274,6 +269,15 @@ impl Link {
         self.write = None;
         self.writing = false;
         self.reader.abort_all();
+    }
+}
+
+/// A command as QEMU takes it. Names of commands have no character that JSON escapes.
+fn line(id: u64, command: &'static str, arguments: &Value) -> String {
+    if arguments.is_null() {
+        format!("{{\"execute\":\"{command}\",\"id\":{id}}}\n")
+    } else {
+        format!("{{\"execute\":\"{command}\",\"id\":{id},\"arguments\":{arguments}}}\n")
     }
 }
 

@@ -4,7 +4,7 @@
 //! of that the guest runs. What is not certain to be over counts as under way: QEMU refuses
 //! devices meanwhile, and what it did take would be missing at the other end.
 
-use crate::link::{CallError, Link, read, unless_refused};
+use crate::link::{CallError, read, unless_refused};
 use crate::wire::{QmpError, Returned};
 use serde::Deserialize;
 use windlass_protocol::RunState;
@@ -15,12 +15,15 @@ struct Status {
     status: Option<String>,
 }
 
-/// Asks for it.
-pub(crate) async fn fetch(link: &mut Link) -> Result<RunState, CallError> {
-    let commands = ["query-status", "query-migrate"];
-    let [status, migration] = link.ask_all(commands).await?;
-    let state = run_state(said(commands[0], status)?.as_deref());
-    if state == RunState::Running && is_migrating(said(commands[1], migration)?.as_deref()) {
+/// The questions that tell the run state.
+pub(crate) const STATE: [&str; 2] = ["query-status", "query-migrate"];
+
+/// Reads the answers to [`STATE`].
+pub(crate) fn read_state(
+    [status, migration]: [Result<Returned, QmpError>; 2],
+) -> Result<RunState, CallError> {
+    let state = run_state(said(STATE[0], status)?.as_deref());
+    if state == RunState::Running && is_migrating(said(STATE[1], migration)?.as_deref()) {
         return Ok(RunState::Migrating);
     }
     Ok(state)

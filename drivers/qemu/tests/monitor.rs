@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_qemu::{Qemu, QemuDriver};
@@ -39,6 +40,22 @@ async fn a_vm_is_seen_as_the_hypervisor_has_it() {
         }
     );
     assert_eq!(monitor.changes(), []);
+}
+
+#[tokio::test]
+async fn a_look_asks_five_questions_and_the_state_last() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&asked);
+    let monitor = FakeMonitor::new(move |command, _| {
+        notes.lock().unwrap().push(command.to_owned());
+        Reply::Usual
+    });
+    let (mut driver, _notices) = attach(&monitor, false).await;
+    asked.lock().unwrap().clear();
+    driver.see().await.unwrap();
+    let sizes = ["query-hotpluggable-cpus", "query-memory-size-summary", "query-memory-devices"];
+    let state = ["query-status", "query-migrate"];
+    assert_eq!(*asked.lock().unwrap(), [&sizes[..], &state[..]].concat());
 }
 
 /// A resize of two commands: by which machine, to what, and which commands these are.
