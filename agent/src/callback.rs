@@ -19,7 +19,8 @@ use windlass_kit::server::{Limits, Service};
 /// Calls that wait for the runner. The reference's informant makes one at a time.
 const MOST_PENDING: usize = 16;
 
-/// A call that waits for the runner, and where its answer goes.
+/// A call that waits for the runner, and where its answer goes. Channels have boxes of it: tokio allocates 32
+/// places of a channel at once, and each VM has a channel.
 pub(crate) struct PendingCall {
     pub(crate) call: Call,
     pub(crate) answer: oneshot::Sender<CallAnswer>,
@@ -27,7 +28,7 @@ pub(crate) struct PendingCall {
 
 /// Hands calls to whichever runner serves the VM at present.
 #[derive(Clone, Default)]
-pub(crate) struct Calls(Arc<Mutex<Option<mpsc::Sender<PendingCall>>>>);
+pub(crate) struct Calls(Arc<Mutex<Option<mpsc::Sender<Box<PendingCall>>>>>);
 
 /// Status and body of an answer.
 type Answer = (u16, Vec<u8>);
@@ -66,7 +67,7 @@ impl Service for Server {
 
 impl Calls {
     /// A new runner takes the calls from here on.
-    pub(crate) fn open(&self) -> mpsc::Receiver<PendingCall> {
+    pub(crate) fn open(&self) -> mpsc::Receiver<Box<PendingCall>> {
         let (sender, receiver) = mpsc::channel(MOST_PENDING);
         *lock(&self.0) = Some(sender);
         receiver
@@ -80,7 +81,7 @@ impl Calls {
         let (answer, answered) = oneshot::channel();
         runner
             .ok_or_else(unready)?
-            .try_send(PendingCall { call, answer })
+            .try_send(Box::new(PendingCall { call, answer }))
             .map_err(|_| unready())?;
         match timeout(SUSPEND_TIME, answered).await {
             Ok(answer) => answer.map_err(|_| unready()),

@@ -51,7 +51,7 @@ const TOGETHER: u64 = 25;
 struct Runner {
     shared: Arc<Shared>,
     told: watch::Receiver<DesiredState>,
-    calls: mpsc::Receiver<Call>,
+    calls: mpsc::Receiver<Box<Call>>,
     port: watch::Receiver<Option<u16>>,
     doing: Arc<Mutex<Doing>>,
     stop: CancellationToken,
@@ -133,7 +133,7 @@ impl Runner {
                 happening = self.hypervisor.next() => self.happened(happening),
                 happening = hypervisor::next(&mut self.other) => self.found(happening),
                 event = self.phase.next() => self.heard(event),
-                Some(call) = self.calls.recv() => self.called(call),
+                Some(call) = self.calls.recv() => self.called(*call),
                 // The sender lives as long as the agent; if it goes, the process stops.
                 Ok(()) = self.told.changed() => {}
                 () = self.shared.clock.sleep_until(together(wake)) => {}

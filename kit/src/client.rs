@@ -48,7 +48,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut connection = Connection::over(stream, to).await?;
-    connection.ask(to, ask, After::Close).await.map_err(|unanswered| unanswered.error)
+    connection.ask(to, &ask, After::Close).await.map_err(|unanswered| unanswered.error)
 }
 
 /// An error with its causes.

@@ -294,11 +294,12 @@ impl Managed {
     }
 
     fn ask_informant(&mut self, action: Action, callback: Option<SocketAddr>) {
-        let counts = self.shared.metrics.reference.clone();
+        let shared = self.shared.clone();
         let at = self.connections.to(self.vm.guest.informant);
         let times = self.shared.config.times;
         self.in_flight.start(action.peer(), async move {
-            let answered = informant::ask(&at, action, callback, times, &counts).await;
+            let answered =
+                informant::ask(&at, action, callback, times, &shared.metrics.reference).await;
             answered.unwrap_or_else(|failure| Event::Failed(Peer::Informant, failure))
         });
     }

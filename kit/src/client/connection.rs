@@ -23,7 +23,8 @@ const MAX_HEAD: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Connection<S: AsyncRead + AsyncWrite + Unpin> {
     sender: SendRequest<Full<Bytes>>,
-    connection: http1::Connection<TokioIo<S>, Full<Bytes>>,
+    /// Boxed, because futures of several layers hold it.
+    connection: Box<http1::Connection<TokioIo<S>, Full<Bytes>>>,
     /// The connection has ended and must not be polled again.
     ended: bool,
 }
@@ -68,7 +69,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
     pub(super) async fn over(stream: S, to: &Address) -> Result<Self, ClientError> {
         let made = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
         let (sender, connection) = made.await.map_err(|error| broken(to, 0, error.into()))?;
-        Ok(Self { sender, connection, ended: false })
+        Ok(Self { sender, connection: Box::new(connection), ended: false })
     }
 
     /// The stream, if it can carry another request: both sides keep it, and the peer sent nothing after its
@@ -90,7 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
     pub(super) async fn ask(
         &mut self,
         to: &Address,
-        ask: Ask,
+        ask: &Ask,
         after: After,
     ) -> Result<Answer, Unanswered> {
         let limit = ask.max_answer;
@@ -131,19 +132,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
     }
 }
 
-fn request(to: &Address, ask: Ask, after: After) -> Result<Request<Full<Bytes>>, ClientError> {
-    let path = ask.path.clone();
+fn request(to: &Address, ask: &Ask, after: After) -> Result<Request<Full<Bytes>>, ClientError> {
     let mut request = Request::builder()
-        .method(ask.method)
-        .uri(ask.path)
+        .method(&ask.method)
+        .uri(ask.path.as_str())
         .header(header::HOST, to.host())
-        .header(header::CONTENT_TYPE, "application/json")
-        .body(Full::new(ask.body))
-        .map_err(|_| ClientError::Path(path))?;
+        .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .body(Full::new(ask.body.clone()))
+        .map_err(|_| ClientError::Path(ask.path.clone()))?;
     if after == After::Close {
         request.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    request.headers_mut().extend(ask.headers);
+    request.headers_mut().extend(ask.headers.clone());
     Ok(request)
 }
 

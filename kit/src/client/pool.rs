@@ -49,7 +49,7 @@ impl Pool {
     pub async fn ask(&self, ask: Ask) -> Result<Answer, ClientError> {
         let limit = ask.deadline;
         let to = Address::Tcp(self.to);
-        timeout(limit, self.attempt(&to, ask))
+        timeout(limit, self.attempt(&to, &ask))
             .await
             .unwrap_or_else(|_| Err(ClientError::NoAnswer(to, limit)))
     }
@@ -59,20 +59,25 @@ impl Pool {
         lock(&self.idle).clear();
     }
 
-    async fn attempt(&self, to: &Address, ask: Ask) -> Result<Answer, ClientError> {
+    async fn attempt(&self, to: &Address, ask: &Ask) -> Result<Answer, ClientError> {
         // The semaphore is never closed.
         let _place = self.room.acquire().await.ok();
-        while let Some(stream) = self.take() {
+        // One place connects and one asks, because the future of a request has room for each.
+        loop {
+            let idle = self.take();
+            let was_idle = idle.is_some();
+            let stream = match idle {
+                Some(stream) => stream,
+                None => connect(self.to, to).await?,
+            };
             let mut connection = Connection::over(stream, to).await?;
-            match connection.ask(to, ask.clone(), After::Keep).await {
-                Err(Unanswered { asked: Asked::Not, .. }) => {}
-                Err(Unanswered { asked: Asked::Perhaps, .. }) if ask.method.is_idempotent() => {}
+            match connection.ask(to, ask, After::Keep).await {
+                Err(Unanswered { asked: Asked::Not, .. }) if was_idle => {}
+                Err(Unanswered { asked: Asked::Perhaps, .. })
+                    if was_idle && ask.method.is_idempotent() => {}
                 answered => return self.answered(connection, answered).await,
             }
         }
-        let mut connection = Connection::over(connect(self.to, to).await?, to).await?;
-        let answered = connection.ask(to, ask, After::Keep).await;
-        self.answered(connection, answered).await
     }
 
     /// Keeps a connection after an answer, if the peer keeps it too.
