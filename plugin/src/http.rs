@@ -3,8 +3,8 @@
 //! The method is checked here, everything else by the core's [`wire`], which parses a body once and
 //! looks at its first [`BODY_LIMIT`](windlass_protocol::plugin::BODY_LIMIT) bytes.
 
-use axum::body::Bytes;
-use axum::http::{Method, Request, StatusCode, header};
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tracing::warn;
 use windlass_kit::server::Service;
@@ -35,7 +35,13 @@ impl<P: Permits> Service for Endpoint<P> {
             Err(Refusal::Method)
         };
         match self.0.answer(read) {
-            Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+            // axum gives bytes another content type first, so the response is built here.
+            Ok(body) => {
+                let mut response = Response::new(Body::from(body));
+                let json = HeaderValue::from_static("application/json");
+                response.headers_mut().insert(header::CONTENT_TYPE, json);
+                response
+            }
             Err(refusal) => {
                 warn!(%refusal, "permit request refused");
                 let text = [(header::CONTENT_TYPE, "text/plain")];
