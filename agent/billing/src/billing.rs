@@ -9,6 +9,7 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+use tracing::debug;
 use windlass_agent_billing_core::{Allocation, Source};
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
@@ -107,7 +108,9 @@ impl Billing {
     async fn look_again_and_again(&self, sizes: &dyn Sizes, clock: Clock) {
         loop {
             let at = clock.now();
-            if let Some(vms) = sizes.look() {
+            let vms = sizes.look();
+            debug!(has_sizes = vms.is_some(), "looked at sizes");
+            if let Some(vms) = vms {
                 self.look(at, vms).await;
             }
             clock.sleep_until(at.after(self.config.collect_every)).await;

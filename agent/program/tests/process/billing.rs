@@ -13,18 +13,65 @@ use windlass_testkit::wait::until;
 /// For how long there is no agent: longer than any other time between two looks.
 const GAP: Duration = Duration::from_secs(4);
 
+/// The event with the gap is among so many after the restart; events from before the kill may precede it.
+const MANY: usize = 8;
+
+/// So long after its start an agent bills by its looks, whatever they find.
+const LOOKS_COUNT_AFTER: Duration = Duration::from_secs(30);
+
+/// What the agent logs of each look at sizes.
+const LOOK: &str = "looked at sizes";
+
+/// A VM, and the agent that bills it. They end in this order: a machine is woken through its folder.
+struct Node {
+    agent: Agent,
+    guest: Guest,
+    machine: Machine,
+    folder: Folder,
+}
+
 #[test]
 fn what_a_vm_has_is_billed_also_while_its_agent_was_killed() {
-    bills_its_absence(|_, agent| agent.restart());
+    bills_its_absence(|_| {}, |node| node.agent.restart());
+}
+
+#[test]
+fn a_vm_whose_monitor_is_not_reached_at_the_start_is_not_taken_to_be_gone() {
+    let hold = |node: &mut Node| {
+        node.machine.hold();
+        let clients = node.machine.clients();
+        node.agent.restart();
+        until("the agent waits for the monitor", || node.machine.clients() > clients);
+        node.is_looked_at();
+    };
+    bills_its_absence(hold, |node| node.machine.let_go());
+}
+
+#[test]
+fn a_vm_on_which_its_agent_may_not_act_yet_at_the_start_is_not_taken_to_be_gone() {
+    let hold = |node: &mut Node| {
+        node.guest.hold();
+        node.agent.restart();
+        until("the agent waits for the informant's word", || {
+            node.agent.pod("a")["runner"]["server"]["mode"] == "suspended"
+        });
+        node.is_looked_at();
+    };
+    bills_its_absence(hold, |node| node.guest.let_go());
 }
 
 #[test]
 fn a_folder_that_cannot_be_read_at_the_start_has_not_lost_its_vms() {
-    bills_its_absence(|folder, agent| {
-        let (vms, away) = (folder.path("vms.d"), folder.path("away"));
+    let paths = |node: &Node| ["vms.d", "away"].map(|name| node.folder.path(name));
+    let hold = |node: &mut Node| {
+        let [vms, away] = paths(node);
         std::fs::rename(&vms, &away).unwrap();
-        agent.restart();
-        until("the folder is missed", || agent.log().contains("cannot be read"));
+        node.agent.restart();
+        until("the folder is missed", || node.agent.log().contains("cannot be read"));
+        node.is_looked_at();
+    };
+    bills_its_absence(hold, |node| {
+        let [vms, away] = paths(node);
         std::fs::rename(&away, &vms).unwrap();
     });
 }
@@ -46,8 +93,10 @@ fn an_agent_that_bills_and_has_no_name_takes_nothing() {
     assert!(!place.exists(), "it took its state_dir first");
 }
 
-/// An agent bills a VM, is killed, and starts again: the time without it is billed once.
-fn bills_its_absence(restart: impl FnOnce(&Folder, &mut Agent)) {
+/// An agent bills a VM, is killed, and starts again: the time without it is billed once, and so is the
+/// time for which `hold` then keeps it from finding the VM. From `find` on nothing keeps it. Both take
+/// less than [`LOOKS_COUNT_AFTER`].
+fn bills_its_absence(hold: impl FnOnce(&mut Node), find: impl FnOnce(&mut Node)) {
     let plugin = Plugin::start(LIST);
     let folder = Folder::new();
     let machine = Machine::start(folder.path("a.sock"), 0);
@@ -55,9 +104,10 @@ fn bills_its_absence(restart: impl FnOnce(&Folder, &mut Agent)) {
     let receiver = Receiver::start();
     folder.put("a", &vm_file(machine.path(), guest.address()));
     let begun = Instant::now();
-    let mut agent = Agent::start_with(&folder, &plugin, &table(&receiver));
+    let agent = Agent::start_with(&folder, &plugin, &table(&receiver));
+    let mut node = Node { agent, guest, machine, folder };
     until("it is billed", || active(&receiver).len() >= 2);
-    let text = agent.metrics();
+    let text = node.agent.metrics();
     for name in [
         "windlass_agent_billing_vms ",
         "windlass_agent_billing_vms_elsewhere ",
@@ -68,15 +118,37 @@ fn bills_its_absence(restart: impl FnOnce(&Folder, &mut Agent)) {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} in\n{text}");
     }
 
-    agent.kill();
+    node.agent.kill();
+    let killed = Instant::now();
     std::thread::sleep(GAP);
-    let before = active(&receiver).len();
-    restart(&folder, &mut agent);
-    until("it is billed again", || active(&receiver).len() >= before + 4);
-    let (active, longest) = (active(&receiver), GAP.as_secs());
-    assert!(active.values().any(|value| *value >= longest), "the gap is not billed: {active:?}");
-    let (sum, most) = (active.values().sum::<u64>(), begun.elapsed().as_secs());
+    let restarted = Instant::now();
+    hold(&mut node);
+    let held = restarted.elapsed();
+    assert!(held < LOOKS_COUNT_AFTER, "it was held for {held:?}, in which looks begin to count");
+    let (before, gap) = (active(&receiver).len(), killed.elapsed().as_secs());
+    find(&mut node);
+    let has_gap = |active: &BTreeMap<String, u64>| active.values().any(|value| *value >= gap);
+    until("it is billed again", || {
+        let active = active(&receiver);
+        has_gap(&active) || active.len() >= before + MANY
+    });
+    let billed = active(&receiver);
+    assert!(has_gap(&billed), "the gap of {gap} s is not billed: {billed:?}");
+    until("it is billed on", || active(&receiver).len() >= billed.len() + 3);
+    let (active, most) = (active(&receiver), begun.elapsed().as_secs());
+    let sum = active.values().sum::<u64>();
     assert!(sum <= most, "{sum} s are billed of {most}: {active:?}");
+}
+
+// === impl Node ===
+
+impl Node {
+    /// Waits for looks at sizes: for two that begin after this.
+    fn is_looked_at(&self) {
+        let before = self.agent.logged(LOOK);
+        // The first one may have begun before.
+        until("sizes are looked at", || self.agent.logged(LOOK) >= before + 3);
+    }
 }
 
 fn table(receiver: &Receiver) -> String {

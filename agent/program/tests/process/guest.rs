@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use windlass_protocol::{Bytes, quantity};
 use windlass_testkit::http::{self, Server};
+use windlass_testkit::wait::until;
 
 /// A guest.
 pub(crate) struct Guest {
@@ -21,6 +22,8 @@ struct Facts {
     told: Option<u64>,
     agreed: usize,
     left: usize,
+    /// Agents that it takes on wait until they may run.
+    holds: bool,
     callback: Option<SocketAddr>,
 }
 
@@ -67,12 +70,27 @@ impl Guest {
         self.facts().callback
     }
 
+    /// From here on an agent that it takes on is not told to run.
+    pub(crate) fn hold(&self) {
+        self.facts().holds = true;
+    }
+
+    /// Tells the agent that waits to run, and each one that comes.
+    pub(crate) fn let_go(&self) {
+        self.facts().holds = false;
+    }
+
     fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap()
     }
 }
 
-fn answer(path: &str, body: &[u8], address: SocketAddr, facts: &Mutex<Facts>) -> (u16, String) {
+fn answer(
+    path: &str,
+    body: &[u8],
+    address: SocketAddr,
+    facts: &Arc<Mutex<Facts>>,
+) -> (u16, String) {
     let said: Value = serde_json::from_slice(body).unwrap_or_default();
     let mib = said["data"]["memory"].as_str().and_then(|text| quantity::memory(text).ok());
     let reply = match path {
@@ -97,8 +115,8 @@ fn answer(path: &str, body: &[u8], address: SocketAddr, facts: &Mutex<Facts>) ->
     (200, reply.to_string())
 }
 
-/// Calls back before it answers, as informants do, and resumes the agent soon after.
-fn register(said: &Value, address: SocketAddr, facts: &Mutex<Facts>) -> (u16, String) {
+/// Calls back before it answers, as informants do, and resumes the agent soon after, if it may run.
+fn register(said: &Value, address: SocketAddr, facts: &Arc<Mutex<Facts>>) -> (u16, String) {
     let callback: SocketAddr = said["agentServeAddr"].as_str().unwrap().parse().unwrap();
     facts.lock().unwrap().callback = Some(callback);
     let id = http::try_ask(callback, "GET", "/id", "{}");
@@ -106,8 +124,10 @@ fn register(said: &Value, address: SocketAddr, facts: &Mutex<Facts>) -> (u16, St
         return (400, "who is that?".to_owned());
     }
     let expected = json!({ "expectedID": said["agentID"] }).to_string();
+    let facts = Arc::clone(facts);
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
+        until("the agent may run", || !facts.lock().unwrap().holds);
         http::try_ask(callback, "POST", "/resume", &expected)
     });
     let port = address.port();

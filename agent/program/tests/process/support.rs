@@ -78,6 +78,7 @@ impl Process {
         let log = fs::File::options().create(true).append(true).open(&self.log).unwrap();
         let process = process::Process::start(&self.program, |command| {
             command.env("K8S_NODE_NAME", "n1").env("NOTIFY_SOCKET", &self.notify);
+            command.env("WINDLASS_LOG", "info,windlass_agent_billing=debug");
             command.args([Path::new("--config"), &self.config]).stderr(log);
         });
         let lines = std::iter::from_fn(|| process.out().next_line());

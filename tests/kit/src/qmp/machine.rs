@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often a machine that is held looks whether it still is.
+const BETWEEN_CHECKS: Duration = Duration::from_millis(5);
 
 /// A machine. It is gone with this value.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub struct Machine {
 #[derive(Debug)]
 struct Facts {
     gone: AtomicBool,
+    /// The machine does not greet its clients.
+    held: AtomicBool,
     /// Clients that were accepted.
     clients: AtomicU64,
     sizes: Mutex<Sizes>,
@@ -34,7 +40,8 @@ impl Machine {
     pub fn start(path: PathBuf, plugged: u64) -> Self {
         let listener = listen(&path);
         let sizes = Mutex::new(Sizes::small(plugged));
-        let facts = Arc::new(Facts { gone: false.into(), clients: 0.into(), sizes });
+        let facts =
+            Arc::new(Facts { gone: false.into(), held: false.into(), clients: 0.into(), sizes });
         let of_thread = facts.clone();
         let serving = std::thread::spawn(move || {
             for client in listener.incoming() {
@@ -57,6 +64,16 @@ impl Machine {
     /// How many clients it has accepted.
     pub fn clients(&self) -> u64 {
         self.facts.clients.load(Ordering::Relaxed)
+    }
+
+    /// From here on a client that it accepts waits for the greeting.
+    pub fn hold(&self) {
+        self.facts.held.store(true, Ordering::Relaxed);
+    }
+
+    /// Greets the client that waits, and each one that comes.
+    pub fn let_go(&self) {
+        self.facts.held.store(false, Ordering::Relaxed);
     }
 }
 
@@ -82,7 +99,10 @@ impl Drop for Machine {
 }
 
 fn converse(mut client: UnixStream, facts: &Facts) -> std::io::Result<()> {
-    client.set_read_timeout(Some(std::time::Duration::from_millis(100)))?;
+    while facts.held.load(Ordering::Relaxed) && !facts.gone.load(Ordering::Relaxed) {
+        std::thread::sleep(BETWEEN_CHECKS);
+    }
+    client.set_read_timeout(Some(Duration::from_millis(100)))?;
     client.write_all(format!("{GREETING}\r\n").as_bytes())?;
     let mut lines = BufReader::new(client.try_clone()?);
     let mut line = String::new();
