@@ -89,13 +89,9 @@ impl Client {
     async fn ask<T: DeserializeOwned>(&self, request: Ask) -> Result<T, Failure> {
         let request = request.within(DEADLINE).at_most(LARGEST);
         let is_order = request.headers.contains_key(NOT_AFTER);
-        let answer = ask(&Address::Unix(self.socket.clone()), request).await.map_err(|error| {
-            let mut why = with_causes(&error);
-            if is_order && matches!(error, ClientError::NoAnswer { .. }) {
-                why.push_str("; the order takes no effect later");
-            }
-            Failure::Unreachable { socket: self.socket.clone(), why }
-        })?;
+        let answer = ask(&Address::Unix(self.socket.clone()), request)
+            .await
+            .map_err(|error| unanswered(&self.socket, &error, is_order))?;
         if !(200..300).contains(&answer.status) {
             return Err(refused(answer.status, &answer.body));
         }
@@ -158,6 +154,23 @@ fn unreachable(socket: &Path, error: &io::Error) -> Failure {
         "the socket is there and no process serves it; did `windlass host` end?".to_owned()
     } else {
         error.to_string()
+    };
+    Failure::Unreachable { socket: socket.to_path_buf(), why }
+}
+
+/// A request was not answered. The failure names the socket, so its reason does not.
+fn unanswered(socket: &Path, error: &ClientError, is_order: bool) -> Failure {
+    let why = match error {
+        ClientError::Connect(_, source) => return unreachable(socket, source),
+        ClientError::NoAnswer(_, limit) => {
+            let end = if is_order { "; the order takes no effect later" } else { "" };
+            format!("no answer within {limit:?}{end}")
+        }
+        ClientError::TooLarge(_, limit) => format!("the answer is larger than {limit} bytes"),
+        ClientError::Broken(_, source) => {
+            format!("the connection broke: {}", with_causes(source.as_ref()))
+        }
+        ClientError::Path(_) => error.to_string(),
     };
     Failure::Unreachable { socket: socket.to_path_buf(), why }
 }
@@ -243,16 +256,30 @@ mod tests {
         let dir = Folder::create().unwrap();
         let socket = dir.path().join("host.sock");
         let client = Client { only_looks: false, socket: socket.clone() };
-        let later = "the order takes no effect later";
+        let said = |why: &str| format!("no host answers at {}: {why}", socket.display());
         let nobody = client.post::<_, Value>("/v1/freeze", &()).await.unwrap_err().to_string();
-        assert!(nobody.contains("No such file") && !nobody.contains(later), "{nobody}");
+        assert_eq!(nobody, said("there is no such socket; is `windlass host` running?"));
         // It accepts, as a host does that is stopped, and says nothing.
         let _host = UnixListener::bind(&socket).unwrap();
         tokio::time::pause();
         let order = client.post::<_, Value>("/v1/freeze", &()).await.unwrap_err().to_string();
-        assert!(order.contains("no answer") && order.contains(later), "{order}");
+        assert_eq!(order, said("no answer within 20s; the order takes no effect later"));
         let question = client.get::<Value>("/v1/state").await.unwrap_err().to_string();
-        assert!(question.contains("no answer") && !question.contains(later), "{question}");
+        assert_eq!(question, said("no answer within 20s"));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_whole_names_the_socket_once() {
+        let socket = Path::new("/host.sock");
+        let to = || Address::Unix(socket.to_path_buf());
+        let broken: Box<dyn std::error::Error + Send + Sync> = "it hung up".into();
+        for (error, why) in [
+            (ClientError::TooLarge(to(), 7), "the answer is larger than 7 bytes"),
+            (ClientError::Broken(to(), broken), "the connection broke: it hung up"),
+        ] {
+            let said = unanswered(socket, &error, true).to_string();
+            assert_eq!(said, format!("no host answers at /host.sock: {why}"));
+        }
     }
 
     #[tokio::test]
