@@ -9,7 +9,7 @@ use super::{
 use crate::disk::{SILENT, unread};
 use crate::problem::{Problem, Report};
 use crate::state::{put, shrink};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use windlass_vm_files::watch::Watch;
 
@@ -134,8 +134,11 @@ impl HostController {
 
     /// Says which files are wrong, but for what was said `before`.
     pub(super) fn warn_of_files(&self, before: &[Report]) {
+        // The folder and each file have one report each.
+        let before: BTreeMap<&str, &Report> =
+            before.iter().map(|report| (report.subject.as_str(), report)).collect();
         for report in self.folder.reports() {
-            if !before.contains(&report) {
+            if before.get(report.subject.as_str()) != Some(&&report) {
                 warn!(%report, "vm file is not as it should be");
             }
         }
