@@ -1,5 +1,6 @@
 //! The shell of a scaler: sends what it plans, and reports what becomes of it.
 
+use crate::lease::Lease;
 use crate::queue::{Alarm, Place};
 use std::collections::BTreeMap;
 use windlass_agent_core::{Action, HeldAnswers, Scaler};
@@ -26,6 +27,8 @@ pub(crate) struct Agent {
     pub(crate) alarm: Alarm,
     /// Answers that wait until nothing is under way.
     pub(crate) held: HeldAnswers<Called>,
+    /// Until when its informant's answers let it act, true ones and false ones.
+    pub(crate) lease: Lease,
 }
 
 /// A call under way: its number, and what it is for.
@@ -68,6 +71,7 @@ impl Agent {
             knows_stopped: false,
             alarm: Alarm::default(),
             held: HeldAnswers::default(),
+            lease: Lease::default(),
         }
     }
 

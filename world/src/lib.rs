@@ -10,7 +10,7 @@
 //! and `promises` what they have promised;
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
 //! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
-//! is checked, and when; `instant` how much may happen before time goes on; [`coverage`] what
+//! is checked, and when; `lease` what a lie lets an agent do; `instant` how much may happen before time goes on; [`coverage`] what
 //! happened to whom, in which state; [`script`] the histories that property tests draw.
 
 pub mod agent;
@@ -20,6 +20,7 @@ pub mod guest;
 pub mod informant;
 mod instant;
 pub mod laws;
+mod lease;
 pub mod message;
 pub mod node;
 pub mod process;

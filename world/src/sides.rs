@@ -121,12 +121,16 @@ impl Vm {
         self.other.as_ref().filter(|other| other.address == at).map_or(self.cut, |other| other.cut)
     }
 
-    /// Whether both of two agents may act, in versions from v1.2 on.
+    /// Whether both of two agents may act, in versions from v1.2 on, and neither by a lie of their
+    /// informant.
     pub(crate) fn both_act(&self, now: Moment) -> bool {
         let acts = |agent: &Option<Agent>, process: &Process| {
+            let clock = process.clock(now);
             agent.as_ref().is_some_and(|agent| {
                 // Before v1.2 a call that comes late may let two act.
-                agent.scaler.version().checks_health() && agent.scaler.acts(process.clock(now))
+                agent.scaler.version().checks_health()
+                    && agent.scaler.acts(clock)
+                    && !agent.lease.is_lie(agent.session, clock)
             })
         };
         let other = self.other.as_ref();

@@ -235,6 +235,11 @@ impl World {
         self.queue.cancel(hangs_up);
         let Some(vm) = self.vms.get_mut(who) else { return };
         let event = reply.event(action, &vm.info, vm.speaks.agent, at);
+        if let (Event::Healthy, Action::CheckHealth(session)) = (&event, action)
+            && let Some(agent) = &mut vm.agent
+        {
+            agent.lease.healthy(call, session, at);
+        }
         let looked = matches!(event, Event::Seen(_));
         self.learns_state(who, &event);
         self.tell_agent(who, event);

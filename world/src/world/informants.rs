@@ -75,6 +75,12 @@ impl World {
         let known = strays.then(|| run.consents.clone());
         let asker = vm.agent.as_ref().and_then(|agent| agent.session);
         let mut answer = run.hear(now, clock, to, asker, &request);
+        // An informant that lies may send the agent another answer.
+        if let (Request::HealthCheck(_), Some(agent)) = (&request, &mut vm.agent)
+            && agent.epoch == epoch
+        {
+            agent.lease.checked(call, answer.is_ok() || vm.lie != Some(Lie::Garbage));
+        }
         if let Some(known) = known {
             // Its agent goes by what it was answered last.
             run.consents = known;
