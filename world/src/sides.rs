@@ -23,6 +23,7 @@ pub struct Cut {
 #[derive(Debug)]
 pub(crate) struct Side {
     agent: Option<Agent>,
+    last_run: Option<u64>,
     process: Process,
     address: SocketAddr,
     cut: Cut,
@@ -51,6 +52,7 @@ impl Vm {
     pub(crate) fn turn_round(&mut self) {
         let Some(other) = &mut self.other else { return };
         swap(&mut self.agent, &mut other.agent);
+        swap(&mut self.last_run, &mut other.last_run);
         swap(&mut self.agent_process, &mut other.process);
         swap(&mut self.address, &mut other.address);
         swap(&mut self.cut, &mut other.cut);
@@ -67,6 +69,7 @@ impl Vm {
         let address = if self.address == FIRST { ADDRESSES[1] } else { FIRST };
         let side = Side {
             agent: None,
+            last_run: None,
             process: Process::default(),
             address,
             cut: Cut::default(),
@@ -102,10 +105,16 @@ impl Vm {
         }
     }
 
-    /// The other agent is gone, with its monitor; what it had sent may still arrive.
+    /// The other agent is gone, with its monitor; what it had sent may still arrive, also where its last run ended
+    /// before.
     pub(crate) fn leave_one(&mut self) {
-        self.ended.extend(self.other_run());
+        self.ended.extend(self.other.as_ref().and_then(|other| other.last_run));
         self.other = None;
+    }
+
+    /// Whether this run of an agent is gone with its monitor.
+    pub(crate) fn left_with_monitor(&self, epoch: u64) -> bool {
+        self.ended.contains(&epoch)
     }
 
     /// Which way to the guest is cut for this run of an agent.
@@ -147,5 +156,26 @@ impl Vm {
     pub(crate) fn newest_in_front(&self) -> bool {
         let run = self.agent.as_ref().map(|agent| agent.epoch);
         run >= self.other_run()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::script::{self, vm};
+    use crate::{Faults, Step};
+    use std::time::Duration;
+
+    #[test]
+    fn what_an_agent_sent_that_ended_before_it_left_keeps_no_monitor_from_the_other() {
+        let mut world = script::world(1, 4, false, 1);
+        world.run(Duration::from_secs(10));
+        world.faults = Faults { delay: Duration::from_millis(500), ..Faults::default() };
+        world.step(Step::SecondAgentStarts(vm(0)));
+        world.step(Step::AgentDies(vm(0)));
+        world.step(Step::OneAgentEnds(vm(0), false));
+        world.faults = Faults::default();
+        world.run(Duration::from_secs(30));
+        let status = world.status(&vm(0)).expect("its agent is there");
+        assert_eq!(status.silent_since, None, "{:?}", status.waiting);
     }
 }

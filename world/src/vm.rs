@@ -49,6 +49,8 @@ pub(crate) struct Vm {
     pub(crate) other: Option<Box<Side>>,
     /// Runs of agents that are gone with their monitors.
     pub(crate) ended: Vec<u64>,
+    /// The run of its agent that began last, alive or not.
+    pub(crate) last_run: Option<u64>,
     pub(crate) agent_process: Process,
     pub(crate) informant: Option<InformantRun>,
     pub(crate) informant_process: Process,
@@ -148,6 +150,7 @@ impl Vm {
             cut: Cut::default(),
             other: None,
             ended: Vec::new(),
+            last_run: None,
             agent_process: Process::default(),
             informant: None,
             informant_process: Process::default(),

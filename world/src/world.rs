@@ -378,6 +378,7 @@ impl World {
         let clock = vm.agent_process.clock(now);
         let scaler = Scaler::new(vm.info.clone(), settings, clock);
         vm.agent = Some(Agent::new(scaler, vm.epochs));
+        vm.last_run = Some(vm.epochs);
         let (can, available) = (vm.guest.capabilities(), host.available);
         self.tell_agent(who, Event::HostMemory(available));
         self.tell_agent(who, Event::Attached(can));

@@ -117,7 +117,7 @@ impl World {
     /// A monitor serves the newest connection; what an older one still had to say is dropped.
     pub(super) fn is_connected(&mut self, who: Id, epoch: u64) -> bool {
         let Some(vm) = self.vms.get_mut(who) else { return false };
-        if vm.ended.contains(&epoch) {
+        if vm.left_with_monitor(epoch) {
             return true;
         }
         let in_front = vm.agent.as_ref().is_some_and(|agent| agent.epoch == epoch);
@@ -139,7 +139,7 @@ impl World {
         let vm = self.vms.get(who).filter(|vm| !vm.monitor.deaf)?;
         // What an agent sent from which another may have taken over takes effect within two seconds,
         // or not at all.
-        let passed = vm.ended.contains(&epoch) || vm.other.is_some();
+        let passed = vm.left_with_monitor(epoch) || vm.other.is_some();
         let late = passed && self.now.since(order.sent) > SENT_LAST;
         if order.sent < vm.monitor.since || late {
             return None;
