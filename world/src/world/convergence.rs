@@ -87,8 +87,11 @@ impl World {
             let free = self.nodes[vm.node].free();
             let Some(status) = self.status(name) else { return false };
             let Some(goal) = status.goal.filter(|_| vm.counts_session()) else { return false };
-            let holds = |wait: &Waiting| matches!(wait, Waiting::Holding { until: Some(_), .. });
-            if status.waiting.iter().any(holds) {
+            // A VM that is about to move keeps its size, and comes to its goal once it stays after all.
+            let later = |wait: &Waiting| {
+                matches!(wait, Waiting::Holding { until: Some(_), .. } | Waiting::Move)
+            };
+            if status.waiting.iter().any(later) {
                 return false;
             }
             let uses = self.uses(name);
