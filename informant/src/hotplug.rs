@@ -24,6 +24,15 @@ const LEASED: &str = "run/windlass-informant/leased";
 /// The longest lease: what is not understood, or longer, counts as this.
 const LONGEST: Duration = CALL_LEASE_GIVEN;
 
+/// What a change that did not fail came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The machine is as desired.
+    Done,
+    /// The memory block is gone: the hypervisor took it back.
+    Gone,
+}
+
 /// What the machine has; `None` if it does not say.
 pub fn look(tree: &Tree) -> Option<MachineSeen> {
     let (present, online) = cpus(tree)?;
@@ -48,26 +57,29 @@ pub fn cpus(tree: &Tree) -> Option<(BTreeSet<u32>, BTreeSet<u32>)> {
 }
 
 /// Carries out one change.
-pub fn change(tree: &Tree, change: &Change) -> io::Result<()> {
-    match change {
+pub fn change(tree: &Tree, change: &Change) -> io::Result<Outcome> {
+    let written = match change {
         Change::AddedIsMovable => {
             tree.write(&format!("{MEMORY}/auto_online_blocks"), "online_movable")
         }
-        Change::OnlineMemory(block) => online(tree, *block),
+        Change::OnlineMemory(block) => return online(tree, *block),
         Change::OnlineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "1"),
         Change::OfflineCpu(cpu) => tree.write(&format!("{CPUS}/cpu{cpu}/online"), "0"),
         Change::Note(lease) => tree.replace(LEASED, &format!("{}\n", lease.as_millis())),
         Change::Remember(parked) => tree.replace(PARKED, &list(parked)),
-    }
+    };
+    written.map(|()| Outcome::Done)
 }
 
 /// The kernel may have been quicker, by the policy that was set, and the block may be gone
-/// again: then there is nothing left to do.
-fn online(tree: &Tree, block: u32) -> io::Result<()> {
+/// again: then there is nothing left to do. A block that virtio-mem takes back is offline for a
+/// moment first; the kernel lets nothing bring it online in between, as one lock covers both steps.
+fn online(tree: &Tree, block: u32) -> io::Result<Outcome> {
     let path = format!("{MEMORY}/memory{block}/state");
-    tree.write(&path, "online_movable").or_else(|refused| match tree.read(&path) {
-        Ok(state) if state.trim() == "online" => Ok(()),
-        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(()),
+    let written = tree.write(&path, "online_movable").map(|()| Outcome::Done);
+    written.or_else(|refused| match tree.read(&path) {
+        Ok(state) if state.trim() == "online" => Ok(Outcome::Done),
+        Err(gone) if gone.kind() == io::ErrorKind::NotFound => Ok(Outcome::Gone),
         Ok(_) | Err(_) => Err(refused),
     })
 }
@@ -124,14 +136,15 @@ mod tests {
         std::fs::create_dir_all(sys.0.at(MEMORY).join("memory9")).unwrap();
         let state = sys.0.at(MEMORY).join("memory9/state");
         std::fs::write(&state, "offline\n").unwrap();
-        change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+        let done = change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+        assert_eq!(done, Outcome::Done);
         assert_eq!(std::fs::read_to_string(state).unwrap(), "online_movable");
     }
 
     #[test]
     fn a_block_that_is_gone_again_needs_nothing() {
         let sys = Sys::new();
-        change(&sys.tree(), &Change::OnlineMemory(9)).unwrap();
+        assert_eq!(change(&sys.tree(), &Change::OnlineMemory(9)).unwrap(), Outcome::Gone);
     }
 
     #[test]

@@ -44,7 +44,7 @@ enum Found {
     /// It will say no more.
     Broken,
     Nothing,
-    /// vCPUs or memory came or went, or that may have been missed.
+    /// vCPUs came or went or memory came, or that may have been missed.
     Change,
     /// The guest waited for memory.
     Stall,
@@ -171,10 +171,16 @@ fn hears(socket: &OwnedFd) -> bool {
 }
 
 /// `add@/devices/system/cpu/cpu1`, and the like for memory.
+///
+/// Memory that leaves needs nothing of the informant: virtio-mem takes a block offline and removes
+/// it, and a look in between would take the block for one that was added.
 fn is_of_interest(message: &[u8]) -> bool {
     let first = message.split(|byte| *byte == 0).next().unwrap_or(message);
-    let path = first.split(|byte| *byte == b'@').nth(1).unwrap_or(&[]);
-    path.starts_with(b"/devices/system/cpu/") || path.starts_with(b"/devices/system/memory/")
+    let mut parts = first.split(|byte| *byte == b'@');
+    let (action, path) = (parts.next().unwrap_or(&[]), parts.next().unwrap_or(&[]));
+    let leaves = matches!(action, b"offline" | b"remove");
+    path.starts_with(b"/devices/system/cpu/")
+        || (path.starts_with(b"/devices/system/memory/") && !leaves)
 }
 
 #[cfg(test)]
@@ -223,13 +229,24 @@ mod tests {
     }
 
     #[test]
-    fn only_vcpus_and_memory_are_of_interest() {
-        for yes in
-            ["add@/devices/system/cpu/cpu1\0ACTION=add\0", "remove@/devices/system/memory/memory40"]
-        {
+    fn only_vcpus_and_memory_that_comes_are_of_interest() {
+        for yes in [
+            "add@/devices/system/cpu/cpu1\0ACTION=add\0",
+            "offline@/devices/system/cpu/cpu1",
+            "remove@/devices/system/cpu/cpu1",
+            "add@/devices/system/memory/memory40",
+        ] {
             assert!(is_of_interest(yes.as_bytes()), "{yes}");
         }
-        for no in ["", "add@/devices/virtual/net/eth0\0", "libudev\0x", "@", "add"] {
+        for no in [
+            "",
+            "add@/devices/virtual/net/eth0\0",
+            "libudev\0x",
+            "@",
+            "add",
+            "offline@/devices/system/memory/memory40\0ACTION=offline\0",
+            "remove@/devices/system/memory/memory40",
+        ] {
             assert!(!is_of_interest(no.as_bytes()), "{no}");
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! A busy guest may need a second to take a vCPU offline. Meanwhile the program samples and answers agents.
 
+use crate::hotplug::{self, Outcome};
+use crate::log;
 use crate::tree::Tree;
-use crate::{hotplug, log};
 use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -79,15 +80,21 @@ fn aim(change: &Change) -> String {
 /// The log line of a change: `Err` is a warning. A repeated failure is logged once.
 fn log_line(
     change: &Change,
-    result: &io::Result<()>,
+    result: &io::Result<Outcome>,
     failed: &mut Option<Change>,
 ) -> Option<Result<String, String>> {
     match (change, result) {
-        (Change::AddedIsMovable, Ok(())) => Some(Ok("added memory is movable".to_owned())),
-        (Change::OnlineMemory(n), Ok(())) => Some(Ok(format!("memory block {n} online"))),
-        (Change::OnlineCpu(n), Ok(())) => Some(Ok(format!("vcpu {n} online"))),
-        (Change::OfflineCpu(n), Ok(())) => Some(Ok(format!("vcpu {n} parked"))),
-        (Change::Remember(_) | Change::Note(_), Ok(())) => None,
+        // The informant changed nothing.
+        (_, Ok(Outcome::Gone)) => None,
+        (Change::AddedIsMovable, Ok(Outcome::Done)) => {
+            Some(Ok("added memory is movable".to_owned()))
+        }
+        (Change::OnlineMemory(n), Ok(Outcome::Done)) => {
+            Some(Ok(format!("memory block {n} online")))
+        }
+        (Change::OnlineCpu(n), Ok(Outcome::Done)) => Some(Ok(format!("vcpu {n} online"))),
+        (Change::OfflineCpu(n), Ok(Outcome::Done)) => Some(Ok(format!("vcpu {n} parked"))),
+        (Change::Remember(_) | Change::Note(_), Ok(Outcome::Done)) => None,
         (change, Err(_)) if failed.as_ref() == Some(change) => None,
         (change, Err(error)) => {
             *failed = Some(change.clone());
@@ -115,7 +122,7 @@ mod tests {
             (note, "", "keep for how long an agent may act"),
         ] {
             let told = (!done.is_empty()).then(|| Ok(done.to_owned()));
-            assert_eq!(log_line(&change, &Ok(()), &mut None), told);
+            assert_eq!(log_line(&change, &Ok(Outcome::Done), &mut None), told);
             let full = || Err(io::Error::other("it is full"));
             let told = Some(Err(format!("cannot {failed}: it is full")));
             let mut before = Some(Change::OfflineCpu(9));
@@ -124,5 +131,11 @@ mod tests {
             assert!(log_line(&Change::OfflineCpu(9), &full(), &mut before).is_some());
             assert_eq!(log_line(&change, &full(), &mut before), told);
         }
+    }
+
+    #[test]
+    fn a_block_that_the_hypervisor_took_is_not_logged_as_online() {
+        let change = Change::OnlineMemory(39);
+        assert_eq!(log_line(&change, &Ok(Outcome::Gone), &mut None), None);
     }
 }
