@@ -24,7 +24,8 @@ ends in `vms.d`), or by a key that only files of its kind have; --kind says it o
 otherwise read as host.toml, and a warning. Agent and plugin are read from the reference's JSON, too. All problems of all files are named together, each with
 the field, what stands there, and what may stand there; a file that cannot be read hides none of the
 others. The exit code is 65 if any file is invalid or cannot be read, else 66 if any is not there. A
-[node] that has more than this machine has is allowed, and a warning.
+[node] that has more than this machine has is allowed, and a warning; one that reserves all memory of
+this machine is invalid, as for `windlass host`.
 
 Of a folder, all files of these kinds are checked, also against each other: a monitor or an informant
 that two VMs name, minima that are more than the node has, an informant that cannot call back. VM files

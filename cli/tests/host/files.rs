@@ -196,6 +196,18 @@ fn a_node_that_promises_more_than_the_machine_has_is_valid_with_a_warning() {
 }
 
 #[test]
+fn check_refuses_a_node_that_the_host_refuses() {
+    let host = Host::prepare();
+    host.write_config("[node]\nreserved = \"900TiB\"\n");
+    let path = host.path("host.toml").display().to_string();
+    let refused = "node.reserved = 921600GiB: must be less than the host's memory, which is ";
+    let (code, said) = host.fail(&["check", &path]);
+    assert!(code == 65 && said.contains(refused), "{code}: {said}");
+    let (code, said) = host.fail(&["host", "--config", &path]);
+    assert!(code == 65 && said.contains(refused), "{code}: {said}");
+}
+
+#[test]
 fn minima_above_the_node_are_said_aloud() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);

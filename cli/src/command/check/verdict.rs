@@ -25,7 +25,7 @@ pub(super) struct Verdict {
     /// The file belongs to another program; its content is not judged.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) passed_over: bool,
-    /// What it says, if it is valid.
+    /// What it says, if it can be read.
     #[serde(skip)]
     pub(super) configured: Option<Configured>,
 }
@@ -55,13 +55,18 @@ pub(super) fn verdict(file: &Path, kind: Option<Kind>) -> Verdict {
     };
     match kind.read(file, &text) {
         Ok(configured) => {
-            warnings.extend(match &configured {
-                Configured::Host(config) => Machine::here().overcommitted(config.node),
-                Configured::Agent(config) => config.adjusted.clone(),
-                Configured::Plugin(_) | Configured::Vms => Vec::new(),
-            });
+            let mut problems = Vec::new();
+            match &configured {
+                Configured::Host(config) => {
+                    let machine = Machine::here();
+                    warnings.extend(machine.overcommitted(config.node));
+                    problems.extend(machine.room(config.node).err());
+                }
+                Configured::Agent(config) => warnings.extend_from_slice(&config.adjusted),
+                Configured::Plugin(_) | Configured::Vms => {}
+            }
             let configured = Some(configured);
-            Verdict { warnings, configured, ..Verdict::of(file, Some(kind), Vec::new()) }
+            Verdict { warnings, configured, ..Verdict::of(file, Some(kind), problems) }
         }
         Err(problems) => Verdict { warnings, ..Verdict::of(file, Some(kind), problems) },
     }
