@@ -48,7 +48,10 @@ const FIGURES: [(&str, &str); 5] = [
     ("windlass_plugin_room_bytes", "Bytes of memory that may be reserved for VMs"),
     ("windlass_plugin_reserved_milli_cpu", "Thousandths of a vCPU that are reserved for VMs"),
     ("windlass_plugin_reserved_bytes", "Bytes of memory that are reserved for VMs"),
-    ("windlass_plugin_over", "1 while more is reserved than there is, and no VM grows"),
+    (
+        "windlass_plugin_over",
+        "1 while more CPU or memory is reserved than there is, and no VM gets more of it than it has reserved",
+    ),
 ];
 
 /// Adds the gauges of nodes to what a process exports: of those that `nodes` gives when they

@@ -32,7 +32,8 @@ pub struct Shortage {
     pub room: u64,
     /// The room that was free before this request.
     pub free: u64,
-    /// The excess of reservations over the room; no VM grows while there is any.
+    /// The excess of reservations over the room on this axis. While there is any, no VM gets more of it
+    /// than is reserved for the VM.
     pub over: u64,
     /// The part of the free room that is kept for claims of other VMs.
     pub kept: u64,

@@ -9,7 +9,7 @@ use super::words::{clock, list, short};
 use crate::api::{Explained, Parked, Returning};
 use std::cmp::Reverse;
 use windlass_protocol::status::{Booked, NodeStatus, VmStatus};
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmName, Waiting};
+use windlass_protocol::{Axis, Bytes, MilliCpu, Resources, VmName, Waiting};
 
 /// The most VMs that are named; the largest first, or those that return something first.
 const MOST: usize = 5;
@@ -47,7 +47,7 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
     let mut sentences = Vec::new();
     if wanted.cpu > granted.cpu {
         let vcpus = |cpu: MilliCpu| format!("{cpu} vCPU");
-        sentences.push(shared(&explained.vm, node, wanted, |size| size.cpu, vcpus));
+        sentences.push(shared(&explained.vm, node, wanted, Axis::Cpu));
         sentences.extend(parked(&explained.parked, explained.trust_guest_parking));
         // Parked vCPUs come back to others only where parking is trusted.
         if explained.trust_guest_parking == Some(true) {
@@ -56,7 +56,7 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
     }
     if wanted.mem > granted.mem {
         let bytes = |mem: Bytes| mem.to_string();
-        sentences.push(shared(&explained.vm, node, wanted, |size| size.mem, bytes));
+        sentences.push(shared(&explained.vm, node, wanted, Axis::Memory));
         sentences.extend(returning(&explained.returning, |size| size.mem, bytes));
     }
     sentences
@@ -100,26 +100,23 @@ fn returning<T: Ord + Default>(
 }
 
 /// Which VMs share an axis of the node.
-fn shared<T: Copy + Ord + Default>(
-    vm: &VmName,
-    node: &NodeStatus,
-    wanted: Resources,
-    of: impl Fn(Resources) -> T,
-    show: impl Fn(T) -> String,
-) -> String {
+fn shared(vm: &VmName, node: &NodeStatus, wanted: Resources, axis: Axis) -> String {
+    let (of, show) = (|size| axis.of(size), |amount| axis.show(amount));
     let (room, reserved) = (show(of(node.room)), show(of(node.reserved)));
-    let mut others: Vec<&Booked> = node
-        .vms
-        .iter()
-        .filter(|booked| booked.name != *vm && of(booked.reserved) > T::default())
-        .collect();
+    let mut others: Vec<&Booked> =
+        node.vms.iter().filter(|booked| booked.name != *vm && of(booked.reserved) > 0).collect();
     // Stable: the books are in the order of names.
     others.sort_by_key(|booked| Reverse(of(booked.reserved)));
     let head = if of(wanted) > of(node.room) {
         format!("It wants more than the whole node has, {room}")
     } else if of(node.reserved) > of(node.room) {
+        let what = match axis {
+            Axis::Cpu => "CPU",
+            Axis::Memory => "memory",
+        };
         format!(
-            "Of the node's {room}, {reserved} are reserved, which is more than there is: no VM grows"
+            "Of the node's {room}, {reserved} are reserved, which is more than there is, so no VM grows \
+             beyond its reserved {what}"
         )
     } else {
         format!("Of the node's {room}, {reserved} are reserved")
@@ -131,7 +128,7 @@ fn shared<T: Copy + Ord + Default>(
             priority => format!(" (priority {priority})"),
         };
         let has = of(booked.reserved);
-        let wants = booked.claim.map(&of).filter(|wants| *wants > has);
+        let wants = booked.claim.map(of).filter(|wants| *wants > has);
         let wants = wants.map_or(String::new(), |wants| format!(" and wants {}", show(wants)));
         format!("{}{priority} has {}{wants}", short(&booked.name), show(has))
     });

@@ -7,7 +7,7 @@ use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use std::collections::BTreeSet;
-use windlass_protocol::status::VmStatus;
+use windlass_protocol::status::{NodeStatus, VmStatus};
 use windlass_protocol::{Mode, Moment, Resources, VmName};
 
 /// How many columns there are.
@@ -73,10 +73,7 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
         Some(node) if node.room.covers(node.reserved) => {
             format!("node {}; reserved {}", node.room, node.reserved)
         }
-        Some(node) => format!(
-            "node {}; reserved {}, which is more than there is: no VM grows",
-            node.room, node.reserved
-        ),
+        Some(node) => format!("node {}; reserved {}, {}", node.room, node.reserved, over(node)),
         None => "the plugin keeps the books of the node".to_owned(),
     };
     let host =
@@ -84,6 +81,18 @@ pub(super) fn head(sight: &Sight) -> Vec<String> {
     let mut lines = vec![format!("{node}{host}")];
     lines.extend(frozen(state));
     lines
+}
+
+/// What it means that more is reserved than there is: the books hold back each axis by itself.
+fn over(node: &NodeStatus) -> &'static str {
+    let (cpu, mem) = (node.reserved.cpu > node.room.cpu, node.reserved.mem > node.room.mem);
+    match (cpu, mem) {
+        (true, false) => "more CPU than there is: no VM grows beyond its reserved CPU",
+        (false, true) => "more memory than there is: no VM grows beyond its reserved memory",
+        (true, true) | (false, false) => {
+            "more of both than there is: no VM grows beyond what it has reserved"
+        }
+    }
 }
 
 /// VMs that have no row, a line each.

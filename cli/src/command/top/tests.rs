@@ -24,7 +24,7 @@ const NOW: Moment = Moment::from_millis(1_795_255_205_000);
 #[test]
 fn a_pipe_gets_every_value_whole() {
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than there is: no VM grows beyond its reserved CPU; host memory available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
@@ -40,7 +40,7 @@ fn a_pipe_gets_every_value_whole() {
 #[test]
 fn a_wide_terminal_shows_every_column() {
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than there is: no VM grows beyond its reserved CPU; host memory available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
@@ -62,8 +62,8 @@ fn a_wide_terminal_shows_every_column() {
 #[test]
 fn a_narrow_terminal_leaves_columns_out_and_says_so() {
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM
-          grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than there is: no VM grows
+          beyond its reserved CPU; host memory available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
@@ -85,8 +85,9 @@ fn a_narrow_terminal_leaves_columns_out_and_says_so() {
 #[test]
 fn a_terminal_of_sixty_columns_keeps_what_matters() {
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more
-          than there is: no VM grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than
+          there is: no VM grows beyond its reserved CPU; host memory
+          available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
@@ -98,11 +99,27 @@ fn a_terminal_of_sixty_columns_keeps_what_matters() {
         web (p5)  1 of 2  768MiB  0.03  now controlled by another a…
 
 
-
         a wider terminal shows USED, GOAL, GRANTED, BOUNDS, CHANGED
         q quit  ? help  Enter explain  p pause  ↑↓ select  ←→ sort
     "#]]
     .assert_eq(&shown(60));
+}
+
+#[test]
+fn a_node_that_is_over_says_which_axis_is_held_back() {
+    let head = |vcpus, mib| {
+        let mut sight = sight();
+        sight.state.frozen = false;
+        sight.state.node.as_mut().unwrap().reserved = size(vcpus, mib);
+        super::table::head(&sight).join("\n") + "\n"
+    };
+    expect![[r#"
+        node 4 vCPU / 4GiB; reserved 4 vCPU / 4GiB; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than there is: no VM grows beyond its reserved CPU; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 4 vCPU / 5GiB, more memory than there is: no VM grows beyond its reserved memory; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 5GiB, more of both than there is: no VM grows beyond what it has reserved; host memory available 1.5GiB
+    "#]]
+        .assert_eq(&[head(4, 4096), head(5, 4096), head(4, 5120), head(5, 5120)].concat());
 }
 
 #[test]
@@ -119,8 +136,8 @@ fn many_vms_that_are_not_there_leave_room_for_the_table() {
     let gone = |nth: usize| entry(&format!("gone{nth}"), None);
     sight.entries = (0..40).map(gone).collect();
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more than there is: no VM
-          grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than there is: no VM grows
+          beyond its reserved CPU; host memory available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone0: not there: no QEMU serves /run/vms/gone0/qmp.sock
         gone1: not there: no QEMU serves /run/vms/gone1/qmp.sock
@@ -151,8 +168,9 @@ fn problems_of_files_leave_room_for_the_table() {
         })
         .collect();
     expect![[r#"
-        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, which is more
-          than there is: no VM grows; host memory available 1.5GiB
+        node 4 vCPU / 4GiB; reserved 5 vCPU / 4GiB, more CPU than
+          there is: no VM grows beyond its reserved CPU; host memory
+          available 1.5GiB
         FROZEN: no VM changes its size until `windlass thaw`
         gone: not there: no QEMU serves /run/vms/gone/qmp.sock
 
@@ -160,7 +178,6 @@ fn problems_of_files_leave_room_for_the_table() {
         batch     2       768MiB  0.03  at goal
         db1       1 of 2  768MiB  2.70  waiting for room, 1 vCPU mo…
         mail      1 of 2  768MiB  –     no metrics from the guest f…
-        stuck     1 of 2  768MiB  0.03  QEMU not answering for 12s
         a wider terminal shows USED, GOAL, GRANTED, BOUNDS, CHANGED
         ! /etc/windlass/vms.d/a0.toml (1 of 6): qmp = 7: must be an…
         ! /etc/windlass/vms.d/a1.toml (1 of 6): qmp = 7: must be an…

@@ -123,7 +123,7 @@ fn the_room_of_a_node_and_those_who_have_it_are_told_in_proportion() {
     expect![[r#"
         Of the node's 4 vCPU, 4 vCPU are reserved: b has 1 vCPU.
         It wants more than the whole node has, 4 vCPU: b has 1 vCPU.
-        Of the node's 4 vCPU, 5 vCPU are reserved, which is more than there is: no VM grows: b has 1 vCPU.
+        Of the node's 4 vCPU, 5 vCPU are reserved, which is more than there is, so no VM grows beyond its reserved CPU: b has 1 vCPU.
         Of the node's 4 vCPU, 4 vCPU are reserved: h has 7 vCPU, g has 6 vCPU, f has 5 vCPU, e has 4 vCPU, d has 3 vCPU, 2 others have less.
     "#]].assert_eq(&sentences.concat());
 }
