@@ -26,7 +26,8 @@ Columns:
   GOAL      what the load calls for, as vCPU/memory
   GRANTED   what the books allow the VM
   BOUNDS    least and most, as its file says
-  CHANGED   the last change of its size in the last hour: ↑ larger, ↓ smaller
+  CHANGED   when the last resize within an hour ended, ↑ to more, ↓ to less:
+            it ends when the VM has its goal, or gets another goal
   STATE     at goal, or what keeps the VM from its goal
 ";
 

@@ -133,7 +133,7 @@ fn cells(vm: &VmStatus, change: Option<&Changed>, now: Moment) -> Cells {
     ]
 }
 
-/// `↑ 2m ago`: which way the VM went last, and when.
+/// `↑ 2m ago`: which way the VM went by the last resize that ended, and when that ended.
 fn changed(change: &Changed, now: Moment) -> String {
     let way = match (change.to.covers(change.from), change.from.covers(change.to)) {
         (true, _) => "↑",

@@ -141,12 +141,12 @@ fn the_help_is_read_to_its_end_and_left() {
     assert!(text(&mut app, 80).starts_with("windlass top  lines 1 to "));
     press(&mut app, &[KeyCode::End]);
     expect![[r#"
-        windlass top  lines 14 to 27 of 27
-          LOAD      load average over the VM's window
+        windlass top  lines 15 to 28 of 28
           GOAL      what the load calls for, as vCPU/memory
           GRANTED   what the books allow the VM
           BOUNDS    least and most, as its file says
-          CHANGED   the last change of its size in the last hour: ↑ larger, ↓ smaller
+          CHANGED   when the last resize within an hour ended, ↑ to more, ↓ to less:
+                    it ends when the VM has its goal, or gets another goal
           STATE     at goal, or what keeps the VM from its goal
 
           A narrow terminal leaves out BOUNDS, GRANTED, USED, CHANGED, GOAL, one by one:
