@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::options::HostOptions;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
-use windlass_protocol::status::HostStatus;
+use windlass_protocol::status::{HostStatus, OrderKind, Ordered};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -49,7 +49,7 @@ fn table(entries: &[VmEntry]) -> String {
     }
     let mut text = format!("{}\n", table.trim_fmt());
     for entry in entries {
-        if let Some(order) = &entry.ordered {
+        if let Some(order) = entry.ordered.as_ref().filter(|order| stands(entry, order)) {
             text.push_str(&format!("{}: {}\n", short(&entry.name), ordered(order)));
         }
         for problem in &entry.problems {
@@ -59,6 +59,11 @@ fn table(entries: &[VmEntry]) -> String {
     text
 }
 
+/// Whether an order is of interest: a pause that has run out is not.
+fn stands(entry: &VmEntry, order: &Ordered) -> bool {
+    order.what != OrderKind::Pause || entry.paused_until.is_some()
+}
+
 fn state(state: VmState) -> &'static str {
     match state {
         VmState::Managed => "managed",
@@ -66,5 +71,32 @@ fn state(state: VmState) -> &'static str {
         VmState::Releasing => "being released",
         VmState::Released => "released",
         VmState::Removed => "removed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::{Moment, VmName};
+
+    #[test]
+    fn who_paused_a_vm_is_said_while_the_pause_lasts() {
+        let at = Moment::from_millis(1_795_255_205_000);
+        let listed = |what, paused_until| {
+            let entry = VmEntry {
+                name: VmName::on_host("db1"),
+                state: VmState::Managed,
+                file: None,
+                monitor: None,
+                size: None,
+                paused_until,
+                ordered: Some(Ordered { what, at, by: None }),
+                problems: Vec::new(),
+            };
+            table(&[entry])
+        };
+        assert!(listed(OrderKind::Pause, Some(at)).contains("\ndb1: paused at 20"));
+        assert!(!listed(OrderKind::Pause, None).contains("db1: "));
+        assert!(listed(OrderKind::Release, None).contains("\ndb1: released at 20"));
     }
 }
