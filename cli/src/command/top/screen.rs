@@ -6,7 +6,7 @@ use super::app::{App, Page, Question, SPANS, Story};
 use super::columns::Columns;
 use super::order::Tone;
 use super::sight::Sight;
-use super::table::{Cells, head, rowless, titles};
+use super::table::{Cells, empty, head, rowless, titles};
 use crate::explain::{fit, frozen, page, summary, wrap};
 use crate::problem::Report;
 use ratatui::Frame;
@@ -87,7 +87,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, app: &mut App, paint: Paint) {
         Layout::vertical([Constraint::Length(rows(&above) + 1), Constraint::Min(3)]).areas(area);
     frame.render_widget(Paragraph::new(above).style(Style::new().bold()), top);
     if app.lines.is_empty() {
-        let none = wrap("No VM is managed; `windlass vm add` adds one.", width);
+        let none = wrap(empty(&app.sight), width);
         return frame.render_widget(Paragraph::new(none), middle);
     }
     let titles = titles(Some(app.sorting));

@@ -2,7 +2,7 @@
 
 use super::order::{Column, Sorting, Tone, sign, tone};
 use super::sight::Sight;
-use crate::api::{Changed, VmEntry};
+use crate::api::{Changed, VmEntry, VmState};
 use crate::explain::{absent, ago, frozen, short, state};
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
@@ -55,7 +55,7 @@ pub(super) fn plain(sight: &Sight, sorting: Sorting) -> String {
     let mut text = head(sight).into_iter().chain(rowless(sight)).collect::<Vec<_>>().join("\n");
     text.push_str("\n\n");
     if sight.state.vms.is_empty() {
-        text.push_str("No VM is managed; `windlass vm add` adds one.\n");
+        text.push_str(&format!("{}\n", empty(sight)));
     } else {
         text.push_str(&table.trim_fmt());
         text.push('\n');
@@ -92,6 +92,15 @@ fn over(node: &NodeStatus) -> &'static str {
         (true, true) | (false, false) => {
             "more of both than there is: no VM grows beyond what it has reserved"
         }
+    }
+}
+
+/// What stands for a table without rows.
+pub(super) fn empty(sight: &Sight) -> &'static str {
+    if sight.entries.iter().any(|entry| entry.state == VmState::Managed) {
+        "No managed VM is there."
+    } else {
+        "No VM is managed; `windlass vm add` adds one."
     }
 }
 

@@ -123,6 +123,22 @@ fn a_node_that_is_over_says_which_axis_is_held_back() {
 }
 
 #[test]
+fn a_table_without_rows_says_whether_any_vm_is_managed() {
+    let without = |entries| {
+        let mut sight = sight();
+        (sight.state.vms, sight.entries) = (Vec::new(), entries);
+        let both =
+            [plain(&sight, Sorting::default()), text(&mut App::new(sight, Sorting::default()), 80)];
+        move |words: &str| both.iter().all(|shown| shown.contains(words))
+    };
+    let (gone, none) = (without(vec![entry("db1", None)]), without(Vec::new()));
+    assert!(gone("db1: not there: no QEMU serves") && gone("No managed VM is there."));
+    assert!(!gone("No VM is managed") && none("No VM is managed; `windlass vm add` adds one."));
+    let removed = VmEntry { state: VmState::Removed, ..entry("db1", None) };
+    assert!(without(vec![removed])("No VM is managed"));
+}
+
+#[test]
 fn where_the_plugin_keeps_the_books_the_head_says_so() {
     let mut sight = sight();
     (sight.state.node, sight.state.frozen) = (None, false);
