@@ -2,7 +2,7 @@
 
 use super::cgroup::{Limits, Servers};
 use super::report::{Check, Report};
-use super::vms::fits;
+use super::vms::{finding, fits};
 use super::{Args, conflicts, files};
 use crate::options::Format;
 use crate::out::Output;
@@ -10,8 +10,25 @@ use expect_test::expect;
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
+use windlass_drivers::DriverError;
+use windlass_drivers_qemu::check::Finding;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 use windlass_testkit::Folder;
+
+#[test]
+fn a_stopped_qemu_is_not_explained_by_another_client() {
+    let section = |found: &Finding| {
+        let check = serde_json::to_value(finding(found)).unwrap();
+        check["see"].as_str().unwrap().to_owned()
+    };
+    let unreached = |error: &DriverError| section(&Finding::unreached(error));
+    let place = || "/run/db1.sock".to_owned();
+    let stopped = "docs/troubleshooting.md#one-qemu-is-stopped";
+    assert_eq!(unreached(&DriverError::Stopped { place: place(), pid: 7 }), stopped);
+    assert_eq!(section(&Finding::lost()), stopped);
+    let other = "docs/troubleshooting.md#does-not-answer-it-serves-one-client-at-a-time";
+    assert_eq!(unreached(&DriverError::Taken { place: place() }), other);
+}
 
 #[test]
 fn a_report_says_what_is_wrong_what_to_do_and_where_to_read_on() {

@@ -178,9 +178,10 @@ async fn asked(client: &Client, name: &str) -> Vec<Check> {
     }
 }
 
-fn finding(finding: &Finding) -> Check {
+pub(super) fn finding(finding: &Finding) -> Check {
     let page = match finding.topic {
         Topic::Informant => NO_INFORMANT,
+        Topic::Monitor if finding.stopped => "docs/troubleshooting.md#one-qemu-is-stopped",
         Topic::Monitor => "docs/troubleshooting.md#does-not-answer-it-serves-one-client-at-a-time",
         Topic::Version
         | Topic::Accelerator

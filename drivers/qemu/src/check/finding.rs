@@ -17,6 +17,9 @@ pub struct Finding {
     /// The most that QEMU was started to give, where this says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most: Option<Most>,
+    /// Whether QEMU is stopped, or too busy to answer; it does not matter then who has its monitor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// The most that QEMU was started to give on one axis.
@@ -93,14 +96,18 @@ impl Finding {
                 "Is this the socket of a monitor in control mode (-qmp)?"
             }
         };
-        Self::new(Topic::Monitor, Verdict::Blocked, format!("{error}. {advice}"))
+        let stopped = matches!(error, DriverError::Stopped { .. } | DriverError::NoAnswer { .. });
+        Self {
+            stopped,
+            ..Self::new(Topic::Monitor, Verdict::Blocked, format!("{error}. {advice}"))
+        }
     }
 
     /// That a hypervisor to whose monitor there is a connection does not answer over it.
     pub fn lost() -> Self {
         let text = "QEMU does not answer, though the host has its monitor: it is stopped, or very busy. \
                     The rest was found when the host attached.";
-        Self::new(Topic::Monitor, Verdict::Blocked, text)
+        Self { stopped: true, ..Self::new(Topic::Monitor, Verdict::Blocked, text) }
     }
 
     /// Whether this is about a monitor that cannot be used.
@@ -130,7 +137,7 @@ impl Finding {
 
     /// That this was found.
     pub fn new(topic: Topic, verdict: Verdict, text: impl Into<String>) -> Self {
-        Self { topic, verdict, text: text.into(), most: None }
+        Self { topic, verdict, text: text.into(), most: None, stopped: false }
     }
 
     pub(super) fn with(self, most: Most) -> Self {
