@@ -29,6 +29,10 @@ fn the_larger_count_sets_both_axes_and_each_is_clamped() {
     for (given, size, signal) in [
         // load, MiB used: vCPUs, MiB; who won
         ((Some(0.0), Some(40)), (1, 256), Signal::Idle),
+        // Load is rounded to the nearest count: 1.33, 1.61 and 3.4 of them.
+        ((Some(1.2), Some(40)), (1, 256), Signal::Idle),
+        ((Some(1.45), Some(40)), (2, 512), Signal::Load),
+        ((Some(3.06), Some(40)), (3, 768), Signal::Load),
         ((Some(1.8), Some(40)), (2, 512), Signal::Load),
         ((Some(2.3), Some(40)), (3, 768), Signal::Load),
         ((Some(9.0), Some(40)), (4, 1024), Signal::Load),
