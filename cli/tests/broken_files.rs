@@ -56,7 +56,7 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("[nodes]\ncpu = 6", &["nodes = a table: is not a key; did you mean node?"]),
     ("socket = ", &["line 1: "]),
     ("[node\ncpu = 1", &["line 1: "]),
-    ("[node]\ncpu = 1\ncpu = 2", &["line 3: "]),
+    ("[node]\ncpu = 1\ncpu = 2", &["line 3: duplicate key cpu"]),
     (
         "[node]\nmemory = 99999999999999999999999999999999999999999",
         &["node.memory = 99999999999999999999999999999999999999999: must be 64MiB to 1024TiB"],

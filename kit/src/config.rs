@@ -16,6 +16,9 @@ use windlass_protocol::words::sanitized;
 /// The most characters of an error, which may quote the text.
 const LONGEST: usize = 300;
 
+/// What the TOML reader says of a key that is there twice; the place is that of the second one.
+const DUPLICATE: &str = "duplicate key";
+
 /// Why a file cannot be read; the caller names the file.
 #[derive(Debug, Error)]
 pub enum Unread {
@@ -101,7 +104,12 @@ pub fn parse_toml(text: &str) -> Result<BTreeMap<String, Node>, Problem> {
         let before = error.span().and_then(|span| text.as_bytes().get(..span.start));
         let line = before.map(|before| before.split(|byte| *byte == b'\n').count());
         let lines = error.message().lines().map(str::trim).filter(|line| !line.is_empty());
-        unread(line, &lines.collect::<Vec<_>>().join("; "))
+        let mut said = lines.collect::<Vec<_>>().join("; ");
+        if said == DUPLICATE {
+            let key = error.span().and_then(|span| text.get(span));
+            said = key.map_or(said, |key| format!("{DUPLICATE} {key}"));
+        }
+        unread(line, &said)
     })?;
     Ok(toml_table(table.into_inner()))
 }
@@ -206,6 +214,13 @@ mod tests {
         for (text, line) in [("[node]\ncpu = \n", 2), ("[node\n", 1), ("a = 1\n\na = 2", 3)] {
             let problem = parse_toml(text).unwrap_err().to_string();
             assert!(problem.starts_with(&format!("line {line}: ")), "{problem}");
+        }
+        for (text, named) in [
+            ("[node]\ncpu = 1\ncpu = 2", "line 3: duplicate key cpu"),
+            ("a = 1\n\"a\" = 2", "line 2: duplicate key \"a\""),
+            ("[node]\n[node]", "line 2: duplicate key node"),
+        ] {
+            assert_eq!(parse_toml(text).unwrap_err().to_string(), named);
         }
         for (text, start) in [("{", "line 1: "), ("{}\n{", "line 2: "), ("[]", "is not a JSON")] {
             let problem = parse_json(text).unwrap_err().to_string();
