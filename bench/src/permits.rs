@@ -56,13 +56,14 @@ pub(crate) async fn run() -> Result<()> {
         for vms in CROWDS {
             rates.push(one(vms, room).await?);
         }
-        print::flat(room, rates[2] / rates[1])?;
+        let [permits, echo] = [0, 1].map(|server| rates[2][server] / rates[1][server]);
+        print::flat(room, permits, echo)?;
     }
     cores::take_any()
 }
 
-/// One line; the permits per second in it.
-async fn one(vms: usize, room: Room) -> Result<f64> {
+/// One line; the permits per second in it, and the echoes.
+async fn one(vms: usize, room: Room) -> Result<[f64; 2]> {
     // What is started inherits its cores, so this comes between.
     cores::take_any()?;
     let plugin = Plugin::start_on(cores::server(), vms, room)?;
@@ -85,7 +86,7 @@ async fn one(vms: usize, room: Room) -> Result<f64> {
         }
     }
     print::permits(vms, room, &permits, &echoes, plugin.resident()?)?;
-    Ok(permits.per_second())
+    Ok([permits, echoes].map(|asked| asked.per_second()))
 }
 
 // === impl Asked ===

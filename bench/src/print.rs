@@ -198,10 +198,12 @@ pub(crate) fn permits(
     say(&format!("{vms:>5} {room:>5} {permits} {echoes} {rate:>7.2} {cpu:>7.2} {resident:>10}\n"))
 }
 
-/// How much slower a thousand VMs are than a hundred.
-pub(crate) fn flat(room: Room, ratio: f64) -> Result<()> {
-    let room = room.as_str();
-    say(&format!("1000 VMs of a {room} node: {ratio:.2} of the rate with 100; aim 0.90\n"))
+/// How much slower a thousand VMs are than a hundred, and the echo, which knows none, in the same turns.
+pub(crate) fn flat(room: Room, permits: f64, echo: f64) -> Result<()> {
+    let (room, both) = (room.as_str(), permits / echo);
+    say(&format!(
+        "1000 VMs of a {room} node: {permits:.2} of the rate with 100, the echo {echo:.2}; {both:.2} of the echo's, aim 0.90\n"
+    ))
 }
 
 /// What the figures of an agent are.
