@@ -215,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_is_missing_is_not_made_up_while_the_guest_gives_some_back() {
+        let (mut signals, mut jitter) = (Signals::new(START), Jitter::new(7));
+        let mut reads = |seconds, read: fn(Sample) -> Sample| {
+            let at = START.after(Duration::from_secs(seconds));
+            signals.sent(at, true, Duration::from_secs(1), &mut jitter);
+            signals.measured(read(sample(at)), true, WINDOW);
+            signals.fresh(at).and_then(memory::used)
+        };
+        let gib = Some(Bytes::from_gib(1));
+        assert_eq!(reads(0, |sample| sample), gib);
+        let lower = |sample| Sample { total: Some(Bytes::from_mib(1536)), ..sample };
+        assert_eq!(reads(1, lower), gib, "what is on its way out looks like use");
+        assert_eq!(reads(2, |sample| Sample { total: None, available: None, ..sample }), None);
+        assert_eq!(reads(3, |sample| sample), gib);
+    }
+
+    #[test]
     fn a_guest_that_stands_still_is_not_asked_and_its_figures_go() {
         let (mut signals, mut jitter) = (Signals::new(START), Jitter::new(7));
         signals.sent(START, false, Duration::from_secs(1), &mut jitter);

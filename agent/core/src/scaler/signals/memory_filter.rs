@@ -7,7 +7,7 @@
 
 use windlass_protocol::Moment;
 use windlass_protocol::timing::CONSENT_LASTS;
-use windlass_scaling::Sample;
+use windlass_scaling::{Sample, memory};
 
 /// Which memory figures count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,7 +39,10 @@ impl MemoryFilter {
     ) -> Sample {
         let sample = Sample { at: sample.at.min(self.asked_at), ..sample };
         let lasts = |at: &Moment| sample.at.since(*at) < CONSENT_LASTS;
-        match before.filter(|_| self.believed_at.as_ref().is_some_and(lasts)) {
+        // What is missing is not made up by what was read before.
+        let both = |before: &&Sample| memory::used(before).and(memory::used(&sample)).is_some();
+        let believed = self.believed_at.as_ref().is_some_and(lasts);
+        match before.filter(|before| believed && both(before)) {
             Some(before) if giving || self.giving => {
                 Sample { total: before.total, available: before.available, ..sample }
             }
