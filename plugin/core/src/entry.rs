@@ -110,8 +110,10 @@ impl Entry {
     pub(crate) fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
         let Granted { permit, short, moving } = granted;
         self.basis = match self.basis {
-            Basis::Presumed(has) | Basis::Silent(has) | Basis::Spoken { permit: _, has } => {
-                Basis::Spoken { permit: *permit, has }
+            Basis::Presumed(has) | Basis::Silent(has) => Basis::Spoken { permit: *permit, has },
+            // A part of a vCPU that its agent cannot be told of stays reserved: the VM may have it.
+            Basis::Spoken { permit: before, has } => {
+                Basis::Spoken { permit: permit.max(before), has }
             }
         };
         self.claim = self.claim.filter(|_| !short.is_empty());

@@ -75,6 +75,22 @@ fn an_agent_of_whole_cpus_leaves_the_rest_to_others() {
     assert_eq!(books.request(later, &vm("b"), half).unwrap().permit, half);
 }
 
+#[test]
+fn a_part_of_a_vcpu_stays_reserved_where_an_agent_cannot_be_told_of_it() {
+    let mut books = Books::new(cu(2));
+    let part = Resources { cpu: MilliCpu::from_milli(800), ..cu(1) };
+    books.enter(vm("a"), VmRecord::default(), part);
+    books.enter(
+        vm("b"),
+        VmRecord::default(),
+        Resources { cpu: MilliCpu::from_milli(1_200), ..cu(1) },
+    );
+    assert_eq!(books.request(NOW, &vm("a"), part).unwrap().permit, part);
+    let ask = Ask { whole_cpus: true, ..cu(1).into() };
+    assert_eq!(books.request(NOW, &vm("a"), ask).unwrap().permit.cpu, MilliCpu::ZERO);
+    assert_eq!(books.reserved_for(&vm("a")), Some(part));
+}
+
 /// Who has much competes for what it lacks, not for what it has.
 #[test]
 fn no_more_is_kept_for_another_than_it_lacks() {
