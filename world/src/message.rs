@@ -31,6 +31,8 @@ pub(crate) struct Order {
     pub(crate) action: Action,
     /// When it left.
     pub(crate) sent: Moment,
+    /// Over which of the connections to its monitor.
+    pub(crate) connection: u64,
     /// The guest had agreed to it then.
     pub(crate) agreed: bool,
     /// The guest had restarted, and the agent had not heard of it.

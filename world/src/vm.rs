@@ -121,8 +121,8 @@ pub(crate) struct Monitor {
     pub(crate) arrives: Moment,
     /// When the last thing that it says arrives.
     pub(crate) says: Moment,
-    /// When the connection was made: what was said before that is lost.
-    pub(crate) since: Moment,
+    /// Which connection this is: what was said over one before is lost.
+    pub(crate) connection: u64,
     /// What it has to say, while it does not.
     pub(crate) held: Vec<Event>,
 }
@@ -254,7 +254,8 @@ impl Vm {
         let mut known = [self.consents(), outdated].into_iter();
         let agreed = matches!(action, Action::Resize(Resize::Memory(total))
             if known.any(|consents| laws::agreed(now, session, consents, total)));
-        message::Order { action, sent: now, agreed, unheard: self.restarted_unheard }
+        let (connection, unheard) = (self.monitor.connection, self.restarted_unheard);
+        message::Order { action, sent: now, connection, agreed, unheard }
     }
 
     /// Whether the guest is asked to have less than it has, for no other reason than its figures.

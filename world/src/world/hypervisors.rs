@@ -104,7 +104,8 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         let Some(agent) = &vm.agent else { return };
         let (epoch, peer) = (agent.epoch, Peer::Hypervisor);
-        vm.monitor = Monitor { serves: vm.monitor.serves, since: now, ..Monitor::default() };
+        let Monitor { serves, connection, .. } = vm.monitor;
+        vm.monitor = Monitor { serves, connection: connection + 1, ..Monitor::default() };
         if let Some(call) = agent.waits_for(peer) {
             let reply = Reply::Failed(Failure::NoAnswer);
             self.queue.arrange(now, who, Happening::Answers { epoch, call, peer, reply });
@@ -141,7 +142,7 @@ impl World {
         // or not at all.
         let passed = vm.left_with_monitor(epoch) || vm.other.is_some();
         let late = passed && self.now.since(order.sent) > SENT_LAST;
-        if order.sent < vm.monitor.since || late {
+        if order.connection < vm.monitor.connection || late {
             return None;
         }
         let Action::Resize(resize) = order.action else {
