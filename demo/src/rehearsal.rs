@@ -197,7 +197,13 @@ impl Actor {
         let used = Bytes::from_mib(48).saturating_add(self.held);
         self.track.outside.push(reading(
             at,
-            Seen { plugged: MilliCpu::from_cores(3), memory, state: RunState::Running },
+            Seen {
+                plugged: MilliCpu::from_cores(3),
+                limit: None,
+                found_limit: None,
+                memory,
+                state: RunState::Running,
+            },
         ));
         self.track.inside.push(reading(
             at,

@@ -103,6 +103,8 @@ fn seen(outside: Outside) -> Seen {
     let bytes = |count: u64| Bytes::from_bytes(count.saturating_add(outside.dimms));
     Seen {
         plugged: MilliCpu::from_cores(u64::from(outside.vcpus)),
+        limit: None,
+        found_limit: None,
         memory: MemorySeen {
             boot: Bytes::from_bytes(outside.boot),
             requested: bytes(device.0),

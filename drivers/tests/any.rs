@@ -44,6 +44,7 @@ fn vm() -> FakeVm {
     let cores = |cores| Resources { cpu: MilliCpu::from_cores(cores), ..Resources::ZERO };
     let capabilities = Capabilities {
         cpu_step: MilliCpu::from_cores(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(1),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: false,
@@ -54,6 +55,12 @@ fn vm() -> FakeVm {
     let memory = MemorySeen::default();
     FakeVm::new(
         capabilities,
-        Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running },
+        Seen {
+            plugged: MilliCpu::from_cores(1),
+            limit: None,
+            found_limit: None,
+            memory,
+            state: RunState::Running,
+        },
     )
 }

@@ -77,6 +77,8 @@ pub enum Change {
     Memory(crate::Bytes),
     /// The agent cancelled a shrink of memory, at this amount.
     CallOff(crate::Bytes),
+    /// The host limited the VM's CPU to this amount; `None`: the limit is as somebody else had left it.
+    Limit(Option<crate::MilliCpu>),
 }
 
 /// The outcome of a decision.

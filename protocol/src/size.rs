@@ -12,6 +12,13 @@ use std::time::Duration;
 pub struct Seen {
     /// Plugged vCPUs, even if the guest does not use them.
     pub plugged: MilliCpu,
+    /// The host's limit on the VM's CPU; `None` if there is none, or if the driver sets none.
+    #[serde(default)]
+    pub limit: Option<MilliCpu>,
+    /// The limit that somebody else has set, and that is put back when the VM is let go; `None` if there
+    /// was none. The driver never raises its own limit above it.
+    #[serde(default)]
+    pub found_limit: Option<MilliCpu>,
     /// Memory.
     pub memory: MemorySeen,
     /// The state of the VM.
@@ -59,13 +66,17 @@ pub struct MemorySeen {
 pub struct Capabilities {
     /// The step of vCPUs.
     pub cpu_step: MilliCpu,
+    /// The step of the host's limit on the VM's CPU; `None` if the driver sets no limit.
+    #[serde(default)]
+    pub limit_step: Option<MilliCpu>,
     /// The step of memory.
     pub memory_step: Bytes,
     /// How the VM gives vCPUs back.
     pub shrink_cpu: ShrinkCpu,
     /// Whether the VM can give memory back.
     pub shrink_memory: bool,
-    /// The minimum: boot memory; boot vCPUs with removal, one vCPU with parking.
+    /// The minimum: boot memory; one step of the limit, or, without a limit, boot vCPUs with removal and one vCPU
+    /// with parking.
     pub min: Resources,
     /// The maximum.
     pub max: Resources,
@@ -108,6 +119,20 @@ pub enum Resize {
     Cpu(MilliCpu),
     /// Set the total memory, boot memory included.
     Memory(Bytes),
+    /// Set the host's limit on the VM's CPU; `None`: put back what somebody else had set, or no limit.
+    Limit(Option<MilliCpu>),
+}
+
+/// How the VM's CPU is limited to what the VM is granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuLimit {
+    /// The host limits the VM's process: the CPU quota of its cgroup.
+    Cgroup,
+    /// The guest's word counts: vCPUs that it reports as parked are given back.
+    Trust,
+    /// Nothing limits it: every plugged vCPU counts.
+    None,
 }
 
 // === impl Promises ===
@@ -126,9 +151,20 @@ impl Promises {
 // === impl Seen ===
 
 impl Seen {
-    /// The largest size that the VM may have: plugged vCPUs, and [`MemorySeen::upper`].
+    /// The largest size that the VM may have: plugged vCPUs as far as the host's limit lets it use
+    /// them, and [`MemorySeen::upper`].
     pub fn upper(self) -> Resources {
-        Resources { cpu: self.plugged, mem: self.memory.upper() }
+        let cpu = self.limit.map_or(self.plugged, |limit| limit.min(self.plugged));
+        Resources { cpu, mem: self.memory.upper() }
+    }
+}
+
+// === impl Capabilities ===
+
+impl Capabilities {
+    /// The step in which the VM's CPU changes: of the host's limit, or else of vCPUs.
+    pub fn cpu_grain(&self) -> MilliCpu {
+        self.limit_step.unwrap_or(self.cpu_step)
     }
 }
 

@@ -123,6 +123,7 @@ mod tests {
         let most = Resources::new(MilliCpu::from_cores(8), Bytes::from_gib(16));
         Capabilities {
             cpu_step: MilliCpu::from_cores(1),
+            limit_step: None,
             memory_step,
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,

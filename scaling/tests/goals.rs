@@ -242,6 +242,7 @@ fn info() -> VmInfo {
 fn can() -> Capabilities {
     Capabilities {
         cpu_step: MilliCpu::from_cores(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,

@@ -360,6 +360,7 @@ impl Vm {
     fn inputs<'a>(&'a self, sample: &'a Sample) -> Inputs<'a> {
         const CAN: Capabilities = Capabilities {
             cpu_step: MilliCpu::from_cores(1),
+            limit_step: None,
             memory_step: Bytes::from_mib(128),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,

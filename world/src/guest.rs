@@ -162,6 +162,7 @@ impl Guest {
         };
         Capabilities {
             cpu_step: MilliCpu::from_cores(1),
+            limit_step: None,
             memory_step: BLOCK,
             shrink_cpu,
             shrink_memory: true,
@@ -177,6 +178,8 @@ impl Guest {
     pub(crate) fn seen(&self) -> Seen {
         Seen {
             plugged: MilliCpu::from_cores(self.plugged.into()),
+            limit: None,
+            found_limit: None,
             memory: MemorySeen { boot: self.spec.boot, requested: self.requested, size: self.size },
             state: self.state,
         }
@@ -200,7 +203,7 @@ impl Guest {
             Resize::Cpu(count) => {
                 self.online.iter().filter(|cpu| u64::from(**cpu) >= count.cores_up()).count()
             }
-            Resize::Memory(_) => 0,
+            Resize::Memory(_) | Resize::Limit(_) => 0,
         }
     }
 
@@ -229,6 +232,7 @@ impl Guest {
                 }
                 self.requested = requested;
             }
+            Resize::Limit(_) => return Err("no limit here"),
         }
         Ok(())
     }
@@ -247,6 +251,7 @@ impl Guest {
                     Bytes::from_bytes(half).saturating_sub(self.spec.boot).round_down(BLOCK);
                 Resize::Memory(self.spec.boot.saturating_add(above))
             }
+            Resize::Limit(_) => resize,
         }
     }
 

@@ -70,6 +70,7 @@ impl Journal {
             Action::Resize(Resize::Memory(total)) if calls_off => Change::CallOff(total),
             Action::Resize(Resize::Memory(total)) => Change::Memory(total),
             Action::Resize(Resize::Cpu(count)) => Change::Plug(count),
+            Action::Resize(Resize::Limit(limit)) => Change::Limit(limit),
             Action::Upscale(_, _, size) if online.is_some_and(|online| online < size.cpu) => {
                 Change::Unpark(size.cpu)
             }

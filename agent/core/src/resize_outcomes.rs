@@ -44,6 +44,7 @@ pub struct Judged {
 pub(crate) struct ResizeOutcomes {
     cpu: AxisOutcomes,
     memory: AxisOutcomes,
+    limit: AxisOutcomes,
 }
 
 /// One axis.
@@ -76,7 +77,7 @@ impl ResizeOutcomes {
             shrink: Backoff::new(FIRST, Duration::from_secs(60)),
             call_off: Backoff::new(FIRST, SOON),
         };
-        Self { cpu: RESTED, memory: RESTED }
+        Self { cpu: RESTED, memory: RESTED, limit: RESTED }
     }
 
     pub(crate) fn sent(&mut self, aim: Aim, resize: Resize) {
@@ -84,6 +85,7 @@ impl ResizeOutcomes {
         let axis = match resize {
             Resize::Cpu(_) => &mut self.cpu,
             Resize::Memory(_) => &mut self.memory,
+            Resize::Limit(_) => &mut self.limit,
         };
         axis.last = Some(attempt);
     }
@@ -97,6 +99,7 @@ impl ResizeOutcomes {
         tally: &mut Tally,
     ) -> bool {
         self.cpu.see(now, seen, jitter, tally);
+        self.limit.see(now, seen, jitter, tally);
         self.memory.see(now, seen, jitter, tally) == Some(Aim::Shrink)
     }
 
@@ -105,6 +108,7 @@ impl ResizeOutcomes {
         let axis = match resize {
             Resize::Cpu(_) => &self.cpu,
             Resize::Memory(_) => &self.memory,
+            Resize::Limit(_) => &self.limit,
         };
         match aim {
             Aim::Grow => &axis.grow,
@@ -129,7 +133,7 @@ impl ResizeOutcomes {
 
     /// When a back-off ends by itself.
     pub(crate) fn deadlines(&self) -> impl Iterator<Item = Moment> {
-        [&self.cpu, &self.memory]
+        [&self.cpu, &self.memory, &self.limit]
             .into_iter()
             .flat_map(|axis| [&axis.grow, &axis.shrink])
             .filter_map(Backoff::ends)
@@ -183,6 +187,13 @@ impl Attempt {
             (Aim::Shrink, Resize::Cpu(count)) => (seen.plugged <= count, false),
             (Aim::Grow | Aim::CallOff, Resize::Memory(total)) => (requested >= total, false),
             (Aim::Shrink, Resize::Memory(total)) => (memory.present() <= total, requested <= total),
+            (_, Resize::Limit(None)) => (seen.limit == seen.found_limit, false),
+            (Aim::Grow | Aim::CallOff, Resize::Limit(Some(limit))) => {
+                (seen.limit.is_none_or(|has| has >= limit), false)
+            }
+            (Aim::Shrink, Resize::Limit(Some(limit))) => {
+                (seen.limit.is_some_and(|has| has <= limit), false)
+            }
         };
         (worked || !pending).then_some(worked)
     }
@@ -235,6 +246,12 @@ mod tests {
         let boot = Bytes::from_mib(512);
         let above = |gib| Bytes::from_gib(gib).saturating_sub(boot);
         let memory = MemorySeen { boot, requested: above(requested), size: above(present) };
-        Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running }
+        Seen {
+            plugged: MilliCpu::from_cores(1),
+            limit: None,
+            found_limit: None,
+            memory,
+            state: RunState::Running,
+        }
     }
 }

@@ -14,6 +14,9 @@
 use windlass_protocol::timing::BLIND_AFTER;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resize, Resources, RunState, Seen};
 
+/// No limit, as a limit.
+const UNLIMITED: MilliCpu = MilliCpu::from_milli(u64::MAX);
+
 /// The least and the most that one VM may have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SizeRange {
@@ -21,6 +24,7 @@ pub(crate) struct SizeRange {
     /// The largest sizes that were sent since the hypervisor was last looked at.
     plugging: Option<MilliCpu>,
     memory: Option<Bytes>,
+    limiting: Option<MilliCpu>,
     /// vCPUs that the guest reports.
     online: Option<MilliCpu>,
     /// The most vCPUs that the guest may use without hearing from us again.
@@ -96,6 +100,12 @@ impl SizeRange {
         Some(self.memory.map_or(requested, |sent| requested.max(sent)))
     }
 
+    /// The most CPU that the host's limit leaves the VM; `None` if nothing limits it.
+    pub(crate) fn limit(&self) -> Option<MilliCpu> {
+        let limit = self.seen()?.limit?;
+        Some(self.limiting.map_or(limit, |sent| limit.max(sent)))
+    }
+
     /// Whether the outcome of a resize is unknown: the hypervisor was not looked at since it was sent.
     pub(crate) fn is_open(&self) -> bool {
         self.plugging.is_some() || self.memory.is_some()
@@ -150,6 +160,10 @@ impl SizeRange {
                 self.allow(count);
             }
             Resize::Memory(total) => self.memory = self.memory.max(Some(total)),
+            Resize::Limit(limit) => {
+                let lifted = || self.seen().and_then(|seen| seen.found_limit).unwrap_or(UNLIMITED);
+                self.limiting = self.limiting.max(Some(limit.unwrap_or_else(lifted)));
+            }
         }
     }
 
@@ -161,7 +175,7 @@ impl SizeRange {
         // The time for which the size stood before any of it was asked back does not count.
         self.unplug_progress = (!seen.memory.unplugging().is_zero()).then_some(progress);
         if settled {
-            (self.plugging, self.memory) = (None, None);
+            (self.plugging, self.memory, self.limiting) = (None, None, None);
         }
         self.seen = Some((seen, at));
     }
@@ -263,6 +277,8 @@ mod tests {
         let vcpus = MilliCpu::from_cores;
         let seen = |count| Seen {
             plugged: vcpus(count),
+            limit: None,
+            found_limit: None,
             memory: MemorySeen::default(),
             state: RunState::Running,
         };

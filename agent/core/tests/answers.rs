@@ -288,7 +288,10 @@ fn a_guest_that_reports_no_vcpus_is_not_told_of_more_than_it_has_just_agreed_to(
     assert_eq!(vm.tells(), None, "it would end the consent, and the shrink begin anew");
     vm.answered(Action::Resize(Resize::Memory(cu(1).mem)), Event::Resized);
     let memory = MemorySeen { requested: Bytes::ZERO, ..seen(2).memory };
-    vm.answered(Action::Look, Event::Seen(Seen { plugged: cu(3).cpu, memory, ..seen(1) }));
+    vm.answered(
+        Action::Look,
+        Event::Seen(Seen { plugged: cu(3).cpu, limit: None, found_limit: None, memory, ..seen(1) }),
+    );
     assert_eq!(vm.tells(), None, "while it gives memory back");
 }
 

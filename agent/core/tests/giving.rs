@@ -134,5 +134,5 @@ fn gib(count: u64) -> Bytes {
 
 fn seen(requested: u64, size: u64) -> Seen {
     let memory = MemorySeen { boot: gib(1), requested: gib(requested - 1), size: gib(size - 1) };
-    Seen { plugged: cu(1).cpu, memory, state: RunState::Running }
+    Seen { plugged: cu(1).cpu, limit: None, found_limit: None, memory, state: RunState::Running }
 }

@@ -325,6 +325,10 @@ impl Guest {
                 self.online = count;
                 Event::Resized
             }
+            Action::Resize(Resize::Limit(limit)) => {
+                self.seen.limit = limit;
+                Event::Resized
+            }
             Action::Resize(Resize::Memory(total)) => {
                 let MemorySeen { boot, size, .. } = self.seen.memory;
                 let above = total.saturating_sub(boot);

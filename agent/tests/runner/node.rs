@@ -164,6 +164,7 @@ impl Vm {
 fn capabilities() -> Capabilities {
     Capabilities {
         cpu_step: MilliCpu::from_cores(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
@@ -175,5 +176,11 @@ fn capabilities() -> Capabilities {
 
 fn seen() -> Seen {
     let memory = MemorySeen { boot: Bytes::from_mib(256), ..MemorySeen::default() };
-    Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running }
+    Seen {
+        plugged: MilliCpu::from_cores(1),
+        limit: None,
+        found_limit: None,
+        memory,
+        state: RunState::Running,
+    }
 }

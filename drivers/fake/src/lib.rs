@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
-use windlass_protocol::{Bytes, Capabilities, MemorySeen, Resize, RunState, Seen, ShrinkCpu};
+use windlass_protocol::{
+    Bytes, Capabilities, MemorySeen, MilliCpu, Resize, RunState, Seen, ShrinkCpu,
+};
 
 /// Room for notices that the agent has not taken yet; the last place is kept for [`Notice::Reset`].
 const NOTICES: usize = 16;
@@ -372,8 +374,16 @@ impl State {
         if let Some(words) = &self.refusal {
             return Err(refused(words));
         }
-        let Capabilities { cpu_step, memory_step, shrink_cpu, shrink_memory, min, max, .. } =
-            self.capabilities;
+        let Capabilities {
+            cpu_step,
+            limit_step,
+            memory_step,
+            shrink_cpu,
+            shrink_memory,
+            min,
+            max,
+            ..
+        } = self.capabilities;
         match resize {
             Resize::Cpu(cpu) => {
                 if cpu > max.cpu || cpu.round_down(cpu_step) != cpu {
@@ -397,6 +407,14 @@ impl State {
                 }
                 self.seen.memory.requested = extra;
                 self.guest_follows();
+            }
+            Resize::Limit(limit) => {
+                if limit_step.is_none() {
+                    return Err(refused("this driver sets no limit"));
+                }
+                let found = self.seen.found_limit;
+                let within = |limit: MilliCpu| found.map_or(limit, |found| limit.min(found));
+                self.seen.limit = limit.map_or(found, |limit| Some(within(limit)));
             }
         }
         self.notify(Notice::Changed);

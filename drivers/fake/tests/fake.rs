@@ -149,6 +149,7 @@ fn vm() -> FakeVm {
     let boot = Bytes::from_mib(256);
     let capabilities = Capabilities {
         cpu_step: one,
+        limit_step: None,
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
@@ -157,5 +158,8 @@ fn vm() -> FakeVm {
         max: Resources::new(four, Bytes::from_gib(1)),
     };
     let memory = MemorySeen { boot, ..MemorySeen::default() };
-    FakeVm::new(capabilities, Seen { plugged: one, memory, state: RunState::Running })
+    FakeVm::new(
+        capabilities,
+        Seen { plugged: one, limit: None, found_limit: None, memory, state: RunState::Running },
+    )
 }

@@ -128,6 +128,7 @@ impl QemuDriver {
         };
         let capabilities = Capabilities {
             cpu_step: MilliCpu::from_cores(1),
+            limit_step: None,
             memory_step: memory.step(way),
             shrink_cpu,
             shrink_memory: way != Way::Fixed,
@@ -150,7 +151,13 @@ impl QemuDriver {
         if matches!(self.way, Way::Dimms { .. }) {
             memory::sweep(&mut self.link, &memory).await?;
         }
-        Ok(Seen { plugged, memory: memory.seen(self.way, &self.link), state })
+        Ok(Seen {
+            plugged,
+            limit: None,
+            found_limit: None,
+            memory: memory.seen(self.way, &self.link),
+            state,
+        })
     }
 }
 
@@ -169,6 +176,10 @@ impl Driver for QemuDriver {
                 cpu::resize(&mut self.link, self.capabilities.shrink_cpu, vcpus).await
             }
             Resize::Memory(total) => memory::resize(&mut self.link, self.way, total).await,
+            Resize::Limit(_) => Err(DriverError::Refused {
+                command: "limit",
+                reason: "this driver sets no limit".to_owned(),
+            }),
         }
     }
 }

@@ -31,6 +31,7 @@ async fn a_vm_is_seen_as_the_hypervisor_has_it() {
         driver.capabilities(),
         Capabilities {
             cpu_step: MilliCpu::from_cores(1),
+            limit_step: None,
             memory_step: Bytes::from_mib(2),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,

@@ -47,6 +47,7 @@ async fn a_machine_with_virtio_mem_says_what_it_can_do_and_what_it_has() {
         driver.capabilities(),
         Capabilities {
             cpu_step: cores(1),
+            limit_step: None,
             memory_step: Bytes::from_mib(2),
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
@@ -62,7 +63,7 @@ async fn a_machine_with_virtio_mem_says_what_it_can_do_and_what_it_has() {
     };
     assert_eq!(
         driver.see().await.unwrap(),
-        Seen { plugged: cores(2), memory, state: RunState::Paused }
+        Seen { plugged: cores(2), limit: None, found_limit: None, memory, state: RunState::Paused }
     );
 }
 

@@ -95,7 +95,13 @@ impl Vm {
             plugin_versions,
             offered,
             under_way: Vec::new(),
-            truth: Seen { plugged: units(1).cpu, memory, state: RunState::Running },
+            truth: Seen {
+                plugged: units(1).cpu,
+                limit: None,
+                found_limit: None,
+                memory,
+                state: RunState::Running,
+            },
             seen: None,
             permit: None,
             agreed: None,
@@ -107,6 +113,7 @@ impl Vm {
         vm.hear(Event::FiguresMoved { elsewhere });
         vm.hear(Event::Attached(Capabilities {
             cpu_step: units(1).cpu,
+            limit_step: None,
             memory_step: Bytes::from_mib(2),
             shrink_cpu: if removal { ShrinkCpu::Removal } else { ShrinkCpu::Parking },
             shrink_memory: true,
@@ -317,6 +324,10 @@ impl Vm {
                     MemorySeen { requested: extra, size: extra, ..self.truth.memory };
                 self.hear(Event::Resized);
             }
+            Action::Resize(Resize::Limit(limit)) => {
+                self.truth.limit = limit;
+                self.hear(Event::Resized);
+            }
             Action::Measure => self.hear(Event::Measured(self.sample())),
             Action::AskPlugin(_)
             | Action::Register(_)
@@ -354,6 +365,11 @@ impl Vm {
                 let agreed = self.agreed.is_some_and(|agreed| memory >= agreed.mem);
                 assert!(!shrinks || agreed, "{memory} where {:?} was agreed to", self.agreed);
                 assert!(!shrinks || !self.must_stay(), "{memory} before a move");
+            }
+            Resize::Limit(limit) => {
+                let has = seen.upper().cpu;
+                let cpu = Seen { limit, ..seen }.upper().cpu;
+                assert!(cpu <= has.max(permit.cpu), "{cpu} CPU with a permit of {}", permit.cpu);
             }
         }
     }

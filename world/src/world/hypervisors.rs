@@ -191,7 +191,7 @@ impl World {
             Resize::Memory(total) if total < has.min(before.lower()) && !order.agreed => {
                 Some(format!("takes {has} down to {total}, and nobody had agreed to it"))
             }
-            Resize::Memory(_) | Resize::Cpu(_) => None,
+            Resize::Memory(_) | Resize::Cpu(_) | Resize::Limit(_) => None,
         };
         let boot = vm.guest.boot;
         // One that is at it already goes on towards the new size.

@@ -150,7 +150,7 @@ impl Scaler {
         match (resize, aim) {
             (Resize::Cpu(_), Aim::Grow) => self.stabilizer.cpu_moved(now, Move::Grew),
             // Fewer vCPUs count when the guest agrees to them: those that go are idle.
-            (Resize::Cpu(_), Aim::Shrink) | (_, Aim::CallOff) => {}
+            (Resize::Cpu(_), Aim::Shrink) | (Resize::Limit(_), _) | (_, Aim::CallOff) => {}
             (Resize::Memory(_), Aim::Grow) => self.stabilizer.memory_moved(now, Move::Grew),
             (Resize::Memory(_), Aim::Shrink) => {
                 let [_, bounded] = self.target_at(now).is_bounded();

@@ -33,6 +33,7 @@ pub(super) fn info(mode: Mode) -> VmInfo {
 pub(super) fn capabilities() -> Capabilities {
     Capabilities {
         cpu_step: MilliCpu::from_cores(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(128),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
@@ -46,5 +47,11 @@ pub(super) fn capabilities() -> Capabilities {
 pub(super) fn seen(units: u64) -> Seen {
     let above = Bytes::from_gib(units.saturating_sub(1));
     let memory = MemorySeen { boot: Bytes::from_gib(1), requested: above, size: above };
-    Seen { plugged: MilliCpu::from_cores(units), memory, state: RunState::Running }
+    Seen {
+        plugged: MilliCpu::from_cores(units),
+        limit: None,
+        found_limit: None,
+        memory,
+        state: RunState::Running,
+    }
 }

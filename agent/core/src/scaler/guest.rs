@@ -207,6 +207,7 @@ impl Guest {
             Resize::Memory(total) => {
                 self.consent = self.consent.filter(|consent| total <= consent.size.mem);
             }
+            Resize::Limit(_) => {}
         }
     }
 

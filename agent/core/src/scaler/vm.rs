@@ -164,6 +164,9 @@ impl Scaler {
         let shrinks = match resize {
             Resize::Cpu(count) => self.size.plugged_high().is_some_and(|has| count < has),
             Resize::Memory(total) => self.size.requested().is_some_and(|has| total < has),
+            Resize::Limit(limit) => {
+                self.size.limit().is_some_and(|has| limit.is_some_and(|to| to < has))
+            }
         };
         if shrinks { Aim::Shrink } else { Aim::Grow }
     }

@@ -89,7 +89,13 @@ impl Story {
             forgets_us: false,
             calls_at: Moment::default(),
             info,
-            seen: Seen { plugged: cu(1).cpu, memory, state: RunState::Running },
+            seen: Seen {
+                plugged: cu(1).cpu,
+                limit: None,
+                found_limit: None,
+                memory,
+                state: RunState::Running,
+            },
             online: cu(1).cpu,
             load: 0.1,
             session: None,
@@ -101,6 +107,7 @@ impl Story {
     fn attach(&mut self, shrink_cpu: ShrinkCpu) {
         self.observe(Event::Attached(Capabilities {
             cpu_step: cu(1).cpu,
+            limit_step: None,
             memory_step: Bytes::from_mib(128),
             shrink_cpu,
             shrink_memory: true,
@@ -234,11 +241,14 @@ impl Story {
         let words = match resize {
             Resize::Cpu(count) => format!("plug {count}"),
             Resize::Memory(total) => format!("make it {total}"),
+            Resize::Limit(Some(limit)) => format!("limit it to {limit}"),
+            Resize::Limit(None) => "lift the limit".to_owned(),
         };
         self.say(Peer::Hypervisor, &words, answer);
         match resize {
             _ if answer == Answer::No || self.idle => {}
             Resize::Cpu(count) => self.seen.plugged = count,
+            Resize::Limit(limit) => self.seen.limit = limit.or(self.seen.found_limit),
             Resize::Memory(total) => {
                 let above = total.saturating_sub(self.seen.memory.boot);
                 let keeps = above < self.seen.memory.size && self.takes_back;

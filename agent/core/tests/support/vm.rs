@@ -180,6 +180,7 @@ impl Vm {
 pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
     Capabilities {
         cpu_step: cu(1).cpu,
+        limit_step: None,
         memory_step: Bytes::from_mib(128),
         shrink_cpu,
         shrink_memory: true,
@@ -206,7 +207,13 @@ pub(crate) fn agreed() -> Event {
 pub(crate) fn seen(units: u64) -> Seen {
     let above = cu(units).mem.saturating_sub(cu(1).mem);
     let memory = MemorySeen { boot: cu(1).mem, requested: above, size: above };
-    Seen { plugged: cu(units).cpu, memory, state: RunState::Running }
+    Seen {
+        plugged: cu(units).cpu,
+        limit: None,
+        found_limit: None,
+        memory,
+        state: RunState::Running,
+    }
 }
 
 /// So many GiB with as many vCPUs.

@@ -133,6 +133,8 @@ fn changes(changes: &[Change]) -> Option<String> {
             Change::Park(cpu) => format!("vCPUs were parked down to {cpu}"),
             Change::Unpark(cpu) => format!("vCPUs were un-parked up to {cpu}"),
             Change::Memory(mem) => format!("memory was set to {mem}"),
+            Change::Limit(Some(cpu)) => format!("the host's limit was set to {cpu} CPU"),
+            Change::Limit(None) => "the host's limit was put back as it was found".to_owned(),
             Change::CallOff(mem) => format!("the shrink of memory was called off at {mem}"),
         })
         .collect();

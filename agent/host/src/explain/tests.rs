@@ -380,6 +380,8 @@ fn status() -> VmStatus {
         bounds: Bounds { min: size(1, 256), max: size(4, 1024) },
         seen: Some(Seen {
             plugged: MilliCpu::from_cores(3),
+            limit: None,
+            found_limit: None,
             memory: MemorySeen {
                 boot: Bytes::from_mib(256),
                 requested: Bytes::from_mib(256),

@@ -209,6 +209,7 @@ fn vm() -> FakeVm {
     let size = |cores, mib| Resources::new(MilliCpu::from_cores(cores), Bytes::from_mib(mib));
     let capabilities = Capabilities {
         cpu_step: MilliCpu::from_cores(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(2),
         shrink_cpu: ShrinkCpu::Parking,
         shrink_memory: true,
@@ -219,6 +220,12 @@ fn vm() -> FakeVm {
     let memory = MemorySeen { boot: Bytes::from_mib(256), ..MemorySeen::default() };
     FakeVm::new(
         capabilities,
-        Seen { plugged: MilliCpu::from_cores(1), memory, state: RunState::Running },
+        Seen {
+            plugged: MilliCpu::from_cores(1),
+            limit: None,
+            found_limit: None,
+            memory,
+            state: RunState::Running,
+        },
     )
 }

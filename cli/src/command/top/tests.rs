@@ -306,6 +306,8 @@ fn vm(name: &str, waiting: Vec<Waiting>) -> VmStatus {
         bounds: Bounds { min: size(1, 512), max: size(4, 4096) },
         seen: Some(Seen {
             plugged: MilliCpu::from_cores(2),
+            limit: None,
+            found_limit: None,
             memory: MemorySeen {
                 boot: Bytes::from_mib(512),
                 requested: Bytes::from_mib(256),

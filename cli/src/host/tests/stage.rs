@@ -268,6 +268,7 @@ impl Vm {
         let (one, step) = (MilliCpu::from_cores(1), Bytes::from_mib(128));
         let capabilities = Capabilities {
             cpu_step: one,
+            limit_step: None,
             memory_step: step,
             shrink_cpu: ShrinkCpu::Parking,
             shrink_memory: true,
@@ -277,8 +278,10 @@ impl Vm {
         };
         let memory =
             MemorySeen { boot: Bytes::from_gib(1), requested: Bytes::ZERO, size: Bytes::ZERO };
-        let fake =
-            FakeVm::new(capabilities, Seen { plugged: one, memory, state: RunState::Running });
+        let fake = FakeVm::new(
+            capabilities,
+            Seen { plugged: one, limit: None, found_limit: None, memory, state: RunState::Running },
+        );
         Self { fake, attached: Arc::default() }
     }
 }

@@ -443,6 +443,8 @@ fn vm_name(name: &str) -> VmName {
 fn seen(cpus: u64, mib: u64) -> Seen {
     Seen {
         plugged: MilliCpu::from_cores(cpus),
+        limit: None,
+        found_limit: None,
         memory: MemorySeen {
             boot: Bytes::from_mib(256),
             requested: Bytes::from_mib(mib - 256),

@@ -120,6 +120,7 @@ fn machine(units: u64) -> FakeVm {
     let (vcpus, unit) = (MilliCpu::from_cores, Bytes::from_mib(512));
     let capabilities = Capabilities {
         cpu_step: vcpus(1),
+        limit_step: None,
         memory_step: Bytes::from_mib(128),
         shrink_cpu: ShrinkCpu::Removal,
         shrink_memory: true,
@@ -129,7 +130,16 @@ fn machine(units: u64) -> FakeVm {
     };
     let more = unit.saturating_mul(units - 1);
     let memory = MemorySeen { boot: unit, requested: more, size: more };
-    FakeVm::new(capabilities, Seen { plugged: vcpus(units), memory, state: RunState::Running })
+    FakeVm::new(
+        capabilities,
+        Seen {
+            plugged: vcpus(units),
+            limit: None,
+            found_limit: None,
+            memory,
+            state: RunState::Running,
+        },
+    )
 }
 
 // === impl Way ===
