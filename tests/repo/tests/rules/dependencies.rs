@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 32] = [
+const MAY_LINK: [(&str, &[&str]); 33] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -57,6 +57,7 @@ const MAY_LINK: [(&str, &[&str]); 32] = [
     ("drivers", &["protocol"]),
     ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers"]),
+    ("drivers-cgroup", &["protocol"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
     ("vm-files", &["protocol", "kit", "agent-core"]),
     ("agent-billing-core", &["protocol"]),

@@ -58,7 +58,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 19] = [
+const TALKERS: [&str; 20] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -67,6 +67,7 @@ const TALKERS: [&str; 19] = [
     "cli",
     "demo",
     "drivers",
+    "drivers/cgroup",
     "drivers/qemu",
     "informant",
     "informant/core",

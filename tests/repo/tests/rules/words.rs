@@ -12,7 +12,7 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 18] = [
+const TALKERS: [&str; 19] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -20,6 +20,7 @@ const TALKERS: [&str; 18] = [
     "agent/program",
     "cli",
     "drivers",
+    "drivers/cgroup",
     "drivers/qemu",
     "informant",
     "informant/core",
