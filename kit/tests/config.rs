@@ -101,6 +101,30 @@ fn a_misspelt_key_is_told_the_one_that_is_meant_and_that_one_is_not_missing() {
 }
 
 #[test]
+fn a_key_that_another_has_replaced_is_told_which_and_that_one_is_not_missing() {
+    const TABLE: Table = Table::toml(&[&[
+        key("cpu.top", NUMBER, "").replaces("most", "is now cpu.top, a number"),
+        key("cpu.low", NUMBER, ""),
+    ]]);
+    let old = "most = \"x\": is now cpu.top, a number";
+    for (text, problems) in [
+        ("most = \"x\"\n[cpu]\nlow = 1", &[old][..]),
+        ("most = \"x\"\n[cpu]\nlow = 1\ntop = 2", &[old]),
+        // Another name, or the same elsewhere, was never a key.
+        ("[cpu]\ntop = 2\nlow = 1\nmost = 1", &["cpu.most = 1: is not a key; the keys are"]),
+        ("mosd = 1\n[cpu]\ntop = 2\nlow = 1", &["mosd = 1: is not a key; the keys are"]),
+    ] {
+        let mut file = read(&TABLE, text).unwrap();
+        file.required::<f64>("cpu.top");
+        file.required::<f64>("cpu.low");
+        let said = said(file);
+        let matches = said.len() == problems.len()
+            && said.iter().zip(problems).all(|(said, problem)| said.starts_with(problem));
+        assert!(matches, "{text}: {said:?}");
+    }
+}
+
+#[test]
 fn a_value_beyond_a_range_is_told_the_nearest_within() {
     const TABLE: Table = Table::toml(&[&[
         key("cpu", Kind::cpu(64), ""),

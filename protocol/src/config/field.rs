@@ -24,6 +24,8 @@ pub struct Field {
     note: &'static str,
     /// The purpose.
     meaning: &'static str,
+    /// The name that the key had in an earlier release, and the values that stand for the earlier ones.
+    former: Option<(&'static str, &'static str)>,
 }
 
 /// A default, as a person would write it.
@@ -85,7 +87,7 @@ pub struct Row {
 
 /// A required key.
 pub const fn key(name: &'static str, kind: Kind, meaning: &'static str) -> Field {
-    Field { name, kind, default: None, otherwise: "", note: "", meaning }
+    Field { name, kind, default: None, otherwise: "", note: "", meaning, former: None }
 }
 
 // === impl Field ===
@@ -111,6 +113,11 @@ impl Field {
         Self { meaning, ..self }
     }
 
+    /// The key in place of an earlier one, which is an error that says `instead`.
+    pub const fn replaces(self, name: &'static str, instead: &'static str) -> Self {
+        Self { former: Some((name, instead)), ..self }
+    }
+
     /// The `--help` text of the option that overrides this key.
     pub fn help(&self) -> String {
         let (meaning, range) = (self.meaning.trim_end_matches('.'), self.range(Form::Toml));
@@ -130,6 +137,11 @@ impl Field {
     pub(super) fn default<T>(&self, read: impl FnOnce(&Node) -> Option<T>) -> T {
         let value = self.default.and_then(|value| read(&value.node()));
         value.expect("a field that is read with its default has one that it takes")
+    }
+
+    /// The text for a person who wrote this name, if the key had it in an earlier release.
+    pub(super) fn instead_of(&self, name: &str) -> Option<&'static str> {
+        self.former.filter(|(former, _)| *former == name).map(|(_, instead)| instead)
     }
 
     pub(super) fn range(&self, form: Form) -> String {

@@ -4,7 +4,7 @@
 //! mistake gives one problem: a key that is only missing because its name is misspelt, or because its
 //! table is not a table, is not reported as missing too.
 
-use super::field::{Form, Table, spelled};
+use super::field::{Field, Form, Table, spelled};
 use super::kind::Kind;
 use super::node::Node;
 use super::problem::Problem;
@@ -213,7 +213,7 @@ impl Reader {
         Ok(value.expect("a file without a problem has a value"))
     }
 
-    /// Adds a problem for each unknown key, with the key that was probably meant. Drops the problem that
+    /// Adds a problem for each unknown key, with the key that replaces it or was probably meant. Drops the problem that
     /// the meant key is missing.
     fn explain(&mut self) {
         let keys: Vec<_> = self.table.fields().map(|field| self.spelled(field.name)).collect();
@@ -224,6 +224,12 @@ impl Reader {
             fields.filter(|field| !self.missing.contains(*field)).cloned().collect();
         let mut unknown = Vec::new();
         for (name, node) in &self.unknown {
+            let by = |field: &'static Field| Some((field, field.instead_of(name)?));
+            if let Some((field, instead)) = self.table.fields().find_map(by) {
+                unknown.push(Problem::new(name.as_str(), node, instead));
+                reasons.push(self.spelled(field.name).into_owned());
+                continue;
+            }
             let meant = self.meant(name, &keys);
             let ask = |meant| format!("is not a key; did you mean {meant}?");
             let limit = meant.map_or_else(|| all.clone(), ask);
