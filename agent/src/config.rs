@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use windlass_agent_core::{Periods, Times};
 use windlass_kit::watchdog::Watchdog;
-use windlass_protocol::{UnitChoice, VmName};
+use windlass_protocol::{CpuLimit, UnitChoice, VmName};
 
 /// The ports at which informants call back, the first and the last: one for each VM file that a folder
 /// may hold.
@@ -37,8 +37,8 @@ pub struct Silence {
 pub struct Config {
     /// What is configured of the step that sizes move in.
     pub unit: UnitChoice,
-    /// Whether a vCPU that the guest has parked counts as given back.
-    pub trust_guest_parking: bool,
+    /// How the CPU of a VM is limited that says nothing about it.
+    pub cpu_limit: Option<CpuLimit>,
     /// Where the call-back servers listen.
     pub callback_listen: IpAddr,
     /// On which ports, one per VM. A range that holds 0 means: any that is free.
@@ -66,7 +66,7 @@ impl Config {
     pub fn new(unit: impl Into<UnitChoice>) -> Self {
         Self {
             unit: unit.into(),
-            trust_guest_parking: false,
+            cpu_limit: None,
             callback_listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callback_ports: CALLBACK_PORTS.0..=CALLBACK_PORTS.1,
             kept_ports: BTreeMap::new(),

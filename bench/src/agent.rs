@@ -148,7 +148,7 @@ impl Agent {
             "plugin = \"http://{}\"\nstate_dir = \"{place}/state\"\nsocket = \"{place}/host.sock\"\nvms_dir = \"{place}/vms.d\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
              callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
-             trust_guest_parking = true\n[compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n{more}",
+             cpu_limit = \"trust\"\n[compute_unit]\ncpu = 1\nmemory = \"1GiB\"\n{more}",
             plugin.permits
         );
         let begun = Instant::now();

@@ -92,7 +92,7 @@ fn host_text(place: &Path) -> Result<String> {
         "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
          socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
          callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
-         trust_guest_parking = true\n\
+         cpu_limit = \"trust\"\n\
          [node]\ncpu = 8\nmemory = \"4GiB\"\n[compute_unit]\ncpu = 1\nmemory = \"256MiB\"\n"
     ))
 }

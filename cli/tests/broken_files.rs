@@ -25,8 +25,19 @@ const HOSTS: &[(&str, &[&str])] = &[
     ("callback_ports = \"20-10\"", &["callback_ports = \"20-10\": must be FIRST-LAST"]),
     ("callback_ports = \"0-10\"", &["callback_ports = \"0-10\": must be FIRST-LAST"]),
     ("callback_ports = \"1-65536\"", &["callback_ports = \"1-65536\": must be FIRST-LAST"]),
-    ("trust_guest_parking = \"yes\"", &["trust_guest_parking = \"yes\": must be true or false"]),
-    ("trust_guest_parking = 1", &["trust_guest_parking = 1: must be true or false"]),
+    ("cpu_limit = \"park\"", &["cpu_limit = \"park\": must be cgroup, trust or none"]),
+    ("cpu_limit = \"Trust\"", &["cpu_limit = \"Trust\": must be cgroup, trust or none"]),
+    ("cpu_limit = true", &["cpu_limit = true: must be cgroup, trust or none"]),
+    (
+        "trust_guest_parking = true",
+        &[
+            "trust_guest_parking = true: is now cpu_limit: in place of true write cpu_limit = \"trust\"",
+        ],
+    ),
+    (
+        "trust_guest_parking = 1\ncpu_limit = \"none\"",
+        &["trust_guest_parking = 1: is now cpu_limit"],
+    ),
     ("node = 6", &["node = 6: must be a table"]),
     ("[node]\ncpu = 0", &["node.cpu = 0: must be 0.05 to 4096 vCPUs"]),
     ("[node]\ncpu = -1", &["node.cpu = -1: must be 0.05 to 4096 vCPUs"]),
@@ -108,6 +119,8 @@ const VMS: &[(bool, &str, bool, &[&str])] = &[
     (true, "memory_slot = 0\n", true, &["memory_slot = 0: must be"]),
     (true, "memory_slot = \"100MiB\"\n", true, &["min.memory", "max.memory"]),
     (true, "vcpu_removal = \"no\"\n", true, &["vcpu_removal = \"no\": must be true or false"]),
+    (true, "cpu_limit = \"off\"\n", true, &["cpu_limit = \"off\": must be cgroup, trust or none"]),
+    (true, "trust_guest_parking = true\n", true, &["trust_guest_parking = true: is not a key"]),
     (true, "priorty = 1\n", true, &["priorty = 1: is not a key"]),
     (true, "min = 1\n", false, &["min = 1: must be a table"]),
     (true, "[min]\ncpu = 1\nmemory = \"512MiB\"\n", false, &["max.cpu: ", "max.memory: "]),
@@ -191,7 +204,7 @@ fn every_key_is_read_and_has_the_default_that_is_told() {
         match HostConfig::from_text(&written) {
             Ok(config) => assert_eq!(config, plain, "{written}"),
             Err(_) => {
-                let depends = ["the host's", "the smaller of"];
+                let depends = ["the host's", "the smaller of", "cgroup where"];
                 assert!(depends.iter().any(|on| key.default.starts_with(on)), "{written}");
             }
         }

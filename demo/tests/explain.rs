@@ -8,7 +8,9 @@ use std::time::Duration;
 use windlass_cli::explain::{Explained, page, summary};
 use windlass_demo::reasons;
 use windlass_demo::script::{Because, End, Load, Player, SCRIPT, Step as Act};
-use windlass_protocol::{Bytes, ComputeUnit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting};
+use windlass_protocol::{
+    Bytes, ComputeUnit, CpuLimit, Mode, Policy, ScaleDown, VmInfo, VmName, Waiting,
+};
 use windlass_world::{GuestSpec, Setup, Step, World};
 
 #[test]
@@ -147,7 +149,7 @@ fn explained(world: &World, vm: &VmName) -> Explained {
         problems: Vec::new(),
         parked: Vec::new(),
         returning: Vec::new(),
-        trust_guest_parking: Some(true),
+        cpu_limit: Some(CpuLimit::Trust),
     }
 }
 
@@ -163,6 +165,7 @@ fn info(player: &Player) -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::AT_ONCE,
+        cpu_limit: None,
     }
 }
 

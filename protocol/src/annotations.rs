@@ -12,8 +12,8 @@ mod said;
 
 use crate::config::Problem;
 use crate::{
-    BadBody, Bounds, Bytes, LoadWindow, Mode, Moment, Policy, Resources, ScaleDown, ScaleDownSaid,
-    Target, Usual, VmInfo, VmName, limits, rfc3339, words,
+    BadBody, Bounds, Bytes, CpuLimit, LoadWindow, Mode, Moment, Policy, Resources, ScaleDown,
+    ScaleDownSaid, Target, Usual, VmInfo, VmName, limits, rfc3339, words,
 };
 use said::{BoundsSaid, ConfigSaid};
 use std::collections::BTreeMap;
@@ -69,6 +69,8 @@ pub struct Defaults {
     pub memory_slot: Bytes,
     /// The time for which the VM keeps unneeded resources.
     pub scale_down: ScaleDownSaid,
+    /// How the VM's CPU is limited.
+    pub cpu_limit: Option<CpuLimit>,
     /// The defaults of the program.
     pub usual: Usual,
 }
@@ -127,6 +129,7 @@ impl Annotations {
             memory_slot: defaults.memory_slot,
             paused_until: self.paused_until,
             scale_down: config.scale_down.or(defaults.scale_down).unwrap_or(usual_wait),
+            cpu_limit: defaults.cpu_limit,
         })
     }
 

@@ -16,6 +16,8 @@ pub const LOAD_TARGET: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bou
 pub const SHARE: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::Included(1.0) };
 /// The order of VMs when room is short.
 pub const PRIORITY: Kind = Kind::Whole { least: i32::MIN as i64, most: i32::MAX as i64 };
+/// The limit of a VM's CPU.
+pub const CPU_LIMIT: Kind = Kind::Other { written: WORD, allowed: "cgroup, trust or none" };
 pub(crate) const MODE: Kind = Kind::Other { written: WORD, allowed: "act or observe" };
 pub(crate) const POLICY: Kind = Kind::Other { written: WORD, allowed: "load-average" };
 pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: WORD, allowed: "5s, 15s or 1m" };

@@ -3,7 +3,7 @@
 //! Law 4, the world and not the wish: a [`Seen`] comes only from a hypervisor's answer, never from a
 //! request.
 
-use crate::{Bytes, MilliCpu, Resources};
+use crate::{Bytes, MilliCpu, Resources, words};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -134,6 +134,8 @@ pub enum CpuLimit {
     /// Nothing limits it: every plugged vCPU counts.
     None,
 }
+
+words::displayed!(CpuLimit);
 
 // === impl Promises ===
 

@@ -116,6 +116,7 @@ mod tests {
             memory_slot,
             paused_until: None,
             scale_down: ScaleDown::default(),
+            cpu_limit: None,
         }
     }
 

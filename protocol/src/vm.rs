@@ -4,7 +4,7 @@
 //! `vm_file` and `annotations`, whose errors name the field, the value and the limit. A change of any
 //! field takes effect without a restart.
 
-use crate::{Bytes, Moment, Resources, VmName, words};
+use crate::{Bytes, CpuLimit, Moment, Resources, VmName, words};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ pub struct VmInfo {
     /// The time for which the VM keeps unneeded resources.
     #[serde(default)]
     pub scale_down: ScaleDown,
+    /// How the VM's CPU is limited to what the VM is granted; `None`: as its agent is configured.
+    #[serde(default)]
+    pub cpu_limit: Option<CpuLimit>,
 }
 
 /// The smallest and the largest size of a VM. `max` covers `min`, and no axis is zero.

@@ -77,6 +77,7 @@ fn read(file: &mut Reader, stem: &str, usual: &Usual) -> Option<VmFile> {
             cpu: file.find_with("scale_down.cpu", scale_down),
             memory: file.find_with("scale_down.memory", scale_down),
         },
+        cpu_limit: file.find("cpu_limit"),
         usual: *usual,
     };
     // Even with an invalid name, the rest is checked.

@@ -141,6 +141,7 @@ fn defaults() -> Defaults {
         mode: None,
         memory_slot: slot(),
         scale_down: ScaleDownSaid::default(),
+        cpu_limit: None,
         usual: Usual::default(),
     }
 }

@@ -79,6 +79,7 @@ fn words_that_are_not_known_yet_leave_what_was_valid() {
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         scale_down: windlass_protocol::ScaleDownSaid::default(),
+        cpu_limit: None,
         usual: windlass_protocol::Usual::default(),
     };
     let mut said = Annotations::default();

@@ -400,5 +400,6 @@ fn info() -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::default(),
+        cpu_limit: None,
     }
 }

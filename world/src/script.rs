@@ -75,6 +75,7 @@ pub fn info(index: usize) -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::AT_ONCE,
+        cpu_limit: None,
     }
 }
 

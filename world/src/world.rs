@@ -24,7 +24,9 @@ use windlass_agent_core::{Event, Order, Periods, Scaler, Settings};
 use windlass_informant_core as informant;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
-use windlass_protocol::{Bytes, ComputeUnit, Decision, Moment, Resources, VmInfo, VmName};
+use windlass_protocol::{
+    Bytes, ComputeUnit, CpuLimit, Decision, Moment, Resources, VmInfo, VmName,
+};
 
 pub use crate::guest::{Driver, Muted, Unplug};
 pub use crate::informant::Lie;
@@ -354,12 +356,13 @@ impl World {
     pub(crate) fn start_agent(&mut self, who: Id) {
         let seed = self.chance.draw();
         let Setup { unit, trust_guest_parking, .. } = self.setup;
+        let limit = if trust_guest_parking { CpuLimit::Trust } else { CpuLimit::None };
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         let plugin_versions = vm.plugin_versions;
         let settings = Settings {
             unit: unit.into(),
-            trust_guest_parking,
+            cpu_limit: Some(limit),
             plugin_versions,
             seed,
             periods: Periods::USUAL,

@@ -7,15 +7,15 @@
 use crate::event::Action;
 use std::time::Duration;
 use windlass_protocol::timing::{self, LONGEST_ACT};
-use windlass_protocol::{PluginVersion, UnitChoice, Versions};
+use windlass_protocol::{CpuLimit, PluginVersion, UnitChoice, Versions};
 
 /// What a scaler is told at its start, and does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// What is configured of the step that sizes move in.
     pub unit: UnitChoice,
-    /// Whether a vCPU that the guest has parked counts as given back.
-    pub trust_guest_parking: bool,
+    /// How the CPU of a VM is limited that says nothing about it.
+    pub cpu_limit: Option<CpuLimit>,
     /// Spreads the periods of many VMs, and makes the ids of their sessions differ.
     pub seed: u64,
     /// The versions that the plugin is spoken to in.

@@ -222,7 +222,7 @@ struct Guest {
 impl Guest {
     fn with(wait: ScaleDown) -> Self {
         let now = vm::BEGAN;
-        let settings = Settings { trust_guest_parking: false, ..settings() };
+        let settings = Settings { cpu_limit: None, ..settings() };
         let mut guest = Self {
             scaler: Scaler::new(VmInfo { scale_down: wait, ..info() }, settings, now),
             now,

@@ -33,7 +33,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use windlass_drivers_qemu::check::Finding;
 use windlass_protocol::status::{NodeStatus, Ordered, VmStatus};
-use windlass_protocol::{Bytes, Decision, MilliCpu, Moment, Note, Outcome, Resources, VmName};
+use windlass_protocol::{
+    Bytes, CpuLimit, Decision, MilliCpu, Moment, Note, Outcome, Resources, VmName,
+};
 
 /// The header of an order with the last moment at which it may take effect.
 pub const NOT_AFTER: HeaderName = HeaderName::from_static("windlass-not-after");
@@ -64,8 +66,8 @@ pub struct HostFacts {
     pub state_dir: PathBuf,
     /// Where `/livez`, `/readyz` and `/metrics` are served.
     pub admin: String,
-    /// Whether vCPUs that a guest has parked are free for others.
-    pub trust_guest_parking: Option<bool>,
+    /// How the CPU of VMs is limited, as its configuration says; a VM file may say otherwise.
+    pub cpu_limit: Option<CpuLimit>,
 }
 
 /// A VM that the host knows, whether or not it is managed.
@@ -121,8 +123,8 @@ pub struct Explained {
     /// What other VMs keep for a while, and when they return it.
     #[serde(default)]
     pub returning: Vec<Returning>,
-    /// Whether parked vCPUs are free for others, as host.toml says; absent where that is not known.
-    pub trust_guest_parking: Option<bool>,
+    /// How the CPU of VMs is limited, as the host's configuration says; absent where that says nothing.
+    pub cpu_limit: Option<CpuLimit>,
 }
 
 /// vCPUs that a VM has parked, and that stay reserved for it.

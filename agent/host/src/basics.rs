@@ -12,9 +12,9 @@ use windlass_agent::config::CALLBACK_PORTS as ALL_PORTS;
 use windlass_kit::addresses::{all_differ, is_one_host};
 use windlass_kit::config::changed;
 use windlass_kit::problem::Problem;
-use windlass_protocol::UnitChoice;
-use windlass_protocol::config::Value::{Ports, Text, Truth};
+use windlass_protocol::config::Value::{Ports, Text};
 use windlass_protocol::config::{Field, Kind, Reader, key};
+use windlass_protocol::{CpuLimit, UnitChoice, limits};
 
 /// What both files say; each field is the key of that name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,8 @@ pub struct Basics {
     pub callback_listen: IpAddr,
     /// One port per VM.
     pub callback_ports: RangeInclusive<u16>,
-    /// Whether a parked vCPU leaves the books.
-    pub trust_guest_parking: bool,
+    /// How the CPU of a VM is limited whose file says nothing about it.
+    pub cpu_limit: Option<CpuLimit>,
     /// What is said of the step that sizes move in.
     pub unit: UnitChoice,
 }
@@ -69,13 +69,18 @@ pub const CALLBACK_PORTS: Field =
         .or(Ports(ALL_PORTS.0, ALL_PORTS.1))
         .note(", without the port of admin");
 
-/// The key of [`Basics::trust_guest_parking`].
-pub const TRUST_GUEST_PARKING: Field = key(
-    "trust_guest_parking",
-    Kind::Truth,
-    "Whether a vCPU that the guest has parked leaves the books.",
+/// The key of [`Basics::cpu_limit`].
+pub const CPU_LIMIT: Field = key(
+    "cpu_limit",
+    limits::CPU_LIMIT,
+    "How CPU that a VM has given back is kept from its guest, so that it leaves the books.",
 )
-.or(Truth(false));
+.otherwise("cgroup where QEMU has a cgroup of its own, else none")
+.replaces(
+    "trust_guest_parking",
+    "is now cpu_limit: in place of true write cpu_limit = \"trust\", in place of false \
+     cpu_limit = \"none\", or no cpu_limit",
+);
 
 // === impl Basics ===
 
@@ -93,7 +98,7 @@ impl Basics {
                 .then(|| (file.get("dump_state"), file.get("dump_state_timeout"))),
             callback_listen: file.find("callback_listen").unwrap_or(callback_listen),
             callback_ports: file.get("callback_ports"),
-            trust_guest_parking: file.get("trust_guest_parking"),
+            cpu_limit: file.find("cpu_limit"),
             unit: UnitChoice::read(file),
         }
     }
@@ -132,7 +137,7 @@ impl Basics {
             ("dump_state", self.dump_state != other.dump_state),
             ("callback_listen", self.callback_listen != other.callback_listen),
             ("callback_ports", self.callback_ports != other.callback_ports),
-            ("trust_guest_parking", self.trust_guest_parking != other.trust_guest_parking),
+            ("cpu_limit", self.cpu_limit != other.cpu_limit),
             ("compute_unit", self.unit != other.unit),
         ])
     }
@@ -151,7 +156,7 @@ impl Basics {
     /// What its agent is told of this.
     pub fn agent(&self) -> Config {
         Config {
-            trust_guest_parking: self.trust_guest_parking,
+            cpu_limit: self.cpu_limit,
             callback_listen: self.callback_listen,
             callback_ports: self.callback_ports.clone(),
             ..Config::new(self.unit)

@@ -193,6 +193,7 @@ impl HostController {
             standing: Lifecycle::Managed,
             monitor: file.qmp.clone(),
             vcpu_removal: file.vcpu_removal,
+            cpu_limit: file.info.cpu_limit,
             size: before.and_then(|known| known.size),
             max: file.info.bounds.max,
             record: VmRecord::of(&file.info),

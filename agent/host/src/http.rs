@@ -147,8 +147,7 @@ async fn changes(State(api): Api) -> Json<Vec<Changed>> {
 async fn explain(State(api): Api, Path(vm): Vm, uri: Uri) -> Answer<Explained> {
     let (vm, minutes) = (VmName::on_host(vm), minutes(uri.query())?);
     let explained = api.commands.ask(move |host| host.explain(vm, minutes)).await??;
-    let trust_guest_parking = api.facts.trust_guest_parking;
-    Ok(Json(Explained { trust_guest_parking, ..explained }))
+    Ok(Json(Explained { cpu_limit: api.facts.cpu_limit, ..explained }))
 }
 
 async fn freeze(State(api): Api, sender: Sender, body: Bytes) -> Answer<Done> {

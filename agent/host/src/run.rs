@@ -33,12 +33,16 @@ use windlass_kit::signal::Hangups;
 use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::LogLevel;
 use windlass_kit::watchdog::Watchdog;
+use windlass_protocol::CpuLimit;
 
 /// What everything together may take to end; the agent takes leave of its guests meanwhile.
 const GRACE: Duration = Duration::from_secs(8);
 
 /// What the disk may take to say what was kept over a restart: nothing is decided without it.
 const OPENED_WITHIN: Duration = Duration::from_secs(30);
+
+/// The folder in `state_dir` with the limits that VMs had before Windlass set its own.
+const LIMITS: &str = "limits";
 
 /// What readiness waits for.
 const VM_FILES: &str = "vm files";
@@ -108,6 +112,7 @@ pub async fn run(host: Host) -> Result<(), Failure> {
     let listeners = Listeners { socket, view, admin, admin_socket, dump };
 
     let watchdog = Watchdog::default();
+    let ways = ways(composition.agent.cpu_limit, basics.state_dir.join(LIMITS), clock);
     let setup = Setup {
         facts: HostFacts {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -116,13 +121,13 @@ pub async fn run(host: Host) -> Result<(), Failure> {
             vms_dir: basics.vms_dir,
             state_dir: basics.state_dir,
             admin: admin_at.to_string(),
-            trust_guest_parking: Some(composition.agent.trust_guest_parking),
+            cpu_limit: composition.agent.cpu_limit,
         },
         composition,
         clock,
         disk: Arc::new(disk),
         recalled,
-        ways: ways(clock),
+        ways,
         watchdog: watchdog.clone(),
         log_level: log_level.clone(),
     };
@@ -233,10 +238,15 @@ async fn open(
     })
 }
 
-/// VMs are reached by QEMU's monitor.
-fn ways(clock: Clock) -> Ways {
+/// VMs are reached by QEMU's monitor; their CPU is limited as their files say, or else the host.
+fn ways(cpu_limit: Option<CpuLimit>, limits: PathBuf, clock: Clock) -> Ways {
     Box::new(move |name, known, findings| {
-        let qemu = Qemu { qmp: known.monitor.clone(), vcpu_removal: known.vcpu_removal };
+        let qemu = Qemu {
+            qmp: known.monitor.clone(),
+            vcpu_removal: known.vcpu_removal,
+            cpu_limit: known.cpu_limit.or(cpu_limit),
+            limits: Some(limits.clone()),
+        };
         CheckedAttach::new(name, qemu, findings, clock)
     })
 }

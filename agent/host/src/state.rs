@@ -351,6 +351,7 @@ mod tests {
             standing: Lifecycle::Managed,
             monitor: "/run/vms/db1/qmp.sock".into(),
             vcpu_removal: false,
+            cpu_limit: None,
             size: Some(Resources::ZERO),
             max: Resources::ZERO,
             record: VmRecord::default(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass_agent::{Periods, Silence, Times};
 use windlass_agent_billing::config::KEYS as BILLING;
 use windlass_agent_host::basics::{
-    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, SOCKET, STATE_DIR, TRUST_GUEST_PARKING, VMS_DIR,
+    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, CPU_LIMIT, SOCKET, STATE_DIR, VMS_DIR,
 };
 use windlass_kit::addresses::{
     DUMP_STATE, DUMP_STATE_TIMEOUT, GATHERING, LONGEST_DUMP, USUAL_DUMP,
@@ -73,8 +73,9 @@ const OWN: &[Field] = &[
     DUMP_STATE_TIMEOUT,
     CALLBACK_LISTEN.otherwise("K8S_POD_IP; without it 127.0.0.1"),
     CALLBACK_PORTS.note(", without the ports of admin and dump_state"),
-    TRUST_GUEST_PARKING
-        .meaning("Whether a vCPU that the guest has parked is given back to the plugin."),
+    CPU_LIMIT.meaning(
+        "How CPU that a VM has given back is kept from its guest, so that the plugin gets it back.",
+    ),
     unit_choice::CPU
         .meaning("vCPUs of the step that sizes move in; the plugin's should say the same."),
     unit_choice::MEMORY

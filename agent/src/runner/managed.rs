@@ -69,10 +69,9 @@ impl Managed {
         now: Moment,
     ) -> Self {
         let config = &shared.config;
-        let (unit, trust_guest_parking) = (config.unit, config.trust_guest_parking);
         let settings = Settings {
-            unit,
-            trust_guest_parking,
+            unit: config.unit,
+            cpu_limit: config.cpu_limit,
             plugin_versions: PluginVersion::SPOKEN,
             seed,
             periods: config.periods,

@@ -8,7 +8,7 @@ use windlass_agent::NodeEvent;
 use windlass_drivers_fake::FakeVm;
 use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::vm_file::{VM, VmFile};
-use windlass_protocol::{Bytes, LoadWindow, Mode, Resources, VmInfo, Waiting};
+use windlass_protocol::{Bytes, CpuLimit, LoadWindow, Mode, Resources, VmInfo, Waiting};
 
 /// A VM whose file says one thing or the other, and what can be seen of it.
 struct Bench {
@@ -34,6 +34,9 @@ const WITHOUT_A_CHOICE: [&str; 2] = ["policy", "annotations"];
 
 /// What follows from these is seen after a while: they have a test of their own.
 const WITH_A_TEST: [&str; 2] = ["scale_down.cpu", "scale_down.memory"];
+
+/// This is seen once a guest has parked vCPUs: it has a test of its own.
+const OF_PARKED: &str = "cpu_limit";
 
 const ROWS: [Row; 15] = [
     Row {
@@ -170,7 +173,8 @@ const TWO: Resources =
 fn each_key_has_a_row() {
     let mut keys: Vec<_> = VM.fields().map(|key| key.name).collect();
     let rows = ROWS.iter().map(|row| row.key);
-    let mut rows: Vec<_> = rows.chain(WITHOUT_A_CHOICE).chain(WITH_A_TEST).collect();
+    let mut rows: Vec<_> =
+        rows.chain(WITHOUT_A_CHOICE).chain(WITH_A_TEST).chain([OF_PARKED]).collect();
     keys.sort_unstable();
     rows.sort_unstable();
     assert_eq!(rows, keys);
@@ -212,6 +216,24 @@ async fn what_is_no_longer_called_for_is_kept_as_long_as_the_file_says_each_time
             let mem = size(0, if keeps && !cpu_keeps { 1024 } else { 256 }).mem;
             assert_eq!(goal, Resources::new(cpu, mem), "{axis} {keeps}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_vcpus_count_unless_the_file_trusts_each_time_that_it_is_changed() {
+    let Bench { node, mut vm, .. } = Bench::new().await;
+    node.manage(&vm);
+    node.grow(&vm).await;
+    vm.guest.state().load = 0.1;
+    let counts = |vm: &Vm, cpu: u64| {
+        let upper = node.status(vm).and_then(|status| status.upper);
+        upper.is_some_and(|upper| upper.cpu == size(cpu, 0).cpu)
+    };
+    node.until("the agent is told to trust, and the guest has parked", || counts(&vm, 1)).await;
+    for (said, cpu) in [(CpuLimit::None, 4), (CpuLimit::Trust, 1), (CpuLimit::Cgroup, 4)] {
+        vm.file.info.cpu_limit = Some(said);
+        node.manage(&vm);
+        node.until(&format!("{OF_PARKED} = {said}"), || counts(&vm, cpu)).await;
     }
 }
 

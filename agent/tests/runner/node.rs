@@ -60,7 +60,7 @@ impl Node {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)).unwrap();
         let mut config = Config::new(unit);
         config.callback_ports = 0..=0;
-        config.trust_guest_parking = true;
+        config.cpu_limit = Some(windlass_protocol::CpuLimit::Trust);
         // A host with plenty, whatever this machine has.
         config.meminfo = PathBuf::from("tests/meminfo");
         tell(&mut config);
@@ -145,6 +145,7 @@ impl Vm {
                 memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
                 paused_until: None,
                 scale_down: ScaleDown::AT_ONCE,
+                cpu_limit: None,
             },
             qmp: fake.place().into(),
             informant: guest.address,

@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(waits("[node]\ncpu = 3\nmemory = \"2GiB\""), [""; 0]);
         let all = "state_dir = \"/s\"\nvms_dir = \"/v\"\nsocket = \"/x\"\n\
                    admin = \"127.0.0.2:1\"\ncallback_listen = \"127.0.0.3\"\n\
-                   callback_ports = \"5-6\"\ntrust_guest_parking = true\n\
+                   callback_ports = \"5-6\"\ncpu_limit = \"trust\"\n\
                    [compute_unit]\ncpu = 2\n";
         let names = [
             "state_dir",
@@ -95,7 +95,7 @@ mod tests {
             "admin",
             "callback_listen",
             "callback_ports",
-            "trust_guest_parking",
+            "cpu_limit",
             "compute_unit",
         ];
         assert_eq!(waits(all), names);

@@ -2,7 +2,7 @@
 //! is checked against it.
 
 use windlass_agent_host::basics::{
-    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, SOCKET, STATE_DIR, TRUST_GUEST_PARKING, VMS_DIR,
+    ADMIN, CALLBACK_LISTEN, CALLBACK_PORTS, CPU_LIMIT, SOCKET, STATE_DIR, VMS_DIR,
 };
 use windlass_protocol::config::Value::{Memory, Text};
 use windlass_protocol::config::{Kind, MEMORY, Table, key};
@@ -16,7 +16,7 @@ pub const HOST: Table = Table::toml(&[&[
     ADMIN,
     CALLBACK_LISTEN.or(Text("127.0.0.1")),
     CALLBACK_PORTS,
-    TRUST_GUEST_PARKING,
+    CPU_LIMIT,
     key(
         "node.cpu",
         Kind::cpu(4096),

@@ -123,14 +123,15 @@ fn warn_of_overcommitment(machine: Machine, config: &HostConfig) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use windlass_protocol::CpuLimit;
 
     #[test]
     fn the_agent_is_told_what_the_file_says() {
-        let text = "trust_guest_parking = true\ncallback_listen = \"127.0.0.9\"\n\
+        let text = "cpu_limit = \"trust\"\ncallback_listen = \"127.0.0.9\"\n\
                     callback_ports = \"7-9\"\n";
         let config = HostConfig::from_text(text).unwrap();
         let told = config.basics.agent();
-        assert!(told.trust_guest_parking);
+        assert_eq!(told.cpu_limit, Some(CpuLimit::Trust));
         assert_eq!(told.callback_listen.to_string(), "127.0.0.9");
         assert_eq!(told.callback_ports, 7..=9);
     }

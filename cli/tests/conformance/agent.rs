@@ -33,7 +33,7 @@ impl Start for Library {
         let mut config = Config::new(unit);
         config.callback_listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
         config.callback_ports = 0..=0;
-        config.trust_guest_parking = true;
+        config.cpu_limit = Some(windlass_protocol::CpuLimit::Trust);
         config.meminfo = meminfo;
         let text = std::fs::read_to_string(ready.folder.join("vms.d/a.toml")).unwrap();
         let file = windlass_vm_files::text::parse("a", &text).unwrap();
@@ -46,7 +46,12 @@ impl Start for Library {
         let (permits, clock) = (Arc::new(Remote(ready.plugin)), Clock::system());
         let inside = runtime.enter();
         let agent = Agent::new(config, permits, Arc::new(NullLedger), &tasks, clock);
-        let qemu = Qemu { qmp: file.qmp.clone(), vcpu_removal: file.vcpu_removal };
+        let qemu = Qemu {
+            qmp: file.qmp.clone(),
+            vcpu_removal: file.vcpu_removal,
+            cpu_limit: None,
+            limits: None,
+        };
         agent.manage(windlass_vm_files::vm(&file), AnyAttach::new(qemu));
         drop(inside);
         Ok(Box::new(Running { runtime, tasks }))

@@ -237,14 +237,11 @@ fn sighup_changes_what_may_be_promised_and_a_broken_file_changes_nothing() {
     host.signal("HUP");
     until("it is reported", || problems(&host).len() == 2);
     assert_eq!(room(), 6);
-    host.write_config("trust_guest_parking = true\n[node]\ncpu = 5\nmemory = \"4GiB\"\n");
+    host.write_config("cpu_limit = \"trust\"\n[node]\ncpu = 5\nmemory = \"4GiB\"\n");
     host.signal("HUP");
     until("five", || room() == 5);
     let said = problems(&host).join("\n");
-    assert!(
-        said.contains("trust_guest_parking: has changed, and takes effect at the next"),
-        "{said}"
-    );
+    assert!(said.contains("cpu_limit: has changed, and takes effect at the next"), "{said}");
 }
 
 #[test]

@@ -165,7 +165,7 @@ pub(super) fn write_files(ready: &Ready) -> std::io::Result<()> {
     let agent = format!(
         "plugin = \"http://{}\"\nstate_dir = \"{folder}/state\"\nsocket = \"{folder}/host.sock\"\nvms_dir = \"{folder}/vms.d\"\n\
          admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ncallback_listen = \"127.0.0.1\"\n\
-         trust_guest_parking = true\n[compute_unit]\ncpu = 1\nmemory = \"256MiB\"\n",
+         cpu_limit = \"trust\"\n[compute_unit]\ncpu = 1\nmemory = \"256MiB\"\n",
         ready.plugin
     );
     let vm = format!(

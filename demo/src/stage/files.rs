@@ -17,7 +17,7 @@ pub(super) fn host(script: &Script, folder: &Path, ports: &RangeInclusive<u16>) 
     let _ = writeln!(text, "admin = \"127.0.0.1:0\"");
     let _ = writeln!(text, "callback_listen = \"127.0.0.1\"");
     let _ = writeln!(text, "callback_ports = \"{}-{}\"", ports.start(), ports.end());
-    let _ = writeln!(text, "trust_guest_parking = true");
+    let _ = writeln!(text, "cpu_limit = \"trust\"");
     text.push_str(&size("node", script.room));
     text.push_str(&size("compute_unit", script.unit));
     text
@@ -64,7 +64,7 @@ mod tests {
             admin = "127.0.0.1:0"
             callback_listen = "127.0.0.1"
             callback_ports = "20000-20002"
-            trust_guest_parking = true
+            cpu_limit = "trust"
             [node]
             cpu = 5
             memory = "1792MiB"

@@ -30,7 +30,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
-use windlass_protocol::{Capabilities, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu};
+use windlass_protocol::{
+    Capabilities, CpuLimit, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu,
+};
 
 /// What this driver promises: QEMU carries out commands in their order, also those whose answers were
 /// lost, and its answers tell what is so at that moment.
@@ -51,6 +53,11 @@ pub struct Qemu {
     pub qmp: PathBuf,
     /// Whether vCPUs may be taken out for real where that is safe (with KVM).
     pub vcpu_removal: bool,
+    /// How the VM's CPU is to be limited; `None`: by its cgroup where that is possible, else not.
+    pub cpu_limit: Option<CpuLimit>,
+    /// The folder that keeps the limits that were found, and are put back when a VM is let go; `None`
+    /// where nothing is kept.
+    pub limits: Option<PathBuf>,
 }
 
 /// A connection to a VM of QEMU.

@@ -91,7 +91,8 @@ async fn removal_needs_kvm_and_the_word_of_the_operator() {
             "query-hotpluggable-cpus" => with_one_vcpu_of_ours(),
             _ => Reply::Usual,
         });
-        let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal };
+        let qemu =
+            Qemu { qmp: monitor.path().to_owned(), vcpu_removal, cpu_limit: None, limits: None };
         let (mut driver, _notices) = qemu.attach_within(LONG).await.unwrap();
         assert_eq!(driver.capabilities().shrink_cpu, shrink);
         let outcome = driver.resize(Resize::Cpu(MilliCpu::from_cores(1))).await;
@@ -115,7 +116,8 @@ async fn a_lost_answer_closes_the_connection_and_another_can_be_had() {
         }
         Reply::Usual
     });
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+    let qemu =
+        Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false, cpu_limit: None, limits: None };
     let (mut driver, mut notices) = qemu.attach_within(LONG).await.unwrap();
     // Questions that are answered come before the one that is not.
     driver.link.limits.answer = Duration::from_secs(3);
@@ -209,7 +211,12 @@ async fn what_is_not_qmp_breaks_the_connection_and_nothing_else() {
                 Reply::Usual
             }
         });
-        let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+        let qemu = Qemu {
+            qmp: monitor.path().to_owned(),
+            vcpu_removal: false,
+            cpu_limit: None,
+            limits: None,
+        };
         let error = qemu.attach_within(LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Broken(_)), "{error}");
         assert!(error.to_string().contains(words), "{error}");
@@ -227,7 +234,12 @@ async fn answers_of_the_wrong_shape_are_named() {
         let monitor = FakeMonitor::new(move |asked, _| {
             if asked == command { Reply::Result(answer.clone()) } else { Reply::Usual }
         });
-        let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+        let qemu = Qemu {
+            qmp: monitor.path().to_owned(),
+            vcpu_removal: false,
+            cpu_limit: None,
+            limits: None,
+        };
         let error = qemu.attach_within(LONG).await.unwrap_err().to_string();
         assert!(error.contains(command), "{error}");
     }
@@ -249,12 +261,13 @@ async fn a_monitor_that_hangs_up_in_the_middle_of_a_command_is_not_gone() {
 #[tokio::test]
 async fn no_socket_and_nobody_behind_it_are_gone() {
     let folder = Folder::create().unwrap();
-    let nowhere = Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false };
+    let nowhere =
+        Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false, cpu_limit: None, limits: None };
     assert!(matches!(nowhere.attach().await, Err(DriverError::Gone { .. })));
 
     let left_behind = folder.at("left.sock");
     drop(std::os::unix::net::UnixListener::bind(&left_behind).unwrap());
-    let dead = Qemu { qmp: left_behind, vcpu_removal: false };
+    let dead = Qemu { qmp: left_behind, vcpu_removal: false, cpu_limit: None, limits: None };
     assert!(matches!(dead.attach().await, Err(DriverError::Gone { .. })));
 
     let monitor = FakeMonitor::new(|command, _| match command {
@@ -270,7 +283,8 @@ async fn no_socket_and_nobody_behind_it_are_gone() {
 #[tokio::test]
 async fn a_monitor_that_accepts_and_does_not_greet_is_taken() {
     let monitor = FakeMonitor::taken();
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+    let qemu =
+        Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false, cpu_limit: None, limits: None };
     let error = qemu.attach_within(SHORT).await.unwrap_err();
     assert!(matches!(error, DriverError::Taken { .. }), "{error}");
     let said = findings(&qemu).await;
@@ -292,7 +306,7 @@ async fn a_monitor_whose_queue_is_full_is_told_by_the_process_that_was_there() {
     let socket = tokio::net::UnixSocket::new_stream().unwrap();
     socket.bind(&path).unwrap();
     let _listener = socket.listen(1).unwrap();
-    let qemu = Qemu { qmp: path.clone(), vcpu_removal: false };
+    let qemu = Qemu { qmp: path.clone(), vcpu_removal: false, cpu_limit: None, limits: None };
     let mut process = Process::start("sleep", |sleep| {
         sleep.arg("600");
     });
@@ -334,7 +348,12 @@ async fn a_listener_that_is_no_monitor_is_told_from_one() {
         Vec::new(),
     ] {
         let monitor = FakeMonitor::greeting_with(bytes);
-        let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+        let qemu = Qemu {
+            qmp: monitor.path().to_owned(),
+            vcpu_removal: false,
+            cpu_limit: None,
+            limits: None,
+        };
         let error = qemu.attach_within(LONG).await.unwrap_err();
         assert!(matches!(error, DriverError::Broken(_)), "{error}");
     }
@@ -389,7 +408,8 @@ async fn dimms_are_plugged_under_our_names_and_their_backends_swept() {
 }
 
 async fn attach(monitor: &FakeMonitor) -> (QemuDriver, mpsc::Receiver<Notice>) {
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+    let qemu =
+        Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false, cpu_limit: None, limits: None };
     qemu.attach_within(LONG).await.unwrap()
 }
 

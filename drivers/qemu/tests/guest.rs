@@ -89,7 +89,7 @@ fn spec(name: &str) -> GuestSpec {
 async fn boot(spec: GuestSpec) -> (Guest, QemuDriver, mpsc::Receiver<Notice>) {
     let lab = tokio::task::spawn_blocking(Lab::prepared_without_informant).await.unwrap().unwrap();
     let guest = Guest::boot(&lab, spec).await.unwrap();
-    let qemu = Qemu { qmp: guest.qmp(), vcpu_removal: false };
+    let qemu = Qemu { qmp: guest.qmp(), vcpu_removal: false, cpu_limit: None, limits: None };
     let (driver, notices) = qemu.attach().await.unwrap();
     (guest, driver, notices)
 }

@@ -14,7 +14,8 @@ use windlass_testkit::qmp::{FakeMonitor, Reply};
 #[tokio::test]
 async fn a_vm_is_seen_as_the_hypervisor_has_it() {
     let monitor = FakeMonitor::new(|_, _| Reply::Usual);
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false };
+    let qemu =
+        Qemu { qmp: monitor.path().to_owned(), vcpu_removal: false, cpu_limit: None, limits: None };
     assert_eq!(qemu.place(), monitor.path().display().to_string());
     let (mut driver, _notices) = qemu.attach().await.unwrap();
     let seen = driver.see().await.unwrap();
@@ -204,7 +205,7 @@ async fn an_answer_to_an_earlier_command_is_nobody_s() {
 }
 
 async fn attach(monitor: &FakeMonitor, vcpu_removal: bool) -> (QemuDriver, mpsc::Receiver<Notice>) {
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal };
+    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal, cpu_limit: None, limits: None };
     qemu.attach().await.unwrap()
 }
 

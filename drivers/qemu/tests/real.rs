@@ -87,7 +87,8 @@ async fn growth_said_twice_has_the_effect_of_once_and_is_seen_from_another_monit
         driver.resize(Resize::Cpu(cores(4))).await.unwrap();
         driver.resize(Resize::Memory(Bytes::from_mib(512))).await.unwrap();
     }
-    let other = Qemu { qmp: machine.monitor(1), vcpu_removal: false };
+    let other =
+        Qemu { qmp: machine.monitor(1), vcpu_removal: false, cpu_limit: None, limits: None };
     let (mut other, _other_notices) = other.attach().await.unwrap();
     for driver in [&mut driver, &mut other] {
         let seen = driver.see().await.unwrap();
@@ -325,7 +326,12 @@ async fn a_check_says_what_does_not_scale_and_why() {
     assert_eq!(fixed.verdict(Topic::Cpu).await, Some(Verdict::Blocked));
     assert_eq!(fixed.verdict(Topic::Memory).await, Some(Verdict::Blocked));
 
-    let nowhere = Qemu { qmp: PathBuf::from("/nonexistent/qmp.sock"), vcpu_removal: false };
+    let nowhere = Qemu {
+        qmp: PathBuf::from("/nonexistent/qmp.sock"),
+        vcpu_removal: false,
+        cpu_limit: None,
+        limits: None,
+    };
     let findings = nowhere.check().await;
     assert_eq!((findings.len(), findings[0].verdict), (1, Verdict::Blocked));
     assert!(findings[0].text.contains("is the VM running"), "{}", findings[0].text);
@@ -381,7 +387,7 @@ impl Machine {
     }
 
     fn qemu(&self) -> Qemu {
-        Qemu { qmp: self.monitor(0), vcpu_removal: false }
+        Qemu { qmp: self.monitor(0), vcpu_removal: false, cpu_limit: None, limits: None }
     }
 
     /// Attaches as soon as the one before has left.

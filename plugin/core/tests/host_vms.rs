@@ -65,6 +65,7 @@ fn info() -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::AT_ONCE,
+        cpu_limit: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 use super::node::Node;
-use crate::{Bytes, MilliCpu, quantity};
+use crate::{Bytes, CpuLimit, MilliCpu, quantity, words};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -63,6 +63,12 @@ impl Typed for Vec<String> {
         let (Kind::Texts { empty }, list) = (kind, node.list()?) else { return None };
         let texts = list.iter().map(|node| node.text().map(str::to_owned));
         texts.collect::<Option<Self>>().filter(|texts| *empty || !texts.is_empty())
+    }
+}
+
+impl Typed for CpuLimit {
+    fn read(_: &Kind, node: &Node) -> Option<Self> {
+        words::named(node.text()?)
     }
 }
 

@@ -76,6 +76,12 @@ pub const VM: Table = Table::toml(&[&[
         "Whether vCPUs may be taken out rather than parked; needs KVM.",
     )
     .or(Truth(false)),
+    key(
+        "cpu_limit",
+        limits::CPU_LIMIT,
+        "How CPU that the VM has given back is kept from its guest; wins over the host's.",
+    )
+    .otherwise("what host.toml or agent.toml says"),
     MIN_CPU.otherwise(BOUND),
     MIN_MEMORY.otherwise(BOUND),
     MAX_CPU.otherwise(BOUND),

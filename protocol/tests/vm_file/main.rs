@@ -9,7 +9,8 @@ use std::time::Duration;
 use windlass_protocol::config::Node;
 use windlass_protocol::vm_file::{VM, VmFile};
 use windlass_protocol::{
-    Bounds, Bytes, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown, Target, Usual,
+    Bounds, Bytes, CpuLimit, LoadWindow, MilliCpu, Mode, Moment, Policy, Resources, ScaleDown,
+    Target, Usual,
 };
 
 const GOOD: &str = r#"
@@ -46,6 +47,20 @@ fn what_is_absent_takes_its_default() {
     assert_eq!(file.info.memory_slot, Bytes::from_mib(128));
     assert_eq!(file.info.paused_until, None);
     assert_eq!(file.info.scale_down, keeps(60, 60));
+    assert_eq!(file.info.cpu_limit, None);
+}
+
+#[test]
+fn the_cpu_is_limited_as_the_file_says_also_beside_annotations() {
+    for (word, limit) in
+        [("cgroup", CpuLimit::Cgroup), ("trust", CpuLimit::Trust), ("none", CpuLimit::None)]
+    {
+        for file in [GOOD, ANNOTATED] {
+            let info = read(&format!("cpu_limit = \"{word}\"{file}")).unwrap().info;
+            assert_eq!(info.cpu_limit, Some(limit), "{file}");
+            assert_eq!(limit.to_string(), word);
+        }
+    }
 }
 
 #[test]
@@ -96,6 +111,7 @@ fn every_key_is_heeded() {
         priority = -3
         memory_slot = "2MiB"
         vcpu_removal = true
+        cpu_limit = "cgroup"
         min = { cpu = 0.25, memory = 536870912 }
         max = { cpu = "1500m", memory = "1.5GiB" }
         target = { load_average = 1, memory = 0.5 }
@@ -108,6 +124,7 @@ fn every_key_is_heeded() {
     let info = file.info;
     assert_eq!((info.mode, info.priority), (Mode::Observe, -3));
     assert_eq!(info.load_window, LoadWindow::FiveSeconds);
+    assert_eq!(info.cpu_limit, Some(CpuLimit::Cgroup));
     assert_eq!(info.memory_slot, Bytes::from_mib(2));
     assert_eq!(info.bounds, Bounds { min: size(250, 512), max: size(1500, 1536) });
     assert_eq!(info.target, Target { load_average: 1.0, memory: 0.5 });

@@ -118,7 +118,7 @@ pub(crate) fn told(folder: &Path, permits: SocketAddr, own: &str) -> String {
     format!(
         "plugin = \"http://{permits}\"\nstate_dir = \"{place}/state\"\nsocket = \"{place}/host.sock\"\n\
          vms_dir = \"{place}/vms.d\"\nadmin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
-         trust_guest_parking = true\n{own}\
+         cpu_limit = \"trust\"\n{own}\
          [compute_unit]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"\n"
     )
 }

@@ -31,7 +31,7 @@ const LAST_LINES: usize = 80;
 pub struct Setting {
     /// Room of the node, in compute units.
     pub room: u32,
-    /// `trust_guest_parking`.
+    /// Whether `cpu_limit` is "trust", or else "none".
     pub trust: bool,
 }
 
@@ -80,12 +80,13 @@ impl Host {
         let ports = free_ports()?;
         let (first, last) = (ports.start(), ports.end());
         let Setting { room, trust } = setting;
+        let limit = if trust { "trust" } else { "none" };
         let place = folder.display();
         let mut text = format!(
             "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
              callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
-             trust_guest_parking = {trust}\n\
+             cpu_limit = \"{limit}\"\n\
              [node]\ncpu = {room}\nmemory = \"{}MiB\"\n",
             room * UNIT_MIB
         );

@@ -46,7 +46,8 @@ pub(crate) fn play(input: &[u8]) {
     let sizes = [0, 1].map(|_| Bytes::from_mib(u64::from(input.short())));
     talk::run(async {
         let (ours, theirs) = talk::pipe();
-        let qemu = Qemu { qmp: PathBuf::from("/"), vcpu_removal: removal };
+        let qemu =
+            Qemu { qmp: PathBuf::from("/"), vcpu_removal: removal, cpu_limit: None, limits: None };
         let driver = async move {
             let (mut driver, mut notices) = qemu.attach_over(theirs).await?;
             let can = driver.capabilities();

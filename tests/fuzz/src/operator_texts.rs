@@ -75,6 +75,7 @@ fn annotations(input: &mut Input<'_>) {
         mode: None,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         scale_down: ScaleDownSaid::default(),
+        cpu_limit: None,
         usual: Usual::default(),
     };
     let mut said = Annotations::default();

@@ -15,9 +15,9 @@ use windlass_agent_core::{
     wire,
 };
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources, RunState,
-    ScaleDown, Seen, Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, CpuLimit, InformantVersion, LoadWindow,
+    MemorySeen, MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources,
+    RunState, ScaleDown, Seen, Sequence, ShrinkCpu, Target, Versions, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -73,6 +73,7 @@ impl Vm {
             memory_slot: slot,
             paused_until: None,
             scale_down: ScaleDown::AT_ONCE,
+            cpu_limit: None,
         };
         let seed = u64::from(input.byte());
         let known: Vec<_> = PluginVersion::known().collect();
@@ -81,7 +82,7 @@ impl Vm {
         let elsewhere = input.byte().is_multiple_of(2);
         let settings = Settings {
             unit: unit().into(),
-            trust_guest_parking: trust,
+            cpu_limit: Some(if trust { CpuLimit::Trust } else { CpuLimit::None }),
             plugin_versions,
             seed,
             periods: Periods::USUAL,

@@ -241,6 +241,7 @@ impl Diary {
             memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
             paused_until: None,
             scale_down: ScaleDown::AT_ONCE,
+            cpu_limit: None,
         };
         let journal = Journal::new(info.name.clone());
         Self { journal, info, now: Moment::from_millis(1_000_000) }

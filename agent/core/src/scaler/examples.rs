@@ -26,6 +26,7 @@ pub(super) fn info(mode: Mode) -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::AT_ONCE,
+        cpu_limit: None,
     }
 }
 

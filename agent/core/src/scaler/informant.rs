@@ -221,7 +221,7 @@ mod tests {
     fn registered() -> (Informant, windlass_protocol::AgentId) {
         let settings = Settings {
             unit: ComputeUnit::new(size(1).cpu, size(1).mem).unwrap().into(),
-            trust_guest_parking: true,
+            cpu_limit: Some(windlass_protocol::CpuLimit::Trust),
             plugin_versions: PluginVersion::SPOKEN,
             seed: 7,
             periods: Periods::USUAL,

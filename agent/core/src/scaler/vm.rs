@@ -4,7 +4,7 @@ use super::Scaler;
 use super::target::Target;
 use crate::resize_outcomes::Aim;
 use windlass_protocol::timing::INFORMANT_GONE;
-use windlass_protocol::{ComputeUnit, Moment, Reason, Resize, Resources, Signal};
+use windlass_protocol::{ComputeUnit, CpuLimit, Moment, Reason, Resize, Resources, Signal};
 use windlass_scaling::Inputs;
 use windlass_scaling::stabilization::Flapping;
 
@@ -53,7 +53,12 @@ impl Scaler {
     /// A size without a number may come late, and un-park what was parked since: where sizes
     /// have none (below v2.0), every plugged vCPU counts.
     pub fn trusts_parking(&self) -> bool {
-        self.settings.trust_guest_parking && self.informant.session.numbers_sizes()
+        self.cpu_limit() == Some(CpuLimit::Trust) && self.informant.session.numbers_sizes()
+    }
+
+    /// How the VM's CPU is to be limited: as the VM says, or else the agent's configuration.
+    pub fn cpu_limit(&self) -> Option<CpuLimit> {
+        self.orders.info().cpu_limit.or(self.settings.cpu_limit)
     }
 
     /// The most that the VM may have: what the books must cover. `None` before it was seen.

@@ -219,6 +219,7 @@ mod tests {
             memory_slot: Bytes::from_mib(128),
             paused_until: None,
             scale_down: windlass_protocol::ScaleDown::AT_ONCE,
+            cpu_limit: None,
         }
     }
 }

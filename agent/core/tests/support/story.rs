@@ -70,6 +70,7 @@ impl Story {
             memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
             paused_until: None,
             scale_down: ScaleDown::AT_ONCE,
+            cpu_limit: None,
         };
         let memory = MemorySeen { boot: cu(1).mem, ..MemorySeen::default() };
         let mut story = Self {
@@ -332,7 +333,7 @@ fn settings() -> Settings {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into();
     Settings {
         unit,
-        trust_guest_parking: true,
+        cpu_limit: Some(windlass_protocol::CpuLimit::Trust),
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
         periods: Periods::USUAL,

@@ -193,7 +193,7 @@ pub(crate) fn capabilities(shrink_cpu: ShrinkCpu) -> Capabilities {
 pub(crate) fn settings() -> Settings {
     Settings {
         unit: ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into(),
-        trust_guest_parking: true,
+        cpu_limit: Some(windlass_protocol::CpuLimit::Trust),
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
         periods: Periods::USUAL,
@@ -233,5 +233,6 @@ pub(crate) fn info() -> VmInfo {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         paused_until: None,
         scale_down: ScaleDown::AT_ONCE,
+        cpu_limit: None,
     }
 }

@@ -144,7 +144,7 @@ impl HostController {
             ordered: kept.orders.get(name).into_iter().chain(&kept.ordered).copied().collect(),
             parked: parked_by_others(&vm, &vms),
             returning: returned_by_others(&vm, &vms),
-            trust_guest_parking: None,
+            cpu_limit: None,
             status: vms.into_iter().find(|status| status.name == vm),
             state: entry.as_ref().map(|entry| entry.state),
             monitor: entry.and_then(|entry| entry.monitor),

@@ -1,7 +1,7 @@
 //! Which VMs have the room that a VM waits for.
 //!
 //! A vCPU that was given back by parking stays plugged, and the guest can take it up again by itself.
-//! Where parking is not trusted it stays reserved, so a busy VM may wait for room that an idle one
+//! Where neither the host's limit nor trust (`cpu_limit`) keeps it from the guest, it stays reserved, so a busy VM may wait for room that an idle one
 //! holds. What other VMs keep for a while comes back by itself, and a VM that waits does not shorten
 //! that: no wire between agents and books can say so.
 
@@ -9,7 +9,7 @@ use super::words::{clock, list, short};
 use crate::api::{Explained, Parked, Returning};
 use std::cmp::Reverse;
 use windlass_protocol::status::{Booked, NodeStatus, VmStatus};
-use windlass_protocol::{Axis, Bytes, MilliCpu, Resources, VmName, Waiting};
+use windlass_protocol::{Axis, Bytes, CpuLimit, MilliCpu, Resources, VmName, Waiting};
 
 /// The most VMs that are named; the largest first, or those that return something first.
 const MOST: usize = 5;
@@ -48,9 +48,9 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
     if wanted.cpu > granted.cpu {
         let vcpus = |cpu: MilliCpu| format!("{cpu} vCPU");
         sentences.push(shared(&explained.vm, node, wanted, Axis::Cpu));
-        sentences.extend(parked(&explained.parked, explained.trust_guest_parking));
+        sentences.extend(parked(&explained.parked, explained.cpu_limit));
         // Parked vCPUs come back to others only where parking is trusted.
-        if explained.trust_guest_parking == Some(true) {
+        if explained.cpu_limit == Some(CpuLimit::Trust) {
             sentences.extend(returning(&explained.returning, |size| size.cpu, vcpus));
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
 }
 
 /// What others have parked, why it stays reserved all the same, and what frees it.
-fn parked(parked: &[Parked], trust_guest_parking: Option<bool>) -> Option<String> {
+fn parked(parked: &[Parked], cpu_limit: Option<CpuLimit>) -> Option<String> {
     let mut others: Vec<&Parked> = parked.iter().collect();
     // Stable: they come in the order of names.
     others.sort_by_key(|parked| Reverse(parked.cpu));
@@ -72,13 +72,13 @@ fn parked(parked: &[Parked], trust_guest_parking: Option<bool>) -> Option<String
         .take(MOST)
         .map(|parked| format!("{} has parked {} vCPU", short(&parked.vm), parked.cpu));
     let names = list(&named.collect::<Vec<_>>());
-    (!others.is_empty()).then(|| match trust_guest_parking {
-        Some(false) => format!(
-            "{names}: they stay reserved until the VM ends, because of `trust_guest_parking = false`. \
-             `true` in host.toml frees them for others, and trusts every guest not to use what it \
-             has parked."
+    (!others.is_empty()).then(|| match cpu_limit {
+        Some(CpuLimit::Cgroup | CpuLimit::None) | None => format!(
+            "{names}: they stay reserved until the VM ends, because nothing limits its CPU. \
+             `cpu_limit = \"trust\"` in its VM file or in host.toml frees them for others, and trusts \
+             the guest not to use what it has parked."
         ),
-        Some(true) | None => format!("{names}: they stay reserved until the VM ends."),
+        Some(CpuLimit::Trust) => format!("{names}: they stay reserved until the VM ends."),
     })
 }
 

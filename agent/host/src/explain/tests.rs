@@ -296,7 +296,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
         problems: vec!["/vms.d/db1.toml: max.cpu = 0: must be 0.05 to 512".to_owned()],
         parked: Vec::new(),
         returning: Vec::new(),
-        trust_guest_parking: Some(false),
+        cpu_limit: None,
     };
     expect![[r#"
         2026-11-21T10:00:05Z db1: load decided (load 2.70 over 15s, 110MiB of 221MiB used; aim: a load of 0.9 per vCPU), so it should grow from 1 vCPU / 256MiB to 3 vCPU / 768MiB; the books were asked for 3 vCPU / 768MiB and granted 2 vCPU / 512MiB, less than it wanted of both, for want of room; plugged vCPUs were set to 2; it is under way.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use windlass_agent::Lifecycle;
 use windlass_protocol::status::Ordered;
-use windlass_protocol::{Moment, Resources, VmRecord};
+use windlass_protocol::{CpuLimit, Moment, Resources, VmRecord};
 
 /// What survives a restart, by the name of the VM.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Known {
     pub monitor: PathBuf,
     /// Whether its vCPUs can be removed.
     pub vcpu_removal: bool,
+    /// How its file says that its CPU is limited; not written where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_limit: Option<CpuLimit>,
     /// The most it was last seen to have; absent while it is not there.
     pub size: Option<Resources>,
     /// The most that it may be promised.
@@ -99,6 +102,29 @@ pub fn put<T: PartialEq>(map: &mut BTreeMap<String, T>, vm: &str, value: T) -> b
 mod tests {
     use super::*;
 
+    /// A release that knows no such key reads the file, unless a VM file has it.
+    #[test]
+    fn a_limit_that_no_vm_file_names_is_not_written() {
+        let known = |cpu_limit| Known {
+            standing: Lifecycle::Managed,
+            monitor: "/run/vms/a/qmp.sock".into(),
+            vcpu_removal: false,
+            cpu_limit,
+            size: None,
+            max: Resources::ZERO,
+            record: VmRecord::default(),
+        };
+        for (limit, written) in [
+            (None, None),
+            (Some(CpuLimit::Trust), Some("trust")),
+            (Some(CpuLimit::None), Some("none")),
+        ] {
+            let json = serde_json::to_value(known(limit)).unwrap();
+            assert_eq!(json.get("cpu_limit").and_then(|word| word.as_str()), written);
+            assert_eq!(serde_json::from_value::<Known>(json).unwrap(), known(limit));
+        }
+    }
+
     #[test]
     fn each_change_says_whether_it_changed_anything() {
         let (now, size) = (Moment::from_millis(1_000), Some(Resources::ZERO));
@@ -106,6 +132,7 @@ mod tests {
             standing: Lifecycle::Managed,
             monitor: "/run/vms/a/qmp.sock".into(),
             vcpu_removal: false,
+            cpu_limit: None,
             size: None,
             max: Resources::ZERO,
             record: VmRecord::default(),

@@ -23,7 +23,14 @@ const TOML: &[(&str, &[&str])] = &[
     ("dump_state_timeout = \"0s\"", &["dump_state_timeout = \"0s\": must be 100ms to 60s"]),
     ("callback_listen = \"all\"", &["callback_listen = \"all\": must be an IP address, without"]),
     ("callback_ports = \"9-8\"", &["callback_ports = \"9-8\": must be FIRST-LAST, from 1 to"]),
-    ("trust_guest_parking = 1", &["trust_guest_parking = 1: must be true or false"]),
+    ("cpu_limit = \"parking\"", &["cpu_limit = \"parking\": must be cgroup, trust or none"]),
+    ("cpu_limit = 1", &["cpu_limit = 1: must be cgroup, trust or none"]),
+    (
+        "trust_guest_parking = false",
+        &[
+            "trust_guest_parking = false: is now cpu_limit: in place of true write cpu_limit = \"trust\"",
+        ],
+    ),
     ("compute_unit.cpu = 0", &["compute_unit.cpu = 0: must be 0.05 to 64 vCPUs"]),
     ("compute_unit.memory = 1", &["compute_unit.memory = 1: must be 1MiB to 1TiB"]),
     ("times = 1", &["times = 1: must be a table, as [times]"]),

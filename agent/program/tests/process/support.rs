@@ -174,7 +174,7 @@ impl Agent {
         let text = format!(
             "plugin = \"http://{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\n\
-             admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ntrust_guest_parking = true\n\
+             admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ncpu_limit = \"trust\"\n\
              compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}"
         );
         folder.write("agent.toml", &text);

@@ -38,7 +38,8 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let findings = match (&args.qmp, &args.vm) {
         (Some(qmp), _) => {
-            let qemu = Qemu { qmp: qmp.clone(), vcpu_removal: false };
+            let qemu =
+                Qemu { qmp: qmp.clone(), vcpu_removal: false, cpu_limit: None, limits: None };
             let findings = client::run(async { Ok(qemu.check().await) })?;
             args.host.answer(&findings, |findings| lines(findings))?;
             findings

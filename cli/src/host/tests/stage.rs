@@ -235,7 +235,7 @@ fn facts(clock: Clock) -> HostFacts {
         vms_dir: "/etc/windlass/vms.d".into(),
         state_dir: PathBuf::new(),
         admin: String::new(),
-        trust_guest_parking: None,
+        cpu_limit: None,
     }
 }
 

@@ -115,7 +115,8 @@ async fn what_a_monitor_does_not_answer_is_told_beside_what_it_does() {
         ]
     );
     let folder = Folder::create().unwrap();
-    let nowhere = Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false };
+    let nowhere =
+        Qemu { qmp: folder.at("qmp.sock"), vcpu_removal: false, cpu_limit: None, limits: None };
     assert!(matches!(nowhere.try_check().await, Err(DriverError::Gone { .. })));
     let found = nowhere.check().await;
     assert!(found.len() == 1 && found[0].is_unreached(), "{found:?}");
@@ -208,7 +209,7 @@ async fn said(
     script: impl FnMut(&str, &Value) -> Reply + Send + 'static,
 ) -> Vec<String> {
     let monitor = FakeMonitor::new(script);
-    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal };
+    let qemu = Qemu { qmp: monitor.path().to_owned(), vcpu_removal, cpu_limit: None, limits: None };
     qemu.check().await.iter().map(line).collect()
 }
 

@@ -49,7 +49,7 @@ fn stands(state: Option<VmState>, vms: Vec<Booked>) -> String {
         problems: Vec::new(),
         parked: Vec::new(),
         returning: Vec::new(),
-        trust_guest_parking: None,
+        cpu_limit: None,
     });
     text.lines().filter(|line| line.starts_with("Now")).map(|line| format!("{line}\n")).collect()
 }

@@ -396,7 +396,7 @@ fn page(vm: VmStatus) -> Explained {
         problems: Vec::new(),
         parked: Vec::new(),
         returning: Vec::new(),
-        trust_guest_parking: Some(false),
+        cpu_limit: None,
     }
 }
 

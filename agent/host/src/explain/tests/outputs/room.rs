@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::explain::room::holders;
+use windlass_protocol::CpuLimit;
 
 #[test]
 fn waiting_for_room_that_an_idle_vm_holds() {
@@ -27,9 +28,9 @@ fn waiting_for_room_that_an_idle_vm_holds() {
             Why not more: It waits for room on the node: it wants 3 vCPU / 768MiB and is
               granted 1 vCPU / 768MiB. It gets what others give back, by priority and need.
               Of the node's 4 vCPU, 4 vCPU are reserved: batch has 3 vCPU. batch has parked
-              2 vCPU: they stay reserved until the VM ends, because of `trust_guest_parking
-              = false`. `true` in host.toml frees them for others, and trusts every guest
-              not to use what it has parked.
+              2 vCPU: they stay reserved until the VM ends, because nothing limits its CPU.
+              `cpu_limit = "trust"` in its VM file or in host.toml frees them for others,
+              and trusts the guest not to use what it has parked.
 
             Why not less: Load 2.70 over 15s (aim: 0.9 per vCPU) calls for 3 vCPU; memory
               goes along to 768MiB, because sizes move in whole compute units of 1 vCPU /
@@ -63,7 +64,7 @@ fn waiting_for_room_that_comes_back() {
         page.node.as_mut().unwrap().vms =
             vec![booked("db1", 0, size(1, 256), Some(size(3, 768))), idle];
         page.returning = returning;
-        page.trust_guest_parking = Some(true);
+        page.cpu_limit = Some(CpuLimit::Trust);
     };
     read(
         vm,
