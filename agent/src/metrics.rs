@@ -11,10 +11,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use reference::Reference;
+use std::sync::atomic::AtomicU64;
 use windlass_agent_core::{Event, Failure, Tally};
 use windlass_kit::server::Counts;
-use windlass_protocol::Decision;
 use windlass_protocol::informant::{ID, RESUME, SUSPEND, TRY_UPSCALE};
+use windlass_protocol::{Decision, LimitCounts};
 
 /// All of them. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,8 @@ pub struct Metrics {
     pub(crate) resets: Counter,
     pub(crate) gone: Counter,
     pub(crate) lost: Counter,
+    throttled: Counter<f64, AtomicU64>,
+    limits_reset: Counter,
     vms: Gauge,
     flapping: Gauge,
     pub(crate) refusals: Counts,
@@ -59,6 +62,11 @@ impl Metrics {
         registry.register("vms_gone", "Hypervisors that went away", self.gone.clone());
         let lost = "Connections to hypervisors that broke or could not be made";
         registry.register("hypervisors_lost", lost, self.lost.clone());
+        let throttled =
+            "How long threads of VMs waited because the host's limit on CPU was used up";
+        registry.register("cpu_throttled_seconds", throttled, self.throttled.clone());
+        let reset = "Limits on the CPU of VMs that somebody took away, and that were set again";
+        registry.register("cpu_limits_reset", reset, self.limits_reset.clone());
         self.refusals.register(registry);
     }
 
@@ -88,6 +96,12 @@ impl Metrics {
         if let Some(peer) = event.peer().map(|peer| peer.to_string()) {
             self.requests.get_or_create(&[("peer", peer), ("answered", answered.to_owned())]).inc();
         }
+    }
+
+    /// Counts how the host's limit held a VM up from one look to the next.
+    pub(crate) fn limited(&self, before: LimitCounts, now: LimitCounts) {
+        self.throttled.inc_by(now.waited.saturating_sub(before.waited).as_secs_f64());
+        self.limits_reset.inc_by(now.resets.saturating_sub(before.resets));
     }
 
     /// A VM is flapping, for as long as what is returned is kept.
@@ -139,6 +153,7 @@ impl Metrics {
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
+    use std::time::Duration;
     use windlass_agent_core::Judged;
     use windlass_kit::server::Refusal;
     use windlass_protocol::Peer;
@@ -162,6 +177,14 @@ mod tests {
         for counter in [&metrics.resets, &metrics.gone, &metrics.lost] {
             counter.inc();
         }
+        let waited = |seconds, resets| LimitCounts {
+            waited: Duration::from_secs(seconds),
+            resets,
+            ..LimitCounts::default()
+        };
+        metrics.limited(waited(3, 1), waited(5, 1));
+        // The kernel counts anew after the VM was started again.
+        metrics.limited(waited(5, 1), waited(1, 0));
         let (_kept, over) = (metrics.present(), metrics.present());
         drop(over);
         let (_one, _two) = (metrics.flapping(), metrics.flapping());
@@ -181,6 +204,8 @@ mod tests {
                 r#"windlass_agent_calls_total{endpoint="suspend",status="200"} 1"#,
                 r#"windlass_agent_calls_total{endpoint="try-upscale",status="200"} 1"#,
                 r#"windlass_agent_calls_total{endpoint="unknown",status="200"} 1"#,
+                "windlass_agent_cpu_limits_reset_total 0",
+                "windlass_agent_cpu_throttled_seconds_total 2.0",
                 r#"windlass_agent_http_refusals_total{reason="crowded"} 0"#,
                 r#"windlass_agent_http_refusals_total{reason="head-time"} 0"#,
                 r#"windlass_agent_http_refusals_total{reason="panic"} 0"#,

@@ -297,6 +297,9 @@ impl Runner {
                 let unknown = {
                     let mut managed = lock(managed);
                     managed.hear(now, event);
+                    if looked {
+                        managed.limited(self.hypervisor.limit_counts());
+                    }
                     (unseen && managed.upper().is_none()).then(|| managed.info().clone())
                 };
                 if let Some(info) = unknown {

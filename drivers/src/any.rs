@@ -7,7 +7,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use windlass_protocol::{Capabilities, Resize, Seen};
+use windlass_protocol::{Capabilities, LimitCounts, Resize, Seen};
 
 /// A way to reach a VM, of whatever kind. Cheap to clone. Two are equal if they are the same way of
 /// the same kind.
@@ -29,6 +29,7 @@ trait Attaches: Any + Send + Sync {
 /// [`Driver`], of whatever type.
 trait Drives: Send {
     fn capabilities(&self) -> Capabilities;
+    fn limit_counts(&self) -> Option<LimitCounts>;
     fn see(&mut self) -> Answer<'_, Seen>;
     fn resize(&mut self, resize: Resize) -> Answer<'_, ()>;
 }
@@ -95,6 +96,10 @@ impl Driver for AnyDriver {
         self.0.capabilities()
     }
 
+    fn limit_counts(&self) -> Option<LimitCounts> {
+        self.0.limit_counts()
+    }
+
     async fn see(&mut self) -> Result<Seen, DriverError> {
         self.0.see().await
     }
@@ -107,6 +112,10 @@ impl Driver for AnyDriver {
 impl<D: Driver> Drives for D {
     fn capabilities(&self) -> Capabilities {
         Driver::capabilities(self)
+    }
+
+    fn limit_counts(&self) -> Option<LimitCounts> {
+        Driver::limit_counts(self)
     }
 
     fn see(&mut self) -> Answer<'_, Seen> {

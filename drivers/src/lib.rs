@@ -11,7 +11,7 @@ use std::future::Future;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::mpsc;
-use windlass_protocol::{Capabilities, Resize, Seen};
+use windlass_protocol::{Capabilities, LimitCounts, Resize, Seen};
 
 /// A VM that can be seen and resized. Each call has a deadline of its own inside the driver.
 pub trait Driver: Send + 'static {
@@ -26,6 +26,11 @@ pub trait Driver: Send + 'static {
     /// # Errors
     /// [`DriverError::Gone`] if the VM is no more; otherwise the VM is unknown for now.
     fn see(&mut self) -> impl Future<Output = Result<Seen, DriverError>> + Send;
+
+    /// How the host's limit held the VM up, as of the last look; `None` where there is no limit.
+    fn limit_counts(&self) -> Option<LimitCounts> {
+        None
+    }
 
     /// Asks for a size. `Ok` says that the hypervisor took the request, not that the guest
     /// followed; only a later [`Driver::see`] says that.

@@ -39,7 +39,9 @@ pub use ids::{AgentId, Generation, Sequence, VmName};
 pub use moment::Moment;
 pub use reason::{Clip, Peer, Reason, Signal, Signals, Waiting};
 pub use shortage::{Axis, Note, Shortage};
-pub use size::{Capabilities, CpuLimit, MemorySeen, Promises, Resize, RunState, Seen, ShrinkCpu};
+pub use size::{
+    Capabilities, CpuLimit, LimitCounts, MemorySeen, Promises, Resize, RunState, Seen, ShrinkCpu,
+};
 pub use unit_choice::UnitChoice;
 pub use units::{Bytes, ComputeUnit, MilliCpu, Resources};
 pub use version::{InformantVersion, PluginVersion, Versions};

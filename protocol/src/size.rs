@@ -123,6 +123,20 @@ pub enum Resize {
     Limit(Option<MilliCpu>),
 }
 
+/// How often and for how long the host's limit held a VM up: the kernel's counts, since the limited group
+/// was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitCounts {
+    /// Periods of 100 ms in which the VM ran.
+    pub periods: u64,
+    /// Those of them in which it used up what the limit leaves it.
+    pub throttled: u64,
+    /// How long its threads waited for the next period, all of them together.
+    pub waited: Duration,
+    /// How often somebody took the driver's limit away, since it attached.
+    pub resets: u64,
+}
+
 /// How the VM's CPU is limited to what the VM is granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -167,6 +181,30 @@ impl Capabilities {
     /// The step in which the VM's CPU changes: of the host's limit, or else of vCPUs.
     pub fn cpu_grain(&self) -> MilliCpu {
         self.limit_step.unwrap_or(self.cpu_step)
+    }
+
+    /// The abilities while the host limits nothing: whole vCPUs.
+    #[must_use]
+    pub fn without_limit(self) -> Self {
+        let cpu = self.min.cpu.round_up(self.cpu_step);
+        Self { limit_step: None, min: Resources { cpu, ..self.min }, ..self }
+    }
+
+    /// The abilities with the VM as it was seen: it has parts of a vCPU only while a limit is in force, and
+    /// no more CPU than somebody else's limit leaves it, even where that is less than a step. Where that limit is
+    /// no longer in force, it keeps the vCPUs that it needs for as much.
+    #[must_use]
+    pub fn with(self, seen: Seen) -> Self {
+        let can = if seen.limit.is_some() { self } else { self.without_limit() };
+        let Some(found) = seen.found_limit else { return can };
+        let least = if seen.limit.is_some() { can.min.cpu.min(found) } else { can.min.cpu };
+        let within = match seen.limit {
+            Some(_) => found.round_down(can.cpu_grain()).max(least),
+            None => found.round_up(can.cpu_step),
+        };
+        let most = can.max.cpu.min(within);
+        let (min, max) = (Resources { cpu: least, ..can.min }, Resources { cpu: most, ..can.max });
+        Self { min, max, ..can }
     }
 }
 

@@ -3,8 +3,8 @@
 //! The host serves it as JSON over its socket. Releases only add fields.
 
 use crate::{
-    Bytes, ComputeUnit, LoadWindow, MilliCpu, Mode, Moment, Reason, Resources, Seen, Signals,
-    Target, VmName, Waiting, words,
+    Bytes, ComputeUnit, LimitCounts, LoadWindow, MilliCpu, Mode, Moment, Reason, Resources, Seen,
+    Signals, Target, VmName, Waiting, words,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -52,6 +52,9 @@ pub struct VmStatus {
     /// The target.
     #[serde(default)]
     pub target: Option<Target>,
+    /// How the host's limit on its CPU held the VM up; `None` where there is no limit.
+    #[serde(default)]
+    pub limit_counts: Option<LimitCounts>,
 }
 
 /// The state of the session with the informant.
@@ -145,6 +148,18 @@ pub struct HostStatus {
     pub node: Option<NodeStatus>,
     /// The VMs, by name.
     pub vms: Vec<VmStatus>,
+}
+
+// === impl VmStatus ===
+
+impl VmStatus {
+    /// The CPU that the VM uses: the vCPUs that the guest reports online, or else those that are plugged,
+    /// as far as the host's limit leaves them to it. `None` before the hypervisor reported any.
+    pub fn cpu(&self) -> Option<MilliCpu> {
+        let seen = self.seen?;
+        let cpu = self.online.unwrap_or(seen.plugged);
+        Some(seen.limit.map_or(cpu, |limit| limit.min(cpu)))
+    }
 }
 
 // === impl Caller ===

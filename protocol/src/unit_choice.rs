@@ -50,7 +50,8 @@ impl UnitChoice {
     /// The unit of this VM; `can` are the abilities of its driver, once they are known.
     pub fn of(self, info: &VmInfo, can: Option<&Capabilities>) -> ComputeUnit {
         let min = info.bounds.min;
-        let (cpu_step, step) = can.map(|can| (can.cpu_step, can.memory_step)).unwrap_or_default();
+        let (cpu_step, step) =
+            can.map(|can| (can.cpu_grain(), can.memory_step)).unwrap_or_default();
         let cpu = min.cpu.min(USUAL_CPU).round_up(cpu_step);
         let mem = min.mem.min(USUAL_MEM).round_up(step).round_up(info.memory_slot);
         Self { cpu: self.cpu.or(Some(cpu)), mem: self.mem.or(Some(mem)) }.usual()

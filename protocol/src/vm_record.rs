@@ -21,13 +21,13 @@ pub struct VmRecord {
 // === impl VmRecord ===
 
 impl VmRecord {
-    /// Of a VM whose hypervisor plugs whole vCPUs.
-    pub const fn of(info: &VmInfo) -> Self {
-        Self::new(info.priority, info.bounds.min, info.memory_slot, WHOLE)
+    /// Of a VM that is described so.
+    pub fn of(info: &VmInfo) -> Self {
+        Self::listed(info.priority, info.bounds, info.memory_slot)
     }
 
-    /// Of a VM of which a list says no more than this: nobody knows how its hypervisor plugs vCPUs. A VM
-    /// whose bounds are whole vCPUs moves in whole ones, any other in any amount.
+    /// Of a VM of which no more than this is known. A VM whose bounds are whole vCPUs moves in whole ones, any
+    /// other in the unit that its agent names, or else in any amount.
     pub fn listed(priority: i32, bounds: Bounds, memory_slot: Bytes) -> Self {
         let Bounds { min, max } = bounds;
         let whole = [min.cpu, max.cpu].iter().all(|cpu| cpu.round_down(WHOLE) == *cpu);

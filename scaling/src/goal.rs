@@ -132,9 +132,8 @@ fn raised_by_unit(size: Resources, own: Resources, clips: &mut [Option<Clip>; 2]
 
 /// Rounds a size up to the steps of driver and slot, but never above the bounds or the driver's maximum.
 pub fn in_grain(size: Resources, can: &Capabilities, slot: Bytes, max: Resources) -> Resources {
-    let max = max.min(can.max);
-    let cpu =
-        size.cpu.round_up(can.cpu_step).min(max.cpu.round_down(can.cpu_step)).max(can.min.cpu);
+    let (max, grain) = (max.min(can.max), can.cpu_grain());
+    let cpu = size.cpu.round_up(grain).min(max.cpu.round_down(grain)).max(can.min.cpu);
     let boot = can.min.mem;
     let above = size.mem.round_up(slot).saturating_sub(boot).round_up(can.memory_step);
     let most = max.mem.saturating_sub(boot).round_down(can.memory_step);

@@ -98,11 +98,14 @@ pub enum Order {
     Follow,
     /// The host is frozen: keep what is there.
     Freeze,
-    /// Move to this size, or keep the present one, and then let go.
+    /// Move to this size, or keep the present one, and then let go. A limit of the host is put back as it
+    /// was found.
     Release(Option<Resources>),
+    /// The agent ends: let go of the VM as it is, with its limit, for the next agent to take over.
+    Leave,
 }
 
-/// `follow`, `freeze`, `release at 2 vCPU / 1GiB`.
+/// `follow`, `freeze`, `release at 2 vCPU / 1GiB`, `leave`.
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -110,6 +113,7 @@ impl fmt::Display for Order {
             Self::Freeze => f.pad("freeze"),
             Self::Release(Some(size)) => write!(f, "release at {size}"),
             Self::Release(None) => f.pad("release at the size it has"),
+            Self::Leave => f.pad("leave"),
         }
     }
 }

@@ -96,6 +96,8 @@ pub struct Scaler {
     permit: Permit,
     informant: Informant,
     guest: Guest,
+    /// Since when the VM is let go but for its limit.
+    lifting_since: Option<Moment>,
     /// What the parts come to, computed with each change.
     target: Target,
     journal: Journal,
@@ -122,6 +124,7 @@ impl Scaler {
             permit: Permit::new(settings.plugin_versions),
             informant: Informant::new(&settings, now),
             guest: Guest::default(),
+            lifting_since: None,
             target: Target { stabilized: None, goal: None, from: now, until: None },
             settings,
             jitter,
@@ -251,6 +254,8 @@ impl Scaler {
             stabilizer.note(now, &inputs);
         }
         self.stabilizer = stabilizer;
+        let lets_go = self.lets_go() && self.size.is_limited_by_us();
+        self.lifting_since = lets_go.then(|| self.lifting_since.unwrap_or(now));
         self.target = self.target(now);
         if let (Some(goal), Some(has)) = (self.target.goal, self.using()) {
             self.journal.keep(now, self.orders.info(), goal, has);

@@ -6,8 +6,9 @@
 //! where the answer was lost, if it began when the driver [promises](windlass_protocol::Promises) that
 //! what was asked for shows or never comes.
 //!
-//! CPU has two figures: *plugged*, of the hypervisor, and *online*, of the guest. Which of them
-//! the books must cover is the host's choice (`trust_guest_parking`). Without a report, every
+//! CPU has three figures: *plugged*, of the hypervisor, *online*, of the guest, and the *limit* of the host.
+//! What the books must cover is never more than the limit; below that it is what is plugged, or, where the
+//! host trusts its guests, what they use. Without a report, every
 //! plugged vCPU counts; after a reboot too, until the informant has registered and reported.
 //! What the guest agreed to park counts until a report, asked for after that, says it is parked.
 
@@ -25,6 +26,8 @@ pub(crate) struct SizeRange {
     plugging: Option<MilliCpu>,
     memory: Option<Bytes>,
     limiting: Option<MilliCpu>,
+    /// The last limit of ours that was seen in force.
+    ours: Option<MilliCpu>,
     /// vCPUs that the guest reports.
     online: Option<MilliCpu>,
     /// The most vCPUs that the guest may use without hearing from us again.
@@ -55,12 +58,18 @@ enum Allowed {
 impl SizeRange {
     /// The most that the VM may have: what the books must cover.
     pub(crate) fn upper(&self, trust_guest_parking: bool) -> Option<Resources> {
-        let cpu = if trust_guest_parking { self.usable()? } else { self.plugged_high()? };
-        Some(Resources { cpu, mem: self.memory_high()? })
+        let cpu = if trust_guest_parking { self.vcpus()? } else { self.plugged_high()? };
+        Some(Resources { cpu: self.limited(cpu), mem: self.memory_high()? })
     }
 
-    /// vCPUs that the guest uses or may use without hearing from us: parked ones do not count.
+    /// The CPU that the guest has for the vCPUs that it uses or may use without hearing from us: parked
+    /// ones do not count.
     pub(crate) fn usable(&self) -> Option<MilliCpu> {
+        Some(self.limited(self.vcpus()?))
+    }
+
+    /// vCPUs that the guest uses or may use without hearing from us, whatever CPU it has for them.
+    pub(crate) fn vcpus(&self) -> Option<MilliCpu> {
         let plugged = self.plugged_high()?;
         let (Some(online), Some(allowed)) = (self.online, self.allowed.count()) else {
             return Some(plugged);
@@ -106,9 +115,30 @@ impl SizeRange {
         Some(self.limiting.map_or(limit, |sent| limit.max(sent)))
     }
 
+    /// As much of this as the host's limit leaves the VM.
+    pub(crate) fn limited(&self, cpu: MilliCpu) -> MilliCpu {
+        self.limit().map_or(cpu, |limit| limit.min(cpu))
+    }
+
+    /// Whether the limit in force is ours.
+    pub(crate) fn is_limited_by_us(&self) -> bool {
+        self.seen().is_some_and(|seen| seen.limit.is_some() && seen.limit != seen.found_limit)
+    }
+
+    /// What the VM has once its limit is put back as it was found.
+    pub(crate) fn unlimited(&self) -> Option<MilliCpu> {
+        let (plugged, found) = (self.plugged_high()?, self.seen()?.found_limit);
+        Some(found.map_or(plugged, |found| found.min(plugged)))
+    }
+
+    /// The last limit of ours that was seen in force.
+    pub(crate) fn ours(&self) -> Option<MilliCpu> {
+        self.ours
+    }
+
     /// Whether the outcome of a resize is unknown: the hypervisor was not looked at since it was sent.
     pub(crate) fn is_open(&self) -> bool {
-        self.plugging.is_some() || self.memory.is_some()
+        self.plugging.is_some() || self.memory.is_some() || self.limiting.is_some()
     }
 
     pub(crate) fn is_plugging_open(&self) -> bool {
@@ -125,6 +155,7 @@ impl SizeRange {
         let requested = seen.memory.boot.saturating_add(seen.memory.requested);
         self.plugging.is_none_or(|sent| sent == seen.plugged)
             && self.memory.is_none_or(|sent| sent == requested)
+            && self.limiting.is_none_or(|sent| Some(sent) == seen.limit)
     }
 
     /// Whether the hypervisor's figures still move.
@@ -176,6 +207,9 @@ impl SizeRange {
         self.unplug_progress = (!seen.memory.unplugging().is_zero()).then_some(progress);
         if settled {
             (self.plugging, self.memory, self.limiting) = (None, None, None);
+        }
+        if seen.limit.is_some() {
+            self.ours = seen.limit.filter(|_| seen.limit != seen.found_limit);
         }
         self.seen = Some((seen, at));
     }
@@ -240,6 +274,7 @@ impl SizeRange {
     pub(crate) fn rebooted(&mut self) {
         self.unattended();
         self.is_rebooting = true;
+        self.ours = None;
     }
 
     /// The most vCPUs that the hypervisor may have plugged.

@@ -5,15 +5,20 @@
 #[path = "support/vm.rs"]
 mod vm;
 
-use vm::{Vm, agreed, cu, info, settings};
-use windlass_agent_core::{Event, Settings};
-use windlass_protocol::{CpuLimit, InformantVersion, Resources, VmInfo};
+use vm::{Vm, agreed, capabilities, cu, info, seen, settings};
+use windlass_agent_core::{Action, Asking, Event, Failure, Settings};
+use windlass_protocol::timing::INFORMANT_GONE;
+use windlass_protocol::{
+    Bytes, Capabilities, ComputeUnit, CpuLimit, InformantVersion, MilliCpu, Peer, PluginVersion,
+    Resize, Resources, Seen, ShrinkCpu, VmInfo,
+};
+use windlass_scaling::{Loads, Sample};
 
 const SAID: [Option<CpuLimit>; 4] =
     [None, Some(CpuLimit::Cgroup), Some(CpuLimit::Trust), Some(CpuLimit::None)];
 
 #[test]
-fn a_vm_file_wins_over_the_configuration_and_only_trust_trusts() {
+fn a_vm_wins_over_the_configuration_and_only_trust_trusts() {
     for of_all in SAID {
         let mut vm = Vm::told(Settings { cpu_limit: of_all, ..settings() }, 3);
         vm.registers();
@@ -28,11 +33,11 @@ fn a_vm_file_wins_over_the_configuration_and_only_trust_trusts() {
 }
 
 #[test]
-fn parked_vcpus_count_again_once_the_vm_file_ends_the_trust() {
+fn parked_vcpus_count_again_once_the_vm_ends_the_trust() {
     let mut vm = Vm::with_session(3);
     vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(3) }), agreed());
     vm.wait(1_000);
-    vm.answered(windlass_agent_core::Action::Measure, Event::Measured(vm.report(1)));
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
     for (said, counts) in [
         (None, 1),
         (Some(CpuLimit::None), 3),
@@ -46,11 +51,96 @@ fn parked_vcpus_count_again_once_the_vm_file_ends_the_trust() {
 }
 
 #[test]
-fn a_session_that_numbers_no_sizes_is_not_trusted_whatever_the_vm_file_says() {
+fn a_session_that_numbers_no_sizes_is_not_trusted_whatever_the_vm_says() {
     let mut vm = Vm::seen_with(3);
     vm.tell(told(Some(CpuLimit::Trust)));
     vm.registered_in(InformantVersion::V1_2);
     assert!(!vm.scaler.trusts_parking());
+}
+
+#[test]
+fn a_limit_that_was_sent_counts_until_it_is_seen() {
+    let mut vm = with_limit(Some(500));
+    let half = Seen { limit: Some(milli(500)), ..seen(2) };
+    for (sent, counts) in [(Some(1500), 1500), (Some(250), 500), (None, 2000)] {
+        let resize = Resize::Limit(sent.map(milli));
+        vm.answered(Action::Resize(resize), Event::Failed(Peer::Hypervisor, Failure::NoAnswer));
+        assert_eq!(vm.upper().cpu, milli(counts), "{resize:?}");
+        vm.answered(Action::Look, Event::Seen(half));
+        assert_eq!(vm.upper().cpu, milli(500), "{resize:?} is seen to have had no effect");
+    }
+}
+
+#[test]
+fn no_limit_is_set_without_a_session() {
+    let mut vm = with_limit(None);
+    vm.tell(Event::FiguresMoved { elsewhere: true });
+    vm.now = vm.now.after(INFORMANT_GONE);
+    vm.looks();
+    assert!(vm.scaler.acts(vm.now), "it has no informant, and its figures come from elsewhere");
+    let actions = vm.scaler.plan(vm.now).actions;
+    assert!(!actions.iter().any(|action| matches!(action, Action::Resize(_))), "{actions:?}");
+}
+
+#[test]
+fn no_vcpu_comes_under_a_limit_that_is_above_the_permit() {
+    let has = Seen { plugged: cu(1).cpu, limit: Some(milli(1750)), ..seen(2) };
+    let mut vm = with(has);
+    vm.registers();
+    vm.answered(Action::Look, Event::Seen(has));
+    let loads = Loads { fifteen_seconds: Some(1.9), ..Loads::default() };
+    vm.answered(Action::Measure, Event::Measured(Sample { loads, ..vm.report(1) }));
+    let permit = Resources { cpu: milli(1250), ..cu(2) };
+    vm.answered(asks(cu(2)), Event::Permitted(permit));
+    let actions = vm.scaler.plan(vm.now).actions;
+    let lowers = Action::Resize(Resize::Limit(Some(permit.cpu)));
+    assert!(actions.contains(&lowers), "with the vCPU it would have 1.75: {actions:?}");
+}
+
+/// The guest of a host that trusts it has parked a vCPU, and its limit was not lowered yet.
+#[test]
+fn what_the_limit_leaves_the_vcpus_for_a_goal_is_asked_for() {
+    let unit = ComputeUnit::new(milli(250), Bytes::from_mib(256)).unwrap().into();
+    let has = Seen { limit: Some(milli(1750)), ..seen(2) };
+    let mut vm = Vm::that_can(limits(), Settings { unit, ..settings() }, info(), has);
+    vm.registers();
+    vm.answered(Action::Look, Event::Seen(has));
+    vm.answered(vm.downscale(Resources { cpu: cu(1).cpu, ..cu(2) }), agreed());
+    vm.wait(1_000);
+    vm.answered(Action::Measure, Event::Measured(vm.report(1)));
+    assert_eq!(vm.upper().cpu, cu(1).cpu);
+    vm.answered(asks(vm.upper()), Event::Permitted(vm.upper()));
+    vm.wait(1_000);
+    let loads = Loads { fifteen_seconds: Some(1.2), ..Loads::default() };
+    vm.answered(Action::Measure, Event::Measured(Sample { loads, ..vm.report(1) }));
+    let actions = vm.scaler.plan(vm.now).actions;
+    let asks = |action: &Action| {
+        let Action::AskPlugin(asking) = action else { return None };
+        Some(asking.resources.cpu)
+    };
+    assert_eq!(actions.iter().find_map(asks), Some(milli(1750)), "{actions:?}");
+}
+
+/// Two vCPUs, in a group whose limit this is and can be set.
+fn with_limit(limit: Option<u64>) -> Vm {
+    with(Seen { limit: limit.map(milli), ..seen(2) })
+}
+
+fn with(has: Seen) -> Vm {
+    Vm::that_can(limits(), Settings { cpu_limit: None, ..settings() }, info(), has)
+}
+
+fn limits() -> Capabilities {
+    Capabilities { limit_step: Some(milli(50)), ..capabilities(ShrinkCpu::Parking) }
+}
+
+fn asks(resources: Resources) -> Action {
+    let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap();
+    Action::AskPlugin(Asking { version: PluginVersion::V5_0, resources, last_permit: None, unit })
+}
+
+fn milli(cpu: u64) -> MilliCpu {
+    MilliCpu::from_milli(cpu)
 }
 
 fn told(cpu_limit: Option<CpuLimit>) -> Event {

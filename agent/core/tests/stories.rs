@@ -3,6 +3,10 @@
 //! Looks, measurements and health checks are left out: they go on at all times.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "stories/limit_faults.rs"]
+mod limit_faults;
+#[path = "stories/limits.rs"]
+mod limits;
 #[path = "support/story.rs"]
 mod story;
 

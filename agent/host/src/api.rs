@@ -145,6 +145,9 @@ pub struct Returning {
     pub size: Resources,
     /// When it begins to, if its load stays as it is.
     pub from: Moment,
+    /// Whether the host limits its CPU, so that the CPU which it returns leaves the books.
+    #[serde(default)]
+    pub limited: bool,
 }
 
 /// How a VM stands with the host.

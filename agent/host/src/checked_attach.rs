@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tracing::{info, warn};
 use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, DriverError, Notice};
 use windlass_drivers_qemu::Qemu;
-use windlass_drivers_qemu::check::Finding;
+use windlass_drivers_qemu::check::{Finding, Topic, Verdict};
 use windlass_kit::clock::Clock;
 use windlass_protocol::Moment;
 
@@ -87,9 +88,32 @@ impl CheckedAttach {
             && let Some(qemu) = &self.qemu
         {
             let found = qemu.try_check().await?;
+            found.iter().for_each(say_limit);
             self.findings.set(&self.vm, self.clock.now(), found);
         }
         self.attach.attach().await
+    }
+}
+
+/// Says which limit of the host holds, or why none does.
+fn say_limit(finding: &Finding) {
+    let found = &finding.text;
+    match (finding.topic, finding.verdict) {
+        // The configuration asks for a limit that is not possible.
+        (Topic::Limit, Verdict::Blocked) => warn!(%found, "cannot limit the vm's cpu as ordered"),
+        (Topic::Limit, Verdict::Good | Verdict::Limited) => info!(%found, "limit of the vm's cpu"),
+        (
+            Topic::Monitor
+            | Topic::Version
+            | Topic::Accelerator
+            | Topic::Cpu
+            | Topic::Memory
+            | Topic::Hugepages
+            | Topic::Vfio
+            | Topic::Balloon
+            | Topic::Informant,
+            _,
+        ) => {}
     }
 }
 

@@ -250,3 +250,45 @@ fn ways(cpu_limit: Option<CpuLimit>, limits: PathBuf, clock: Clock) -> Ways {
         CheckedAttach::new(name, qemu, findings, clock)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checked_attach::Findings;
+    use crate::state::Known;
+    use windlass_agent::Lifecycle;
+    use windlass_drivers::Attach;
+    use windlass_protocol::CpuLimit::{Cgroup, None as Unlimited, Trust};
+    use windlass_protocol::Resources;
+
+    #[test]
+    fn a_vm_file_says_how_its_cpu_is_limited_before_the_host_does() {
+        let (clock, findings) = (Clock::system(), Findings::default());
+        for (of_host, of_vm, limited) in [
+            (None, None, None),
+            (None, Some(Trust), Some(Trust)),
+            (Some(Trust), None, Some(Trust)),
+            (Some(Trust), Some(Cgroup), Some(Cgroup)),
+            (Some(Cgroup), Some(Unlimited), Some(Unlimited)),
+        ] {
+            let known = Known {
+                standing: Lifecycle::Managed,
+                monitor: "/run/a.sock".into(),
+                vcpu_removal: false,
+                cpu_limit: of_vm,
+                size: None,
+                max: Resources::ZERO,
+                record: Default::default(),
+            };
+            let way = ways(of_host, "/limits".into(), clock)("a", &known, &findings);
+            let qemu = Qemu {
+                qmp: known.monitor,
+                vcpu_removal: false,
+                cpu_limit: limited,
+                limits: Some("/limits".into()),
+            };
+            let expected = CheckedAttach::new("a", qemu, &findings, clock);
+            assert!(way.is_same_way(&expected), "{of_host:?} {of_vm:?}");
+        }
+    }
+}

@@ -116,6 +116,7 @@ mod tests {
             unit: None,
             window: None,
             target: None,
+            limit_counts: None,
         }
     }
 }

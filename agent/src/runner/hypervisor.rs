@@ -21,7 +21,7 @@ use windlass_agent_core::{Event, Failure};
 use windlass_drivers::any::{AnyAttach, AnyDriver};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_kit::backoff::Backoff;
-use windlass_protocol::{Capabilities, Peer, Resize};
+use windlass_protocol::{Capabilities, LimitCounts, Peer, Resize};
 
 /// Between attempts to attach. Its end is how soon a VM that comes back is found.
 const ATTACHING: Backoff =
@@ -56,6 +56,8 @@ pub(crate) struct Hypervisor {
     owed: Option<Event>,
     /// Why a resize was last refused, if it was not carried out since.
     refused: Option<String>,
+    /// How the host's limit held the VM up, as of the last look.
+    limit_counts: Option<LimitCounts>,
 }
 
 /// What came of waiting.
@@ -112,6 +114,7 @@ impl Hypervisor {
             disregarded: false,
             owed: None,
             refused: None,
+            limit_counts: None,
         };
         hypervisor.attach_after(wait);
         hypervisor
@@ -120,6 +123,11 @@ impl Hypervisor {
     /// How it is reached.
     pub(crate) fn way(&self) -> &AnyAttach {
         &self.attach
+    }
+
+    /// How the host's limit held the VM up, as of the last look; `None` where there is no limit.
+    pub(crate) fn limit_counts(&self) -> Option<LimitCounts> {
+        self.limit_counts
     }
 
     /// Starts a look or a resize. Exactly one answer follows, unless the VM is gone.
@@ -237,6 +245,7 @@ impl Hypervisor {
                 failed(Failure::NoAnswer)
             }
         };
+        self.limit_counts = driver.limit_counts();
         let disregarded = std::mem::take(&mut self.disregarded);
         if self.silences >= SILENCES {
             drop(driver);

@@ -23,7 +23,8 @@ use windlass_agent_core::{
 };
 use windlass_drivers::Notice;
 use windlass_protocol::{
-    Capabilities, Decision, Moment, Outcome, Peer, PluginVersion, Resources, RunState, VmInfo,
+    Capabilities, Decision, LimitCounts, Moment, Outcome, Peer, PluginVersion, Resources, RunState,
+    VmInfo,
 };
 
 /// A VM that is attached to and acted on.
@@ -46,6 +47,10 @@ pub(crate) struct Managed {
     /// When it was taken up.
     since: Moment,
     alarms: Alarms,
+    /// How the host's limit held the VM up, as of the last look.
+    limit_counts: Option<LimitCounts>,
+    /// It is let go or observed with its limit, and that was said.
+    left_limit: bool,
     /// After this the VM is left, whatever is still under way.
     leave_by: Option<Moment>,
 }
@@ -93,6 +98,8 @@ impl Managed {
             unreachable: false,
             since: now,
             alarms: Alarms::default(),
+            limit_counts: None,
+            left_limit: false,
             leave_by: None,
         }
     }
@@ -100,7 +107,11 @@ impl Managed {
     /// Takes over how things should be.
     pub(super) fn told(&mut self, now: Moment, desired: &Desired, stopping: bool) {
         let leaving = stopping || desired.lifecycle == Lifecycle::Removed;
-        let order = if leaving { Order::Release(None) } else { desired.order };
+        let order = match leaving {
+            true if stopping => Order::Leave,
+            true => Order::Release(None),
+            false => desired.order,
+        };
         if leaving {
             self.leave_by.get_or_insert(now.after(LEAVE_TIME));
         } else {
@@ -151,7 +162,9 @@ impl Managed {
             plan = self.scaler.plan(now);
         }
         self.answer_held();
-        if self.scaler.is_released(now) || self.leave_by.is_some_and(|by| now >= by) {
+        self.says_limit(now);
+        let late = self.leave_by.is_some_and(|by| now >= by) && !self.scaler.is_lifting(now);
+        if self.scaler.is_released(now) || late {
             return Progress::Left;
         }
         let wake = [plan.wake_at, self.leave_by].into_iter().flatten().min();
@@ -182,6 +195,25 @@ impl Managed {
             Some(false) | None => {}
         }
         self.says_state(state);
+    }
+
+    /// Takes in how the host's limit held the VM up.
+    pub(super) fn limited(&mut self, counts: Option<LimitCounts>) {
+        let before = std::mem::replace(&mut self.limit_counts, counts);
+        let Some((before, counts)) = before.zip(counts) else { return };
+        self.shared.metrics.limited(before, counts);
+        if counts.resets > before.resets {
+            warn!("somebody took the limit of the vm's cpu away: it is set again");
+        }
+    }
+
+    /// Says once that a limit stays that nobody will raise.
+    fn says_limit(&mut self, now: Moment) {
+        let leaves = self.scaler.leaves_a_limit(now);
+        let said = std::mem::replace(&mut self.left_limit, leaves);
+        if leaves && !said {
+            warn!("the vm keeps its limit: there was no room for it without, or no session");
+        }
     }
 
     /// Says once that the VM is not run as usual, and once that it is again.

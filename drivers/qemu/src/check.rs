@@ -8,6 +8,7 @@ mod finding;
 
 use crate::Qemu;
 use crate::cpu::Vcpus;
+use crate::limit::{self, STEP, Unlimited};
 use crate::link::{CallError, Limits, Link, unless_refused};
 use crate::memory::{DIMM_SIZE, Memory, Way};
 use crate::wire::Version;
@@ -15,7 +16,8 @@ pub use finding::{Finding, Most, Topic, Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 use windlass_drivers::DriverError;
-use windlass_protocol::{Bytes, MilliCpu};
+use windlass_drivers_cgroup::Group;
+use windlass_protocol::{Bytes, CpuLimit, MilliCpu};
 
 /// The oldest QEMU that is supported.
 const OLDEST: Version = Version { major: 7, minor: 2, micro: 0 };
@@ -41,7 +43,7 @@ impl Qemu {
         let (mut link, _notices) = Link::open(&self.qmp, limits).await?;
         let mut findings = vec![version(link.version)];
         // The rest of the findings stands without the one that could not be had.
-        if let Err(error) = look(&mut link, self.vcpu_removal, &mut findings).await {
+        if let Err(error) = look(&mut link, self, &mut findings).await {
             let text = format!("The monitor did not answer everything: {error}.");
             findings.push(Finding::new(Topic::Monitor, Verdict::Limited, text));
         }
@@ -49,15 +51,12 @@ impl Qemu {
     }
 }
 
-async fn look(
-    link: &mut Link,
-    vcpu_removal: bool,
-    findings: &mut Vec<Finding>,
-) -> Result<(), CallError> {
+async fn look(link: &mut Link, qemu: &Qemu, findings: &mut Vec<Finding>) -> Result<(), CallError> {
     let kvm = crate::kvm(link).await?;
     findings.push(accelerator(kvm));
     let vcpus = Vcpus::fetch(link).await?;
-    findings.push(cpu(&vcpus, kvm, vcpu_removal));
+    findings.push(cpu(&vcpus, kvm, qemu.vcpu_removal));
+    findings.push(limit_finding(limit::group(link).await?, qemu.cpu_limit));
     let memory = Memory::fetch(link).await?;
     let way = Way::fetch(link, &memory).await?;
     findings.push(memory_finding(&memory, way));
@@ -105,6 +104,45 @@ fn cpu(vcpus: &Vcpus, kvm: bool, vcpu_removal: bool) -> Finding {
         (Verdict::Limited, text)
     };
     Finding::new(Topic::Cpu, verdict, text).with(Most::Cpu(most))
+}
+
+fn limit_finding(group: Result<Group, Unlimited>, choice: Option<CpuLimit>) -> Finding {
+    let better = match &group {
+        Ok(_) => "cpu_limit = \"cgroup\" has the host limit it, whatever the guest does".to_owned(),
+        Err(why) => format!("the host cannot limit it: {}", why.and_causes()),
+    };
+    let finding = |verdict, text| Finding::new(Topic::Limit, verdict, text);
+    match (choice, group) {
+        (Some(CpuLimit::Trust), _) => finding(
+            Verdict::Limited,
+            format!(
+                "cpu_limit = \"trust\": a vCPU that the guest says it has parked counts as given back, \
+                 and a guest that lies uses it all the same; {better}."
+            ),
+        ),
+        (Some(CpuLimit::None), _) => finding(
+            Verdict::Limited,
+            format!("cpu_limit = \"none\": every plugged vCPU counts, parked ones too; {better}."),
+        ),
+        (Some(CpuLimit::Cgroup) | None, Ok(group)) => {
+            let (path, version) = (group.path(), group.version());
+            let by =
+                group.unit().map_or(String::new(), |unit| format!(", by systemd's unit {unit}"));
+            let text = format!(
+                "The host limits its CPU to what it is granted, down to {STEP} of a vCPU: the quota of \
+                 cgroup {path} ({version}){by}."
+            );
+            finding(Verdict::Good, text)
+        }
+        (choice, Err(why)) => {
+            let verdict = if choice.is_some() { Verdict::Blocked } else { Verdict::Limited };
+            let text = format!(
+                "The host does not limit its CPU, so every plugged vCPU counts, parked ones too: {}.",
+                why.and_causes()
+            );
+            finding(verdict, text)
+        }
+    }
 }
 
 fn memory_finding(memory: &Memory, way: Way) -> Finding {

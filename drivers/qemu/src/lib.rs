@@ -10,6 +10,7 @@
 
 pub mod check;
 mod cpu;
+mod limit;
 mod link;
 mod memory;
 mod peer;
@@ -18,6 +19,7 @@ mod run;
 mod wire;
 
 use cpu::{SLOTS, Vcpus};
+use limit::HostLimit;
 use link::{CallError, Limits, Link};
 use memory::{MEMORY, Memory, Way};
 use peer::Peer;
@@ -30,8 +32,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_drivers_cgroup::Look;
 use windlass_protocol::{
-    Capabilities, CpuLimit, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu,
+    Capabilities, CpuLimit, LimitCounts, MilliCpu, Promises, Resize, Resources, Seen, ShrinkCpu,
 };
 
 /// What this driver promises: QEMU carries out commands in their order, also those whose answers were
@@ -65,6 +68,10 @@ pub struct Qemu {
 pub struct QemuDriver {
     link: Link,
     way: Way,
+    /// The host's limit on its CPU, if it has one or can have one.
+    limit: Option<HostLimit>,
+    /// What that limit came to, at the last look.
+    limit_counts: Option<LimitCounts>,
     capabilities: Capabilities,
 }
 
@@ -81,7 +88,7 @@ impl Qemu {
         limits: Limits,
     ) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
         let (link, notices) = Link::open(&self.qmp, limits).await?;
-        let driver = QemuDriver::over(link, self.vcpu_removal).await;
+        let driver = QemuDriver::over(link, self).await;
         Ok((driver.map_err(|error| error.of("attach"))?, notices))
     }
 
@@ -100,7 +107,7 @@ impl Qemu {
         let (read, write) = tokio::io::split(stream);
         let (peer, limits) = (Peer::unseen(), Limits::default());
         let (link, notices) = Link::over(&self.qmp, limits, peer, read, Box::new(write)).await?;
-        let driver = QemuDriver::over(link, self.vcpu_removal).await;
+        let driver = QemuDriver::over(link, self).await;
         Ok((driver.map_err(|error| error.of("attach"))?, notices))
     }
 }
@@ -124,26 +131,30 @@ impl Attach for Qemu {
 // === impl QemuDriver ===
 
 impl QemuDriver {
-    async fn over(mut link: Link, vcpu_removal: bool) -> Result<Self, CallError> {
+    async fn over(mut link: Link, qemu: &Qemu) -> Result<Self, CallError> {
         let vcpus = Vcpus::fetch(&mut link).await?;
         let memory = Memory::fetch(&mut link).await?;
         let way = Way::fetch(&mut link, &memory).await?;
-        let shrink_cpu = if vcpu_removal && kvm(&mut link).await? && vcpus.are_in_slots() {
+        let (choice, folder) = (qemu.cpu_limit, qemu.limits.clone());
+        let limit = HostLimit::find(choice, folder, &mut link).await?.ok();
+        let shrink_cpu = if qemu.vcpu_removal && kvm(&mut link).await? && vcpus.are_in_slots() {
             ShrinkCpu::Removal
         } else {
             ShrinkCpu::Parking
         };
+        let limit_step = limit.as_ref().filter(|limit| limit.sets).map(|_| limit::STEP);
+        let least = limit_step.unwrap_or_else(|| vcpus.least(shrink_cpu));
         let capabilities = Capabilities {
             cpu_step: MilliCpu::from_cores(1),
-            limit_step: None,
+            limit_step,
             memory_step: memory.step(way),
             shrink_cpu,
             shrink_memory: way != Way::Fixed,
             promises: PROMISES,
-            min: Resources::new(vcpus.least(shrink_cpu), memory.boot(way)),
+            min: Resources::new(least, memory.boot(way)),
             max: Resources::new(vcpus.most(), memory.most(way)),
         };
-        Ok(Self { link, way, capabilities })
+        Ok(Self { link, way, limit, limit_counts: None, capabilities })
     }
 
     async fn look(&mut self) -> Result<Seen, CallError> {
@@ -173,8 +184,16 @@ impl Driver for QemuDriver {
         self.capabilities
     }
 
+    fn limit_counts(&self) -> Option<LimitCounts> {
+        self.limit_counts
+    }
+
     async fn see(&mut self) -> Result<Seen, DriverError> {
-        self.look().await.map_err(|error| error.of("see"))
+        let seen = self.look().await.map_err(|error| error.of("see"))?;
+        let Some(limit) = &self.limit else { return Ok(seen) };
+        let (Look { limit, found }, counts) = limit.look()?;
+        self.limit_counts = Some(counts);
+        Ok(Seen { limit, found_limit: found, ..seen })
     }
 
     async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
@@ -183,10 +202,13 @@ impl Driver for QemuDriver {
                 cpu::resize(&mut self.link, self.capabilities.shrink_cpu, vcpus).await
             }
             Resize::Memory(total) => memory::resize(&mut self.link, self.way, total).await,
-            Resize::Limit(_) => Err(DriverError::Refused {
-                command: "limit",
-                reason: "this driver sets no limit".to_owned(),
-            }),
+            Resize::Limit(to) => match &self.limit {
+                Some(limit) if limit.sets || to.is_none() => limit.set(to).await,
+                Some(_) | None => Err(DriverError::Refused {
+                    command: "limit of cpu",
+                    reason: "QEMU has no cgroup whose quota is to be its limit".to_owned(),
+                }),
+            },
         }
     }
 }

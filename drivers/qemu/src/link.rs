@@ -154,6 +154,11 @@ impl Link {
         Ok((link, noticed))
     }
 
+    /// The process at the other end, if it can be seen.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.peer.pid()
+    }
+
     /// Carries out one command. `Null` stands for no arguments.
     pub(crate) async fn call(
         &mut self,

@@ -81,6 +81,11 @@ impl Peer {
         Self { seen: None }
     }
 
+    /// Its number.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.seen.as_ref().map(|seen| seen.pid)
+    }
+
     /// Whether its state can be told.
     pub(crate) fn is_seen(&self) -> bool {
         self.seen.is_some()

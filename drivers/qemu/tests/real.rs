@@ -290,6 +290,8 @@ async fn a_check_says_what_scales() {
             (Topic::Version, Verdict::Good),
             (Topic::Accelerator, Verdict::Limited),
             (Topic::Cpu, Verdict::Good),
+            // It shares the test's cgroup.
+            (Topic::Limit, Verdict::Limited),
             (Topic::Memory, Verdict::Good),
         ]
     );

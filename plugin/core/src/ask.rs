@@ -32,14 +32,16 @@ pub struct Granted {
 // === impl Ask ===
 
 impl Ask {
-    /// The steps in which this VM is granted more.
+    /// The steps in which this VM is granted more. An agent whose unit is a part of a vCPU moves in parts,
+    /// whatever is known of its VM.
     pub(crate) fn grain(&self, record: &VmRecord) -> Resources {
         let unit = self.unit.map(Resources::from).unwrap_or_default();
-        let own = |own: Resources| Resources {
-            cpu: if own.cpu.is_zero() { unit.cpu } else { own.cpu },
-            mem: if own.mem.is_zero() { unit.mem } else { own.mem },
+        let Resources { cpu, mem } = record.grain;
+        let finer = !unit.cpu.is_zero() && unit.cpu < cpu;
+        let mut grain = Resources {
+            cpu: if cpu.is_zero() || finer { unit.cpu } else { cpu },
+            mem: if mem.is_zero() { unit.mem } else { mem },
         };
-        let mut grain = own(record.grain);
         if self.whole_cpus {
             grain.cpu = grain.cpu.max(CORE).round_up(CORE);
         }
@@ -58,5 +60,29 @@ impl Ask {
 impl From<Resources> for Ask {
     fn from(wanted: Resources) -> Self {
         Self { wanted, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::Bytes;
+
+    #[test]
+    fn a_vm_moves_in_its_own_steps_or_in_a_finer_unit_of_its_agent() {
+        for (own, unit, whole_cpus, step) in [
+            (1000, None, false, 1000),
+            (1000, Some(2000), false, 1000),
+            (1000, Some(250), false, 250),
+            (1000, Some(250), true, 1000),
+            (0, Some(250), false, 250),
+            (0, None, false, 0),
+        ] {
+            let size = |milli| Resources::new(MilliCpu::from_milli(milli), Bytes::from_mib(128));
+            let unit = unit.and_then(|milli| ComputeUnit::try_from(size(milli)).ok());
+            let record = VmRecord { grain: size(own), ..VmRecord::default() };
+            let ask = Ask { unit, whole_cpus, ..Ask::default() };
+            assert_eq!(ask.grain(&record), size(step), "{own} {unit:?} {whole_cpus}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! removed then, but for the logs of a guest that a panic dropped: those are kept, and said.
 
 use crate::address::Address;
+use crate::group::Group;
 use crate::inside::{self, Inside};
 use crate::spec::{Extension, GuestSpec, INFORMANT_PORT, LOAD_PORT, VIRTIO_MEM, Wiring};
 use crate::{Folder, Lab, LabError, Outside, Qmp, leash, snapshot, wait};
@@ -30,6 +31,8 @@ pub struct Guest {
     qemu: Mutex<Child>,
     pid: u32,
     lab_monitor: Qmp,
+    /// It goes when QEMU has ended.
+    group: Option<Group>,
 }
 
 // === impl Guest ===
@@ -106,13 +109,18 @@ impl Guest {
         });
         let log = folder.join("qemu.log");
         let errors = File::create(&log).map_err(|source| file(&log, source))?;
-        let mut command = leash::command(program);
+        let group = if spec.group { Some(Group::make()?) } else { None };
+        let mut command = match &group {
+            Some(group) => group.command(&program),
+            None => leash::command(program),
+        };
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let qemu = leash::spawn(command)
             .map_err(|source| LabError::Start { program: "qemu".to_owned(), source })?;
         let pid = qemu.id();
         let lab_monitor = Qmp::at(&ours);
-        Ok(Self { spec, address, folder: kept, qemu: Mutex::new(qemu), pid, lab_monitor })
+        let qemu = Mutex::new(qemu);
+        Ok(Self { spec, address, folder: kept, qemu, pid, lab_monitor, group })
     }
 
     /// Has a guest that was started from a snapshot go on, and waits until it answers. Its
@@ -196,6 +204,11 @@ impl Guest {
         self.pid
     }
 
+    /// The cgroup that its QEMU process has to itself, if it was to have one.
+    pub fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
+    }
+
     /// Memory of its QEMU process that is resident, in bytes; `None` once it has ended.
     pub fn resident(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
@@ -231,6 +244,18 @@ impl Guest {
     /// [`LabError::Declined`] with its words, or [`LabError::Broken`].
     pub async fn ask(&self, request: &str) -> Result<String, LabError> {
         inside::ask(self.load(), request).await
+    }
+
+    /// What the guest's kernel has logged as a warning or worse since it booted, as far as it still has it.
+    ///
+    /// # Errors
+    /// As [`Guest::ask`], or an answer that is no list.
+    pub async fn warnings(&self) -> Result<Vec<String>, LabError> {
+        let list = self.ask("warnings").await?;
+        serde_json::from_str(&list).map_err(|error| LabError::Broken {
+            peer: "the load program".to_owned(),
+            words: format!("{error} in {list}"),
+        })
     }
 
     /// Has this many processes compute.

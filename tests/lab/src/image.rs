@@ -28,6 +28,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) busybox: &'a Path,
     pub(crate) load: &'a Path,
     pub(crate) informant: Option<&'a Path>,
+    pub(crate) limit: Option<&'a Path>,
 }
 
 /// Makes an image.
@@ -42,6 +43,9 @@ pub(crate) fn build(parts: &Parts<'_>) -> Result<Vec<u8>, LabError> {
     archive.program("bin/windlass-lab-load", &read(parts.load)?);
     if let Some(informant) = parts.informant {
         archive.program("bin/windlass-informant", &read(informant)?);
+    }
+    if let Some(limit) = parts.limit {
+        archive.program("bin/windlass-lab-limit", &read(limit)?);
     }
     archive.program("modules/order", format!("{}\n", MODULES.join("\n")).as_bytes());
     for module in MODULES {

@@ -2,8 +2,8 @@
 //!
 //! [`Lab::find`] looks, and says by which command something missing is to be had;
 //! [`Lab::prepared`] runs those commands first. The folder is
-//! `${WINDLASS_CACHE:-$HOME/.cache/windlass}`; `WINDLASS_LOAD` and `WINDLASS_INFORMANT` name
-//! programs that lie elsewhere.
+//! `${WINDLASS_CACHE:-$HOME/.cache/windlass}`; `WINDLASS_LOAD`, `WINDLASS_INFORMANT` and
+//! `WINDLASS_LIMIT` name programs that lie elsewhere.
 
 use crate::image::{self, Parts};
 use crate::{Accel, LabError};
@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 const QEMU: &str = "qemu-system-x86_64";
 const LOAD: &str = "windlass-lab-load";
 const INFORMANT: &str = "windlass-informant";
+const LIMIT: &str = "windlass-lab-limit";
 
 /// What every guest of this lab is made of.
 #[derive(Clone, Debug)]
@@ -25,6 +26,7 @@ pub struct Lab {
     busybox: PathBuf,
     load: PathBuf,
     informant: Option<PathBuf>,
+    limit: Option<PathBuf>,
     snapshots: PathBuf,
 }
 
@@ -57,7 +59,7 @@ impl Lab {
         let vmlinuz = kernel.join("vmlinuz");
         let accel = Accel::probe(&cache.join("lab"), &qemu, &vmlinuz, &busybox)?;
         let snapshots = cache.join("lab/snapshots");
-        Ok(Self { qemu, kernel, accel, busybox, load, informant: None, snapshots })
+        Ok(Self { qemu, kernel, accel, busybox, load, informant: None, limit: None, snapshots })
     }
 
     /// Has `dev/` fetch and build what is missing or old, then finds it. Blocks for as long
@@ -82,6 +84,16 @@ impl Lab {
         script("setup", &[])?;
         script("static", &[LOAD])?;
         Self::without_informant()
+    }
+
+    /// As [`Lab::prepared_without_informant`], with the program that limits a process inside a guest.
+    ///
+    /// # Errors
+    /// As [`Lab::prepared`].
+    pub fn prepared_with_limits() -> Result<Self, LabError> {
+        let lab = Self::prepared_without_informant()?;
+        script("static", &[LIMIT])?;
+        Ok(Self { limit: Some(built(LIMIT, "WINDLASS_LIMIT")?), ..lab })
     }
 
     /// This lab with this informant in its guests.
@@ -119,6 +131,7 @@ impl Lab {
             busybox: &self.busybox,
             load: &self.load,
             informant: self.informant.as_deref(),
+            limit: self.limit.as_deref(),
         })
     }
 }

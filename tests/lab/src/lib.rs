@@ -10,6 +10,7 @@ mod accel;
 mod address;
 mod cpio;
 mod error;
+mod group;
 mod guest;
 mod image;
 mod inside;
@@ -24,6 +25,7 @@ pub mod wait;
 
 pub use accel::Accel;
 pub use error::LabError;
+pub use group::{Group, groups_can_be_made};
 pub use guest::Guest;
 pub use inside::Inside;
 pub use lab::Lab;

@@ -88,7 +88,7 @@ fn quoted(path: &Path) -> String {
 /// The guest that everybody starts from who wants one like this. No monitor is any part of it.
 fn common(spec: &GuestSpec) -> GuestSpec {
     let (name, reboots, monitors, versions) = ("snapshot".to_owned(), false, 0, None);
-    GuestSpec { name, reboots, monitors, versions, ..spec.clone() }
+    GuestSpec { name, reboots, monitors, versions, group: false, ..spec.clone() }
 }
 
 fn name(lab: &Lab, spec: &GuestSpec) -> Result<String, LabError> {

@@ -44,6 +44,8 @@ pub struct GuestSpec {
     /// The versions that the informant is limited to whenever it is started, as its `--versions`
     /// takes them; `None` leaves it to the informant.
     pub versions: Option<String>,
+    /// Whether its QEMU runs in a cgroup of its own.
+    pub group: bool,
 }
 
 /// How a guest's memory grows.
@@ -94,6 +96,7 @@ impl GuestSpec {
             informant: true,
             monitors: 1,
             versions: None,
+            group: false,
         }
     }
 

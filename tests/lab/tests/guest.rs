@@ -4,7 +4,7 @@
 
 use std::net::TcpListener;
 use std::time::Duration;
-use windlass_lab::{Guest, GuestSpec, Inside, Lab, wait};
+use windlass_lab::{Guest, GuestSpec, Inside, Lab, groups_can_be_made, wait};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const MIB: u64 = 1 << 20;
@@ -86,6 +86,36 @@ async fn a_dropped_guest_leaves_nothing() {
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
     assert!(!qmp.exists() && !qmp.parent().unwrap().exists());
     TcpListener::bind(informant).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_has_a_cgroup_of_its_own_that_limits_it_and_goes_with_it() {
+    if let Err(why) = groups_can_be_made() {
+        eprintln!("\nnot run: lab: {why}");
+        return;
+    }
+    let lab = Lab::prepared_without_informant().unwrap();
+    let spec = GuestSpec { group: true, ..GuestSpec::named("grouped") };
+    let guest = Guest::boot(&lab, spec).await.unwrap();
+    let group = guest.group().unwrap();
+    let folder = group.path().to_owned();
+    let members = std::fs::read_to_string(folder.join("cgroup.procs")).unwrap();
+    assert_eq!(members.trim(), guest.pid().to_string());
+    assert_eq!(group.quota().unwrap(), None);
+
+    let (v1, v2) = (folder.join("cpu.cfs_quota_us"), folder.join("cpu.max"));
+    let set =
+        if v1.exists() { std::fs::write(v1, "25000") } else { std::fs::write(v2, "25000 100000") };
+    set.unwrap();
+    assert_eq!(group.quota().unwrap(), Some(250));
+    guest.cpu(1).await.unwrap();
+    let (start, before) = (std::time::Instant::now(), group.usage().unwrap());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let used = (group.usage().unwrap() - before).as_secs_f64() / start.elapsed().as_secs_f64();
+    assert!((0.05..0.28).contains(&used), "it used {used:.3} CPU of 0.25");
+
+    drop(guest);
+    assert!(!folder.exists());
 }
 
 async fn see(guest: &Guest, what: &str, wanted: impl FnMut(&Inside) -> bool) -> Inside {

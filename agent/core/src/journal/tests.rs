@@ -101,10 +101,13 @@ fn what_is_sent_is_told_as_what_it_does() {
     let upscale = |units| Action::Upscale(AgentId::default(), Sequence::ZERO, cu(units));
     let downscale = Action::Downscale(AgentId::default(), Sequence::ZERO, cu(1));
     let (cpu, online) = (Action::Resize(Resize::Cpu(cu(3).cpu)), |units| Some(cu(units).cpu));
-    let cases: [(Action, Option<MilliCpu>, bool, Option<Change>); 9] = [
+    let limit = |to| Action::Resize(Resize::Limit(to));
+    let cases: [(Action, Option<MilliCpu>, bool, Option<Change>); 11] = [
         (memory(3), None, false, Some(Change::Memory(cu(3).mem))),
         (memory(3), None, true, Some(Change::CallOff(cu(3).mem))),
         (cpu, None, false, Some(Change::Plug(cu(3).cpu))),
+        (limit(Some(cu(3).cpu)), online(2), false, Some(Change::Limit(Some(cu(3).cpu)))),
+        (limit(None), online(2), false, Some(Change::Limit(None))),
         (upscale(3), online(2), false, Some(Change::Unpark(cu(3).cpu))),
         (upscale(3), online(3), false, None),
         (upscale(3), online(4), false, None),

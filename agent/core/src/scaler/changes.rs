@@ -166,7 +166,7 @@ impl Scaler {
     fn sees(&mut self, now: Moment, seen: Seen) {
         let unseen = self.size.seen_at().map_or(Duration::ZERO, |at| now.since(at));
         let settled = self.hypervisor.look_settles() || self.size.is_shown_in(seen);
-        self.hypervisor.looked(now, unseen, settled);
+        self.hypervisor.looked(now, seen, unseen, settled);
         if unseen >= PERMIT_OUTLIVES_SIGHT {
             self.permit.forget();
         }

@@ -18,6 +18,8 @@ const HOST_RESERVE: Bytes = Bytes::from_mib(128);
 /// The hypervisor of one VM, and the host's memory that it takes from.
 #[derive(Clone, Debug)]
 pub(super) struct Hypervisor {
+    /// What the driver can do, and the same with the VM as it was seen last.
+    attached: Option<Capabilities>,
     can: Option<Capabilities>,
     sight: Sight,
     /// From when on a look shows what became of the last resize; `None` where each look does.
@@ -49,6 +51,7 @@ enum Sight {
 impl Hypervisor {
     pub(super) fn new() -> Self {
         Self {
+            attached: None,
             can: None,
             sight: Sight::Due,
             settles_at: None,
@@ -100,9 +103,14 @@ impl Hypervisor {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// What it can do with the VM; `None` before it was attached to.
+    /// What it can do with the VM as it was seen last; `None` before it was attached to.
     pub(super) const fn can(&self) -> Option<&Capabilities> {
         self.can.as_ref()
+    }
+
+    /// Whether its driver can set a limit of the host.
+    pub(super) fn sets_limits(&self) -> bool {
+        self.attached.is_some_and(|can| can.limit_step.is_some())
     }
 
     /// Whether what was seen is from after the last resize, restart and notice.
@@ -145,7 +153,7 @@ impl Hypervisor {
     }
 
     pub(super) fn attached(&mut self, can: Capabilities) {
-        self.can = Some(can);
+        (self.attached, self.can) = (Some(can), Some(can));
         self.forget_outcomes();
     }
 
@@ -217,7 +225,8 @@ impl Hypervisor {
 
     /// A look was answered, after the agent had seen nothing for `unseen`. `settled`: it shows what
     /// became of the last resize.
-    pub(super) fn looked(&mut self, now: Moment, unseen: Duration, settled: bool) {
+    pub(super) fn looked(&mut self, now: Moment, seen: Seen, unseen: Duration, settled: bool) {
+        self.can = self.attached.map(|can| can.with(seen));
         if unseen > BLIND_AFTER {
             self.sees_again_since = Some(now);
         }
@@ -252,13 +261,13 @@ mod tests {
         hypervisor.look_sent(START);
         hypervisor.must_look();
         assert_eq!(hypervisor.answered(START), Some(Action::Look));
-        hypervisor.looked(START, Duration::ZERO, true);
+        hypervisor.looked(START, seen(2), Duration::ZERO, true);
         range.see(START, seen(2), true);
         assert!(!hypervisor.is_fresh());
         assert_eq!(asks(&hypervisor, &range), [Action::Look], "nothing is resized before that");
         hypervisor.look_sent(START);
         hypervisor.answered(START);
-        hypervisor.looked(START, Duration::ZERO, true);
+        hypervisor.looked(START, seen(2), Duration::ZERO, true);
         assert_eq!(asks(&hypervisor, &range), [Action::Resize(GROWTH.1)]);
     }
 

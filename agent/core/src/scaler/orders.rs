@@ -52,19 +52,24 @@ impl Orders {
 
     /// Whether the VM is to be released, at this or another size.
     pub(super) fn releases(&self) -> bool {
-        matches!(self.order, Order::Release(_))
+        matches!(self.order, Order::Release(_) | Order::Leave)
+    }
+
+    /// Whether the host's limit is to be put back as it was found: nobody is to move the VM any more.
+    pub(super) fn lift_the_limit(&self) -> bool {
+        self.observes() || matches!(self.order, Order::Release(_))
     }
 
     /// Whether nothing may be taken from the VM: it is released as it is.
     pub(super) fn releases_as_it_is(&self) -> bool {
-        self.order == Order::Release(None)
+        matches!(self.order, Order::Release(None) | Order::Leave)
     }
 
     /// The size that was ordered for a VM that has this.
     pub(super) fn size(&self, has: Resources, can: &Capabilities) -> Option<Resources> {
         match self.order {
             Order::Release(Some(size)) => Some(self.release_size(size, can)),
-            Order::Release(None) | Order::Freeze => Some(has),
+            Order::Release(None) | Order::Leave | Order::Freeze => Some(has),
             Order::Follow => None,
         }
     }
@@ -72,7 +77,7 @@ impl Orders {
     /// Whether the VM has the size with which it is to be released.
     pub(super) fn is_reached(&self, has: Option<Resources>, can: Option<&Capabilities>) -> bool {
         match (self.order, can, has) {
-            (Order::Release(None), ..) => true,
+            (Order::Release(None) | Order::Leave, ..) => true,
             // An agent that only watches does not move it.
             (Order::Release(Some(_)), ..) if self.observes() => true,
             (Order::Release(Some(size)), Some(can), Some(has)) => {
@@ -82,7 +87,9 @@ impl Orders {
         }
     }
 
+    /// In whole vCPUs: no limit is left behind.
     fn release_size(&self, size: Resources, can: &Capabilities) -> Resources {
+        let can = &can.without_limit();
         let size = size.max(can.min).min(can.max);
         goal::in_grain(size, can, self.info.memory_slot, can.max)
     }

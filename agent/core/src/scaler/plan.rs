@@ -20,12 +20,13 @@ impl Scaler {
 
         self.signals.plan(&mut plan, now, executes);
 
-        let resizes = self.resizes(now, sizing.as_ref()).into_iter().flatten();
-        self.hypervisor.plan(&mut plan, now, &self.size, resizes);
+        let resizes = self.resizes(now, sizing.as_ref());
+        self.hypervisor.plan(&mut plan, now, &self.size, resizes.into_iter());
 
-        let asks = acts && !self.orders.observes();
+        let lifts = self.is_lifting(now);
+        let asks = acts && (lifts || !self.orders.observes());
         let ceiling = asks.then(|| self.ceiling(now, target)).flatten();
-        self.permit.plan(&mut plan, now, ceiling, self.unit());
+        self.permit.plan(&mut plan, now, ceiling, self.unit_in_grain());
 
         let speaks = acts && self.hypervisor.is_fresh() && !self.is_held(now);
         let size = sizing.filter(|_| speaks).and_then(|sizing| sizing.message());
@@ -36,7 +37,7 @@ impl Scaler {
             && !self.size.is_moving()
             && !has_news;
         let circumstances = Circumstances {
-            leaves: goes || self.orders.observes(),
+            leaves: !lifts && (goes || self.orders.observes()),
             quiet: self.is_quiet(),
             executes,
             seen: self.size.seen().is_some(),
@@ -46,7 +47,7 @@ impl Scaler {
         self.informant.plan(&mut plan, now, &circumstances);
 
         let news = size.filter(|_| self.orders.releases()).map(|(at, _)| at);
-        let ends = [target.until, self.size.sees_until(), news];
+        let ends = [target.until, self.size.sees_until(), news, self.lifts_until()];
         for at in self.guest.deadlines().chain(ends.into_iter().flatten()) {
             plan.wake(now, at);
         }
@@ -54,16 +55,13 @@ impl Scaler {
     }
 
     /// What to ask the hypervisor for, the most important first.
-    pub(super) fn resizes(
-        &self,
-        now: Moment,
-        sizing: Option<&Sizing<'_>>,
-    ) -> [Option<(Aim, Resize)>; 5] {
+    pub(super) fn resizes(&self, now: Moment, sizing: Option<&Sizing<'_>>) -> Vec<(Aim, Resize)> {
         // Not even a call-off: what the guest had agreed to return goes on leaving while it is
         // migrated, and counts until it has left.
         if self.informant.session.is_suspended() || !self.size.run_state().may_resize() {
-            return [None; 5];
+            return Vec::new();
         }
+        let lift = self.lift(now).map(|resize| (Aim::Grow, resize));
         let calls_off = self.calling_off(now);
         if self.orders.observes() || !self.acts(now) {
             // An agent that begins to watch, or may not act, takes nothing more: what it began to take
@@ -73,8 +71,11 @@ impl Scaler {
                 self.hypervisor.outcomes().is_taking_memory()
                     && self.size.seen_at().is_some_and(recent)
             });
-            return [ours.map(|resize| (Aim::CallOff, resize)), None, None, None, None];
+            return ours.map(|resize| (Aim::CallOff, resize)).into_iter().chain(lift).collect();
         }
-        sizing.map_or([None; 5], |sizing| sizing.resizes(calls_off))
+        if let Some(lift) = lift {
+            return vec![lift];
+        }
+        sizing.map_or(Vec::new(), |sizing| sizing.resizes(calls_off))
     }
 }

@@ -52,6 +52,7 @@ impl Scaler {
             unit: None,
             window: Some(info.load_window),
             target: Some(info.target),
+            limit_counts: None,
         }
     }
 
@@ -84,7 +85,7 @@ impl Scaler {
     /// Until when nothing is asked of the hypervisor that should be, because it had no effect.
     fn backed_off(&self, now: Moment, sizing: &Sizing<'_>) -> Option<Moment> {
         let outcomes = self.hypervisor.outcomes();
-        let due = self.resizes(now, Some(sizing)).into_iter().flatten();
+        let due = self.resizes(now, Some(sizing)).into_iter();
         let shrinks = sizing.goal.mem < sizing.has.mem;
         let kept = outcomes.memory_stays(now).filter(|_| shrinks);
         due.filter_map(|(aim, resize)| outcomes.backoff(aim, resize).lasts(now)).chain(kept).min()
@@ -137,7 +138,7 @@ impl Scaler {
             let available = self.hypervisor.host_available().unwrap_or_default();
             waiting.push(Waiting::HostMemory { available });
         }
-        let plugged = self.size.seen().map(|seen| seen.plugged);
+        let plugged = self.size.seen().map(|seen| self.size.limited(seen.plugged));
         if plugged.is_some_and(|plugged| plugged >= permitted.cpu) && has.cpu < permitted.cpu {
             waiting.push(Waiting::Guest);
         }

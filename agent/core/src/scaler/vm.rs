@@ -3,10 +3,16 @@
 use super::Scaler;
 use super::target::Target;
 use crate::resize_outcomes::Aim;
+use std::time::Duration;
 use windlass_protocol::timing::INFORMANT_GONE;
-use windlass_protocol::{ComputeUnit, CpuLimit, Moment, Reason, Resize, Resources, Signal};
+use windlass_protocol::{
+    ComputeUnit, CpuLimit, MilliCpu, Moment, Reason, Resize, Resources, Signal,
+};
 use windlass_scaling::Inputs;
 use windlass_scaling::stabilization::Flapping;
+
+/// How long a VM that is let go waits for room for what it has without its limit.
+const LIFTED_WITHIN: Duration = Duration::from_secs(20);
 
 // === impl Scaler ===
 
@@ -77,6 +83,13 @@ impl Scaler {
         self.settings.unit.of(self.orders.info(), self.hypervisor.can())
     }
 
+    /// The same, in whole steps of what the VM's CPU can be set to: what the plugin is told.
+    pub(super) fn unit_in_grain(&self) -> ComputeUnit {
+        let (unit, can) = (self.unit(), self.hypervisor.can());
+        let grain = can.map(|can| can.cpu_grain()).unwrap_or_default();
+        ComputeUnit::new(unit.cpu().round_up(grain), unit.mem()).unwrap_or(unit)
+    }
+
     /// Whether the guest works to return memory. Memory that is stuck makes no work.
     pub(super) fn memory_leaves(&self, now: Moment) -> bool {
         let moves = self.size.unplugging().is_none_or(|(_, since)| !self.is_stuck(now, since));
@@ -139,13 +152,24 @@ impl Scaler {
     /// to books that permitted nothing yet is what there is: they may not know of this VM, or have
     /// restarted, and take what is said without a last permit for what was promised.
     pub(super) fn ceiling(&self, now: Moment, target: &Target) -> Option<Resources> {
-        if let Some(permit) = self.permit.stays_until(now).and(self.permit.known()) {
-            // Anything else is refused.
+        let mut ceiling = self.upper()?;
+        let permit = self.permit.stays_until(now).and(self.permit.known());
+        if let Some(permit) = permit.filter(|permit| permit.covers(ceiling)) {
+            // Anything else is refused. A VM that got more meanwhile does not say that it has less.
             return Some(permit);
         }
-        let mut ceiling = self.upper()?;
+        if let Some(cpu) =
+            self.permit.known().and(self.size.unlimited()).filter(|_| self.is_lifting(now))
+        {
+            ceiling.cpu = ceiling.cpu.max(cpu);
+        }
         if let Some(goal) = self.permit.known().and(target.goal) {
             ceiling = ceiling.max(goal.size);
+            // A guest that is told of the vCPUs for it has all of them that the host's limit leaves it.
+            let step = self.hypervisor.can().map_or(MilliCpu::ZERO, |can| can.cpu_step);
+            let vcpus = goal.size.cpu.round_up(step);
+            ceiling.cpu =
+                ceiling.cpu.max(self.size.limit().map_or(MilliCpu::ZERO, |limit| limit.min(vcpus)));
         }
         ceiling.mem = ceiling.mem.round_up(self.orders.info().memory_slot);
         Some(ceiling)
@@ -169,11 +193,45 @@ impl Scaler {
         let shrinks = match resize {
             Resize::Cpu(count) => self.size.plugged_high().is_some_and(|has| count < has),
             Resize::Memory(total) => self.size.requested().is_some_and(|has| total < has),
-            Resize::Limit(limit) => {
-                self.size.limit().is_some_and(|has| limit.is_some_and(|to| to < has))
-            }
+            Resize::Limit(to) => to.is_some_and(|to| self.size.limit().is_none_or(|has| to < has)),
         };
         if shrinks { Aim::Shrink } else { Aim::Grow }
+    }
+
+    /// Puts the host's limit back as it was found, once the books hold what the VM then has.
+    pub(super) fn lift(&self, now: Moment) -> Option<Resize> {
+        let held = self.permit.known()?.cpu;
+        let lifts = self.is_lifting(now) && self.acts(now) && self.size.unlimited()? <= held;
+        lifts.then_some(Resize::Limit(None))
+    }
+
+    /// Whether a limit of ours is about to be put back as it was found. A limit that cannot be, for want of
+    /// room, of a session or of the host's consent, stays.
+    pub fn is_lifting(&self, now: Moment) -> bool {
+        self.should_lift() && self.lifts_until().is_none_or(|until| now < until)
+    }
+
+    /// Until when a limit of ours may be put back, if the VM does not wait for that longer.
+    pub(super) fn lifts_until(&self) -> Option<Moment> {
+        self.lifting_since.map(|since| since.after(LIFTED_WITHIN))
+    }
+
+    /// Whether a limit of ours is to be put back as it was found: the VM is observed, is about to be let go, or
+    /// is no longer to be limited.
+    fn should_lift(&self) -> bool {
+        let limits = self.hypervisor.sets_limits();
+        self.size.is_limited_by_us() && (self.lets_go() || !limits && self.orders.follows_load())
+    }
+
+    /// Whether nobody is to move the VM from here on.
+    pub(super) fn lets_go(&self) -> bool {
+        let moved = self.orders.observes() || self.is_where_released();
+        self.orders.lift_the_limit() && moved
+    }
+
+    /// Whether the VM is let go, or about to be, with a limit that nobody will raise.
+    pub fn leaves_a_limit(&self, now: Moment) -> bool {
+        self.lets_go() && self.size.is_limited_by_us() && !self.is_lifting(now)
     }
 
     /// Whether the VM has the size with which it is to be released.
@@ -188,5 +246,6 @@ impl Scaler {
             && self.informant.session.is_absent()
             && !self.size.is_open()
             && self.is_where_released()
+            && !self.is_lifting(now)
     }
 }

@@ -7,9 +7,9 @@ use windlass_agent_core::{
     Action, Asking, Call, CallAnswer, Event, Failure, Order, Periods, Scaler, Settings,
 };
 use windlass_protocol::{
-    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, InformantVersion, LoadWindow, MemorySeen,
-    MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources, RunState,
-    ScaleDown, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
+    AgentId, Bounds, Bytes, Capabilities, ComputeUnit, CpuLimit, InformantVersion, LoadWindow,
+    MemorySeen, MilliCpu, Mode, Moment, Peer, PluginVersion, Policy, Promises, Resize, Resources,
+    RunState, ScaleDown, Seen, Sequence, ShrinkCpu, Target, VmInfo, VmName,
 };
 use windlass_scaling::{Loads, Sample};
 
@@ -30,6 +30,9 @@ pub(crate) struct Story {
     pub(crate) plugin: Answer,
     pub(crate) hypervisor: Answer,
     pub(crate) refuses_memory: bool,
+    pub(crate) refuses_limits: bool,
+    /// The VM is about to be moved: it is to keep what it was permitted last.
+    pub(crate) stays: Option<Resources>,
     pub(crate) guest: Answer,
     /// The guest agrees to give memory back, and keeps it.
     pub(crate) takes_back: bool,
@@ -51,6 +54,8 @@ pub(crate) struct Story {
     online: MilliCpu,
     load: f64,
     session: Option<AgentId>,
+    /// How it can be limited, and what its agents are told.
+    limited_by: Option<(Settings, Capabilities)>,
 }
 
 impl Story {
@@ -59,9 +64,39 @@ impl Story {
     }
 
     pub(crate) fn of(mode: Mode) -> Self {
+        Self::new(mode, Bounds { min: cu(1), max: cu(4) }, settings())
+    }
+
+    /// A VM of a quarter to two vCPUs, with so many plugged, whose host can limit it.
+    pub(crate) fn limited(plugged: u64) -> Self {
+        Self::limited_where(plugged, false)
+    }
+
+    /// The same, where a vCPU that the guest has parked counts as given back, or not.
+    pub(crate) fn limited_where(plugged: u64, trusts: bool) -> Self {
+        let bounds = Bounds { min: quarters(1), max: cu(2) };
+        let unit = ComputeUnit::new(quarters(1).cpu, quarters(1).mem).unwrap().into();
+        let cpu_limit = trusts.then_some(CpuLimit::Trust);
+        let settings = Settings { unit, cpu_limit, ..settings() };
+        let mut story = Self::new(Mode::Act, bounds, settings);
+        (story.seen.plugged, story.online) = (cu(plugged).cpu, cu(plugged).cpu);
+        story.seen.memory.boot = quarters(1).mem;
+        story.most_online = cu(2).cpu;
+        let can = Capabilities {
+            limit_step: Some(MilliCpu::from_milli(50)),
+            min: Resources { cpu: MilliCpu::from_milli(50), mem: quarters(1).mem },
+            max: cu(2),
+            ..CAPABILITIES
+        };
+        story.limited_by = Some((settings, can));
+        story.attach_with(can);
+        story
+    }
+
+    fn new(mode: Mode, bounds: Bounds, settings: Settings) -> Self {
         let info = VmInfo {
             name: VmName::on_host("a"),
-            bounds: Bounds { min: cu(1), max: cu(4) },
+            bounds,
             target: Target::default(),
             policy: Policy::LoadAverage,
             load_window: LoadWindow::FifteenSeconds,
@@ -74,12 +109,14 @@ impl Story {
         };
         let memory = MemorySeen { boot: cu(1).mem, ..MemorySeen::default() };
         let mut story = Self {
-            scaler: Scaler::new(info.clone(), settings(), Moment::default()),
+            scaler: Scaler::new(info.clone(), settings, Moment::default()),
             now: Moment::default(),
             text: String::new(),
             plugin: Answer::Yes,
             hypervisor: Answer::Yes,
             refuses_memory: false,
+            refuses_limits: false,
+            stays: None,
             guest: Answer::Yes,
             takes_back: false,
             gives_slowly: false,
@@ -100,22 +137,18 @@ impl Story {
             online: cu(1).cpu,
             load: 0.1,
             session: None,
+            limited_by: None,
         };
         story.attach(ShrinkCpu::Parking);
         story
     }
 
     fn attach(&mut self, shrink_cpu: ShrinkCpu) {
-        self.observe(Event::Attached(Capabilities {
-            cpu_step: cu(1).cpu,
-            limit_step: None,
-            memory_step: Bytes::from_mib(128),
-            shrink_cpu,
-            shrink_memory: true,
-            promises: Promises::IN_ORDER,
-            min: cu(1),
-            max: cu(4),
-        }));
+        self.attach_with(Capabilities { shrink_cpu, ..CAPABILITIES });
+    }
+
+    fn attach_with(&mut self, can: Capabilities) {
+        self.observe(Event::Attached(can));
     }
 
     pub(crate) fn restart(&mut self) {
@@ -146,6 +179,33 @@ impl Story {
         self.observe(Event::Told(self.info.clone().into()));
     }
 
+    /// Somebody sets the host's limit: none, or one that is not the agent's.
+    pub(crate) fn somebody_limits(&mut self, limit: Option<MilliCpu>) {
+        let words = limit.map_or("none".to_owned(), |limit| limit.to_string());
+        self.tell(&format!("somebody sets the limit: {words}"));
+        (self.seen.limit, self.seen.found_limit) = (limit, limit);
+    }
+
+    /// Another agent begins, while a limit of an earlier one is this.
+    pub(crate) fn another_limited_to(&mut self, limit: MilliCpu) {
+        let (settings, can) = self.limited_by.unwrap();
+        self.scaler = Scaler::new(self.info.clone(), settings, self.now);
+        self.tell(&format!("another agent begins, the limit is {limit}"));
+        self.seen.limit = Some(limit);
+        self.attach_with(can);
+    }
+
+    /// The host's limit is none, whoever had set it.
+    pub(crate) fn limit_is_reset(&mut self) {
+        self.tell("the limit is reset");
+        self.seen.limit = None;
+    }
+
+    pub(crate) fn guest_unparks(&mut self, count: MilliCpu) {
+        self.tell(&format!("the guest takes up {count} vCPU by itself"));
+        self.online = count;
+    }
+
     pub(crate) fn load(&mut self, load: f64) {
         self.load = load;
         self.tell(&format!("the load is {load}"));
@@ -157,6 +217,7 @@ impl Story {
             Order::Freeze => "freeze".to_owned(),
             Order::Release(Some(size)) => format!("let go at {size}"),
             Order::Release(None) => "let go".to_owned(),
+            Order::Leave => "leave".to_owned(),
         };
         self.tell(&format!("a person orders: {words}"));
         self.observe(Event::Ordered(order));
@@ -208,8 +269,16 @@ impl Story {
                 self.observe(Event::Healthy);
             }
             Action::AskPlugin(Asking { resources: wanted, .. }) => {
-                self.say(action.peer(), &format!("may I have {wanted}?"), self.plugin);
-                self.end(action.peer(), self.plugin, Event::Permitted(wanted));
+                let refused = self.stays.is_some_and(|stays| stays != wanted);
+                let answer = if refused { Answer::No } else { self.plugin };
+                self.say(action.peer(), &format!("may I have {wanted}?"), answer);
+                match self.stays {
+                    Some(_) if refused => {
+                        self.observe(Event::Failed(Peer::Plugin, Failure::Moving));
+                    }
+                    Some(_) => self.end(action.peer(), answer, Event::MustStay(wanted)),
+                    None => self.end(action.peer(), answer, Event::Permitted(wanted)),
+                }
             }
             Action::Resize(resize) => self.resize(resize),
             Action::Register(id) => {
@@ -237,7 +306,11 @@ impl Story {
     }
 
     fn resize(&mut self, resize: Resize) {
-        let refused = self.refuses_memory && matches!(resize, Resize::Memory(_));
+        let refused = match resize {
+            Resize::Memory(_) => self.refuses_memory,
+            Resize::Limit(_) => self.refuses_limits,
+            Resize::Cpu(_) => false,
+        };
         let answer = if refused { Answer::No } else { self.hypervisor };
         let words = match resize {
             Resize::Cpu(count) => format!("plug {count}"),
@@ -249,7 +322,11 @@ impl Story {
         match resize {
             _ if answer == Answer::No || self.idle => {}
             Resize::Cpu(count) => self.seen.plugged = count,
-            Resize::Limit(limit) => self.seen.limit = limit.or(self.seen.found_limit),
+            Resize::Limit(limit) => {
+                let found = self.seen.found_limit;
+                let within = |limit: MilliCpu| found.map_or(limit, |found| found.min(limit));
+                self.seen.limit = limit.map(within).or(found);
+            }
             Resize::Memory(total) => {
                 let above = total.saturating_sub(self.seen.memory.boot);
                 let keeps = above < self.seen.memory.size && self.takes_back;
@@ -312,6 +389,10 @@ impl Story {
         writeln!(self.text, "{at:<6} {line}").unwrap();
     }
 
+    pub(crate) fn tell_size(&mut self) {
+        self.tell(&format!("it has {}", self.seen.upper()));
+    }
+
     /// What was said so far is not part of the story.
     pub(crate) fn forget(&mut self) {
         self.text.clear();
@@ -329,11 +410,27 @@ pub(crate) fn cu(count: u64) -> Resources {
     Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
 }
 
+/// So many quarters of a vCPU and of a GiB.
+pub(crate) fn quarters(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_milli(250 * count), mem: Bytes::from_mib(256 * count) }
+}
+
+const CAPABILITIES: Capabilities = Capabilities {
+    cpu_step: MilliCpu::from_cores(1),
+    limit_step: None,
+    memory_step: Bytes::from_mib(128),
+    shrink_cpu: ShrinkCpu::Parking,
+    shrink_memory: true,
+    promises: Promises::IN_ORDER,
+    min: Resources { cpu: MilliCpu::from_cores(1), mem: Bytes::from_gib(1) },
+    max: Resources { cpu: MilliCpu::from_cores(4), mem: Bytes::from_gib(4) },
+};
+
 fn settings() -> Settings {
     let unit = ComputeUnit::new(cu(1).cpu, cu(1).mem).unwrap().into();
     Settings {
         unit,
-        cpu_limit: Some(windlass_protocol::CpuLimit::Trust),
+        cpu_limit: Some(CpuLimit::Trust),
         plugin_versions: PluginVersion::SPOKEN,
         seed: 7,
         periods: Periods::USUAL,

@@ -61,11 +61,33 @@ fn present(explained: &Explained) -> Vec<String> {
             booked.reserved, node.room, node.reserved
         ));
     }
+    lines.extend(explained.status.as_ref().and_then(limit).map(|limit| format!("- {limit}")));
     lines.extend(
         explained.ordered.iter().map(|last| format!("- {}: {}.", last_order(last), ordered(last))),
     );
     lines.extend(explained.problems.iter().map(|problem| format!("- {problem}")));
     lines
+}
+
+/// What the host's limit leaves the VM, whose it is, and what came of it.
+fn limit(status: &VmStatus) -> Option<String> {
+    let seen = status.seen?;
+    let limit = seen.limit?;
+    let whose = match seen.found_limit {
+        Some(found) if found == limit => {
+            "; Windlass did not set that, and never raises it".to_owned()
+        }
+        Some(found) => format!("; {found} stood there before, and Windlass goes no higher"),
+        None => String::new(),
+    };
+    let counts = status.limit_counts.filter(|counts| counts.periods > 0);
+    let came = counts.map_or(String::new(), |counts| {
+        format!(
+            " It used that up in {} of {} periods of 100 ms, and its threads waited {:.1?} for the next one.",
+            counts.throttled, counts.periods, counts.waited
+        )
+    });
+    Some(format!("The host limits its CPU to {limit}{whose}.{came}"))
 }
 
 fn size(status: &VmStatus) -> String {

@@ -1,9 +1,9 @@
 //! Which VMs have the room that a VM waits for.
 //!
 //! A vCPU that was given back by parking stays plugged, and the guest can take it up again by itself.
-//! Where neither the host's limit nor trust (`cpu_limit`) keeps it from the guest, it stays reserved, so a busy VM may wait for room that an idle one
-//! holds. What other VMs keep for a while comes back by itself, and a VM that waits does not shorten
-//! that: no wire between agents and books can say so.
+//! Where neither a limit of the host on this VM nor trust (`cpu_limit`) keeps it from the guest, it stays
+//! reserved, so a busy VM may wait for room that an idle one holds. What other VMs keep for a while comes
+//! back by itself, and a VM that waits does not shorten that: no wire between agents and books can say so.
 
 use super::words::{clock, list, short};
 use crate::api::{Explained, Parked, Returning};
@@ -18,12 +18,13 @@ const MOST: usize = 5;
 const ELSEWHERE: &str =
     "The plugin's books say which VMs have the room; this agent does not keep them.";
 
-/// What other VMs than this one have parked. vCPUs that a guest is about to use are not.
+/// What other VMs than this one have parked, and what stays reserved for them. vCPUs that a guest is about to
+/// use are not parked, and a VM that the host limits returns them.
 pub(crate) fn parked_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Parked> {
     let of = |other: &VmStatus| {
         let (upper, online, goal) = (other.upper?.cpu, other.online?, other.goal?.cpu);
         let cpu = upper.saturating_sub(online);
-        let idle = goal <= online && !cpu.is_zero();
+        let idle = goal <= online && !cpu.is_zero() && !is_limited(other);
         idle.then(|| Parked { vm: other.name.clone(), cpu })
     };
     vms.iter().filter(|other| other.name != *vm).filter_map(of).collect()
@@ -35,10 +36,20 @@ pub(crate) fn returned_by_others(vm: &VmName, vms: &[VmStatus]) -> Vec<Returning
         other.waiting.iter().find_map(|why| {
             let Waiting::Holding { goal, until: Some(from) } = why else { return None };
             let size = other.upper?.saturating_sub(*goal);
-            Some(Returning { vm: other.name.clone(), size, from: *from })
+            Some(Returning {
+                vm: other.name.clone(),
+                size,
+                from: *from,
+                limited: is_limited(other),
+            })
         })
     };
     vms.iter().filter(|other| other.name != *vm).filter_map(of).collect()
+}
+
+/// Whether the host limits a VM's CPU: the books have no more of it than the limit.
+fn is_limited(vm: &VmStatus) -> bool {
+    vm.seen.is_some_and(|seen| seen.limit.is_some())
 }
 
 /// Which VMs have how much of the axes on which a VM gets less than it wants, in a sentence each.
@@ -49,10 +60,10 @@ pub(super) fn holders(explained: &Explained, wanted: Resources, granted: Resourc
         let vcpus = |cpu: MilliCpu| format!("{cpu} vCPU");
         sentences.push(shared(&explained.vm, node, wanted, Axis::Cpu));
         sentences.extend(parked(&explained.parked, explained.cpu_limit));
-        // Parked vCPUs come back to others only where parking is trusted.
-        if explained.cpu_limit == Some(CpuLimit::Trust) {
-            sentences.extend(returning(&explained.returning, |size| size.cpu, vcpus));
-        }
+        // CPU comes back to others only from a VM that the host limits, or where parking is trusted.
+        let trusts = explained.cpu_limit == Some(CpuLimit::Trust);
+        let comes = explained.returning.iter().filter(|returning| trusts || returning.limited);
+        sentences.extend(returning(comes, |size| size.cpu, vcpus));
     }
     if wanted.mem > granted.mem {
         let bytes = |mem: Bytes| mem.to_string();
@@ -74,25 +85,25 @@ fn parked(parked: &[Parked], cpu_limit: Option<CpuLimit>) -> Option<String> {
     let names = list(&named.collect::<Vec<_>>());
     (!others.is_empty()).then(|| match cpu_limit {
         Some(CpuLimit::Cgroup | CpuLimit::None) | None => format!(
-            "{names}: they stay reserved until the VM ends, because nothing limits its CPU. \
-             `cpu_limit = \"trust\"` in its VM file or in host.toml frees them for others, and trusts \
-             the guest not to use what it has parked."
+            "{names}: they stay reserved until the VM ends, because the host does not limit its CPU; \
+             `windlass vm check` of that VM says why. `cpu_limit = \"trust\"` in its VM file or in \
+             host.toml frees them for others, and trusts the guest not to use what it has parked."
         ),
         Some(CpuLimit::Trust) => format!("{names}: they stay reserved until the VM ends."),
     })
 }
 
 /// When others begin to return what counts here, if any of them does.
-fn returning<T: Ord + Default>(
-    returning: &[Returning],
+fn returning<'a, T: Ord + Default>(
+    returning: impl IntoIterator<Item = &'a Returning>,
     of: impl Fn(Resources) -> T,
     show: impl Fn(T) -> String,
 ) -> Option<String> {
-    let mut others: Vec<&Returning> = returning.iter().collect();
+    let mut others: Vec<&Returning> = returning.into_iter().collect();
     // Stable: they come in the order of names.
     others.sort_by_key(|returning| returning.from);
     let counts = others.into_iter().filter(|returning| of(returning.size) > T::default());
-    let named = counts.map(|Returning { vm, size, from }| {
+    let named = counts.map(|Returning { vm, size, from, .. }| {
         format!("{} returns {} from {} on", short(vm), show(of(*size)), clock(*from))
     });
     let named: Vec<String> = named.take(MOST).collect();
@@ -142,12 +153,14 @@ fn shared(vm: &VmName, node: &NodeStatus, wanted: Resources, axis: Axis) -> Stri
 mod tests {
     use super::*;
     use windlass_protocol::status::SessionState;
-    use windlass_protocol::{Bounds, Mode, Signals};
+    use windlass_protocol::{Bounds, MemorySeen, Mode, RunState, Seen, Signals};
 
     #[test]
-    fn an_idle_vm_with_parked_vcpus_is_named_and_one_that_grows_is_not() {
+    fn an_idle_vm_with_parked_vcpus_is_named_and_one_that_grows_or_is_limited_is_not() {
         let busy = VmName::on_host("busy");
-        let vms = [status("busy", 4, 1, 1), status("idle", 3, 1, 1), status("grows", 3, 1, 3)];
+        let limited = VmStatus { seen: Some(limited(3)), ..status("limited", 3, 1, 1) };
+        let vms =
+            [status("busy", 4, 1, 1), status("idle", 3, 1, 1), status("grows", 3, 1, 3), limited];
         let idle = Parked { vm: VmName::on_host("idle"), cpu: MilliCpu::from_cores(2) };
         assert_eq!(parked_by_others(&busy, &vms), [idle]);
     }
@@ -172,6 +185,17 @@ mod tests {
             unit: None,
             window: None,
             target: None,
+            limit_counts: None,
+        }
+    }
+
+    fn limited(vcpus: u64) -> Seen {
+        Seen {
+            plugged: MilliCpu::from_cores(4),
+            limit: Some(MilliCpu::from_cores(vcpus)),
+            found_limit: None,
+            memory: MemorySeen::default(),
+            state: RunState::Running,
         }
     }
 

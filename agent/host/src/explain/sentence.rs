@@ -90,7 +90,9 @@ fn clipped(axis: &str, clip: Clip, to: &str) -> Option<String> {
         Clip::DriverMinimum => {
             format!("{axis} was raised to {to}, the least that QEMU can go down to")
         }
-        Clip::DriverMaximum => format!("{axis} was held to {to}, the most that QEMU can give"),
+        Clip::DriverMaximum => {
+            format!("{axis} was held to {to}, the most that QEMU on this host can give")
+        }
         Clip::Missing => format!("{axis} was kept at {to}, because a signal is missing"),
         Clip::Held => format!("{axis} was kept at {to} for a while, in case load comes back"),
     })

@@ -116,7 +116,7 @@ fn present(vm: &VmStatus, now: Moment) -> String {
     }
     let parked = vm
         .seen
-        .map(|seen| seen.plugged.saturating_sub(has.cpu))
+        .map(|seen| seen.plugged.saturating_sub(vm.online.unwrap_or(seen.plugged)))
         .filter(|parked| !parked.is_zero())
         .map_or(String::new(), |parked| format!(" (and {parked} more vCPU parked)"));
     match vm.goal {

@@ -2,6 +2,7 @@
 
 mod absent;
 mod changes;
+mod limits;
 mod outputs;
 
 use super::*;
@@ -402,6 +403,7 @@ fn status() -> VmStatus {
         unit: ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_mib(256)),
         window: Some(LoadWindow::FifteenSeconds),
         target: Some(Target::default()),
+        limit_counts: None,
     }
 }
 

@@ -5,7 +5,13 @@ use super::waiting::{MEMORY_STAYS, waiting, without_session};
 use super::words::{by_units, capital, list};
 use crate::api::Explained;
 use windlass_protocol::status::{SessionState, VmStatus};
-use windlass_protocol::{Clip, Reason, Resources, Signal, Signals, Waiting};
+use windlass_protocol::{Clip, MilliCpu, Reason, Resources, Signal, Signals, Waiting};
+
+/// The field of `min` and `max` in a file.
+const CPU: &str = "cpu";
+
+/// A limit that Windlass did not set is rounded down to this.
+const LIMIT_STEP: MilliCpu = MilliCpu::from_milli(50);
 
 /// What a reason to wait keeps a VM from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +82,7 @@ pub(super) fn why(explained: &Explained) -> Vec<(&'static str, String)> {
 
 /// What the VM uses: vCPUs without the parked ones, and the memory that it may have.
 pub(super) fn uses(vm: &VmStatus) -> Option<Resources> {
-    let (upper, seen) = (vm.upper?, vm.seen?);
-    Some(Resources { cpu: vm.online.unwrap_or(seen.plugged), mem: upper.mem })
+    Some(Resources { cpu: vm.cpu()?, mem: vm.upper?.mem })
 }
 
 const fn keeps(waiting: &Waiting) -> Keeps {
@@ -122,6 +127,9 @@ fn no_call_for_more(vm: &VmStatus) -> Option<String> {
     let (goal, reason) = (vm.goal?, vm.reason?);
     let held = clips(reason, goal, |clip, axis, to, field| match clip {
         Clip::Maximum => Some(format!("{axis} is held to its maximum of {to} (`max.{field}`)")),
+        Clip::DriverMaximum if field == CPU && is_ceiling(vm, goal.cpu) => Some(format!(
+            "{axis} is held to {to} by a limit on this host that Windlass did not set"
+        )),
         Clip::DriverMaximum => Some(format!(
             "{axis} is held to {to}, the most that QEMU was started to give (see `windlass vm check`)"
         )),
@@ -138,6 +146,18 @@ fn no_call_for_more(vm: &VmStatus) -> Option<String> {
             format!("Nothing calls for more: {}.", signals(vm))
         }
     })
+}
+
+/// Whether a limit that Windlass did not set leaves the VM no more than this.
+fn is_ceiling(vm: &VmStatus, cpu: MilliCpu) -> bool {
+    let found = vm.seen.and_then(|seen| seen.found_limit);
+    found.is_some_and(|found| found.saturating_sub(cpu) < LIMIT_STEP)
+}
+
+/// Whether a VM whose minimum is less than this has it for want of a limit of the host.
+fn has_no_part(vm: &VmStatus, cpu: MilliCpu) -> bool {
+    let is_limited = vm.seen.is_some_and(|seen| seen.limit.is_some());
+    !is_limited && cpu == MilliCpu::from_cores(1) && vm.bounds.min.cpu < cpu
 }
 
 /// What keeps the goal from being smaller.
@@ -159,6 +179,10 @@ fn no_call_for_less(vm: &VmStatus) -> String {
     };
     let clipped = clips(reason, goal, |clip, axis, to, field| match clip {
         Clip::Minimum => Some(format!("{axis} is at its minimum of {to} (`min.{field}`)")),
+        Clip::DriverMinimum if field == CPU && has_no_part(vm, goal.cpu) => Some(format!(
+            "{axis} is at {to}: the host does not limit it, and a part of a vCPU takes that (see \
+             `windlass vm check`)"
+        )),
         Clip::DriverMinimum => Some(format!(
             "{axis} is at {to}, with which QEMU was started, and which cannot be taken"
         )),
@@ -191,7 +215,7 @@ fn clips(
     goal: Resources,
     say: impl Fn(Clip, &str, String, &str) -> Option<String>,
 ) -> Vec<String> {
-    let cpu = reason.cpu.and_then(|clip| say(clip, "CPU", format!("{} vCPU", goal.cpu), "cpu"));
+    let cpu = reason.cpu.and_then(|clip| say(clip, "CPU", format!("{} vCPU", goal.cpu), CPU));
     let mem = reason.mem.and_then(|clip| say(clip, "memory", goal.mem.to_string(), "memory"));
     cpu.into_iter().chain(mem).collect()
 }

@@ -3,12 +3,13 @@
 use super::Managed;
 use crate::view::{BilledVm, GuestSnapshot, Session, View};
 use windlass_protocol::Moment;
+use windlass_protocol::status::VmStatus;
 
 impl Managed {
     /// What people read of the VM.
     pub(crate) fn view(&self, now: Moment) -> View {
         View {
-            status: Some(self.scaler.status(now)),
+            status: Some(VmStatus { limit_counts: self.limit_counts, ..self.scaler.status(now) }),
             open: self.scaler.open_decision().cloned(),
             can: self.scaler.capabilities(),
             errors: self.errors.clone(),

@@ -50,6 +50,11 @@ impl Read {
         Some(&self.config.as_ref().ok()?.basics()?.socket)
     }
 
+    /// Where the program keeps what survives a restart.
+    pub(super) fn state_dir(&self) -> Option<&Path> {
+        Some(&self.config.as_ref().ok()?.basics()?.state_dir)
+    }
+
     /// The service that runs the program.
     pub(super) const fn unit(&self) -> &'static str {
         match self.kind {

@@ -237,11 +237,12 @@ fn qemu_is_found_by_its_monitor_and_limited_by_every_group_above_it() {
     write("sys/fs/cgroup/machine.slice/memory.max", "2147483648\n");
     write("sys/fs/cgroup/machine.slice/a.scope/memory.max", "max\n");
     write("sys/fs/cgroup/machine.slice/a.scope/cpu.max", "150000 100000\n");
-    let servers = Servers::find(dir.path());
-    let found = servers.limits(Path::new("/run/a.sock")).unwrap();
+    write("proc/self/mountinfo", "30 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    let servers = Servers::find(dir.path(), []);
+    let found = servers.limits(Path::new("/run/a.sock"), None).unwrap();
     let (memory, cpu) = (Some(Bytes::from_gib(2)), Some(MilliCpu::from_milli(1_500)));
-    assert_eq!(found, Limits { pid: 19, memory, cpu });
-    assert_eq!(servers.limits(Path::new("/run/b.sock")), None);
+    assert_eq!(found, Limits { pid: 19, memory, cpu, is_unsure: false });
+    assert_eq!(servers.limits(Path::new("/run/b.sock"), None), None);
     let mut report = Report::default();
     let most = |cpus, gib| Resources::new(MilliCpu::from_cores(cpus), Bytes::from_gib(gib));
     let said = [most(1, 1), most(2, 1), most(1, 2)].map(|most| fits(&found, most));
@@ -259,6 +260,46 @@ fn qemu_is_found_by_its_monitor_and_limited_by_every_group_above_it() {
 
         1 ✓  1 ‼  1 ✗  something does not work
     "#]].assert_eq(&report.text(false, 100));
+}
+
+/// The limit of Windlass follows the VM: what stood there before it is what keeps the VM from its maximum.
+#[test]
+fn a_limit_of_windlass_keeps_no_vm_from_its_maximum() {
+    let dir = Folder::create().unwrap();
+    dir.put("proc/19/cmdline", "qemu\0-qmp\0unix:/run/a.sock,server=on\0");
+    dir.put("proc/19/cgroup", "8:cpu,cpuacct:/vms/a\n0::/\n");
+    dir.put("proc/self/mountinfo", "30 23 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+    let quota = |group: &str, quota: &str| {
+        dir.put(&format!("sys/fs/cgroup/cpu/{group}/cpu.cfs_quota_us"), quota);
+        dir.put(&format!("sys/fs/cgroup/cpu/{group}/cpu.cfs_period_us"), "100000\n");
+    };
+    quota("vms", "800000\n");
+    quota("vms/a", "25000\n");
+    let state = dir.at("state");
+    let limits = |servers: Servers, seen| {
+        let limits = servers.limits(Path::new("/run/a.sock"), seen).unwrap();
+        (limits.cpu.map(MilliCpu::milli), limits.is_unsure)
+    };
+    let find = || Servers::find(dir.path(), [state.as_path()]);
+    assert_eq!(limits(find(), None), (Some(250), false), "it is not of Windlass");
+    dir.put(
+        "state/limits/vms-a.json",
+        r#"{"group":"/vms/a","version":"v1","folder":"/sys/fs/cgroup/cpu/vms/a","unit":null,
+            "drop_ins":[],"boot":"","inode":1,"found":{"quota":null,"period":100000},
+            "ours":[{"quota":25000,"period":100000}]}"#,
+    );
+    assert_eq!(limits(find(), None), (Some(8_000), false), "Windlass keeps what it found");
+    dir.put("state/limits/vms-a.json", "not to be read");
+    let seen = |found: Option<u64>| windlass_protocol::Seen {
+        plugged: MilliCpu::from_cores(1),
+        limit: Some(MilliCpu::from_milli(250)),
+        found_limit: found.map(MilliCpu::from_milli),
+        memory: windlass_protocol::MemorySeen::default(),
+        state: windlass_protocol::RunState::Running,
+    };
+    assert_eq!(limits(find(), Some(seen(None))), (Some(8_000), false), "the host says it");
+    assert_eq!(limits(find(), Some(seen(Some(250)))), (Some(250), false));
+    assert_eq!(limits(find(), None), (Some(250), true), "neither says it");
 }
 
 fn report() -> Report {

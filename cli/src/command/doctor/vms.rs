@@ -61,10 +61,15 @@ pub(super) async fn checks(
     for (name, answer) in side_by_side(questions.collect()).await {
         all.entry(name).or_default().extend(answer);
     }
-    let servers = Servers::find(Path::new("/"));
+    let of_host = seen.facts.as_ref().map(|facts| facts.state_dir.as_path());
+    let state_dirs = files.iter().filter_map(Read::state_dir).chain(of_host);
+    let servers = Servers::find(Path::new("/"), state_dirs);
+    let states = seen.state.iter().flat_map(|state| &state.vms);
+    let sizes: BTreeMap<&str, _> =
+        states.map(|state| (state.name.name.as_str(), state.seen)).collect();
     for (name, vm) in &vms {
         let Some(file) = vm.file else { continue };
-        let limits = servers.limits(&file.qmp);
+        let limits = servers.limits(&file.qmp, sizes.get(name.as_str()).copied().flatten());
         let fits = limits.map(|limits| fits(&limits, file.info.bounds.max));
         all.entry(name.clone()).or_default().extend(fits);
     }
@@ -183,6 +188,7 @@ pub(super) fn finding(finding: &Finding) -> Check {
         Topic::Informant => NO_INFORMANT,
         Topic::Monitor if finding.stopped => "docs/troubleshooting.md#one-qemu-is-stopped",
         Topic::Monitor => "docs/troubleshooting.md#does-not-answer-it-serves-one-client-at-a-time",
+        Topic::Limit => "docs/host.md#the-hosts-limit-on-cpu",
         Topic::Version
         | Topic::Accelerator
         | Topic::Cpu
@@ -216,6 +222,9 @@ pub(super) fn fits(limits: &Limits, max: Resources) -> Check {
             "the control group of QEMU (pid {pid}) gives it {cpu} CPU, and the VM may grow to {} vCPU",
             max.cpu
         );
+        let unsure = " If it is the limit of Windlass, which follows the VM, `windlass doctor` knows \
+                      that as root.";
+        let advice = if limits.is_unsure { &format!("{advice}{unsure}") } else { advice };
         return Check::limited(found, advice, NEEDS);
     }
     Check::good(format!("no control group keeps QEMU (pid {pid}) from the VM's maximum, {max}"))

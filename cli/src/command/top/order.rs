@@ -72,7 +72,7 @@ impl Sorting {
         let size = |size: Resources| (size.cpu.milli(), size.mem.bytes());
         match self.by {
             Column::Vm => None,
-            Column::Cpu => vm.seen.map(|seen| (vm.online.unwrap_or(seen.plugged).milli(), 0)),
+            Column::Cpu => vm.cpu().map(|cpu| (cpu.milli(), 0)),
             Column::Memory => vm.upper.map(|upper| (upper.mem.bytes(), 0)),
             Column::Used => vm.signals.used.map(|used| (used.bytes(), 0)),
             // The bits of numbers that are not negative stand in the order of the numbers.

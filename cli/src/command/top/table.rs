@@ -164,10 +164,8 @@ fn name(vm: &VmStatus) -> String {
 }
 
 fn cpu(vm: &VmStatus) -> String {
-    match (vm.seen, vm.online) {
-        (Some(seen), Some(online)) if online != seen.plugged => {
-            format!("{online} of {}", seen.plugged)
-        }
+    match (vm.seen, vm.cpu()) {
+        (Some(seen), Some(cpu)) if cpu != seen.plugged => format!("{cpu} of {}", seen.plugged),
         (Some(seen), _) => seen.plugged.to_string(),
         (None, _) => unknown(),
     }

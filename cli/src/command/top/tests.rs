@@ -328,6 +328,7 @@ fn vm(name: &str, waiting: Vec<Waiting>) -> VmStatus {
         unit: None,
         window: None,
         target: None,
+        limit_counts: None,
     }
 }
 

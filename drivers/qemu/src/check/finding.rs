@@ -44,6 +44,8 @@ pub enum Topic {
     Accelerator,
     /// vCPUs.
     Cpu,
+    /// How the VM's CPU is limited to what it is granted.
+    Limit,
     /// Memory.
     Memory,
     /// Memory backed by huge pages.

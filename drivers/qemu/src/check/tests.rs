@@ -6,6 +6,32 @@ use windlass_protocol::Resources;
 use windlass_testkit::Folder;
 use windlass_testkit::qmp::{FakeMonitor, Reply};
 
+/// What is said of a monitor that only talks.
+const NO_THREADS: &str = "limited limit: The host does not limit its CPU, so every plugged vCPU counts, parked \
+    ones too: QEMU named no thread of a vCPU, so its process cannot be told from a proxy's.";
+
+#[test]
+fn a_person_is_told_which_limit_holds_and_how_to_get_the_better_one() {
+    let said = |choice| {
+        let finding = limit_finding(Err(Unlimited::NoProcess), choice);
+        (finding.verdict, finding.text)
+    };
+    for (choice, verdict, words) in [
+        (None, Verdict::Limited, "every plugged vCPU counts, parked ones too: the process of QEMU"),
+        (Some(CpuLimit::Cgroup), Verdict::Blocked, "The host does not limit its CPU"),
+        (Some(CpuLimit::None), Verdict::Limited, "\"none\": every plugged vCPU counts"),
+        (
+            Some(CpuLimit::Trust),
+            Verdict::Limited,
+            "\"trust\": a vCPU that the guest says it has parked",
+        ),
+    ] {
+        let (said, text) = said(choice);
+        assert_eq!(said, verdict, "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 #[tokio::test]
 async fn a_usual_machine_scales() {
     for (vcpu_removal, back) in [
@@ -20,6 +46,7 @@ async fn a_usual_machine_scales() {
                 "limited accelerator: The guest is emulated (TCG): it scales, slowly, and its vCPUs \
                  are never taken out.",
                 &format!("good cpu: 2 vCPUs, which can grow to 4; {back}."),
+                NO_THREADS,
                 "good memory: 256MiB to 1.25GiB by virtio-mem, in steps of 2MiB.",
             ]
         );
@@ -46,6 +73,7 @@ async fn a_machine_that_is_full_is_told_what_it_lacks_and_what_works_against_it(
             "good accelerator: KVM runs the guest.",
             "limited cpu: 1 vCPU, and no place for more: start the VM with -smp 1,maxcpus=N to let \
              it grow; vCPUs that Windlass added are taken out again.",
+            NO_THREADS,
             "blocked memory: 256MiB to 256MiB by DIMMs of 128MiB; a virtio-mem device would give \
              finer steps and let a shrinkage be taken back.",
             "limited hugepages: Huge pages back shared, mounted; DIMMs that Windlass adds are of \
@@ -64,7 +92,7 @@ async fn devices_of_a_machine_with_virtio_mem_limit_its_steps() {
         _ => with_devices(command, arguments),
     };
     assert_eq!(
-        said(false, roomy).await[4..],
+        said(false, roomy).await[5..],
         [
             "limited hugepages: Huge pages back shared, mounted: memory moves in steps of 2MiB, and \
              grows only while the host's pool has free pages.",
@@ -90,12 +118,13 @@ async fn dimms_with_room_and_a_machine_of_one_size_are_told_apart() {
         said(false, machine(2)).await[2..],
         [
             "blocked cpu: 2 vCPUs, and this machine type cannot add any.",
+            NO_THREADS,
             "limited memory: 256MiB to 512MiB by DIMMs of 128MiB; a virtio-mem device would give \
              finer steps and let a shrinkage be taken back.",
         ]
     );
     assert_eq!(
-        said(false, machine(0)).await[3],
+        said(false, machine(0)).await[4],
         "blocked memory: 256MiB, which cannot change: start the VM with -m SIZE,maxmem=MOST and a \
          virtio-mem-pci device."
     );

@@ -1,5 +1,6 @@
 //! The processes that the load program keeps: workers, the holder of memory, the informant.
 
+use crate::lie;
 use crate::request::{Informant, Ramp};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -124,6 +125,11 @@ impl Crew {
                 let limit = self.versions.iter().flat_map(|range| ["--versions", range]);
                 self.informant = Some(command(INFORMANT).args(limit).args(arguments).spawn()?);
                 Ok(())
+            }
+            Informant::Lie => {
+                lie::prepare()?;
+                let root = ["--root", lie::ROOT].map(str::to_owned);
+                self.informant(&Informant::Start(root.into()))
             }
             Informant::Stop => {
                 let Some(mut child) = self.informant.take() else { return Ok(()) };

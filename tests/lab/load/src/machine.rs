@@ -25,6 +25,18 @@ pub(crate) fn movable() -> io::Result<()> {
     fs::write(POLICY, "online_movable")
 }
 
+/// Has a busy loop limited, and gives what is told of it.
+pub(crate) fn limit(milli: u32, seconds: u32) -> io::Result<String> {
+    let words = [milli.to_string(), seconds.to_string()];
+    let output = Command::new("/bin/windlass-lab-limit").args(words).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().replace('\n', " ");
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(io::Error::other(text(&output.stderr)))
+    }
+}
+
 /// Restarts the guest in a moment: the answer to the request is to get out first.
 pub(crate) fn reboot() {
     std::thread::spawn(|| {

@@ -9,6 +9,8 @@ mod crew;
 mod figures;
 mod fill;
 mod hold;
+mod lie;
+mod log;
 mod machine;
 mod request;
 mod serve;

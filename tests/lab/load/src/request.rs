@@ -9,6 +9,9 @@
 //! | `informant start [ARGUMENT…]`, `stop`, `kill` | the informant's process |
 //! | `informant halt`, `continue` | the informant does not run for a while (SIGSTOP, SIGCONT) |
 //! | `informant versions RANGE` | the informant is limited to these, now and whenever it is started |
+//! | `informant lie` | an informant is started that sees no load and one vCPU in use, whatever is, and can change none |
+//! | `warnings` | what the kernel has logged as a warning or worse, as a list of strings |
+//! | `limit MILLI-CPU SECONDS` | a busy loop is limited to this for so long, as the driver limits a VM; what it used, as JSON |
 //! | `online` | every vCPU that is plugged and offline is brought online |
 //! | `movable on` | added memory comes online by itself, and movable |
 //! | `reboot` | restarts the guest in a moment |
@@ -24,6 +27,12 @@ const MOST_WORKERS: u32 = 64;
 /// Most memory that can be asked for, in MiB.
 const MOST_MEMORY: u32 = 1 << 16;
 
+/// The most CPU that can be asked for, in thousandths.
+const MOST_MILLI: u32 = 64_000;
+
+/// The longest time that can be asked for.
+const MOST_SECONDS: u32 = 30;
+
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
@@ -31,6 +40,8 @@ pub(crate) enum Request {
     Memory(Ramp),
     Figures,
     Informant(Informant),
+    Warnings,
+    Limit { milli: u32, seconds: u32 },
     Online,
     Movable,
     Reboot,
@@ -59,6 +70,8 @@ pub(crate) enum Informant {
     Halt,
     /// SIGCONT.
     Continue,
+    /// Start, with a false `/sys`.
+    Lie,
     /// The versions that it may speak from here on.
     Limit(String),
 }
@@ -83,6 +96,12 @@ impl Request {
             ["informant", "kill"] => Ok(Self::Informant(Informant::Kill)),
             ["informant", "halt"] => Ok(Self::Informant(Informant::Halt)),
             ["informant", "continue"] => Ok(Self::Informant(Informant::Continue)),
+            ["informant", "lie"] => Ok(Self::Informant(Informant::Lie)),
+            ["limit", milli, seconds] => Ok(Self::Limit {
+                milli: number(milli, MOST_MILLI)?,
+                seconds: number(seconds, MOST_SECONDS)?,
+            }),
+            ["warnings"] => Ok(Self::Warnings),
             ["online"] => Ok(Self::Online),
             ["movable", "on"] => Ok(Self::Movable),
             ["reboot"] => Ok(Self::Reboot),
@@ -156,6 +175,10 @@ mod tests {
         assert_eq!(Request::parse("informant halt"), Ok(Request::Informant(Informant::Halt)));
         let go_on = Request::Informant(Informant::Continue);
         assert_eq!(Request::parse("informant continue"), Ok(go_on));
+        assert_eq!(Request::parse("informant lie"), Ok(Request::Informant(Informant::Lie)));
+        let limit = Request::Limit { milli: 250, seconds: 10 };
+        assert_eq!(Request::parse("limit 250 10"), Ok(limit));
+        assert_eq!(Request::parse("warnings"), Ok(Request::Warnings));
         assert_eq!(Request::parse("online"), Ok(Request::Online));
         assert_eq!(Request::parse("movable on"), Ok(Request::Movable));
         assert_eq!(Request::parse("reboot"), Ok(Request::Reboot));

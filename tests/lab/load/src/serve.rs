@@ -5,7 +5,7 @@
 
 use crate::crew::Crew;
 use crate::request::{Informant, LIMIT, Request};
-use crate::{figures, machine};
+use crate::{figures, log, machine};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +84,8 @@ fn answer(request: &Request, crew: &Mutex<Crew>) -> String {
         Request::Cpu(workers) => crew.work(*workers),
         Request::Memory(ramp) => crew.hold(*ramp),
         Request::Figures => return format!("ok {}\n", figures::line(crew.doing())),
+        Request::Warnings => return told(log::warnings()),
+        Request::Limit { milli, seconds } => return told(machine::limit(*milli, *seconds)),
         Request::Informant(what) => crew.informant(what),
         Request::Online => machine::online(),
         Request::Movable => machine::movable(),
@@ -94,6 +96,14 @@ fn answer(request: &Request, crew: &Mutex<Crew>) -> String {
     };
     match done {
         Ok(()) => "ok\n".to_owned(),
+        Err(error) => format!("error {error}\n"),
+    }
+}
+
+/// An answer that has something to tell.
+fn told(what: io::Result<String>) -> String {
+    match what {
+        Ok(words) => format!("ok {words}\n"),
         Err(error) => format!("error {error}\n"),
     }
 }

@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 33] = [
+const MAY_LINK: [(&str, &[&str]); 34] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -56,7 +56,7 @@ const MAY_LINK: [(&str, &[&str]); 33] = [
     ("world", &["protocol", "scaling", "agent-core", "informant-core", "plugin-core"]),
     ("drivers", &["protocol"]),
     ("drivers-fake", &["protocol", "drivers"]),
-    ("drivers-qemu", &["protocol", "drivers"]),
+    ("drivers-qemu", &["protocol", "drivers", "drivers-cgroup"]),
     ("drivers-cgroup", &["protocol"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
     ("vm-files", &["protocol", "kit", "agent-core"]),
@@ -76,6 +76,7 @@ const MAY_LINK: [(&str, &[&str]); 33] = [
     ("testkit", &[]),
     ("lab", &["testkit"]),
     ("lab-load", &[]),
+    ("lab-limit", &["protocol", "drivers-cgroup"]),
     (
         "windlass",
         &[
@@ -89,6 +90,7 @@ const MAY_LINK: [(&str, &[&str]); 33] = [
             "vm-files",
             "drivers",
             "drivers-qemu",
+            "drivers-cgroup",
             "plugin-core",
             "plugin",
             "plugin-program",

@@ -16,7 +16,7 @@ impl Sizing<'_> {
         let size = goal.min(vm.permit.known()?);
         let above = size.mem.saturating_sub(can.min.mem).round_down(can.memory_step);
         Some(Resources {
-            cpu: size.cpu.round_down(can.cpu_step),
+            cpu: size.cpu.round_down(can.cpu_grain()),
             mem: can.min.mem.saturating_add(above),
         })
     }
@@ -31,8 +31,11 @@ impl Sizing<'_> {
             return [None; 2];
         };
         let memory = size.mem > requested && self.host_has_room_for(size);
-        let cpu = size.cpu > plugged;
-        [memory.then_some(Resize::Memory(size.mem)), cpu.then_some(Resize::Cpu(size.cpu))]
+        // A vCPU of which the VM is permitted a part comes only under a limit.
+        let vcpus = self.whole(size.cpu);
+        let covered = vm.permit.known().is_some_and(|permit| vm.size.limited(vcpus) <= permit.cpu);
+        let cpu = vcpus > plugged && covered;
+        [memory.then_some(Resize::Memory(size.mem)), cpu.then_some(Resize::Cpu(vcpus))]
     }
 
     /// Whether the host itself has the memory that growth to `size` would take.
@@ -55,7 +58,7 @@ impl Sizing<'_> {
         let follows = online.map_or(!vm.guest.awaits_word(), |online| online >= size.cpu);
         // vCPUs count as usable while no report says otherwise. An `/upscale` for that alone would take
         // back what the guest has just agreed to be content with.
-        let wanted = self.permitted()?.cpu.min(seen.plugged);
+        let wanted = self.usable_vcpus(seen)?;
         if size.mem > told.mem || wanted > told.cpu && !follows {
             return Some((Moment::default(), size));
         }
@@ -66,21 +69,25 @@ impl Sizing<'_> {
             return online.map(|online| (Moment::default(), Resources { cpu: online, ..size }));
         }
         // A guest that cannot follow is not told for ever, and not while it gives memory back.
-        let worth = goal.cpu >= size.cpu && vm.size.unplugging().is_none();
+        let worth = self.whole(goal.cpu) >= size.cpu && vm.size.unplugging().is_none();
         let again = vm.guest.told_at().map_or(Moment::default(), |at| at.after(TELL_AGAIN));
         (!follows && worth).then_some((again, size))
     }
 
     fn to_be_told(&self, seen: Seen, told: Resources) -> Option<Resources> {
         let Self { vm, goal, .. } = *self;
-        let permitted = self.permitted()?;
         // Only what is there: law 4. And nothing that is about to be taken.
         let present = seen.memory.present();
         let stays = goal.mem >= present && seen.memory.unplugging().is_zero();
         let mem = if stays { present } else { told.mem.min(seen.memory.lower()) };
-        let usable = vm.size.usable().unwrap_or(MilliCpu::ZERO);
-        let cpu = permitted.cpu.min(seen.plugged).max(usable);
+        let cpu = self.usable_vcpus(seen)?.max(self.vcpus);
         // Telling is allowing: never more than the books hold.
-        (vm.permit.known()?.cpu >= cpu).then_some(Resources { cpu, mem })
+        (vm.permit.known()?.cpu >= vm.size.limited(cpu)).then_some(Resources { cpu, mem })
+    }
+
+    /// The vCPUs that the guest may use with the CPU that it is permitted, and that the host's limit leaves it.
+    fn usable_vcpus(&self, seen: Seen) -> Option<MilliCpu> {
+        let cpu = self.vm.size.limited(self.permitted()?.cpu);
+        Some(self.whole(cpu).min(seen.plugged))
     }
 }

@@ -19,18 +19,12 @@ const RENEW_BEFORE: Duration = Duration::from_secs(4);
 impl Sizing<'_> {
     /// The next size on the way down, if there is one that may be asked for.
     pub(super) fn next_below(&self) -> Option<Resources> {
-        let Self { vm, now, can, goal, has, unclear } = *self;
+        let Self { vm, now, can, goal, has, unclear, .. } = *self;
         if !vm.informant.session.is_active() {
             return None;
         }
         let unit = Resources::from(vm.unit());
-        let mut next = has;
-        // With a vCPU on its way in it is not known yet how many the guest is to be content with.
-        let parks = self.can_shrink_cpu() && !vm.size.is_plugging_open();
-        if goal.cpu < has.cpu && parks && vm.guest.cpu_refused(now).is_none() {
-            let step = unit.cpu.max(can.cpu_step);
-            next.cpu = goal.cpu.max(has.cpu.saturating_sub(step)).round_up(can.cpu_step);
-        }
+        let mut next = Resources { cpu: self.next_cpu(), ..has };
         if let Some(requested) = vm.size.unplugging().and(vm.size.requested()) {
             // Under way: what is to be renewed, not a further step.
             next.mem = requested;
@@ -46,23 +40,61 @@ impl Sizing<'_> {
             let above = above.round_up(can.memory_step);
             next.mem = can.min.mem.saturating_add(above).min(has.mem);
         }
-        (next != has || self.needs_word()).then_some(next)
+        (next != has || self.needs_word() || self.parks_idle(next.cpu)).then_some(next)
+    }
+
+    /// The next CPU on the way down.
+    fn next_cpu(&self) -> MilliCpu {
+        let Self { vm, can, goal, has, .. } = *self;
+        if goal.cpu >= has.cpu {
+            return has.cpu;
+        }
+        let (step, grain) = (vm.unit().cpu().max(can.cpu_grain()), can.cpu_grain());
+        let next = goal.cpu.max(has.cpu.saturating_sub(step)).round_up(grain);
+        match self.may_park() {
+            true => next,
+            // Its part of its vCPUs is no matter of the guest's.
+            false if vm.size.limit().is_some() => next.max(self.least_for_vcpus()).min(has.cpu),
+            false => has.cpu,
+        }
+    }
+
+    /// Whether the guest may be asked to park vCPUs. With a vCPU on its way in it is not known yet how many
+    /// it is to be content with.
+    fn may_park(&self) -> bool {
+        let vm = self.vm;
+        let refused = vm.guest.cpu_refused(self.now).is_some();
+        self.can_shrink_cpu() && !vm.size.is_plugging_open() && !refused
+    }
+
+    /// Whether the guest has more vCPUs than it needs for the CPU that it is to have: a limit keeps the CPU from
+    /// it, and what waits for it in the guest would hold up the rest.
+    fn parks_idle(&self, next: MilliCpu) -> bool {
+        let grows = self.permitted().map_or(next, |size| size.cpu.max(next));
+        self.vm.size.limit().is_some() && self.may_park() && self.whole(grows) < self.vcpus
     }
 
     /// When the guest is to be asked for its consent to `next`.
     pub(super) fn consent_due(&self, next: Resources) -> Option<Moment> {
-        let Self { vm, now, has, .. } = *self;
+        let Self { vm, now, .. } = *self;
         let Some(consent) = vm.guest.consent(now) else {
             // A shrink that lost its consent is called off first, and asked for afresh.
             return vm.size.unplugging().is_none().then_some(Moment::default());
         };
-        let covers_cpu = next.cpu >= has.cpu || consent.cpu <= next.cpu;
+        let vcpus = self.whole(next.cpu);
+        let covers_cpu = vcpus >= self.vcpus || consent.cpu <= vcpus;
         if !covers_cpu || consent.mem > next.mem {
             return Some(Moment::default());
         }
         // Only a shrink of memory under way needs its consent renewed.
         vm.size.unplugging()?;
         Some(vm.guest.consent_ends()?.before(RENEW_BEFORE))
+    }
+
+    /// Whether a size is one that the guest is asked for: a part of a vCPU less is no matter of its.
+    pub(super) fn needs_consent(&self, next: Resources) -> bool {
+        let less = next.mem < self.has.mem || self.whole(next.cpu) < self.vcpus;
+        less || self.needs_word()
     }
 
     /// The guest agreed to less memory than it is asked to have.
@@ -93,7 +125,7 @@ impl Sizing<'_> {
     /// How many vCPUs would be left if those that the guest does not use were taken out; `None`
     /// if none are to be.
     fn removable(&self) -> Option<MilliCpu> {
-        let Self { vm, now, can, goal, has, .. } = *self;
+        let Self { vm, now, can, goal, vcpus, .. } = *self;
         if vm.is_held(now) || vm.orders.releases_as_it_is() {
             return None;
         }
@@ -101,11 +133,11 @@ impl Sizing<'_> {
         let spoken = vm.guest.told_at().map_or(Moment::default(), |at| at.after(REPORT_TIME));
         let report = vm.signals.fresh(now).filter(|sample: &&Sample| sample.at >= spoken)?;
         let reach = report.online.and(report.reach)?;
-        let used = vm.informant.session.is_active().then_some(has.cpu)?;
+        let used = vm.informant.session.is_active().then_some(vcpus)?;
         // The highest go first, and idle ones may be lower. What is left must be permitted: where
         // vCPUs go late, this resize may have to put some in. So none goes while the plugin is away.
         let left = used.max(goal.cpu).max(reach).round_up(can.cpu_step);
-        if left > vm.permit.known()?.cpu {
+        if vm.size.limited(left) > vm.permit.known()?.cpu {
             return None;
         }
         let removes = match can.shrink_cpu {

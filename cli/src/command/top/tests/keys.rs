@@ -2,9 +2,11 @@
 
 use super::super::app::{App, Order, Wish};
 use super::super::order::{Column, Sorting};
+use super::super::table::plain;
 use super::{app, entry, sight, text};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use expect_test::expect;
+use windlass_protocol::{MilliCpu, Seen};
 
 #[test]
 fn arrows_and_letters_move_the_selection_and_stay_on_the_list() {
@@ -49,6 +51,33 @@ fn each_column_sorts_its_own_way_round() {
     assert_eq!(sorted(Column::Goal), "db1 batch mail stuck web");
     assert_eq!(sorted(Column::Changed), "db1 batch mail stuck web");
     assert_eq!(sorted(Column::State), "mail stuck db1 web batch");
+}
+
+#[test]
+fn vms_are_sorted_by_the_cpu_that_the_host_leaves_them() {
+    let mut sight = sight();
+    let [batch, _, mail, ..] = sight.state.vms.as_mut_slice() else { panic!("three VMs") };
+    batch.seen = batch.seen.map(|seen| limited(seen, 250));
+    mail.seen = mail.seen.map(|seen| limited(seen, 1_750));
+    mail.online = Some(MilliCpu::from_cores(2));
+    let by_cpu = Sorting { by: Column::Cpu, reversed: false };
+    let shown: String = plain(&sight, by_cpu)
+        .lines()
+        .filter_map(|line| line.split_once("  ").filter(|_| line.contains("MiB ")))
+        .map(|(vm, rest)| format!("{} {}\n", vm.trim(), rest.trim()[..9].trim()))
+        .collect();
+    expect![[r#"
+        mail 1.75 of 2
+        db1 1 of 2
+        stuck 1 of 2
+        web (p5) 1 of 2
+        batch 0.25 of 2
+    "#]]
+    .assert_eq(&shown);
+}
+
+fn limited(seen: Seen, milli: u64) -> Seen {
+    Seen { limit: Some(MilliCpu::from_milli(milli)), ..seen }
 }
 
 #[test]

@@ -28,9 +28,10 @@ fn waiting_for_room_that_an_idle_vm_holds() {
             Why not more: It waits for room on the node: it wants 3 vCPU / 768MiB and is
               granted 1 vCPU / 768MiB. It gets what others give back, by priority and need.
               Of the node's 4 vCPU, 4 vCPU are reserved: batch has 3 vCPU. batch has parked
-              2 vCPU: they stay reserved until the VM ends, because nothing limits its CPU.
-              `cpu_limit = "trust"` in its VM file or in host.toml frees them for others,
-              and trusts the guest not to use what it has parked.
+              2 vCPU: they stay reserved until the VM ends, because the host does not limit
+              its CPU; `windlass vm check` of that VM says why. `cpu_limit = "trust"` in its
+              VM file or in host.toml frees them for others, and trusts the guest not to use
+              what it has parked.
 
             Why not less: Load 2.70 over 15s (aim: 0.9 per vCPU) calls for 3 vCPU; memory
               goes along to 768MiB, because sizes move in whole compute units of 1 vCPU /

@@ -1,0 +1,62 @@
+//! The host's limit on CPU: raised before a vCPU comes, lowered when memory is back and vCPUs are parked.
+//!
+//! The limit is what makes a parked vCPU count as given back, whatever the guest says, and what gives a VM a
+//! part of a vCPU. It is never lowered without a session, nor while the VM is to keep its size.
+
+use super::Sizing;
+use windlass_protocol::{MilliCpu, Resize};
+
+// === impl Sizing ===
+
+impl Sizing<'_> {
+    /// The limit to raise, as far as it is permitted.
+    pub(super) fn raised_limit(&self) -> Option<Resize> {
+        let limit = self.vm.size.limit()?;
+        let found = self.vm.size.seen()?.found_limit;
+        let permitted = self.permitted()?.cpu;
+        let cpu = found.map_or(permitted, |found| permitted.min(found));
+        (cpu > limit).then_some(Resize::Limit(Some(cpu)))
+    }
+
+    /// The limit to set where none is in force: the one that somebody took away, if it leaves the guest CPU for
+    /// the vCPUs that it uses and for those of which it is about to be told; or else as much as they are.
+    pub(super) fn first_limit(&self) -> Option<Resize> {
+        let vm = self.vm;
+        let missing = vm.hypervisor.sets_limits() && vm.size.limit().is_none();
+        if !missing || !self.may_lower() {
+            return None;
+        }
+        let vcpus = self.permitted().map_or(self.vcpus, |size| self.vcpus.max(size.cpu));
+        let ours = vm.size.ours().filter(|ours| vcpus <= self.whole(*ours));
+        // A limit that somebody has set and that was reset with ours is a ceiling still.
+        let most = vm.size.seen()?.found_limit;
+        let limit = ours.unwrap_or(vcpus);
+        Some(Resize::Limit(Some(most.map_or(limit, |most| limit.min(most)))))
+    }
+
+    /// The limit to lower to the next size on the way down, once the guest makes do with its vCPUs and gives
+    /// no memory back: a guest that does needs its CPU for that. Not below what is permitted for the goal: a guest
+    /// that does not use its vCPUs yet is about to be told of them.
+    pub(super) fn lowered_limit(&self) -> Option<Resize> {
+        let limit = self.vm.size.limit().filter(|_| self.may_lower())?;
+        let next = self.next_below().unwrap_or(self.has);
+        let gives = next.mem < self.has.mem || self.vm.size.is_giving();
+        let to = next.cpu.max(self.permitted().map_or(self.goal.cpu, |size| size.cpu));
+        let lowers = !gives && to < limit && self.vcpus <= self.whole(to);
+        lowers.then_some(Resize::Limit(Some(to)))
+    }
+
+    /// The least CPU with which the guest needs all the vCPUs that it may use now.
+    pub(super) fn least_for_vcpus(&self) -> MilliCpu {
+        self.vcpus.saturating_sub(self.can.cpu_step).saturating_add(self.can.cpu_grain())
+    }
+
+    fn may_lower(&self) -> bool {
+        let vm = self.vm;
+        vm.informant.session.is_active()
+            && !vm.is_held(self.now)
+            && !vm.orders.releases_as_it_is()
+            && !vm.lets_go()
+            && !vm.size.is_open()
+    }
+}
