@@ -178,5 +178,6 @@ fn spec(player: &Player) -> GuestSpec {
         vcpus: vcpus(bounds.min.cpu),
         max_vcpus: vcpus(bounds.max.cpu),
         removal: false,
+        limits: false,
     }
 }

@@ -1,11 +1,12 @@
 //! What happened to whom, and in which state it was then.
 
+use crate::group::Group;
 use std::fmt::Write;
 use windlass_agent_core::{Call, Event, Failure, Scaler};
 use windlass_informant_core as informant;
 use windlass_plugin_core::Books;
 use windlass_protocol::status::SessionState;
-use windlass_protocol::{Peer, Resources};
+use windlass_protocol::{Peer, Resize, Resources};
 
 const AGENT_EVENTS: [&str; 29] = [
     "told",
@@ -73,16 +74,29 @@ const INFORMANT_STATES: [&str; 6] =
 const BOOKS_EVENTS: [&str; 7] =
     ["witness", "count", "leave", "permit in full", "permit in part", "report", "refused"];
 const BOOKS_STATES: [&str; 3] = ["room left", "full", "over"];
+const LIMIT_EVENTS: [&str; 8] = [
+    "first set",
+    "set again",
+    "raised",
+    "lowered",
+    "lifted",
+    "set refused",
+    "somebody sets or lifts",
+    "moves",
+];
+const LIMIT_STATES: [&str; 4] = ["no limit", "ours", "reset", "found"];
 
 /// How often each event met each state.
 ///
 /// An agent's state is that of its session, and whether a resize is open; an informant's, who is
-/// registered and whether one of them counts; that of books, whether there is room.
+/// registered and whether one of them counts; that of books, whether there is room; that
+/// of a host's limit, whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     agent: Table<29, 8>,
     informant: Table<18, 6>,
     books: Table<7, 3>,
+    limit: Table<8, 4>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +116,7 @@ impl Coverage {
             agent: Table::new("agent", AGENT_EVENTS, AGENT_STATES),
             informant: Table::new("informant", INFORMANT_EVENTS, INFORMANT_STATES),
             books: Table::new("books", BOOKS_EVENTS, BOOKS_STATES),
+            limit: Table::new("limit", LIMIT_EVENTS, LIMIT_STATES),
         }
     }
 
@@ -110,17 +125,20 @@ impl Coverage {
         self.agent.add(&other.agent);
         self.informant.add(&other.informant);
         self.books.add(&other.books);
+        self.limit.add(&other.limit);
     }
 
     /// The tables.
     pub fn text(&self) -> String {
-        [self.agent.text(), self.informant.text(), self.books.text()].join("\n")
+        let (agent, informant) = (self.agent.text(), self.informant.text());
+        [agent, informant, self.books.text(), self.limit.text()].join("\n")
     }
 
     /// What never was: whose table, an event and a state.
     pub fn gaps(&self) -> Vec<[&'static str; 3]> {
         let (agent, informant) = (self.agent.gaps(), self.informant.gaps());
-        agent.into_iter().chain(informant).chain(self.books.gaps()).collect()
+        let (books, limit) = (self.books.gaps(), self.limit.gaps());
+        agent.into_iter().chain(informant).chain(books).chain(limit).collect()
     }
 
     pub(crate) fn agent_hears(&mut self, scaler: &Scaler, event: &Event) {
@@ -155,6 +173,31 @@ impl Coverage {
             informant::Event::Done(false) => "not done",
         };
         self.informant.count(event, informant_state(core));
+    }
+
+    /// A driver was asked for a limit of a group, which was and is so.
+    pub(crate) fn limit_set(
+        &mut self,
+        resize: Resize,
+        was: Option<Group>,
+        is: Option<Group>,
+        done: bool,
+    ) {
+        let (Resize::Limit(asked), Some(was), Some(is)) = (resize, was, is) else { return };
+        let event = match (done, asked, was.limit()) {
+            (false, ..) => "set refused",
+            (true, None, _) => "lifted",
+            (true, Some(_), None) if was.state() == "reset" => "set again",
+            (true, Some(_), None) => "first set",
+            (true, Some(_), before @ Some(_)) if is.limit() > before => "raised",
+            (true, Some(_), Some(_)) => "lowered",
+        };
+        self.limit.count(event, was.state());
+    }
+
+    /// `event` and `state` are of the table.
+    pub(crate) fn group_changes(&mut self, state: &'static str, event: &'static str) {
+        self.limit.count(event, state);
     }
 
     /// `event` and `state` are of the table.

@@ -1,5 +1,6 @@
 //! A VM: its hypervisor, its kernel, its load. This is the truth that laws are checked against.
 
+use crate::group::{self, Group};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_informant_core::wire::figures::{Cpus, Figures};
@@ -37,12 +38,16 @@ pub struct GuestSpec {
     pub max_vcpus: u32,
     /// Whether vCPUs beyond those at boot can be taken out, and not only parked.
     pub removal: bool,
+    /// Whether the process of its hypervisor has a group to itself, whose CPU can be limited.
+    pub limits: bool,
 }
 
 /// A VM.
 #[derive(Clone, Debug)]
 pub(crate) struct Guest {
     spec: GuestSpec,
+    /// The group of its hypervisor's process, if it has one to itself.
+    pub(crate) group: Option<Group>,
     plugged: u32,
     online: BTreeSet<u32>,
     requested: Bytes,
@@ -135,6 +140,7 @@ impl Guest {
     pub(crate) fn new(spec: GuestSpec, now: Moment) -> Self {
         Self {
             spec,
+            group: spec.limits.then(Group::default),
             plugged: spec.vcpus,
             online: (0..spec.vcpus).collect(),
             requested: Bytes::ZERO,
@@ -160,14 +166,16 @@ impl Guest {
             true => (ShrinkCpu::Removal, self.spec.vcpus),
             false => (ShrinkCpu::Parking, 1),
         };
+        let whole = MilliCpu::from_cores(least.into());
+        let limit_step = self.group.map(|_| group::STEP);
         Capabilities {
             cpu_step: MilliCpu::from_cores(1),
-            limit_step: None,
+            limit_step,
             memory_step: BLOCK,
             shrink_cpu,
             shrink_memory: true,
             promises: Promises::IN_ORDER,
-            min: Resources::new(MilliCpu::from_cores(least.into()), self.spec.boot),
+            min: Resources::new(limit_step.unwrap_or(whole), self.spec.boot),
             max: Resources::new(
                 MilliCpu::from_cores(self.spec.max_vcpus.into()),
                 self.spec.boot.saturating_add(self.spec.addable),
@@ -177,9 +185,9 @@ impl Guest {
 
     pub(crate) fn seen(&self) -> Seen {
         Seen {
-            plugged: MilliCpu::from_cores(self.plugged.into()),
-            limit: None,
-            found_limit: None,
+            plugged: self.plugged(),
+            limit: self.group.and_then(|group| group.limit()),
+            found_limit: self.group.and_then(|group| group.found()),
             memory: MemorySeen { boot: self.spec.boot, requested: self.requested, size: self.size },
             state: self.state,
         }
@@ -202,6 +210,14 @@ impl Guest {
         match resize {
             Resize::Cpu(count) => {
                 self.online.iter().filter(|cpu| u64::from(**cpu) >= count.cores_up()).count()
+            }
+            // To go down to what somebody has set is no doing of the agent's.
+            Resize::Limit(Some(limit))
+                if limit < self.limited(self.plugged())
+                    && self.seen().found_limit.is_none_or(|found| limit < found) =>
+            {
+                let left = usize::try_from(limit.cores_up()).unwrap_or(usize::MAX);
+                self.online.len().saturating_sub(left)
             }
             Resize::Memory(_) | Resize::Limit(_) => 0,
         }
@@ -232,7 +248,7 @@ impl Guest {
                 }
                 self.requested = requested;
             }
-            Resize::Limit(_) => return Err("no limit here"),
+            Resize::Limit(limit) => return self.group.as_mut().ok_or("no limit here")?.set(limit),
         }
         Ok(())
     }
@@ -251,7 +267,14 @@ impl Guest {
                     Bytes::from_bytes(half).saturating_sub(self.spec.boot).round_down(BLOCK);
                 Resize::Memory(self.spec.boot.saturating_add(above))
             }
-            Resize::Limit(_) => resize,
+            Resize::Limit(limit) => {
+                let half = |limit: MilliCpu| {
+                    let has = self.limited(self.plugged()).milli();
+                    let half = MilliCpu::from_milli(has.midpoint(limit.milli()));
+                    half.round_down(group::STEP).max(group::STEP)
+                };
+                Resize::Limit(limit.map(half))
+            }
         }
     }
 
@@ -425,6 +448,10 @@ impl Guest {
             }
         }
         Some(figures)
+    }
+
+    fn plugged(&self) -> MilliCpu {
+        MilliCpu::from_cores(self.plugged.into())
     }
 
     fn total(&self) -> Bytes {

@@ -34,6 +34,8 @@ pub enum Law {
     TheWorldNotTheWish,
     /// What is not known shrinks nobody.
     MissingIsNotZero,
+    /// If peers answer, what is missing is set again.
+    AKindWorldGetsItsGoal,
     /// Nobody is heeded whose session is not the newest.
     NewestSessionCounts,
     /// A VM that its hypervisor does not run as usual is not resized.

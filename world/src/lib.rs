@@ -6,7 +6,7 @@
 //! notes each [`Violation`] of a law when it happens. Everything follows from one seed.
 //!
 //! Where to look: [`world`] has time and the people's [`Step`]s; [`guest`] is a VM with its
-//! hypervisor; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books,
+//! hypervisor, `group` the host's limit on it; [`agent`] and [`informant`] are the shells of the two cores; [`node`] the books,
 //! and `promises` what they have promised;
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
 //! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
@@ -16,6 +16,7 @@
 pub mod agent;
 pub mod chance;
 pub mod coverage;
+mod group;
 pub mod guest;
 pub mod informant;
 mod instant;

@@ -38,6 +38,8 @@ pub(crate) struct Node {
 pub(crate) struct Requested {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
+    /// The version in which it was made, unless it was refused.
+    pub(crate) version: Option<PluginVersion>,
     /// How law 2 was broken, if it was.
     pub(crate) broken: Option<String>,
 }
@@ -166,11 +168,12 @@ impl Node {
             let can_say = permitted.version >= PluginVersion::V2_1;
             broken = broken.or(beyond.filter(|_| spoken || can_say));
         }
+        let version = permitted.as_ref().ok().map(|permitted| permitted.version);
         let (status, body) = match permitted.and_then(|permitted| permitted.encode()) {
             Ok(body) => (200, body),
             Err(refusal) => (refusal.status(), refusal.to_string().into_bytes()),
         };
-        Requested { status, body, broken }
+        Requested { status, body, version, broken }
     }
 
     /// What is promised to a VM; `None` before it was heard of, when its maximum counts.

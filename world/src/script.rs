@@ -3,7 +3,7 @@
 //! A property test draws a list of [`Move`]s, a world carries them out, and a failing list is
 //! shrunk to the few that matter.
 
-use crate::world::{Driver, Muted, Part, Unplug};
+use crate::world::{Driver, Grouping, Muted, Part, Unplug};
 use crate::{Faults, GuestSpec, Setup, Step, World};
 use std::time::Duration;
 use windlass_agent_core::Order;
@@ -105,6 +105,7 @@ pub fn spec(index: usize) -> GuestSpec {
         vcpus: 1,
         max_vcpus: u32::try_from(MOST_UNITS).unwrap_or(u32::MAX),
         removal: index % 2 == 1,
+        limits: false,
     }
 }
 
@@ -180,6 +181,7 @@ pub fn be_kind(world: &mut World) {
         world.step(Step::Lies(name.clone(), None));
         world.step(Step::ShortOfVcpus(name.clone(), false));
         world.step(Step::Driver(name.clone(), Driver::Honest));
+        world.step(Step::Group(name.clone(), Grouping::Refuses(false)));
         world.step(Step::Mute(name.clone(), None));
         for part in [Part::Agent(name.clone()), Part::Informant(name.clone())] {
             world.step(Step::Slow(part.clone(), Duration::ZERO));

@@ -15,9 +15,12 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources,
+    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources, Seen,
     Versions, VmInfo,
 };
+
+/// One vCPU.
+pub(crate) const CORE: MilliCpu = MilliCpu::from_cores(1);
 
 /// What agents and informants of a VM speak with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub(crate) struct Vm {
     pub(crate) agent: Option<Agent>,
     /// The versions in which its agents speak to the plugin.
     pub(crate) plugin_versions: Versions<PluginVersion>,
+    /// The version in which the books last took something that one of them said.
+    pub(crate) spoken: PluginVersion,
     /// Where it is called back.
     pub(crate) address: SocketAddr,
     /// Which way between it and the guest is cut.
@@ -91,6 +96,11 @@ pub(crate) struct Vm {
     pub(crate) strayed_at: Moment,
     /// Un-parked by itself, or lied about: what it loses then is the guest's matter.
     pub(crate) unruly: bool,
+    /// Since when somebody has taken its host's limit away or raised it, and its agent has not had the time to
+    /// do something about that: what it has more is no doing of the agent's.
+    pub(crate) loose_since: Option<Moment>,
+    /// Since when it has no limit, while nothing keeps its agent from setting one.
+    pub(crate) unlimited_since: Option<Moment>,
     /// It agreed to what it did not heed: until the next word that it does heed, vCPUs that it
     /// brings online are its own doing.
     pub(crate) lied: bool,
@@ -146,6 +156,7 @@ impl Vm {
             wall: 0,
             agent: None,
             plugin_versions: PluginVersion::SPOKEN,
+            spoken: PluginVersion::default(),
             address: sides::FIRST,
             cut: Cut::default(),
             other: None,
@@ -172,6 +183,8 @@ impl Vm {
             resized: Vec::new(),
             moves_in: None,
             unruly: false,
+            loose_since: None,
+            unlimited_since: None,
             lied: false,
             monitor: Monitor::default(),
             link: None,
@@ -193,6 +206,7 @@ impl Vm {
             (true, Some(allowed)) => online.max(allowed).min(seen.plugged),
             (true, None) | (false, _) => seen.plugged,
         };
+        let cpu = self.guest.limited(cpu);
         Resources { cpu, mem: seen.memory.upper() }
     }
 
@@ -260,15 +274,42 @@ impl Vm {
 
     /// Whether the guest is asked to have less than it has, for no other reason than its figures.
     pub(crate) fn shrinks_by_figures(&self, now: Moment, action: Action) -> bool {
-        let Action::Downscale(_, _, size) = action else { return false };
         let memory = self.guest.seen().memory;
         let clock = self.agent_process.clock(now);
-        let reported = self.agent.as_ref().and_then(|agent| agent.scaler.status(clock).online);
+        let status = self.agent.as_ref().map(|agent| agent.scaler.status(clock));
+        let reported = status.as_ref().and_then(|status| status.online);
+        let seen = status.and_then(|status| status.seen);
         // What its guest brought online by itself since the last report, nobody knows.
         let online = reported.map_or(self.guest.online(), |count| count.min(self.guest.online()));
+        // vCPUs for which the host leaves it no CPU are of no use to it.
+        let online = online.min(self.guest.limited(online).round_up(CORE));
         let has = Resources { cpu: online, mem: memory.present() };
-        let ordered = self.order != Order::Follow || !self.heard.bounds.max.covers(has);
+        let (has, size) = match action {
+            Action::Downscale(_, _, size) => (has, size),
+            // One that is missing is set again, whatever is known of the guest.
+            Action::Resize(Resize::Limit(Some(limit))) if seen.is_some_and(is_limited) => {
+                let has = Resources { cpu: self.guest.limited(online), ..has };
+                (has, Resources { cpu: limit, ..has })
+            }
+            Action::Look
+            | Action::Resize(_)
+            | Action::Measure
+            | Action::AskPlugin(_)
+            | Action::Register(_)
+            | Action::CheckHealth(_)
+            | Action::Upscale(..)
+            | Action::Unregister(_) => return false,
+        };
+        // Somebody's limit is a bound, as far as the agent has seen it.
+        let can = self.guest.capabilities();
+        let can = seen.map_or(can, |seen| can.with(seen));
+        let most = self.heard.bounds.max.min(can.max);
+        let ordered = self.order != Order::Follow || !most.covers(has);
         let begun = memory.requested < memory.size;
         !ordered && !begun && !size.covers(has)
     }
+}
+
+fn is_limited(seen: Seen) -> bool {
+    seen.limit.is_some()
 }

@@ -5,6 +5,7 @@ mod convergence;
 mod deliver;
 mod hypervisors;
 mod informants;
+mod limits;
 pub(crate) mod stands;
 mod steps;
 
@@ -28,6 +29,7 @@ use windlass_protocol::{
     Bytes, ComputeUnit, CpuLimit, Decision, Moment, Resources, VmInfo, VmName,
 };
 
+pub use crate::group::Grouping;
 pub use crate::guest::{Driver, Muted, Unplug};
 pub use crate::informant::Lie;
 pub use crate::process::Part;
@@ -137,6 +139,7 @@ impl World {
         let node = node.min(self.nodes.len() - 1);
         let mut vm = Vm::new(node, info, spec, self.now);
         vm.speaks = speaks;
+        vm.may_have(vm.info.bounds.max);
         let who = self.vms.insert(vm);
         self.start_informant(who);
         self.start_agent(who);
@@ -236,10 +239,10 @@ impl World {
         self.vms.of(vm).map_or(Resources::ZERO, |vm| vm.has(self.setup.trust_guest_parking))
     }
 
-    /// What the guest can use now: vCPUs online, memory present.
+    /// What the guest can use now: vCPUs online, as far as the host's limit lets it, and memory present.
     pub fn uses(&self, vm: &VmName) -> Resources {
         self.vms.of(vm).map_or(Resources::ZERO, |vm| Resources {
-            cpu: vm.guest.online(),
+            cpu: vm.guest.usable(),
             mem: vm.guest.seen().memory.present(),
         })
     }
@@ -296,6 +299,7 @@ impl World {
             let what = Some("two agents act".to_owned());
             self.broken(Law::NewestSessionCounts, Some(who), what);
         }
+        self.watch_limit(who);
         let (trust, booked) = (self.setup.trust_guest_parking, self.booked(who));
         let Some(vm) = self.vms.get_mut(who) else { return };
         let presumed = self.nodes[vm.node].presumes(&vm.info.name);
@@ -306,7 +310,10 @@ impl World {
             let restarted =
                 vm.restarted_unheard || self.now.since(vm.restart_heard_at) < ON_ITS_WAY;
             vm.unruly &= beyond || restarted || vm.lied || presumed;
-        } else if !vm.unruly && self.violations.is_empty() {
+            // Books that begin anew cover it only until its agent says what it was permitted.
+            let recently = |since: &Moment| now.since(*since) < ON_ITS_WAY || presumed;
+            vm.loose_since = vm.loose_since.filter(recently);
+        } else if !vm.unruly && vm.loose_since.is_none() && self.violations.is_empty() {
             let what = format!("has {has}, booked {booked}");
             self.broken(Law::PermitBeforeGrowth, Some(who), Some(what));
         }

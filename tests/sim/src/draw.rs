@@ -1,7 +1,7 @@
 //! Schedules from seeds.
 
 use crate::schedule::{Act, Kind, Schedule, Turn};
-use crate::{releases, stops};
+use crate::{limits, releases, stops};
 use std::time::Duration;
 use windlass_agent_core::Order;
 use windlass_protocol::{Bytes, InformantVersion, Mode, Versions, VmName};
@@ -73,9 +73,22 @@ pub fn draw(seed: u64) -> Schedule {
     releases::mix(seed, draw.nodes, draw.vms, &mut turns);
     stops::mix(seed, draw.vms, &mut turns);
     let speaks = versions(seed, draw.vms, &mut turns);
+    let (limits, parts) = limits::mix(seed, draw.vms, &mut turns);
     let listed = false;
     let rests = Chance::new(seed ^ 0x0E57).happens(RESTING);
-    Schedule { seed, nodes: draw.nodes, room, vms: draw.vms, trust, listed, rests, speaks, turns }
+    Schedule {
+        seed,
+        nodes: draw.nodes,
+        room,
+        vms: draw.vms,
+        trust,
+        listed,
+        rests,
+        limits,
+        parts,
+        speaks,
+        turns,
+    }
 }
 
 /// What everybody speaks at first; and turns in which that changes.
@@ -199,7 +212,9 @@ impl Draw {
         let index = self.index(self.vms);
         let vm = vm(index);
         Act::Step(match kind {
-            Kind::Life | Kind::People | Kind::Releases | Kind::Stop => return self.life(),
+            Kind::Life | Kind::People | Kind::Releases | Kind::Stop | Kind::Limit => {
+                return self.life();
+            }
             Kind::Arrivals if well => return Act::Appears(index),
             Kind::Arrivals => Step::Dies(vm),
             Kind::Online => Step::ShortOfVcpus(vm, !well),

@@ -41,6 +41,15 @@ const ARGUMENTS: &[Argument] = &[
         &["nobody", "one joins", "one waits", "several wait"],
         "it is refused: only the agent that counts is listened to",
     ),
+    ("limit", &["first set"], &["ours", "reset", "found"], "it is the first where there is none"),
+    ("limit", &["set again"], &["no limit", "ours", "found"], "one of ours was reset"),
+    (
+        "limit",
+        &["raised"],
+        &["no limit", "reset", "found"],
+        "there is no limit to raise, and what somebody has set is a ceiling",
+    ),
+    ("limit", &["lowered"], &["no limit", "reset"], "there is no limit to lower"),
 ];
 
 /// Why a cell stays empty, if that is by design.

@@ -9,6 +9,7 @@
 pub mod arguments;
 pub mod draw;
 pub mod gaps;
+mod limits;
 pub mod minimise;
 pub mod play;
 mod releases;

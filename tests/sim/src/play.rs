@@ -4,10 +4,16 @@ use crate::schedule::{Act, Schedule};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
-use windlass_protocol::{Bytes, ComputeUnit, ScaleDown, VmInfo, VmName};
+use windlass_agent_core::Order;
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Resources, ScaleDown, VmInfo, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
-use windlass_world::{Coverage, Faults, Setup, Step, World};
+use windlass_world::{Coverage, Faults, GuestSpec, Setup, Step, World};
 
+/// The compute unit where VMs have parts of a vCPU, and in how many of them the largest moves.
+const PART: Resources = Resources::new(MilliCpu::from_milli(250), UNIT.mem);
+const MOST_PARTS: u64 = 8;
+/// A VM that is let go has back what was found within this.
+const LET_GO: Duration = Duration::from_secs(60);
 /// Before anybody is judged, faults that end by themselves have ended, and figures of before are old.
 const FIRST: Duration = Duration::from_secs(30);
 /// An informant that refused sessions may be left alone for this long.
@@ -78,9 +84,7 @@ fn carry_out(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.run(turn.after);
         match &turn.act {
             Act::Step(Step::Use(vm, used)) if !world.fits(vm, *used) => {}
-            Act::Step(Step::Told(info)) => {
-                world.step(Step::Told(as_it_rests(schedule, info.clone())))
-            }
+            Act::Step(Step::Told(info)) => world.step(Step::Told(as_it_is(schedule, info.clone()))),
             Act::Step(step) => world.step(step.clone()),
             Act::Network(faults) => world.faults = *faults,
             Act::Appears(index) if world.node_of(&script::vm(*index)).is_some() => {}
@@ -112,7 +116,7 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     script::be_kind(world);
     // Whatever people said of VMs is taken back.
     for index in 0..schedule.vms {
-        world.step(Step::Told(as_it_rests(schedule, info(index))));
+        world.step(Step::Told(as_it_is(schedule, info(index))));
     }
     let names: Vec<_> = world.names().cloned().collect();
     let scarce = schedule.seed % 3 == 1;
@@ -137,8 +141,8 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     if !scarce && !world.run_until(GROWTH, |world| names.iter().all(|vm| world.has_grown(vm))) {
         return short(world, &names, World::has_grown, outcome);
     }
-    if !world.run_until(shrinks_within(world), settled(scarce)) {
-        return short(world, &names, World::is_at_goal, outcome);
+    if !world.run_until(shrinks_within(schedule, world), settled(scarce)) {
+        return short(world, &names, is_there(scarce), outcome);
     }
     if !world.books_have_who_is_there() {
         outcome.fails("books", "the books have VMs that are not there, or lack some".to_owned());
@@ -147,18 +151,31 @@ fn end(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
     if schedule.seed % 4 == 3 && !scarce && outcome.passed() {
         rebuild(schedule, world, outcome);
     }
+    if schedule.seed % 5 == 2 && !scarce && outcome.passed() {
+        let_go(world, outcome);
+    }
 }
 
 /// How long a kind world may take to give back what nothing calls for.
-fn shrinks_within(world: &World) -> Duration {
-    let units = u32::try_from(MOST_UNITS - 1).unwrap_or(u32::MAX);
+fn shrinks_within(schedule: &Schedule, world: &World) -> Duration {
+    let most = if schedule.parts { MOST_PARTS } else { MOST_UNITS };
+    let units = u32::try_from(most - 1).unwrap_or(u32::MAX);
     UNIT_DOWN.saturating_mul(units).saturating_add(world.longest_hold())
 }
 
-/// A VM keeps what it does not need for as long as the schedule says.
-fn as_it_rests(schedule: &Schedule, info: VmInfo) -> VmInfo {
+/// A VM keeps what it does not need for as long as the schedule says, and one that can have parts of a vCPU has
+/// bounds with such parts: a quarter to two.
+fn as_it_is(schedule: &Schedule, info: VmInfo) -> VmInfo {
     let scale_down = if schedule.rests { ScaleDown::default() } else { ScaleDown::AT_ONCE };
-    VmInfo { scale_down, ..info }
+    let mut info = VmInfo { scale_down, ..info };
+    let mut limits = schedule.limits.iter().enumerate();
+    let limited = limits.any(|(index, limited)| *limited && script::vm(index) == info.name);
+    if schedule.parts && limited {
+        let bounds = &mut info.bounds;
+        bounds.min.cpu = MilliCpu::from_milli(bounds.min.cpu.milli() / 4);
+        bounds.max.cpu = MilliCpu::from_milli(bounds.max.cpu.milli() / 2);
+    }
+    info
 }
 
 /// Nothing changes that need not.
@@ -171,7 +188,7 @@ fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: b
         if !settled(world) {
             let names: Vec<_> = world.names().cloned().collect();
             outcome.fails("unsettled", "nothing changed, and it is there no more".to_owned());
-            return short(world, &names, World::is_at_goal, outcome);
+            return short(world, &names, is_there(scarce), outcome);
         }
     }
     let each = (world.events() - events) / schedule.vms.max(1) as u64;
@@ -191,14 +208,43 @@ fn rebuild(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         let of = |node| world.books_of(node).vms.into_iter().map(|vm| (vm.name, vm.reserved));
         (0..schedule.nodes).map(|node| of(node).collect()).collect()
     };
-    let before = books(world);
+    let (before, in_parts) = (books(world), world.speaks_in_parts());
     for node in 0..schedule.nodes {
         world.step(Step::HostRestarts(node));
     }
     world.run(FIRST);
     let after = books(world);
-    if before != after {
+    // An agent that begins anew may find a later version, in which it can say parts of a vCPU.
+    let said = |(name, size): &(VmName, Resources)| {
+        let cpu = size.cpu.round_up(MilliCpu::from_cores(1));
+        (name.clone(), Resources { cpu, ..*size })
+    };
+    let said = |books: &[Vec<_>]| -> Vec<Vec<_>> {
+        books.iter().map(|node| node.iter().map(said).collect()).collect()
+    };
+    let same = if in_parts && world.speaks_in_parts() {
+        before == after
+    } else {
+        said(&before) == said(&after)
+    };
+    if !same {
         outcome.fails("RebuildEqualsLive", format!("before {before:?}, rebuilt {after:?}"));
+    }
+}
+
+/// VMs that are let go have nothing of ours left.
+fn let_go(world: &mut World, outcome: &mut Outcome) {
+    let names: Vec<_> = world.names().cloned().collect();
+    for name in &names {
+        world.step(Step::Ordered(name.clone(), Order::Release(None)));
+    }
+    if world.run_until(LET_GO, |world| names.iter().all(|name| world.is_let_go(name))) {
+        return;
+    }
+    for name in names.iter().filter(|name| !world.is_let_go(name)) {
+        let limit = world.limit(name);
+        let status = world.status(name);
+        outcome.fails("LetGo", format!("{name} is limited to {limit:?}: {status:?}"));
     }
 }
 
@@ -212,7 +258,9 @@ fn short(
     let all_there = names.iter().all(|name| is_there(world, name));
     for name in names.iter().filter(|name| all_there || !is_there(world, name)) {
         let status = world.status(name);
-        let what = format!("{name} has {}, uses {}: {status:?}", world.has(name), world.uses(name));
+        let books = world.node_of(name).map(|node| world.books_of(node));
+        let (has, uses) = (world.has(name), world.uses(name));
+        let what = format!("{name} has {has}, uses {uses}: {status:?}, books: {books:?}");
         outcome.fails("KindWorldGetsItsGoal", what);
     }
 }
@@ -222,12 +270,18 @@ fn settled(scarce: bool) -> fn(&World) -> bool {
     if scarce { World::is_shared_out } else { at_goal }
 }
 
+/// The same of one VM.
+fn is_there(scarce: bool) -> fn(&World, &VmName) -> bool {
+    if scarce { World::has_its_share } else { World::is_at_goal }
+}
+
 fn at_goal(world: &World) -> bool {
     world.names().all(|name| world.is_at_goal(name))
 }
 
 fn build(schedule: &Schedule) -> World {
-    let unit = ComputeUnit::try_from(UNIT).expect("it has both axes");
+    let unit = if schedule.parts { PART } else { UNIT };
+    let unit = ComputeUnit::try_from(unit).expect("it has both axes");
     let mut world = World::new(Setup {
         nodes: schedule.nodes,
         room: units(schedule.room),
@@ -244,8 +298,10 @@ fn build(schedule: &Schedule) -> World {
 
 fn add(schedule: &Schedule, world: &mut World, index: usize) {
     let speaks = schedule.speaks.get(index).copied().unwrap_or_default();
-    let info = as_it_rests(schedule, info(index));
-    world.add_speaking(index % schedule.nodes.max(1), info, spec(index), speaks);
+    let info = as_it_is(schedule, info(index));
+    let limits = schedule.limits.get(index).copied().unwrap_or_default();
+    let spec = GuestSpec { limits, ..spec(index) };
+    world.add_speaking(index % schedule.nodes.max(1), info, spec, speaks);
 }
 
 // === impl Outcome ===

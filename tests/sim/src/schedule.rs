@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
-use windlass_world::world::{Cut, Driver, Speaks, Unplug};
+use windlass_world::world::{Cut, Driver, Grouping, Speaks, Unplug};
 use windlass_world::{Faults, Step};
 
 /// A system, and everything that happens to it from outside.
@@ -22,6 +22,10 @@ pub struct Schedule {
     pub listed: bool,
     /// Whether VMs keep for a while what their signals no longer call for.
     pub rests: bool,
+    /// Which VMs have a hypervisor whose process has a group to itself, so that the host can limit its CPU.
+    pub limits: Vec<bool>,
+    /// Whether VMs move in parts of a vCPU, and those that can be limited have bounds with such parts.
+    pub parts: bool,
     /// What the agents and the informant of each VM speak at first.
     pub speaks: Vec<Speaks>,
     /// What happens, in order.
@@ -105,6 +109,8 @@ pub enum Kind {
     TwoAgents,
     /// A hypervisor pauses, saves or migrates its VM for a while.
     Stop,
+    /// Somebody else sets a host's limit or takes it away, its group moves, or it cannot be set.
+    Limit,
 }
 
 // === impl Schedule ===
@@ -120,6 +126,13 @@ impl Schedule {
     /// The same, with books that are a process of their own, and know of VMs by a list alone.
     pub fn with_lists(mut self) -> Self {
         self.listed = true;
+        self
+    }
+
+    /// The same, with hypervisors whose CPU no host limits.
+    pub fn without_limits(mut self) -> Self {
+        (self.limits, self.parts) = (Vec::new(), false);
+        self.turns.retain(|turn| turn.act.kind() != Kind::Limit);
         self
     }
 
@@ -143,13 +156,15 @@ impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: {} nodes of {} units, {} VMs{}{}, parking {}, {} turns in {:.1} s",
+            "seed {}: {} nodes of {} units, {} VMs{}{}, {} limited{}, parking {}, {} turns in {:.1} s",
             self.seed,
             self.nodes,
             self.room,
             self.vms,
             if self.listed { " from a list" } else { "" },
             if self.rests { " that rest" } else { "" },
+            self.limits.iter().filter(|limited| **limited).count(),
+            if self.parts { " to parts" } else { "" },
             if self.trust { "trusted" } else { "not trusted" },
             self.turns.len(),
             self.length().as_secs_f64()
@@ -177,6 +192,7 @@ impl Act {
                 Step::Lies(_, lie) => lie.is_none(),
                 Step::Driver(_, driver) => *driver == Driver::Honest,
                 Step::Mute(_, muted) => muted.is_none(),
+                Step::Group(_, grouping) => *grouping == Grouping::Refuses(false),
                 Step::HostMemory(_, left) => left.is_none(),
                 Step::Slow(_, time) | Step::Stands(_, _, time) => time.is_zero(),
                 Step::AgentStarts(_) | Step::InformantStarts(_) => true,
@@ -216,6 +232,7 @@ impl Act {
                 Step::Dies(_) => Kind::Arrivals,
                 Step::ShortOfVcpus(..) => Kind::Online,
                 Step::Driver(..) => Kind::Driver,
+                Step::Group(..) => Kind::Limit,
                 Step::Told(_) | Step::Ordered(..) | Step::Room(..) => Kind::People,
                 Step::AgentRestarts(_) | Step::AgentDies(_) | Step::AgentStarts(_) => Kind::Agent,
                 Step::Link(..) => Kind::Link,

@@ -141,6 +141,7 @@ impl World {
         }
         self.moves += u64::from(moves(action));
         let order = vm.order_of(now, action);
+        let misused = vm.misused_limit(now, action);
         let missing = laws::missing(now, vm.muted_since);
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
         let Some(agent) = vm.agent.as_mut() else { return };
@@ -156,6 +157,9 @@ impl World {
         self.left_alone(who, action);
         self.tell_agent(who, Event::Sent(action));
         self.broken(Law::NoBusyLoop, Some(who), hurry);
+        if let Some((law, what)) = misused {
+            self.broken(law, Some(who), Some(what));
+        }
         let missing = missing.map(|what| format!("{what}: {action:?}"));
         self.broken(Law::MissingIsNotZero, Some(who), missing);
         match request {
@@ -207,8 +211,11 @@ impl World {
         if self.now < host.up_at {
             return None;
         }
-        let Requested { status, body, broken } =
+        let Requested { status, body, version, broken } =
             host.request(&mut self.met, self.now, name, &here, unit, body);
+        if let (Some(version), Some(vm)) = (version, self.vms.get_mut(who)) {
+            vm.spoken = version;
+        }
         self.broken(Law::BooksWithinTheNode, Some(who), broken);
         if self.nodes[node].process.ends_now() {
             self.crash_host(node);

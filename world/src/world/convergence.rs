@@ -1,11 +1,11 @@
 //! Whether a world has converged: which VMs have what their load calls for, and how long the others may take.
 
 use super::World;
-use crate::vm::Vm;
+use crate::vm::{CORE, Vm};
 use std::time::Duration;
 use windlass_agent_core::metrics_text;
 use windlass_protocol::status::VmStatus;
-use windlass_protocol::{Bytes, Resources, VmName, Waiting};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName, VmRecord, Waiting};
 use windlass_scaling::{Inputs, goal};
 
 // === impl World ===
@@ -26,6 +26,7 @@ impl World {
             && rests
             && booked == self.to_book(there, &status)
             && !there.guest.has_idle_vcpus(booked)
+            && there.guest.is_limited_as_it_uses()
             && self.calls_for(there, uses)
     }
 
@@ -35,7 +36,20 @@ impl World {
         let counts = vm.counts(self.setup.trust_guest_parking);
         let keeps = status.waiting.iter().any(|wait| matches!(wait, Waiting::Holding { .. }));
         let slot = if keeps { vm.info.memory_slot } else { Bytes::ZERO };
-        Resources { mem: counts.mem.round_up(slot), ..counts }
+        let cpu = counts.cpu.round_up(cpu_said(vm));
+        Resources { cpu, mem: counts.mem.round_up(slot) }
+    }
+
+    /// The step in which the CPU of a VM moves.
+    fn step_of(&self, vm: &Vm) -> MilliCpu {
+        let grain = vm.guest.capabilities().with(vm.guest.seen()).cpu_grain();
+        let granted = VmRecord::of(&vm.info).grain.cpu;
+        self.setup.unit.cpu().max(grain).max(granted).max(cpu_said(vm))
+    }
+
+    /// Whether all agents say to the books which parts of a vCPU they want.
+    pub fn speaks_in_parts(&self) -> bool {
+        self.vms.iter().all(|(_, vm)| cpu_said(vm).is_zero())
     }
 
     /// Whether a VM has an agent that counts.
@@ -74,16 +88,21 @@ impl World {
     fn calls_for(&self, vm: &Vm, uses: Resources) -> bool {
         let called_for = self.called_for(vm, uses);
         let rests = !vm.info.scale_down.cpu.is_zero();
-        let margin = if rests { self.setup.unit.into() } else { Resources::ZERO };
+        let unit = Resources::from(self.setup.unit);
+        let unit = Resources { cpu: unit.cpu.max(self.step_of(vm)), ..unit };
+        let margin = if rests { unit } else { Resources::ZERO };
         uses.covers(called_for) && called_for.saturating_add(margin).covers(uses)
     }
 
     /// Whether every VM is at its goal, or short of it because its node has no unit left.
     pub fn is_shared_out(&self) -> bool {
+        self.names().all(|vm| self.has_its_share(vm))
+    }
+
+    /// Whether a VM is at its goal, or short of it because its node has no unit left.
+    pub fn has_its_share(&self, name: &VmName) -> bool {
         let unit = Resources::from(self.setup.unit);
-        let mut here = self.vms.iter();
-        here.all(|(_, vm)| {
-            let name = &vm.info.name;
+        self.vms.of(name).is_some_and(|vm| {
             let free = self.nodes[vm.node].free();
             let Some(status) = self.status(name) else { return false };
             let Some(goal) = status.goal.filter(|_| vm.counts_session()) else { return false };
@@ -94,18 +113,25 @@ impl World {
             if status.waiting.iter().any(later) {
                 return false;
             }
-            let uses = self.uses(name);
-            let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < unit.cpu;
+            let (uses, step) = (self.uses(name), self.step_of(vm));
+            let cpu = uses.cpu == goal.cpu || uses.cpu < goal.cpu && free.cpu < step;
             let mem = uses.mem == goal.mem || uses.mem < goal.mem && free.mem < unit.mem;
             let Some(booked) = self.nodes[vm.node].booked(name) else { return false };
             let counts = self.to_book(vm, &status);
             // Who does not see what hypervisors have promises nothing for vCPUs that a guest got
             // back, where nothing is free.
-            let came_back = self.setup.listed && booked.cpu < counts.cpu && free.cpu < unit.cpu;
-            let known = booked.mem == counts.mem && (booked.cpu == counts.cpu || came_back);
+            let came_back = self.setup.listed && booked.cpu < counts.cpu && free.cpu < step;
+            // What is granted in any amount may be a part of a step, which its agent cannot use; and where
+            // nothing is free, a part of a vCPU of which the books cannot be told is not reserved.
+            let least = vm.counts(self.setup.trust_guest_parking).cpu;
+            let part = uses.cpu < goal.cpu && booked.cpu.saturating_sub(least) < step;
+            let same = booked.cpu == counts.cpu
+                || booked.cpu >= least && (part || booked.cpu < counts.cpu && free.cpu < step);
+            let known = booked.mem == counts.mem && (same || came_back);
             // Who wants more vCPUs keeps those that are idle.
-            let idle = vm.guest.has_idle_vcpus(booked) && uses.cpu == goal.cpu;
-            cpu && mem && known && !idle
+            let permit = status.permit.map_or(booked, |permit| permit.min(booked));
+            let idle = vm.guest.has_idle_vcpus(permit) && uses.cpu == goal.cpu;
+            cpu && mem && known && !idle && vm.guest.is_limited_as_it_uses()
         })
     }
 
@@ -118,11 +144,16 @@ impl World {
         let inputs = Inputs {
             info: &vm.info,
             unit: self.setup.unit,
-            can: &vm.guest.capabilities(),
+            can: &vm.guest.capabilities().with(vm.guest.seen()),
             sample: Some(&metrics_text::parse(&text, self.now)),
             has: uses,
             urgency: None,
         };
         goal::goal(&inputs).size
     }
+}
+
+/// The step in which the agent of a VM can say to the books how much CPU it wants.
+fn cpu_said(vm: &Vm) -> MilliCpu {
+    if vm.spoken.features().fractional_cpu { MilliCpu::ZERO } else { CORE }
 }

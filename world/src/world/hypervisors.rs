@@ -146,7 +146,10 @@ impl World {
             return None;
         }
         let Action::Resize(resize) = order.action else {
-            return Some(Reply::Event(Event::Seen(vm.guest.seen())));
+            if let Some(vm) = self.vms.get_mut(who) {
+                vm.guest.look();
+            }
+            return Some(Reply::Event(Event::Seen(self.vms.get(who)?.guest.seen())));
         };
         let twice = vm.guest.driver == Driver::Twice;
         let reply = self.resize(who, resize, order);
@@ -176,7 +179,9 @@ impl World {
             self.broken(Law::ConsentBeforeShrinkage, Some(who), lost);
             return Reply::Event(Event::Resized);
         }
+        let limit = vm.guest.group;
         let done = vm.guest.resize(resize);
+        self.met.limit_set(resize, limit, vm.guest.group, done.is_ok());
         // What is plugged may come online by itself, unless an agent has counted; what was parked
         // before stays so.
         let counted = vm.informant.as_ref().is_some_and(InformantRun::is_counted);
@@ -186,7 +191,8 @@ impl World {
             vm.allowed = Some(allowed.max(count));
         }
         let grew = vm.has(trust).max(had) != had;
-        let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew && !vm.unruly);
+        let tame = !vm.unruly && vm.loose_since.is_none();
+        let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew && tame);
         let taken = match resize {
             Resize::Memory(total) if total < has.min(before.lower()) && !order.agreed => {
                 Some(format!("takes {has} down to {total}, and nobody had agreed to it"))
@@ -204,7 +210,10 @@ impl World {
         if moves {
             self.queue.arrange(next, who, Happening::MemoryMoves { boot });
         }
-        self.stir(who);
+        // A guest does not feel its limit.
+        if !matches!(resize, Resize::Limit(_)) {
+            self.stir(who);
+        }
         match done {
             Ok(()) => Reply::Event(Event::Resized),
             Err(_) => refused,
@@ -259,7 +268,7 @@ impl World {
     }
 
     /// Whether nothing keeps the agent from speaking to the monitor.
-    fn is_calm(&self, who: Id) -> bool {
+    pub(crate) fn is_calm(&self, who: Id) -> bool {
         let Some(vm) = self.vms.get(who) else { return false };
         let process = &vm.agent_process;
         vm.agent.is_some()

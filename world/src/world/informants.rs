@@ -185,12 +185,13 @@ impl World {
                 let before = vm.allowed;
                 vm.allowed = before.map(|allowed| allowed.max(size.cpu));
                 let grew = before.is_some_and(|before| size.cpu > before);
-                let over = size.cpu.min(seen.plugged) > booked.cpu && grew;
+                let over = vm.guest.limited(size.cpu.min(seen.plugged)) > booked.cpu && grew;
                 laws::told(seen.memory.present(), size.mem)
                     .map(|what| (Law::TheWorldNotTheWish, what))
                     .or_else(|| {
                         let what = format!("told to use {}, booked {booked}", size.cpu);
-                        over.then_some((Law::PermitBeforeGrowth, what))
+                        let tame = vm.loose_since.is_none();
+                        (over && tame).then_some((Law::PermitBeforeGrowth, what))
                     })
             }
             (Request::Downscale(message), Answer::Downscaled(DownscaleResult { ok: true, .. })) => {
@@ -340,9 +341,10 @@ impl World {
             informant::Action::Call { .. } => return,
         };
         let online = vm.guest.online();
-        let grew = online > before && self.setup.trust_guest_parking && !vm.unruly;
-        let beyond =
-            (grew && online > booked.cpu).then(|| format!("uses {online}, booked {booked}"));
+        let tame = !vm.unruly && vm.loose_since.is_none();
+        let grew = online > before && self.setup.trust_guest_parking && tame;
+        let beyond = (grew && vm.guest.usable() > booked.cpu)
+            .then(|| format!("uses {online}, booked {booked}"));
         self.broken(Law::PermitBeforeGrowth, Some(who), beyond);
         let at = self.now.after(KERNEL);
         self.queue.arrange(at, who, Happening::InformantHears { epoch, event });

@@ -1,6 +1,6 @@
 //! What people and misfortune do to a world.
 
-use super::{Driver, Lie, Muted, Part, Unplug, World};
+use super::{Driver, Grouping, Lie, Muted, Part, Unplug, World};
 use crate::chance::Faults;
 use crate::process::Process;
 use crate::queue::Happening;
@@ -62,6 +62,8 @@ pub enum Step {
     ShortOfVcpus(VmName, bool),
     /// The hypervisor makes this of what it is asked for.
     Driver(VmName, Driver),
+    /// Something is done to the group of the hypervisor's process, if it has one.
+    Group(VmName, Grouping),
     /// The guest's metrics are missing, or there again.
     Mute(VmName, Option<Muted>),
     /// Somebody in the guest brings every vCPU online.
@@ -161,6 +163,7 @@ impl World {
             Step::Lies(vm, lie) => self.with(&vm, |vm| vm.lie = lie),
             Step::ShortOfVcpus(vm, short) => self.with(&vm, |vm| vm.guest.short_of_vcpus = short),
             Step::Driver(vm, driver) => self.with(&vm, |vm| vm.guest.driver = driver),
+            Step::Group(vm, grouping) => self.to(&vm, |world, who| world.group(who, grouping)),
             Step::Mute(vm, muted) => self.with(&vm, |vm| {
                 // A figure that was known until now may still count.
                 let goes_on =
@@ -177,7 +180,7 @@ impl World {
                 let name = info.name.clone();
                 self.to(&name, |world, who| {
                     let Some(vm) = world.vms.get_mut(who) else { return };
-                    vm.most = vm.most.max(info.bounds.max);
+                    vm.may_have(info.bounds.max);
                     vm.info = info.clone();
                     world.nodes[vm.node].presume(&info, vm.most);
                     let told =
@@ -186,6 +189,9 @@ impl World {
                 });
             }
             Step::Ordered(vm, order) => {
+                if let (Order::Release(Some(size)), Some(who)) = (order, self.vms.id(&vm)) {
+                    self.vms.get_mut(who).into_iter().for_each(|vm| vm.may_have(size));
+                }
                 self.to(&vm, |world, who| {
                     let told = |world: &mut Self, who| world.notify(who, Event::Ordered(order));
                     world.for_each_agent(who, told);
@@ -304,6 +310,7 @@ impl World {
         vm.other = None;
         vm.agent = None;
         vm.epochs += 1;
+        vm.group_anew(self.now);
         self.nodes[before].leave(&mut self.met, &vm.info.name);
         self.start_agent(who);
         // What was still on its way to the monitor that it left is lost.
