@@ -61,9 +61,8 @@ impl Duo {
             Rival::set(Who::Old, old, &guest, place("old"), permits).await?,
             Rival::set(Who::New, new, &guest, place("new"), permits).await?,
         ];
-        let setting = Setting { room: ROOM, trust: spoken.parks() };
-        let watch =
-            Some(Watch::start(plugin.eye(), vec![Arc::clone(&guest)], setting, laws::EVERY));
+        let rules = Setting { room: ROOM, trust: spoken.parks() }.into();
+        let watch = Some(Watch::start(plugin.eye(), vec![Arc::clone(&guest)], rules, laws::EVERY));
         let start = Instant::now();
         Ok(Self { start, spoken, rivals, plugin, guest, watch, _folder: folder, _turn: turn })
     }

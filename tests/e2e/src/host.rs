@@ -2,7 +2,6 @@
 
 use crate::books::{Books, Keeper};
 use crate::http;
-use crate::vm::UNIT_MIB;
 use anyhow::{Context, Result, bail, ensure};
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -15,13 +14,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use windlass_lab::leash;
+use windlass_protocol::Resources;
 use windlass_protocol::status::HostStatus;
 
 /// How long a host may take to start, and to stop.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How many call-back ports a host has.
-const PORTS: u16 = 8;
+/// How many call-back ports a host has: one for each VM.
+const PORTS: u16 = 16;
 
 /// Of a log, this much is shown when something went wrong.
 const LAST_LINES: usize = 80;
@@ -33,6 +33,17 @@ pub struct Setting {
     pub room: u32,
     /// Whether `cpu_limit` is "trust", or else "none".
     pub trust: bool,
+}
+
+/// What a host's file says of sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ground {
+    /// `cpu_limit`, if it says it.
+    pub(crate) limit: Option<&'static str>,
+    /// Room of the node.
+    pub(crate) room: Resources,
+    /// The compute unit, if it names one.
+    pub(crate) unit: Option<Resources>,
 }
 
 /// A host, running or not.
@@ -66,32 +77,28 @@ impl Keeper for Eye {
 // === impl Host ===
 
 impl Host {
-    /// Writes its configuration, with a compute unit of this many MiB if it is to name one; does
-    /// not start it.
-    pub(crate) fn set(
-        binary: &Path,
-        folder: &Path,
-        setting: Setting,
-        unit_mib: Option<u32>,
-    ) -> Result<Self> {
+    /// Writes its configuration; does not start it.
+    pub(crate) fn set(binary: &Path, folder: &Path, ground: &Ground) -> Result<Self> {
         for name in ["vms.d", "state"] {
             fs::create_dir_all(folder.join(name))?;
         }
         let ports = free_ports()?;
         let (first, last) = (ports.start(), ports.end());
-        let Setting { room, trust } = setting;
-        let limit = if trust { "trust" } else { "none" };
+        let Ground { limit, room, unit } = *ground;
         let place = folder.display();
         let mut text = format!(
             "state_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\nadmin = \"127.0.0.1:0\"\n\
-             callback_listen = \"127.0.0.1\"\ncallback_ports = \"{first}-{last}\"\n\
-             cpu_limit = \"{limit}\"\n\
-             [node]\ncpu = {room}\nmemory = \"{}MiB\"\n",
-            room * UNIT_MIB
+             callback_listen = \"127.0.0.1\"\n\
+             callback_ports = \"{first}-{last}\"\n"
         );
-        if let Some(mib) = unit_mib {
-            writeln!(text, "[compute_unit]\ncpu = 1\nmemory = \"{mib}MiB\"")?;
+        if let Some(limit) = limit {
+            writeln!(text, "cpu_limit = {limit:?}")?;
+        }
+        for (table, size) in [("node", Some(room)), ("compute_unit", unit)] {
+            let Some(Resources { cpu, mem }) = size else { continue };
+            let (cpu, memory) = (cpu.milli(), mem.mib());
+            writeln!(text, "[{table}]\ncpu = \"{cpu}m\"\nmemory = \"{memory}MiB\"")?;
         }
         fs::write(folder.join("host.toml"), text)?;
         Ok(Self {
@@ -277,6 +284,24 @@ impl Host {
         Eye { socket: self.socket(), lives: Arc::clone(&self.lives) }
     }
 
+    /// The sum of the series of its metrics that begin with this: a name, or a name and labels.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub async fn counted(&self, series: &str) -> Result<u64> {
+        let admin = self.admin().context("the host has not said where it serves metrics")?;
+        let page = http::get_tcp(admin, "/metrics").await?;
+        ensure!(page.status == 200, "GET /metrics: {}", page.status);
+        let found = page.body.lines().filter(|line| line.starts_with(series));
+        let figures = found.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+        Ok(figures.sum())
+    }
+
+    /// Where it keeps what outlives it.
+    pub fn state_dir(&self) -> PathBuf {
+        self.folder.join("state")
+    }
+
     /// Where it serves.
     fn socket(&self) -> PathBuf {
         self.folder.join("host.sock")
@@ -331,9 +356,9 @@ async fn state(socket: &Path) -> Result<HostStatus> {
 
 /// A range of ports that nobody has, different for tests that run at the same time.
 pub(crate) fn free_ports() -> Result<RangeInclusive<u16>> {
-    let start = u16::try_from(std::process::id() % 1500)? * PORTS;
-    (0..1500)
-        .map(|turn| 20_000 + (start + turn * PORTS) % (1500 * PORTS))
+    let start = u16::try_from(std::process::id() % 750)? * PORTS;
+    (0..750)
+        .map(|turn| 20_000 + (start + turn * PORTS) % (750 * PORTS))
         .map(|first| first..=first + PORTS - 1)
         .find(|range| range.clone().all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()))
         .context("no free call-back ports")

@@ -30,8 +30,8 @@ const MOST: usize = 20;
 /// What the world was like between two looks at the books.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// What binds the books: parking is trusted where it is told so and the guests' version allows.
-    pub setting: Setting,
+    /// What binds the books.
+    pub rules: Rules,
     /// What the books said before and after; `None` if it was not the same process.
     pub books: Option<(Books, Books)>,
     /// Each guest, by name, as QEMU and itself see it.
@@ -40,6 +40,18 @@ pub struct Sample {
     pub earlier: BTreeMap<String, Resources>,
     /// VMs that were in the books before.
     pub known: BTreeSet<String>,
+    /// The quota of each guest whose cgroup has one.
+    pub limits: BTreeMap<String, MilliCpu>,
+}
+
+/// What binds the books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// What the node can give.
+    pub room: Resources,
+    /// Whether vCPUs that a guest says it has parked leave the books: where it is told so and the guests'
+    /// version allows. A quota of its cgroup binds either way.
+    pub trust: bool,
 }
 
 /// A guest by name, and what QEMU and itself said of it.
@@ -62,16 +74,24 @@ pub struct Seen {
     pub breaches: Vec<String>,
 }
 
+// === impl Rules ===
+
+impl From<Setting> for Rules {
+    fn from(setting: Setting) -> Self {
+        Self { room: resources(setting.room), trust: setting.trust }
+    }
+}
+
 // === impl Sample ===
 
 impl Sample {
     /// The laws that this sample breaks.
     pub fn breaches(&self) -> Vec<String> {
         let mut breaches = Vec::new();
-        let room = resources(self.setting.room);
+        let room = self.rules.room;
         let mut sum = Resources::ZERO;
         for (name, outside, inside) in &self.guests {
-            let has = self.has(*outside, inside.as_ref());
+            let has = self.has(name, *outside, inside.as_ref());
             let kept = self.earlier.get(name).map_or(has, |earlier| has.min(*earlier));
             sum = sum.saturating_add(kept);
             match self.booked(name) {
@@ -106,21 +126,24 @@ impl Sample {
     fn all(&self) -> BTreeMap<String, Resources> {
         let answered = |(_, outside, inside): &&Look| {
             let counted = inside.as_ref().is_some_and(|inside| inside.cpus_online.is_some());
-            outside.is_some() && (counted || !self.setting.trust)
+            outside.is_some() && (counted || !self.rules.trust)
         };
         let guests = self.guests.iter().filter(answered);
         guests
-            .map(|(name, outside, inside)| (name.clone(), self.has(*outside, inside.as_ref())))
+            .map(|(name, outside, inside)| {
+                (name.clone(), self.has(name, *outside, inside.as_ref()))
+            })
             .collect()
     }
 
     /// What counts as had: see SURFACE's "what a VM has", told by QEMU and the guest.
-    fn has(&self, outside: Option<Outside>, inside: Option<&Inside>) -> Resources {
+    fn has(&self, name: &str, outside: Option<Outside>, inside: Option<&Inside>) -> Resources {
         let Some(outside) = outside else { return Resources::ZERO };
         let online = inside.and_then(|inside| inside.cpus_online);
-        let cpus = if self.setting.trust { online.unwrap_or(0) } else { outside.vcpus };
+        let cpus = if self.rules.trust { online.unwrap_or(0) } else { outside.vcpus };
+        let cpu = MilliCpu::from_cores(u64::from(cpus));
         Resources {
-            cpu: MilliCpu::from_cores(u64::from(cpus)),
+            cpu: self.limits.get(name).map_or(cpu, |limit| cpu.min(*limit)),
             mem: Bytes::from_bytes(outside.upper_memory()),
         }
     }
@@ -140,12 +163,12 @@ impl Watch {
     pub(crate) fn start(
         keeper: impl Keeper,
         guests: Vec<Arc<Guest>>,
-        setting: Setting,
+        rules: Rules,
         every: Duration,
     ) -> Self {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut tasks = JoinSet::new();
-        tasks.spawn(watch(keeper, guests, setting, every, Arc::clone(&seen)));
+        tasks.spawn(watch(keeper, guests, rules, every, Arc::clone(&seen)));
         Self { seen, tasks }
     }
 
@@ -163,7 +186,7 @@ impl Watch {
 async fn watch(
     keeper: impl Keeper,
     guests: Vec<Arc<Guest>>,
-    setting: Setting,
+    rules: Rules,
     every: Duration,
     seen: Arc<Mutex<Seen>>,
 ) {
@@ -183,17 +206,21 @@ async fn watch(
             }
             (Some(_) | None, _) => None,
         };
-        let answered = |(guest, outside, inside): &Looked| {
+        let answered = |(guest, _, outside, inside): &Looked| {
             guest.resident().is_none() || outside.is_some() && inside.is_some()
         };
         let whole = books.is_some() && looked.iter().all(answered);
+        let limits = looked
+            .iter()
+            .filter_map(|(guest, limit, ..)| Some((guest.name().to_owned(), (*limit)?)));
+        let limits = limits.collect();
         let guests = looked
             .into_iter()
-            .map(|(guest, outside, inside)| (guest.name().to_owned(), outside, inside))
+            .map(|(guest, _, outside, inside)| (guest.name().to_owned(), outside, inside))
             .collect();
         let booked = books.iter().flat_map(|(before, _): &(Books, Books)| before.vms.keys());
         let names: Vec<String> = booked.cloned().collect();
-        let sample = Sample { setting, books, guests, earlier, known: known.clone() };
+        let sample = Sample { rules, books, guests, earlier, known: known.clone(), limits };
         let breaches = sample.breaches();
         let seen_now = sample.all();
         earlier = sample.earlier;
@@ -213,12 +240,18 @@ async fn watch(
     }
 }
 
-/// A guest, and what QEMU and itself said of it.
-type Looked = (Arc<Guest>, Option<Outside>, Option<Inside>);
+/// A guest, its quota, and what QEMU and itself said of it.
+type Looked = (Arc<Guest>, Option<MilliCpu>, Option<Outside>, Option<Inside>);
 
 async fn look(guest: Arc<Guest>) -> Looked {
+    let limit = quota(&guest);
     let view = view(&guest, false, None).await;
-    (guest, view.outside, view.inside)
+    (guest, limit, view.outside, view.inside)
+}
+
+/// The quota of a guest's cgroup, if there is one.
+pub(crate) fn quota(guest: &Guest) -> Option<MilliCpu> {
+    guest.group()?.quota().ok().flatten().map(MilliCpu::from_milli)
 }
 
 /// A look at one guest, beside what the host says of it.
@@ -275,7 +308,18 @@ mod tests {
         let mut sample = sample(1, 1, 1);
         sample.guests[0].1 = Some(Outside { vcpus: 3, boot: UNIT, virtio_mem: None, dimms: 0 });
         assert_eq!(sample.breaches(), Vec::<String>::new());
-        sample.setting.trust = false;
+        sample.rules.trust = false;
+        assert_eq!(sample.breaches().len(), 1);
+    }
+
+    #[test]
+    fn a_quota_binds_what_is_plugged() {
+        let mut sample = sample(1, 1, 1);
+        sample.rules.trust = false;
+        sample.guests[0].1 = Some(Outside { vcpus: 3, boot: UNIT, virtio_mem: None, dimms: 0 });
+        sample.limits = [("a".to_owned(), MilliCpu::from_cores(1))].into();
+        assert_eq!(sample.breaches(), Vec::<String>::new());
+        sample.limits = [("a".to_owned(), MilliCpu::from_milli(1050))].into();
         assert_eq!(sample.breaches().len(), 1);
     }
 
@@ -309,7 +353,7 @@ mod tests {
         let mut sample = sample(1, 2, 1);
         sample.books = None;
         assert_eq!(sample.breaches(), Vec::<String>::new());
-        sample.setting.room = 1;
+        sample.rules.room = resources(1);
         assert_eq!(sample.breaches(), ["all have 2 vCPU / 512MiB, the room is 1 vCPU / 256MiB"]);
     }
 
@@ -330,11 +374,12 @@ mod tests {
             Outside { vcpus: has, boot: u64::from(has) * UNIT, virtio_mem: None, dimms: 0 };
         let inside = Inside { cpus_online: Some(has), ..Inside::default() };
         Sample {
-            setting: Setting { room: 3, trust: true },
+            rules: Rules { room: resources(3), trust: true },
             books: Some((books(before, seen()), books(after, seen()))),
             guests: vec![("a".to_owned(), Some(outside), Some(inside))],
             earlier: BTreeMap::new(),
             known: BTreeSet::new(),
+            limits: BTreeMap::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! While it is cut, it takes in what is said and passes nothing on, either way: who calls gets no
 //! answer, as from a host that cannot be reached. A connection that was open then is ended once
-//! the way is whole again.
+//! the way is whole again. A trap cuts it by itself, right behind a request that it waits for.
 
 use anyhow::Result;
 use std::net::SocketAddr;
@@ -24,6 +24,7 @@ pub(crate) struct Relay {
     at: SocketAddr,
     cut: watch::Sender<bool>,
     requests: Requests,
+    trap: Trap,
     _tasks: JoinSet<()>,
 }
 
@@ -40,9 +41,15 @@ pub(crate) struct Request {
 
 type Requests = Arc<Mutex<Vec<Request>>>;
 
+/// A path, and words of the body.
+type Trap = Arc<Mutex<Option<(&'static str, String)>>>;
+
 /// One connection. Requests follow each other's answers.
+#[derive(Clone)]
 struct Pair {
     requests: Requests,
+    trap: Trap,
+    cut: watch::Sender<bool>,
     /// What came since the last answer, as far as a request's first line is not over.
     line: Option<Vec<u8>>,
     /// The request that is not answered yet, by its place.
@@ -57,10 +64,17 @@ impl Relay {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let at = listener.local_addr()?;
         let (cut, is_cut) = watch::channel(false);
-        let requests = Requests::default();
+        let (requests, trap) = (Requests::default(), Trap::default());
+        let pair = Pair {
+            requests: Arc::clone(&requests),
+            trap: Arc::clone(&trap),
+            cut: cut.clone(),
+            line: Some(Vec::new()),
+            open: None,
+        };
         let mut tasks = JoinSet::new();
-        tasks.spawn(serve(listener, target(at.port()), is_cut, Arc::clone(&requests)));
-        Ok(Self { at, cut, requests, _tasks: tasks })
+        tasks.spawn(serve(listener, target(at.port()), is_cut, pair));
+        Ok(Self { at, cut, requests, trap, _tasks: tasks })
     }
 
     /// Where it listens.
@@ -73,25 +87,29 @@ impl Relay {
         self.cut.send_replace(cut);
     }
 
+    /// Passes on one request of this path that has these words in it, and cuts the way before its answer.
+    pub(crate) fn trap(&self, path: &'static str, words: &str) {
+        *self.trap.lock().unwrap_or_else(PoisonError::into_inner) = Some((path, words.to_owned()));
+    }
+
+    /// Whether the way is cut.
+    pub(crate) fn is_cut(&self) -> bool {
+        *self.cut.borrow()
+    }
+
     /// What was passed on.
     pub(crate) fn requests(&self) -> Vec<Request> {
         noted(&self.requests).clone()
     }
 }
 
-async fn serve(
-    listener: TcpListener,
-    target: SocketAddr,
-    cut: watch::Receiver<bool>,
-    requests: Requests,
-) {
+async fn serve(listener: TcpListener, target: SocketAddr, cut: watch::Receiver<bool>, pair: Pair) {
     let mut pairs = JoinSet::new();
     loop {
         let Ok((client, _)) = listener.accept().await else { continue };
         while pairs.try_join_next().is_some() {}
-        let (requests, cut) = (Arc::clone(&requests), cut.clone());
+        let (pair, cut) = (pair.clone(), cut.clone());
         pairs.spawn(async move {
-            let pair = Pair { requests, line: Some(Vec::new()), open: None };
             // Either side may hang up at any time: that ends the pair, and closes the other.
             let _ended = pair.run(client, target, cut).await;
         });
@@ -123,8 +141,11 @@ impl Pair {
                     let Some(piece) = asked.get(..length?).filter(|piece| !piece.is_empty()) else {
                         return Ok(());
                     };
-                    self.asked(piece);
+                    let trapped = self.asked(piece);
                     server.write_all(piece).await?;
+                    if trapped {
+                        self.cut.send_replace(true);
+                    }
                 }
                 length = server.read(&mut answered) => {
                     let Some(piece) = answered.get(..length?).filter(|piece| !piece.is_empty())
@@ -138,19 +159,22 @@ impl Pair {
         }
     }
 
-    fn asked(&mut self, piece: &[u8]) {
-        let Some(line) = &mut self.line else { return };
+    /// Whether what was asked is what the trap waits for.
+    fn asked(&mut self, piece: &[u8]) -> bool {
+        let Some(line) = &mut self.line else { return false };
         line.extend_from_slice(piece);
         let end = line.windows(2).position(|two| two == b"\r\n");
         if end.is_none() && line.len() < LINE {
-            return;
+            return false;
         }
         let first = String::from_utf8_lossy(&line[..end.unwrap_or(LINE)]).into_owned();
         let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+        let trapped = is_trapped(&self.trap, &path, line);
         let mut requests = noted(&self.requests);
         self.open = Some(requests.len());
         requests.push(Request { at: Instant::now(), path, status: None });
         self.line = None;
+        trapped
     }
 
     fn answered(&mut self, piece: &[u8]) {
@@ -173,6 +197,13 @@ async fn lose(client: &mut TcpStream, mut cut: watch::Receiver<bool>) -> std::io
             length = client.read(&mut lost) => if length? == 0 { return Ok(()) },
         }
     }
+}
+
+/// Whether a request is what the trap waits for. One that is small comes in one piece, with its body.
+fn is_trapped(trap: &Mutex<Option<(&'static str, String)>>, path: &str, request: &[u8]) -> bool {
+    let mut trap = trap.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = String::from_utf8_lossy(request);
+    trap.take_if(|(wanted, words)| *wanted == path && text.contains(&**words)).is_some()
 }
 
 fn noted(requests: &Mutex<Vec<Request>>) -> MutexGuard<'_, Vec<Request>> {
@@ -211,5 +242,11 @@ mod tests {
         relay.cut(false);
         assert_eq!(get_tcp(relay.at(), "/id").await.unwrap().status, 200);
         assert_eq!(paths(), ["/resume", "/id"]);
+
+        relay.trap("/downscale", "");
+        let answer = get_tcp(relay.at(), "/downscale");
+        assert!(timeout(Duration::from_millis(200), answer).await.is_err(), "its answer is lost");
+        assert!(relay.is_cut());
+        assert_eq!(paths(), ["/resume", "/id", "/downscale"]);
     }
 }

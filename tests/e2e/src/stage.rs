@@ -1,16 +1,20 @@
 //! A host, its guests, and somebody who watches the laws.
 
-use crate::laws::{self, Seen, Watch};
+use crate::host::Ground;
+use crate::laws::{self, Rules, Seen, Watch};
 use crate::programs::Programs;
-use crate::vm::{GIB, UNIT_MIB};
+use crate::quotas::{Covered, Quotas};
+use crate::relay::Relay;
+use crate::view::resources;
+use crate::vm::GIB;
 use crate::{Host, Setting, Spoken, View, Vm};
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Result, anyhow, ensure};
 use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use windlass_lab::proxy::Proxy;
 use windlass_lab::{Folder, Guest, Inside, wait};
-use windlass_protocol::Waiting;
+use windlass_protocol::{Resources, Waiting};
 
 /// How long a condition may take on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -40,6 +44,9 @@ pub struct Stage {
     pub host: Host,
     actors: Vec<Actor>,
     watch: Option<Watch>,
+    rules: Rules,
+    /// Looks at the quotas of guests that have cgroups.
+    quotas: Option<Quotas>,
     spoken: Spoken,
     parks: bool,
     pace: Pace,
@@ -51,6 +58,7 @@ struct Actor {
     vm: Vm,
     guest: Arc<Guest>,
     proxy: Option<Proxy>,
+    relay: Option<Relay>,
 }
 
 // === impl Stage ===
@@ -80,7 +88,10 @@ impl Stage {
     /// # Errors
     /// Whatever did not come about.
     pub async fn boot(setting: Setting, vms: &[Vm]) -> Result<Self> {
-        Self::put(setting, Some(UNIT_MIB), OFTEN, turn, vms).await
+        let limit = if setting.trust { "trust" } else { "none" };
+        let ground =
+            Ground { limit: Some(limit), room: resources(setting.room), unit: Some(resources(1)) };
+        Self::put(&ground, OFTEN, turn, vms).await
     }
 
     /// A host that is told nothing that has a default, and looks that are no load: waits until each
@@ -90,6 +101,42 @@ impl Stage {
     /// Whatever did not come about.
     pub async fn with_defaults(gib: u32, vms: &[Vm]) -> Result<Self> {
         Self::plain(gib, turn, vms).await
+    }
+
+    /// A host whose node has this room, whose compute unit is this, and that limits VMs as it does when it is
+    /// told nothing of that. With many guests, looks are seldom. The host is not started.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn limited(room: Resources, unit: Resources, vms: &[Vm]) -> Result<Self> {
+        let ground = Ground { limit: None, room, unit: Some(unit) };
+        let pace = if vms.len() > 2 { SELDOM } else { OFTEN };
+        Self::put(&ground, pace, turn, vms).await
+    }
+
+    /// As [`Stage::limited`], for a host that is told how to limit VMs.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn limited_by(
+        limit: &'static str,
+        room: Resources,
+        unit: Resources,
+        vms: &[Vm],
+    ) -> Result<Self> {
+        let ground = Ground { limit: Some(limit), room, unit: Some(unit) };
+        Self::put(&ground, OFTEN, turn, vms).await
+    }
+
+    /// As [`Stage::limited`], told nothing of compute units either, beside whatever else runs: its guests are
+    /// idle most of the time.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn limited_beside_others(room: Resources, vms: &[Vm]) -> Result<Self> {
+        let own = || turn_of("windlass-e2e-beside-limited.lock");
+        let ground = Ground { limit: None, room, unit: None };
+        Self::put(&ground, SELDOM, own, vms).await
     }
 
     /// As [`Stage::with_defaults`], beside whatever else runs: its guests are idle most of the time.
@@ -102,8 +149,8 @@ impl Stage {
     }
 
     async fn plain(gib: u32, turn: impl Turn, vms: &[Vm]) -> Result<Self> {
-        let setting = Setting { room: gib * GIB, trust: false };
-        let mut stage = Self::put(setting, None, SELDOM, turn, vms).await?;
+        let ground = Ground { limit: Some("none"), room: resources(gib * GIB), unit: None };
+        let mut stage = Self::put(&ground, SELDOM, turn, vms).await?;
         stage.host.start().await?;
         for vm in vms {
             let ready = |view: &View| view.has_session() && view.has_figures();
@@ -112,13 +159,7 @@ impl Stage {
         Ok(stage)
     }
 
-    async fn put(
-        setting: Setting,
-        unit_mib: Option<u32>,
-        pace: Pace,
-        turn: impl Turn,
-        vms: &[Vm],
-    ) -> Result<Self> {
+    async fn put(ground: &Ground, pace: Pace, turn: impl Turn, vms: &[Vm]) -> Result<Self> {
         let (programs, turn) = tokio::task::spawn_blocking(|| {
             let programs = Programs::find()?;
             anyhow::Ok((programs, turn()?))
@@ -126,20 +167,40 @@ impl Stage {
         .await??;
         let spoken = Spoken::of_run()?;
         let folder = Folder::create()?;
-        let host = Host::set(&programs.windlass, folder.path(), setting, unit_mib)?;
+        let host = Host::set(&programs.windlass, folder.path(), ground)?;
         let mut actors = Vec::new();
         let guests = Guest::boot_all(&programs.lab, vms.iter().map(|vm| vm.spec(spoken))).await?;
         limited(&guests, spoken).await?;
         for (vm, guest) in vms.iter().zip(guests) {
             let path = folder.path().join(format!("{}.sock", vm.name));
             let proxy = if vm.proxied { Some(Proxy::start(&path, &guest.qmp())?) } else { None };
-            actors.push(Actor { vm: vm.clone(), guest: Arc::new(guest), proxy });
+            let informant = guest.informant();
+            let relay = if vm.relayed { Some(Relay::start(|_| informant).await?) } else { None };
+            actors.push(Actor { vm: vm.clone(), guest: Arc::new(guest), proxy, relay });
         }
-        let guests = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
-        let parks = setting.trust && spoken.parks();
-        let binding = Setting { trust: parks, ..setting };
-        let watch = Some(Watch::start(host.eye(), guests, binding, pace.laws));
-        let stage = Self { host, actors, watch, spoken, parks, pace, _folder: folder, _turn: turn };
+        let guests: Vec<_> = actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
+        let parks = ground.limit == Some("trust") && spoken.parks();
+        let limited =
+            |guest: &&Arc<Guest>| guest.group().is_some() && ground.limit != Some("trust");
+        let grouped: Vec<_> = guests.iter().filter(limited).collect();
+        let quotas = match grouped.is_empty() {
+            true => None,
+            false => Some(Quotas::start(host.eye(), grouped.into_iter().cloned().collect())),
+        };
+        let rules = Rules { room: ground.room, trust: parks };
+        let watch = Some(Watch::start(host.eye(), guests, rules, pace.laws));
+        let stage = Self {
+            host,
+            actors,
+            watch,
+            rules,
+            quotas,
+            spoken,
+            parks,
+            pace,
+            _folder: folder,
+            _turn: turn,
+        };
         for actor in &stage.actors {
             stage.write(&actor.vm)?;
         }
@@ -167,6 +228,35 @@ impl Stage {
         self.actor(name).proxy.as_ref().expect("the VM is proxied")
     }
 
+    /// Once the informant of a VM is asked for this, with these words in the request, loses its answer and all
+    /// that follows until [`Stage::mend`].
+    ///
+    /// # Panics
+    /// If no relay stands before the informant.
+    pub fn lose_answer(&self, name: &str, path: &'static str, words: &str) {
+        self.relay(name).trap(path, words);
+    }
+
+    /// Whether an answer was lost, and nothing passes between a VM's informant and the host.
+    ///
+    /// # Panics
+    /// If no relay stands before the informant.
+    pub fn has_lost(&self, name: &str) -> bool {
+        self.relay(name).is_cut()
+    }
+
+    /// Makes the way to the informant of a VM whole.
+    ///
+    /// # Panics
+    /// If no relay stands before it.
+    pub fn mend(&self, name: &str) {
+        self.relay(name).cut(false);
+    }
+
+    fn relay(&self, name: &str) -> &Relay {
+        self.actor(name).relay.as_ref().expect("the VM is relayed")
+    }
+
     /// Writes the file of a VM anew.
     ///
     /// # Errors
@@ -175,7 +265,8 @@ impl Stage {
         let actor = self.actor(vm.name);
         let monitor =
             actor.proxy.as_ref().map_or_else(|| actor.guest.qmp(), |proxy| proxy.path().to_owned());
-        self.host.write(vm.name, &vm.text(actor.guest.informant(), &monitor))
+        let informant = actor.relay.as_ref().map_or_else(|| actor.guest.informant(), Relay::at);
+        self.host.write(vm.name, &vm.text(informant, &monitor))
     }
 
     /// One look at a VM.
@@ -267,6 +358,30 @@ impl Stage {
         Ok(())
     }
 
+    /// Watches the laws from here on, and forgets what was seen: a node may begin with more than it has room for.
+    pub async fn watch_anew(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.stop().await;
+        }
+        let guests = self.actors.iter().map(|actor| Arc::clone(&actor.guest)).collect();
+        self.watch = Some(Watch::start(self.host.eye(), guests, self.rules, self.pace.laws));
+    }
+
+    /// Watches the laws no longer: what comes is to break them, where nobody enforces them. What was broken before
+    /// that is found.
+    ///
+    /// # Errors
+    /// Laws that were broken.
+    pub async fn stop_watching(&mut self) -> Result<()> {
+        self.no_breach()?;
+        self.quotas = None;
+        if let Some(watch) = self.watch.take() {
+            let seen = watch.stop().await;
+            ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
+        }
+        Ok(())
+    }
+
     /// Ends the host in good order, and checks what was seen all the while. A test that was over soon
     /// waits here until the laws were looked at often enough.
     ///
@@ -274,17 +389,24 @@ impl Stage {
     /// Laws that were broken; a panic in the host; an end in disorder.
     pub async fn close(mut self) -> Result<Seen> {
         let start = Instant::now();
-        while self.seen().whole < self.pace.least && start.elapsed() < LIMIT {
+        let Some(watch) = self.watch.take() else { return self.end(Seen::default()).await };
+        while watch.seen().whole < self.pace.least && start.elapsed() < LIMIT {
             tokio::time::sleep(self.pace.conditions).await;
         }
-        let watch = self.watch.take().context("a stage is closed once")?;
         let seen = watch.stop().await;
         ensure!(seen.breaches.is_empty(), "laws were broken: {:#?}", seen.breaches);
+        let covered = self.quotas.take().map(|quotas| quotas.seen()).unwrap_or_default();
+        ensure!(covered.breaches.is_empty(), "quotas beyond the books: {:#?}", covered.breaches);
         let Seen { whole, partial, .. } = seen;
         ensure!(
             whole >= self.pace.least,
             "all answered in {whole} samples, and not all in {partial}"
         );
+        self.end(seen).await
+    }
+
+    /// Ends the host in good order.
+    async fn end(mut self, seen: Seen) -> Result<Seen> {
         let status = self.host.stop().await?;
         ensure!(status.success(), "the host ended with {status}\n{}", self.host.last_words());
         let log = self.host.log();
@@ -297,9 +419,20 @@ impl Stage {
         self.watch.as_ref().map(Watch::seen).unwrap_or_default()
     }
 
+    /// What was found of quotas so far.
+    pub fn covered(&self) -> Covered {
+        self.quotas.as_ref().map(Quotas::seen).unwrap_or_default()
+    }
+
     fn no_breach(&self) -> Result<()> {
         let breaches = self.seen().breaches;
         ensure!(breaches.is_empty(), "laws were broken: {breaches:#?}\n{}", self.host.last_words());
+        let breaches = self.covered().breaches;
+        ensure!(
+            breaches.is_empty(),
+            "quotas beyond the books: {breaches:#?}\n{}",
+            self.host.last_words()
+        );
         Ok(())
     }
 

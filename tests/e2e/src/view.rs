@@ -93,13 +93,26 @@ impl View {
     }
 
     /// vCPUs that its kernel uses.
-    fn online(&self) -> Option<u64> {
+    pub fn online(&self) -> Option<u64> {
         self.inside.as_ref().and_then(|inside| inside.cpus_online).map(u64::from)
     }
 
     /// Whether the books have exactly this many compute units for it.
     pub fn booked_units(&self, units: u32) -> bool {
         self.booked.as_ref().is_some_and(|booked| booked.reserved == resources(units))
+    }
+
+    /// Whether books and the host's limit have this much CPU for it, in thousandths, and it has a session.
+    pub fn has_cpu(&self, milli: u64) -> bool {
+        let cpu = MilliCpu::from_milli(milli);
+        let limit = self.vm.as_ref().and_then(|vm| vm.seen?.limit);
+        let booked = self.booked.as_ref().map(|booked| booked.reserved.cpu);
+        self.has_session() && limit == Some(cpu) && booked == Some(cpu)
+    }
+
+    /// vCPUs that QEMU says that it has.
+    pub fn plugged(&self) -> Option<u32> {
+        self.outside.map(|outside| outside.vcpus)
     }
 
     /// vCPUs that the books have for it.

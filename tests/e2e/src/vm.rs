@@ -37,6 +37,14 @@ pub struct Vm {
     pub proxied: bool,
     /// How many agents it is to be offered to.
     pub monitors: usize,
+    /// Whether its QEMU has a cgroup of its own.
+    pub group: bool,
+    /// The least CPU, in thousandths, where that is no whole number of compute units.
+    pub least_milli: Option<u32>,
+    /// `cpu_limit`, where its file says it.
+    pub limit: Option<&'static str>,
+    /// Whether a relay stands before its informant.
+    pub relayed: bool,
 }
 
 /// Memory of a compute unit, in MiB.
@@ -75,7 +83,17 @@ impl Vm {
             dimms: false,
             proxied: false,
             monitors: 1,
+            group: false,
+            least_milli: None,
+            limit: None,
+            relayed: false,
         }
+    }
+
+    /// From this much CPU, in thousandths, to so many vCPUs, in a cgroup of its own. Its memory stays.
+    pub fn limited(name: &'static str, least_milli: u32, most_cpus: u32) -> Self {
+        let least_milli = Some(least_milli);
+        Self { group: true, least_milli, most: 1, most_cpus, ..Self::named(name) }
     }
 
     /// From one to three times 1 vCPU and 1 GiB, and nothing else said that has a default.
@@ -94,12 +112,12 @@ impl Vm {
     /// The guest, with an informant that speaks this.
     pub(crate) fn spec(&self, spoken: Spoken) -> GuestSpec {
         let boot_mib = self.boot * UNIT_MIB;
-        let Self { reboots, monitors, .. } = *self;
+        let Self { reboots, monitors, group, .. } = *self;
         let versions = spoken.limit();
         let named = GuestSpec::named(self.name);
         let mib = (self.most * UNIT_MIB).saturating_sub(boot_mib).max(VIRTIO_MEM_MIB);
         let extension = Extension::VirtioMem { mib };
-        let spec = GuestSpec { boot_mib, reboots, monitors, versions, extension, ..named };
+        let spec = GuestSpec { boot_mib, reboots, monitors, versions, extension, group, ..named };
         if self.dimms {
             let extension = Extension::Dimms { slots: DIMM_SLOTS, mib: DIMM_SLOTS * UNIT_MIB };
             return GuestSpec { extension, ..spec };
@@ -116,10 +134,16 @@ impl Vm {
         line("qmp", &monitor);
         line("informant", &informant.to_string());
         line("mode", &self.mode);
-        line("min.cpu", &self.least);
+        match self.least_milli {
+            Some(milli) => line("min.cpu", &(f64::from(milli) / 1000.0)),
+            None => line("min.cpu", &self.least),
+        }
         line("min.memory", &format!("{}MiB", self.boot.max(self.least) * UNIT_MIB));
         line("max.cpu", &self.most_cpus);
         line("max.memory", &format!("{}MiB", self.most * UNIT_MIB));
+        if let Some(limit) = self.limit {
+            line("cpu_limit", &limit);
+        }
         if let Some(window) = self.window {
             line("load_window", &window);
         }
