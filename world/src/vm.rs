@@ -15,7 +15,7 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources, Seen,
+    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources,
     Versions, VmInfo,
 };
 
@@ -99,6 +99,8 @@ pub(crate) struct Vm {
     /// Since when somebody has taken its host's limit away or raised it, and its agent has not had the time to
     /// do something about that: what it has more is no doing of the agent's.
     pub(crate) loose_since: Option<Moment>,
+    /// When somebody last did so.
+    pub(crate) loosened_at: Moment,
     /// Since when it has no limit, while nothing keeps its agent from setting one.
     pub(crate) unlimited_since: Option<Moment>,
     /// It agreed to what it did not heed: until the next word that it does heed, vCPUs that it
@@ -184,6 +186,7 @@ impl Vm {
             moves_in: None,
             unruly: false,
             loose_since: None,
+            loosened_at: Moment::default(),
             unlimited_since: None,
             lied: false,
             monitor: Monitor::default(),
@@ -286,8 +289,11 @@ impl Vm {
         let has = Resources { cpu: online, mem: memory.present() };
         let (has, size) = match action {
             Action::Downscale(_, _, size) => (has, size),
-            // One that is missing is set again, whatever is known of the guest.
-            Action::Resize(Resize::Limit(Some(limit))) if seen.is_some_and(is_limited) => {
+            // One that is missing is set again, whatever is known of the guest; and one that is higher than the one
+            // that was seen takes nothing, whatever somebody has done to that since.
+            Action::Resize(Resize::Limit(Some(limit)))
+                if seen.is_some_and(|seen| seen.limit > Some(limit)) =>
+            {
                 let has = Resources { cpu: self.guest.limited(online), ..has };
                 (has, Resources { cpu: limit, ..has })
             }
@@ -308,8 +314,4 @@ impl Vm {
         let begun = memory.requested < memory.size;
         !ordered && !begun && !size.covers(has)
     }
-}
-
-fn is_limited(seen: Seen) -> bool {
-    seen.limit.is_some()
 }

@@ -12,7 +12,7 @@ use windlass_world::Step;
 const SHARE: u64 = 8_000;
 /// These failed once, as they are drawn now. What they showed is a story or a table of the cores,
 /// which stays when the drawing changes.
-const FAILED_ONCE: [u64; 65] = [
+const FAILED_ONCE: [u64; 70] = [
     1,
     25,
     34,
@@ -78,6 +78,11 @@ const FAILED_ONCE: [u64; 65] = [
     800_812_985,
     910_119,
     1_602_688,
+    1_819_467,
+    1_835_070,
+    1_837_694,
+    24_142_718,
+    24_172_763,
 ];
 
 /// The same, with books that know of VMs by a list alone.

@@ -1,6 +1,6 @@
 //! Hypervisors: what they have, what they are asked for, and how their guests follow.
 
-use super::World;
+use super::{ON_ITS_WAY, World};
 use crate::chance::Faults;
 use crate::guest::Driver;
 use crate::informant::InformantRun;
@@ -191,6 +191,10 @@ impl World {
             vm.allowed = Some(allowed.max(count));
         }
         let grew = vm.has(trust).max(had) != had;
+        // What was sent before its agent could know that its limit is gone brings more than it was to.
+        if grew && order.sent <= vm.loosened_at.after(ON_ITS_WAY) {
+            vm.loose_since = Some(now);
+        }
         let tame = !vm.unruly && vm.loose_since.is_none();
         let unpermitted = laws::growth(booked, vm.has(trust)).filter(|_| grew && tame);
         let taken = match resize {

@@ -75,7 +75,7 @@ impl Vm {
     pub(crate) fn group_anew(&mut self, now: Moment) {
         if let Some(group) = &mut self.guest.group {
             group.moves();
-            self.loose_since = Some(now);
+            (self.loose_since, self.loosened_at) = (Some(now), now);
         }
     }
 
@@ -103,7 +103,7 @@ impl World {
         // A vCPU that is on its way in may come only now.
         let after = vm.guest.seen().limit;
         if before.is_some_and(|before| after.is_none_or(|after| after > before)) {
-            vm.loose_since = Some(now);
+            (vm.loose_since, vm.loosened_at) = (Some(now), now);
         }
         match grouping {
             Grouping::Limit(_) => self.met.group_changes(state, "somebody sets or lifts"),

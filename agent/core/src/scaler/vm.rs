@@ -198,10 +198,13 @@ impl Scaler {
         if shrinks { Aim::Shrink } else { Aim::Grow }
     }
 
-    /// Puts the host's limit back as it was found, once the books hold what the VM then has.
+    /// Puts the host's limit back as it was found, once the books hold what the VM then has. A VM that is to
+    /// be moved keeps its size.
     pub(super) fn lift(&self, now: Moment) -> Option<Resize> {
         let held = self.permit.known()?.cpu;
-        let lifts = self.is_lifting(now) && self.acts(now) && self.size.unlimited()? <= held;
+        let stays = self.permit.stays_until(now).is_some();
+        let lifts =
+            !stays && self.is_lifting(now) && self.acts(now) && self.size.unlimited()? <= held;
         lifts.then_some(Resize::Limit(None))
     }
 

@@ -159,3 +159,28 @@ fn a_vm_that_is_about_to_be_moved_does_not_say_that_it_has_less_than_it_has() {
         60.0s  it has 0.75 vCPU / 768MiB, and waits: [AtGoal]
     "#]]);
 }
+
+#[test]
+fn a_vm_that_is_about_to_be_moved_is_not_rid_of_its_limit() {
+    let mut story = Story::limited(2);
+    story.go(12);
+    story.forget();
+    story.stays = Some(quarters(8));
+    story.load(1.8);
+    story.go(2);
+    story.order(Order::Release(None));
+    story.go(4);
+    story.stays = None;
+    story.go(40);
+    story.check(expect![[r#"
+        12.0s  the load is 1.8
+        12.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        14.0s  a person orders: let go
+        17.8s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        22.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        27.1s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        31.6s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        34.0s    to the informant: good-bye yes
+        58.0s  it has 0.75 vCPU / 768MiB, and waits: [AtGoal]
+    "#]]);
+}

@@ -12,9 +12,7 @@ impl Sizing<'_> {
     /// The limit to raise, as far as it is permitted.
     pub(super) fn raised_limit(&self) -> Option<Resize> {
         let limit = self.vm.size.limit()?;
-        let found = self.vm.size.seen()?.found_limit;
-        let permitted = self.permitted()?.cpu;
-        let cpu = found.map_or(permitted, |found| permitted.min(found));
+        let cpu = self.within_found(self.permitted()?.cpu);
         (cpu > limit).then_some(Resize::Limit(Some(cpu)))
     }
 
@@ -28,10 +26,7 @@ impl Sizing<'_> {
         }
         let vcpus = self.permitted().map_or(self.vcpus, |size| self.vcpus.max(size.cpu));
         let ours = vm.size.ours().filter(|ours| vcpus <= self.whole(*ours));
-        // A limit that somebody has set and that was reset with ours is a ceiling still.
-        let most = vm.size.seen()?.found_limit;
-        let limit = ours.unwrap_or(vcpus);
-        Some(Resize::Limit(Some(most.map_or(limit, |most| limit.min(most)))))
+        Some(Resize::Limit(Some(self.within_found(ours.unwrap_or(vcpus)))))
     }
 
     /// The limit to lower to the next size on the way down, once the guest makes do with its vCPUs and gives
@@ -42,6 +37,7 @@ impl Sizing<'_> {
         let next = self.next_below().unwrap_or(self.has);
         let gives = next.mem < self.has.mem || self.vm.size.is_giving();
         let to = next.cpu.max(self.permitted().map_or(self.goal.cpu, |size| size.cpu));
+        let to = self.within_found(to);
         let lowers = !gives && to < limit && self.vcpus <= self.whole(to);
         lowers.then_some(Resize::Limit(Some(to)))
     }
@@ -49,6 +45,12 @@ impl Sizing<'_> {
     /// The least CPU with which the guest needs all the vCPUs that it may use now.
     pub(super) fn least_for_vcpus(&self) -> MilliCpu {
         self.vcpus.saturating_sub(self.can.cpu_step).saturating_add(self.can.cpu_grain())
+    }
+
+    /// No more than what somebody else has set, also where that is not in force.
+    fn within_found(&self, limit: MilliCpu) -> MilliCpu {
+        let found = self.vm.size.seen().and_then(|seen| seen.found_limit);
+        found.map_or(limit, |found| limit.min(found))
     }
 
     fn may_lower(&self) -> bool {
