@@ -113,12 +113,23 @@ fn what_the_limit_leaves_the_vcpus_for_a_goal_is_asked_for() {
     vm.wait(1_000);
     let loads = Loads { fifteen_seconds: Some(1.2), ..Loads::default() };
     vm.answered(Action::Measure, Event::Measured(Sample { loads, ..vm.report(1) }));
-    let actions = vm.scaler.plan(vm.now).actions;
-    let asks = |action: &Action| {
-        let Action::AskPlugin(asking) = action else { return None };
-        Some(asking.resources.cpu)
-    };
-    assert_eq!(actions.iter().find_map(asks), Some(milli(1750)), "{actions:?}");
+    assert_eq!(asked(&vm), Some(milli(1750)));
+}
+
+#[test]
+fn a_vm_without_a_limit_in_force_moves_in_whole_vcpus() {
+    let unit = ComputeUnit::new(milli(250), Bytes::from_mib(256)).unwrap().into();
+    for (limit, cpu) in [(None, 2000), (Some(cu(1).cpu), 1250)] {
+        let has = Seen { limit, ..seen(1) };
+        let mut vm = Vm::that_can(limits(), Settings { unit, ..settings() }, info(), has);
+        vm.registers();
+        vm.answered(Action::Look, Event::Seen(has));
+        vm.answered(asks(cu(1)), Event::Permitted(cu(1)));
+        vm.wait(1_000);
+        let loads = Loads { fifteen_seconds: Some(1.2), ..Loads::default() };
+        vm.answered(Action::Measure, Event::Measured(Sample { loads, ..vm.report(1) }));
+        assert_eq!(asked(&vm), Some(milli(cpu)), "{limit:?}");
+    }
 }
 
 /// Two vCPUs, in a group whose limit this is and can be set.
@@ -132,6 +143,14 @@ fn with(has: Seen) -> Vm {
 
 fn limits() -> Capabilities {
     Capabilities { limit_step: Some(milli(50)), ..capabilities(ShrinkCpu::Parking) }
+}
+
+/// What it asks the plugin for now, if it does.
+fn asked(vm: &Vm) -> Option<MilliCpu> {
+    vm.scaler.plan(vm.now).actions.into_iter().find_map(|action| {
+        let Action::AskPlugin(asking) = action else { return None };
+        Some(asking.resources.cpu)
+    })
 }
 
 fn asks(resources: Resources) -> Action {
