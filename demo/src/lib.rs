@@ -72,6 +72,12 @@ Examples:
   windlass-demo --report /tmp/report.html --plain
   windlass-demo --read run.json --picture run.svg";
 
+/// What the demo takes on trust, for a person who reads what it prints.
+const TRUST: &str = "\
+The demo needs no root, so no cgroup limits the CPU of its guests: it trusts each guest to leave
+the vCPUs alone that it has parked (cpu_limit = \"trust\"). A host that may write cgroups enforces it.
+";
+
 /// Plays, judges, and reports.
 ///
 /// # Errors
@@ -98,7 +104,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 async fn perform(args: &Args, lab: &Lab) -> Result<(), Failure> {
     let script = &SCRIPT;
-    out::text(&format!("Booting {} guests.\n", script.players.len()))?;
+    out::text(&format!("{TRUST}Booting {} guests.\n", script.players.len()))?;
     let mut stage = Stage::set_up(script, lab).await?;
     let clock = Clock::system();
     let shared = sampler::Shared::new(empty(script, clock));

@@ -14,7 +14,8 @@ pub(super) const READING: &str = "\
 <dt>Seen inside</dt><dd>figures that the load program read in the guest. The guest's kernel keeps some \
 memory for itself, so the size seen inside is a little less than the hypervisor's.</dd>
 <dt>Plugged, online</dt><dd>a guest gives vCPUs back by <i>parking</i> them: the hypervisor keeps them \
-plugged, the guest stops using them.</dd>
+plugged, the guest stops using them. The demo needs no root, so no cgroup limits the guests' CPU: it \
+trusts each guest to leave alone the vCPUs that it has parked.</dd>
 <dt>Shaded</dt><dd>the VM wants more than the node has left.</dd>
 <dt>Triangle</dt><dd>the guest declined to shrink, because it uses its memory.</dd>
 <dt>A number above a chart</dt><dd>the step of that number, where its name has no room.</dd>
