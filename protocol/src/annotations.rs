@@ -133,6 +133,11 @@ impl Annotations {
         })
     }
 
+    /// The priority, if an annotation says one.
+    pub const fn priority(&self) -> Option<i32> {
+        self.priority
+    }
+
     /// The fields that both an annotation and the VM file set, which is invalid.
     pub(crate) fn beside(&self, defaults: &Defaults) -> Vec<Problem> {
         let window = self.config.is_some_and(|config| config.window.is_some());
@@ -218,7 +223,8 @@ fn word<T>(
     }
 }
 
-fn explain(name: &str, text: &str, bad: BadBody) -> Problem {
+/// The problem of an annotation with this name and text.
+pub(crate) fn explain(name: &str, text: &str, bad: BadBody) -> Problem {
     let problem = match bad {
         BadBody::NotJson { at, why } => {
             Problem::new("", text, format!("must be JSON, but at byte {at}: {why}"))

@@ -1,0 +1,93 @@
+//! A pod of a cluster, as far as the books of a node need it: who it is, where it is, what it requests.
+//!
+//! A [`Pod`] is read from the API server's JSON of a core/v1 Pod: [`Pod`] implements
+//! [`serde::Deserialize`]. Unknown fields are ignored, and `null` is as an absent field. A missing name or
+//! an invalid quantity is an error that names the field. An invalid annotation never is: it is a problem
+//! of the VM, in [`PodVm::problems`].
+//!
+//! The form is small, because a plugin holds 150,000 of them: no containers, labels or annotations.
+
+mod ceiling;
+mod requests;
+mod vm;
+pub(crate) mod wire;
+
+pub use ceiling::Ceiling;
+pub use vm::{ENABLED, PodVm, THEIR_ENABLED, THEIR_NAME, THEIR_RESOURCES};
+
+use crate::{Resources, VmName};
+use serde::Deserialize;
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "wire::PodWire")]
+pub struct Pod {
+    /// Namespace and name; the namespace is empty if the JSON has none.
+    pub name: VmName,
+    /// The UID: a pod of the same name and another UID is another pod.
+    pub uid: String,
+    /// `resourceVersion`: opaque, compared for equality only.
+    pub revision: String,
+    /// The node, from the binding on.
+    pub node: Option<String>,
+    /// The scheduler that places the pod.
+    pub scheduler: String,
+    /// The phase.
+    pub phase: Phase,
+    /// Whether the pod is being deleted. It keeps its resources until it ends or is gone.
+    pub is_terminating: bool,
+    /// The effective requests, as the scheduler of Kubernetes 1.35 counts them. An axis without a request
+    /// is zero.
+    pub requests: Resources,
+    /// The VM, if the pod is a VM or runs one.
+    pub vm: Option<PodVm>,
+}
+
+/// The phase of a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Not all containers run yet; also without a node.
+    Pending,
+    /// The pod runs.
+    Running,
+    /// All containers ended, each with success.
+    Succeeded,
+    /// All containers ended, not all with success.
+    Failed,
+    /// The node does not answer, or the phase is missing or of a later version of Kubernetes.
+    #[default]
+    Unknown,
+}
+
+// === impl Pod ===
+
+impl Pod {
+    /// Whether the pod takes room of its node: from the binding until it ended. A pod that is being
+    /// deleted takes room too.
+    pub fn counts(&self) -> bool {
+        self.node.is_some() && !self.phase.is_ended()
+    }
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// Whether all containers of the pod ended for good.
+    pub const fn is_ended(self) -> bool {
+        match self {
+            Self::Succeeded | Self::Failed => true,
+            Self::Pending | Self::Running | Self::Unknown => false,
+        }
+    }
+
+    /// The phase that Kubernetes spells like this.
+    fn spelled(word: Option<&str>) -> Self {
+        match word {
+            Some("Pending") => Self::Pending,
+            Some("Running") => Self::Running,
+            Some("Succeeded") => Self::Succeeded,
+            Some("Failed") => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The requests of a pod as the scheduler counts them.
+//!
+//! The formula is that of `PodRequests` in `k8s.io/component-helpers/resource` v0.35, with the resources of
+//! the status (in-place resize) and of the pod's level, as the scheduler of Kubernetes 1.35 calls it:
+//!
+//! ```text
+//!   container  = max(spec, status.resources, allocatedResources)   per axis; without status.resources: spec;
+//!                                                                   resize infeasible: without spec
+//!   running    = sum of containers + sum of sidecars
+//!   init i     = spec of init container i + sum of sidecars before it
+//!   containers = max(running, each init i, sum of sidecars)
+//!   pod        = the pod's own request where it has one, else containers, per axis
+//!   requests   = pod + overhead
+//! ```
+//!
+//! A sidecar is an init container with `restartPolicy: Always`. The effective request of the pod's own
+//! level is computed as a container's; its status exists only with a feature gate that is off in 1.35.
+//!
+//! Each quantity is rounded up to thousandths of a vCPU and to bytes. The scheduler rounds the sum; the
+//! API server has rounded each to thousandths before, so only fractions of a byte differ.
+//!
+//! Limits are ignored: the API server has already copied them to requests that were missing.
+
+use super::wire::{Amounts, Container, ContainerStatus, Requirements, Spec, Status};
+use crate::{BadBody, Resources};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+/// The effective requests of a pod. Sums saturate.
+pub(super) fn of(spec: &Spec, status: &Status) -> Result<Resources, BadBody> {
+    let resize = Resize::of(status);
+    let mut running = Resources::ZERO;
+    for (index, container) in list(spec.containers.as_ref()).iter().enumerate() {
+        let place = format_args!("spec.containers[{index}].resources");
+        running = running.saturating_add(resize.effective(container, place)?);
+    }
+    let (mut sidecars, mut starting) = (Resources::ZERO, Resources::ZERO);
+    for (index, container) in list(spec.init_containers.as_ref()).iter().enumerate() {
+        let place = format_args!("spec.initContainers[{index}].resources");
+        if container.restart_policy.as_deref() == Some("Always") {
+            let requests = resize.effective(container, place)?;
+            running = running.saturating_add(requests);
+            sidecars = sidecars.saturating_add(requests);
+            starting = starting.max(sidecars);
+        } else {
+            let requests = requested(container.resources.as_ref(), place)?;
+            starting = starting.max(sidecars.saturating_add(requests));
+        }
+    }
+    let total = resize.with_own(spec, running.max(starting))?;
+    Ok(total.saturating_add(amounts(spec.overhead.as_ref(), "spec.overhead")?))
+}
+
+/// What the status says of resizes in place.
+struct Resize<'a> {
+    status: &'a Status,
+    /// The kubelet refused the spec's requests, and what runs counts.
+    is_infeasible: bool,
+    containers: BTreeMap<&'a str, Reported<'a>>,
+}
+
+/// The status of a container, and its place for errors.
+struct Reported<'a> {
+    status: &'a ContainerStatus,
+    list: &'static str,
+    index: usize,
+}
+
+// === impl Resize ===
+
+impl<'a> Resize<'a> {
+    fn of(status: &'a Status) -> Self {
+        let mut conditions = list(status.conditions.as_ref()).iter();
+        // The first condition of the type counts, as for the scheduler.
+        let pending = conditions.find(|one| one.kind.as_deref() == Some("PodResizePending"));
+        let reason = pending.and_then(|condition| condition.reason.as_deref());
+        let lists = [
+            ("status.containerStatuses", status.container_statuses.as_ref()),
+            ("status.initContainerStatuses", status.init_container_statuses.as_ref()),
+        ];
+        let containers = lists.into_iter().flat_map(|(name, statuses)| {
+            list(statuses).iter().enumerate().map(move |(index, status)| {
+                let container = status.name.as_deref().unwrap_or_default();
+                (container, Reported { status, list: name, index })
+            })
+        });
+        Self {
+            status,
+            is_infeasible: reason == Some("Infeasible"),
+            containers: containers.collect(),
+        }
+    }
+
+    /// The effective requests of a container or a sidecar.
+    fn effective(&self, container: &Container, place: impl Display) -> Result<Resources, BadBody> {
+        let spec = requested(container.resources.as_ref(), place)?;
+        let name = container.name.as_deref().unwrap_or_default();
+        let Some(Reported { status, list, index }) = self.containers.get(name) else {
+            return Ok(spec);
+        };
+        let Some(resources) = &status.resources else { return Ok(spec) };
+        let actual = requested(Some(resources), format_args!("{list}[{index}].resources"))?;
+        let place = format_args!("{list}[{index}].allocatedResources");
+        Ok(self.largest(spec, actual, amounts(status.allocated_resources.as_ref(), place)?))
+    }
+
+    /// The requests of all containers, or, on each axis that has one, the pod's own request.
+    fn with_own(&self, spec: &Spec, containers: Resources) -> Result<Resources, BadBody> {
+        let own = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        let Some(own) = own else { return Ok(containers) };
+        let (cpu, mem) = own.axes("spec.resources.requests")?;
+        let mut effective = Resources::new(cpu.unwrap_or_default(), mem.unwrap_or_default());
+        if let Some(resources) = &self.status.resources {
+            let actual = requested(Some(resources), "status.resources")?;
+            let allocated = self.status.allocated_resources.as_ref();
+            let allocated = amounts(allocated, "status.allocatedResources")?;
+            effective = self.largest(effective, actual, allocated);
+        }
+        Ok(Resources {
+            cpu: cpu.map_or(containers.cpu, |_| effective.cpu),
+            mem: mem.map_or(containers.mem, |_| effective.mem),
+        })
+    }
+
+    fn largest(&self, spec: Resources, actual: Resources, allocated: Resources) -> Resources {
+        let runs = actual.max(allocated);
+        if self.is_infeasible { runs } else { runs.max(spec) }
+    }
+}
+
+fn requested(resources: Option<&Requirements>, place: impl Display) -> Result<Resources, BadBody> {
+    let requests = resources.and_then(|resources| resources.requests.as_ref());
+    amounts(requests, format_args!("{place}.requests"))
+}
+
+fn amounts(amounts: Option<&Amounts>, place: impl Display) -> Result<Resources, BadBody> {
+    amounts.map_or(Ok(Resources::ZERO), |amounts| amounts.resources(place))
+}
+
+fn list<T>(list: Option<&Vec<T>>) -> &[T] {
+    list.map_or(&[], Vec::as_slice)
+}

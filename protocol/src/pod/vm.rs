@@ -1,0 +1,160 @@
+//! The VM of a pod, from the pod's labels and annotations.
+//!
+//! A pod is a VM if it is labelled as enabled; then the pod is the VM's object. A pod runs a VM if a label
+//! names the VM's object, as NeonVM's pods have it. The annotations are those of [`crate::annotations`]:
+//! NeonVM copies them from its object to the pod.
+
+use super::Ceiling;
+use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults};
+use crate::config::Problem;
+use crate::go_json::{self, keys};
+use crate::{
+    BadBody, Bounds, Bytes, MilliCpu, Resources, ScaleDownSaid, Usual, VmInfo, VmName, VmRecord,
+    limits,
+};
+use std::collections::BTreeMap;
+
+/// The label of a VM that Windlass scales: `true`.
+pub const ENABLED: &str = "windlass.dev/enabled";
+/// The reference's label of a VM that is scaled; ours wins.
+pub const THEIR_ENABLED: &str = "autoscaling.neon.tech/enabled";
+/// The label with which NeonVM names the object of a pod's VM, in the pod's namespace.
+pub const THEIR_NAME: &str = "vm.neon.tech/name";
+/// The annotation in which later NeonVMs copy their object's sizes to the pod: the slot of memory, and the
+/// bounds where no annotation of ours or the reference's says them.
+pub const THEIR_RESOURCES: &str = "vm.neon.tech/resources";
+
+type Texts = BTreeMap<String, String>;
+
+/// The VM that a pod is or runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodVm {
+    /// The object of the VM: the one that the pod's label names, else the pod.
+    pub object: VmName,
+    /// The smallest and the largest size. Without valid bounds, both are the pod's requests; only then an
+    /// axis can be zero.
+    pub bounds: Bounds,
+    /// The order when room is short: the higher priority goes first.
+    pub priority: i32,
+    /// The step of memory.
+    pub memory_slot: Bytes,
+    /// The recorded ceiling, if one is readable.
+    pub ceiling: Option<Ceiling>,
+    /// The annotations that are missing or invalid, and what counts in their place.
+    pub problems: Vec<Problem>,
+}
+
+// === impl PodVm ===
+
+impl PodVm {
+    /// What the books know of the VM.
+    pub fn record(&self) -> VmRecord {
+        VmRecord::listed(self.priority, self.bounds, self.memory_slot)
+    }
+
+    /// The VM of the pod with this name, labels, annotations and requests; `None` if it has none.
+    pub(super) fn of(
+        pod: &VmName,
+        labels: &Texts,
+        annotations: &Texts,
+        requests: Resources,
+    ) -> Option<Self> {
+        let object = labels.get(THEIR_NAME).filter(|name| !name.is_empty());
+        let enabled = labels.get(ENABLED).or_else(|| labels.get(THEIR_ENABLED));
+        if object.is_none() && enabled.is_none_or(|word| word != "true") {
+            return None;
+        }
+        let name = object.unwrap_or(&pod.name).clone();
+        let object = VmName { namespace: pod.namespace.clone(), name };
+        let mut problems = Vec::new();
+        let own = annotation(annotations, THEIR_RESOURCES, Sizes::read, &mut problems);
+        let ceiling = annotation(annotations, CEILING, Ceiling::decode, &mut problems);
+        let (memory_slot, bounds) = own.map_or((VmInfo::DEFAULT_MEMORY_SLOT, None), Sizes::split);
+        let mut said = Annotations::default();
+        problems.extend(said.update(annotations, memory_slot));
+        let priority = said.priority().unwrap_or(0);
+        let bounds = match said.info(object.clone(), &defaults(memory_slot, bounds)) {
+            Ok(info) => info.bounds,
+            Err(errors) => {
+                problems.extend(errors);
+                let limit = "the pod's requests count, as the minimum and as the maximum";
+                problems.push(Problem::without_value(BOUNDS, limit));
+                Bounds { min: requests, max: requests }
+            }
+        };
+        Some(Self { object, bounds, priority, memory_slot, ceiling, problems })
+    }
+}
+
+/// The sizes of a NeonVM object.
+#[derive(Clone, Copy, Default)]
+struct Sizes {
+    min_cpu: MilliCpu,
+    max_cpu: MilliCpu,
+    min_slots: u32,
+    max_slots: u32,
+    slot: Bytes,
+}
+
+keys!(read Sizes {
+    "cpus": { "min": min_cpu, "max": max_cpu },
+    "memorySlots": { "min": min_slots, "max": max_slots },
+    "memorySlotSize": slot,
+});
+
+// === impl Sizes ===
+
+impl Sizes {
+    fn read(text: &str) -> Result<Self, BadBody> {
+        let sizes: Self = go_json::decode_whole(text.as_bytes())?;
+        if !limits::SLOT.has_memory(sizes.slot) {
+            return Err(BadBody::field("memorySlotSize", sizes.slot, limits::SLOT.allowed()));
+        }
+        for (field, is_valid) in [
+            ("cpus.min", limits::CPU.has_cpu(sizes.min_cpu)),
+            ("cpus.max", limits::CPU.has_cpu(sizes.max_cpu) && sizes.max_cpu >= sizes.min_cpu),
+            ("memorySlots.min", sizes.min_slots > 0),
+            ("memorySlots.max", sizes.max_slots >= sizes.min_slots),
+        ] {
+            if !is_valid {
+                let expected = "above zero, with a maximum that is no smaller than the minimum";
+                return Err(BadBody::field(field, text, expected));
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// The slot of memory, and the bounds.
+    fn split(self) -> (Bytes, Option<Bounds>) {
+        let size = |cpu, slots| Resources::new(cpu, self.slot.saturating_mul(u64::from(slots)));
+        let min = size(self.min_cpu, self.min_slots);
+        let max = size(self.max_cpu, self.max_slots);
+        (self.slot, Some(Bounds { min, max }))
+    }
+}
+
+/// What an annotation says, if it is there and valid.
+fn annotation<T>(
+    annotations: &Texts,
+    name: &str,
+    read: impl FnOnce(&str) -> Result<T, BadBody>,
+    problems: &mut Vec<Problem>,
+) -> Option<T> {
+    let text = annotations.get(name)?;
+    let bad = |bad| problems.push(annotations::explain(name, text, bad));
+    read(text).map_err(bad).ok()
+}
+
+fn defaults(memory_slot: Bytes, bounds: Option<Bounds>) -> Defaults {
+    Defaults {
+        bounds,
+        policy: None,
+        load_window: None,
+        priority: None,
+        mode: None,
+        memory_slot,
+        scale_down: ScaleDownSaid::default(),
+        cpu_limit: None,
+        usual: Usual::default(),
+    }
+}
