@@ -13,6 +13,7 @@
 //!
 //! A scheduler with `nodeCacheCapable: true` names nodes; another sends whole nodes, of which the names are
 //! read. Its filter takes nodes for an answer, so [`FilterResult::nodes_too`] adds nodes of only a name.
+//! The pod is then placed on one of them, but the scheduler's own scores see nothing of these nodes.
 
 mod any_case;
 mod preemption;

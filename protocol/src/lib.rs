@@ -6,7 +6,8 @@
 //!
 //! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]. The desired state of a
 //! VM is in [`vm`], its written forms in [`config`], [`vm_file`] and [`annotations`], its actual size in
-//! [`size`]. [`reason`] and [`decision`] explain decisions; [`words`] makes text of peers safe to show.
+//! [`size`]. Objects of a cluster are in [`pod`] and [`node`], a scheduler's messages in [`extender`].
+//! [`reason`] and [`decision`] explain decisions; [`words`] makes text of peers safe to show.
 
 pub mod annotations;
 mod bad_body;

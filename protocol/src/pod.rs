@@ -1,9 +1,8 @@
-//! A pod of a cluster, as far as the books of a node need it: who it is, where it is, what it requests.
+//! A pod of a cluster, as far as the books of a node need it: its names, its node, its requests, its VM.
 //!
-//! A [`Pod`] is read from the API server's JSON of a core/v1 Pod: [`Pod`] implements
-//! [`serde::Deserialize`]. Unknown fields are ignored, and `null` is as an absent field. A missing name or
-//! an invalid quantity is an error that names the field. An invalid annotation never is: it is a problem
-//! of the VM, in [`PodVm::problems`].
+//! A [`Pod`] is read from the API server's JSON of a core/v1 Pod. Unknown fields are ignored, and `null` is
+//! as an absent field. A missing name or an invalid quantity is an error that names the field. An invalid
+//! annotation is no error: it is a problem of the VM, in [`PodVm::problems`].
 //!
 //! The form is small, because a plugin holds 150,000 of them: no containers, labels or annotations.
 

@@ -92,6 +92,7 @@ fn every_golden_file_is_checked() {
         include_str!("golden.rs"),
         include_str!("golden/informant_v1.rs"),
         include_str!("golden_plugin.rs"),
+        include_str!("golden_extender.rs"),
     );
     for file in std::fs::read_dir(folder()).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();

@@ -119,7 +119,7 @@ impl From<FilterResult> for Filtered {
     fn from(result: FilterResult) -> Self {
         Self {
             nodes: result.nodes_too.then(|| NodeList::of(&result.nodes)),
-            // Without a list, the scheduler would take it that no node fits, and `{}` would say so too.
+            // Always a list: to the scheduler, `null` means that no node fits.
             node_names: Some(result.nodes),
             failed_nodes: Some(result.failed),
             failed_and_unresolvable_nodes: Some(result.unresolvable),

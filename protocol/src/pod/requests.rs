@@ -4,13 +4,13 @@
 //! the status (in-place resize) and of the pod's level, as the scheduler of Kubernetes 1.35 calls it:
 //!
 //! ```text
-//!   container  = max(spec, status.resources, allocatedResources)   per axis; without status.resources: spec;
-//!                                                                   resize infeasible: without spec
-//!   running    = sum of containers + sum of sidecars
-//!   init i     = spec of init container i + sum of sidecars before it
-//!   containers = max(running, each init i, sum of sidecars)
-//!   pod        = the pod's own request where it has one, else containers, per axis
-//!   requests   = pod + overhead
+//!   container = max(spec, status.resources, status.allocatedResources), per axis
+//!               without status.resources: spec
+//!               if the resize is infeasible: max(status.resources, status.allocatedResources)
+//!   running   = sum of containers + sum of sidecars
+//!   starting  = max over init containers i of: i's spec + sum of sidecars before i
+//!   pod       = the pod's own request on the axes that have one, else max(running, starting)
+//!   requests  = pod + overhead
 //! ```
 //!
 //! A sidecar is an init container with `restartPolicy: Always`. The effective request of the pod's own
