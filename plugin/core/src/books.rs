@@ -24,6 +24,7 @@
 use crate::ask::{Ask, Granted};
 use crate::entry::{Basis, Entry, Moving};
 use crate::offer::Offer;
+use crate::summary::Summary;
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,6 +101,25 @@ impl Books {
             entry.record = record;
             if let Basis::Presumed(most) = &mut entry.basis {
                 *most = most.max(ceiling);
+            }
+        });
+    }
+
+    /// A VM's pod is on this node, and requests this much of it: no less is reserved for as long as the pod is
+    /// there, whatever the VM has. Until its agent speaks, the VM counts with `ceiling`; a later word
+    /// on the pod replaces an earlier one.
+    pub fn enter_pod(
+        &mut self,
+        vm: VmName,
+        record: VmRecord,
+        requests: Resources,
+        ceiling: Resources,
+    ) {
+        self.have(&vm, record, Basis::Presumed(ceiling));
+        self.change(&vm, |entry| {
+            (entry.record, entry.floor) = (record, requests);
+            if let Basis::Presumed(most) = &mut entry.basis {
+                *most = ceiling;
             }
         });
     }
@@ -255,6 +275,16 @@ impl Books {
         self.tally.reserved()
     }
 
+    /// The room that is reserved for no VM.
+    pub fn free(&self) -> Resources {
+        self.room.saturating_sub(self.reserved())
+    }
+
+    /// What is read of these books without their lock.
+    pub fn summary(&self) -> Summary {
+        Summary { room: self.room, reserved: self.reserved() }
+    }
+
     /// What is reserved for a VM, if it entered.
     pub fn reserved_for(&self, vm: &VmName) -> Option<Resources> {
         self.vms.get(vm).map(Entry::reserved)
@@ -272,11 +302,6 @@ impl Books {
             reserved: self.reserved(),
             vms: self.vms.values().map(|entry| entry.booked(now)).collect(),
         }
-    }
-
-    /// The room that is reserved for no VM.
-    fn free(&self) -> Resources {
-        self.room.saturating_sub(self.reserved())
     }
 
     /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which

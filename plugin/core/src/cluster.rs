@@ -10,6 +10,7 @@
 //! with that node's books. Declaring anew keeps what was reserved: a reload forgets nothing.
 
 use crate::books::Books;
+use crate::summary::Summary;
 use std::collections::BTreeMap;
 use windlass_protocol::{Resources, VmName, VmRecord};
 
@@ -17,6 +18,12 @@ use windlass_protocol::{Resources, VmName, VmRecord};
 pub trait Node {
     /// Looks into the books of this node, or changes them.
     fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T;
+
+    /// The figures of its books after their last change. What is placed is looked for with it on every node: a
+    /// node of many publishes it with each change, and takes no lock here.
+    fn summary(&self) -> Summary {
+        self.with_books(|books| books.summary())
+    }
 }
 
 /// The nodes, by name, and where each VM is.

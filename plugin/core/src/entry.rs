@@ -13,6 +13,8 @@ pub(crate) struct Entry {
     pub(crate) name: Arc<VmName>,
     pub(crate) record: VmRecord,
     pub(crate) basis: Basis,
+    /// Whatever its agent says, no less than this is reserved.
+    pub(crate) floor: Resources,
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
     pub(crate) journal: Journal,
@@ -61,12 +63,13 @@ pub(crate) struct Claim {
 impl Entry {
     pub(crate) fn new(name: VmName, record: VmRecord, basis: Basis) -> Self {
         let (name, journal) = (Arc::new(name), Journal::default());
-        Self { name, record, basis, claim: None, moving: Moving::No, journal }
+        let floor = Resources::ZERO;
+        Self { name, record, basis, floor, claim: None, moving: Moving::No, journal }
     }
 
     /// What is reserved for it.
     pub(crate) fn reserved(&self) -> Resources {
-        let most = self.basis.most();
+        let most = self.basis.most().max(self.floor);
         Resources { cpu: most.cpu, mem: most.mem.round_up(self.record.memory_slot) }
     }
 

@@ -14,6 +14,8 @@ pub mod host_vms;
 mod journal;
 mod largest;
 mod offer;
+pub mod pods;
+mod summary;
 mod tally;
 pub mod wire;
 
@@ -21,4 +23,6 @@ pub use ask::{Ask, Granted};
 pub use books::{Books, BooksError};
 pub use cluster::Cluster;
 pub use host_vms::HostVms;
+pub use pods::Pods;
+pub use summary::Summary;
 pub use windlass_protocol::{Axis, Note, Shortage, VmRecord};

@@ -46,7 +46,7 @@ pub(crate) struct Tally {
 
 /// Sums of CPU and of memory that no amounts overflow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum([u128; 2]);
+pub(crate) struct Sum([u128; 2]);
 
 /// Which VMs have and want how much, on one axis.
 #[derive(Clone, Debug, Default)]
@@ -208,13 +208,14 @@ impl Want {
 // === impl Sum ===
 
 impl Sum {
-    fn change(&mut self, less: Resources, more: Resources) {
+    pub(crate) fn change(&mut self, less: Resources, more: Resources) {
         for (axis, sum) in [Axis::Cpu, Axis::Memory].into_iter().zip(&mut self.0) {
             *sum = (*sum + u128::from(axis.of(more))).saturating_sub(axis.of(less).into());
         }
     }
 
-    fn resources(self) -> Resources {
+    /// At most the largest amount.
+    pub(crate) fn resources(self) -> Resources {
         let [cpu, mem] = self.0.map(|sum| u64::try_from(sum).unwrap_or(u64::MAX));
         Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) }
     }

@@ -1,0 +1,288 @@
+//! The books of a Kubernetes cluster's nodes, as the API server's objects tell them.
+//!
+//! Law 2, books within the node, across growth and placement: what other pods request leaves the room of a node's
+//! VMs beforehand, a placement takes its share of the room in one step with the check that it fits, and
+//! a permit does so in the same books. Whatever else a pod takes of a node is a fact: it counts, and
+//! while the node is over-full nothing is granted or placed on that axis.
+//!
+//! A pod counts from its binding until it has ended or is gone, also while it is being deleted. Its name has one pod
+//! at a time: another uid is another pod, which inherits nothing. Each VM pod has an entry in its node's
+//! [`Books`] under the pod's name: it counts with its recorded ceiling, or with the maximum of its bounds, until
+//! its agent speaks, and never with less than it requests.
+//!
+//! A *placement* begins with [`Pods::place`] and never expires: until the pod shows its node, or was read on no node,
+//! on another, or gone, its room is reserved. Words that come late or twice change nothing
+//! ([`known`]); a full list replaces all that the watch said, but no placement.
+//!
+//! Law 9, rebuild equals live: nothing is stored. Lists of the nodes and pods, the recorded ceilings and the agents'
+//! next requests make the same books. `tests/pods.rs` looks for counterexamples of both.
+
+mod gone;
+mod held;
+mod known;
+mod placing;
+mod refused;
+mod status;
+mod why_not;
+
+pub use placing::{Outcome, Placement, Settled};
+pub use refused::Refused;
+pub use status::{NodePods, Open};
+pub use why_not::{Short, WhyNot};
+
+use crate::cluster::Node;
+use gone::{Gone, How};
+use held::HeldNode;
+use known::{Known, Told};
+use refused::Waiting;
+use std::collections::{BTreeMap, BTreeSet};
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{VmName, node};
+
+/// The nodes and pods of a cluster, and the books of the nodes.
+#[derive(Clone, Debug)]
+pub struct Pods<N> {
+    nodes: BTreeMap<String, HeldNode<N>>,
+    pods: BTreeMap<VmName, Known>,
+    /// The pods that a placement keeps room for.
+    open: BTreeSet<VmName>,
+    gone: Gone,
+    waiting: Waiting,
+}
+
+/// The nodes on which room came free, so that refused pods are worth another look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Freed(BTreeSet<String>);
+
+// === impl Freed ===
+
+impl Freed {
+    /// Whether room came free on no node.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The nodes, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    fn note(&mut self, node: &str, came_free: bool) {
+        if came_free {
+            self.0.insert(node.to_owned());
+        }
+    }
+
+    fn and(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+}
+
+// === impl Pods ===
+
+impl<N> Default for Pods<N> {
+    fn default() -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            open: BTreeSet::new(),
+            gone: Gone::default(),
+            waiting: Waiting::default(),
+        }
+    }
+}
+
+impl<N: Node> Pods<N> {
+    /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
+    pub fn node_seen(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
+        let known = self.nodes.get(&node.name).and_then(|held| held.seen.as_ref());
+        if known.is_some_and(|seen| seen.revision == node.revision) {
+            return Freed::default();
+        }
+        self.take_node(node, hold)
+    }
+
+    /// The watch shows that a node is gone, and its books with it. The pods that it had count again when a node
+    /// of this name is seen.
+    pub fn node_gone(&mut self, name: &str) {
+        if let Some(held) = self.nodes.get_mut(name) {
+            held.seen = None;
+            self.drop_unused(name);
+        }
+    }
+
+    /// These are the nodes from here on.
+    pub fn nodes_listed(
+        &mut self,
+        nodes: Vec<node::Node>,
+        mut hold: impl FnMut(&node::Node) -> N,
+    ) -> Freed {
+        let mut freed = Freed::default();
+        for node in &nodes {
+            freed.and(self.take_node(node, || hold(node)));
+        }
+        let listed: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+        let known = self.nodes.keys().filter(|name| !listed.contains(name.as_str()));
+        for name in known.cloned().collect::<Vec<_>>() {
+            self.node_gone(&name);
+        }
+        freed
+    }
+
+    /// The watch shows a pod.
+    pub fn pod_seen(&mut self, pod: Pod) -> Freed {
+        self.take(pod, Told::Watched)
+    }
+
+    /// The watch shows that a pod is gone.
+    pub fn pod_gone(&mut self, name: &VmName, uid: &str) -> Freed {
+        self.gone.add(uid, How::Deleted);
+        self.waiting.gone(name, uid);
+        match self.pods.get(name) {
+            Some(known) if known.uid == uid => self.put(name, None),
+            Some(_) | None => Freed::default(),
+        }
+    }
+
+    /// These are the pods from here on, whatever the watch said before. A placement that no pod has shown yet goes
+    /// on: the list may be older. Pods that came count before others go.
+    pub fn pods_listed(&mut self, pods: Vec<Pod>) -> Freed {
+        let mut freed = Freed::default();
+        let mut listed = BTreeSet::new();
+        for pod in pods {
+            listed.insert(pod.name.clone());
+            freed.and(self.list(pod));
+        }
+        self.waiting.retain(|name| listed.contains(name));
+        let known = self.pods.iter().filter(|(name, _)| !listed.contains(name));
+        let gone = known.filter(|(_, known)| known.placed.node().is_none());
+        for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            if let Some(known) = self.pods.get(&name).filter(|known| known.told != Told::Read) {
+                self.gone.add(&known.uid, How::Deleted);
+            }
+            freed.and(self.put(&name, None));
+        }
+        freed
+    }
+
+    /// The nodes that were seen, by name, and what is held of each.
+    pub fn nodes(&self) -> impl Iterator<Item = (&str, &N)> {
+        self.nodes
+            .iter()
+            .filter_map(|(name, held)| Some((name.as_str(), &held.seen.as_ref()?.held)))
+    }
+
+    /// What is held of this node, if it was seen.
+    pub fn node(&self, name: &str) -> Option<&N> {
+        Some(&self.nodes.get(name)?.seen.as_ref()?.held)
+    }
+
+    /// The node that answers the agent of this VM, which every wire calls by its pod's name; `None` if no
+    /// node has the pod.
+    pub fn node_of(&self, vm: &VmName) -> Option<&N> {
+        self.node(self.pods.get(vm).filter(|known| known.is_vm())?.place()?)
+    }
+
+    fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
+        let held = self.nodes.entry(node.name.clone()).or_default();
+        let pods: Vec<VmName> = held.pods.iter().cloned().collect();
+        let shares = pods.iter().filter_map(|name| Some((name, self.pods.get(name)?.share())));
+        let mut freed = Freed::default();
+        freed.note(&node.name, held.see(node, hold, shares));
+        freed
+    }
+
+    /// A word on a pod, unless it is late.
+    fn take(&mut self, pod: Pod, told: Told) -> Freed {
+        let name = pod.name.clone();
+        let next = match self.pods.get_mut(&name) {
+            Some(known) if known.uid == pod.uid => {
+                if known.revision == pod.revision && told == Told::Watched {
+                    known.told = told;
+                }
+                if known.is_late(&pod) {
+                    return Freed::default();
+                }
+                known.clone().told(pod, told)
+            }
+            known => {
+                if self.gone.holds(&pod.uid, known.is_some()) {
+                    return Freed::default();
+                }
+                if let Some(known) = known {
+                    self.gone.add(&known.uid, How::Replaced);
+                }
+                Known::of(pod, told)
+            }
+        };
+        self.put(&name, Some(next))
+    }
+
+    /// A list has this pod.
+    fn list(&mut self, pod: Pod) -> Freed {
+        let name = pod.name.clone();
+        let next = match self.pods.get(&name) {
+            Some(known) if known.uid == pod.uid => known.clone().listed(pod),
+            // The list is older than the placement.
+            Some(known) if known.placed.node().is_some() && self.gone.holds(&pod.uid, true) => {
+                return Freed::default();
+            }
+            known => {
+                if let Some(known) = known {
+                    self.gone.add(&known.uid, How::Replaced);
+                }
+                Known::of(pod, Told::Watched)
+            }
+        };
+        self.gone.remove(&next.uid);
+        self.put(&name, Some(next))
+    }
+
+    /// This is known of the pod with this name from here on: what it takes of nodes changes before anything
+    /// that it took elsewhere comes free.
+    fn put(&mut self, name: &VmName, next: Option<Known>) -> Freed {
+        let last = self.pods.remove(name);
+        let takes = |known: &Known| Some((known.place()?.to_owned(), known.share()));
+        let (before, after) = (last.as_ref().and_then(takes), next.as_ref().and_then(takes));
+        let is_same_pod = match (&last, &next) {
+            (Some(last), Some(next)) => last.uid == next.uid,
+            (None, _) | (_, None) => false,
+        };
+        if !is_same_pod || after.is_some() {
+            self.waiting.remove(name);
+        }
+        match next.as_ref().and_then(|known| known.placed.node()) {
+            Some(_) => drop(self.open.insert(name.clone())),
+            None => drop(self.open.remove(name)),
+        }
+        if let Some(next) = next {
+            self.pods.insert(name.clone(), next);
+        }
+        let mut freed = Freed::default();
+        if is_same_pod && before == after {
+            return freed;
+        }
+        let (from, share) = before.unzip();
+        let (to, next_share) = after.unzip();
+        if let Some(to) = &to {
+            let share = share.filter(|_| from.as_ref() == Some(to));
+            let held = self.nodes.entry(to.clone()).or_default();
+            freed.note(to, held.change(name, share, next_share, is_same_pod));
+        }
+        if let Some(from) = from.filter(|from| to.as_ref() != Some(from))
+            && let Some(held) = self.nodes.get_mut(&from)
+        {
+            freed.note(&from, held.change(name, share, None, false));
+            self.drop_unused(&from);
+        }
+        freed
+    }
+
+    /// Forgets a node that is not there and has no pods.
+    fn drop_unused(&mut self, node: &str) {
+        let is_unused = |held: &HeldNode<N>| held.seen.is_none() && held.pods.is_empty();
+        if self.nodes.get(node).is_some_and(is_unused) {
+            self.nodes.remove(node);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! One pod, as far as it was told of, and what it takes of which node.
+//!
+//! A revision is opaque, so no two words on a pod can be told apart by age but for three facts that never go back:
+//! a pod that has a node keeps it, a pod that is being deleted is deleted, a pod that has ended has ended. A
+//! word that denies one of them, or whose revision came before, is late and changes nothing.
+//!
+//! ```text
+//!           place                    bound                    shown
+//!   No ───────────────► UnderWay ──────────────► Bound ───────────────► Shown
+//!   ▲                       │                      │     the watch
+//!   └───────────────────────┴──────────────────────┘
+//!     refused, or read: on no node or another, ended, gone
+//! ```
+
+use windlass_protocol::pod::{Pod, PodVm};
+use windlass_protocol::{Resources, VmRecord};
+
+/// As many earlier revisions are remembered.
+const EARLIER: usize = 4;
+
+/// A binding is sent for this many revisions of a pod, the last of which are remembered.
+const SENT: usize = 8;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) uid: String,
+    pub(crate) revision: String,
+    /// The node that the API server says.
+    node: Option<String>,
+    pub(crate) has_ended: bool,
+    is_terminating: bool,
+    requests: Resources,
+    vm: Option<Box<PodVm>>,
+    /// Revisions that the watch delivered before.
+    earlier: Vec<String>,
+    pub(crate) told: Told,
+    pub(crate) placed: Placed,
+}
+
+/// How a pod came to be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It was read; no watch and no list has told of it.
+    Read,
+    /// A watch or a list has told of it, and it was read since.
+    Ahead,
+    /// A watch or a list told of it last.
+    Watched,
+}
+
+/// Whether these books placed a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// They did not.
+    No,
+    /// It may be bound, or become so: no answer tells.
+    UnderWay {
+        node: String,
+        reserved: Resources,
+        /// Revisions of the pod for which a binding was sent.
+        sent: Vec<String>,
+        attempts: u32,
+    },
+    /// The API server said that it is bound, and the pod itself does not show it yet.
+    Bound { node: String, reserved: Resources },
+    /// It is bound where it was placed, and shows it.
+    Shown { node: String, reserved: Resources },
+}
+
+/// What a pod takes of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// Its requests, in full.
+    Other(Resources),
+    /// An entry in the books.
+    Vm { record: VmRecord, requests: Resources, ceiling: Resources },
+}
+
+// === impl Known ===
+
+impl Known {
+    /// A pod that nothing was known of.
+    pub(crate) fn of(pod: Pod, told: Told) -> Self {
+        Self {
+            uid: pod.uid,
+            revision: pod.revision,
+            node: pod.node,
+            has_ended: pod.phase.is_ended(),
+            is_terminating: pod.is_terminating,
+            requests: pod.requests,
+            vm: pod.vm.map(Box::new),
+            earlier: Vec::new(),
+            told,
+            placed: Placed::No,
+        }
+    }
+
+    /// Whether a word on the same pod is no news.
+    pub(crate) fn is_late(&self, pod: &Pod) -> bool {
+        self.revision == pod.revision
+            || self.earlier.contains(&pod.revision)
+            || (self.node.is_some() && pod.node.is_none())
+            || (self.has_ended && !pod.phase.is_ended())
+            || (self.is_terminating && !pod.is_terminating)
+    }
+
+    /// A new word on the same pod.
+    pub(crate) fn told(self, pod: Pod, told: Told) -> Self {
+        let Self { mut earlier, placed, .. } = self;
+        if self.told == Told::Watched && self.revision != pod.revision {
+            earlier.push(self.revision);
+            let many = earlier.len().saturating_sub(EARLIER);
+            earlier.drain(..many);
+        }
+        let told = match (self.told, told) {
+            (Told::Watched | Told::Ahead, Told::Read) => Told::Ahead,
+            (_, told) => told,
+        };
+        let placed = placed.shown(&pod);
+        Self { earlier, placed, ..Self::of(pod, told) }
+    }
+
+    /// A list told of the pod: no word that came before counts.
+    pub(crate) fn listed(self, pod: Pod) -> Self {
+        let placed = self.placed.shown(&pod);
+        Self { placed, ..Self::of(pod, Told::Watched) }
+    }
+
+    /// The node that holds room for the pod, if any.
+    pub(crate) fn place(&self) -> Option<&str> {
+        if self.has_ended { None } else { self.node.as_deref().or_else(|| self.placed.node()) }
+    }
+
+    pub(crate) const fn is_vm(&self) -> bool {
+        self.vm.is_some()
+    }
+
+    /// What the pod takes of its node.
+    pub(crate) fn share(&self) -> Share {
+        let requests = self.requests;
+        let Some(vm) = &self.vm else { return Share::Other(requests) };
+        let recorded = vm.ceiling.map(|ceiling| ceiling.size);
+        let most = match &self.placed {
+            Placed::No => recorded.unwrap_or(vm.bounds.max),
+            Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
+            Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
+        };
+        Share::Vm { record: vm.record(), requests, ceiling: most.max(requests) }
+    }
+}
+
+// === impl Placed ===
+
+impl Placed {
+    /// The node where it was placed, while the pod does not show it.
+    pub(crate) fn node(&self) -> Option<&str> {
+        match self {
+            Self::UnderWay { node, .. } | Self::Bound { node, .. } => Some(node),
+            Self::No | Self::Shown { .. } => None,
+        }
+    }
+
+    /// What was reserved for it.
+    pub(crate) const fn reserved(&self) -> Option<Resources> {
+        match self {
+            Self::UnderWay { reserved, .. }
+            | Self::Bound { reserved, .. }
+            | Self::Shown { reserved, .. } => Some(*reserved),
+            Self::No => None,
+        }
+    }
+
+    /// Whether the API server said that it is bound.
+    pub(crate) const fn is_bound(&self) -> bool {
+        match self {
+            Self::Bound { .. } | Self::Shown { .. } => true,
+            Self::No | Self::UnderWay { .. } => false,
+        }
+    }
+
+    /// The API server said that it is bound.
+    pub(crate) fn bind(&mut self) {
+        if let Self::UnderWay { node, reserved, .. } = self {
+            *self = Self::Bound { node: std::mem::take(node), reserved: *reserved };
+        }
+    }
+
+    /// One more binding is sent, for this revision of the pod.
+    pub(crate) fn send(&mut self, revision: &str) {
+        if let Self::UnderWay { sent, attempts, .. } = self {
+            *attempts = attempts.saturating_add(1);
+            sent.retain(|known| known != revision);
+            sent.push(revision.to_owned());
+            let many = sent.len().saturating_sub(SENT);
+            sent.drain(..many);
+        }
+    }
+
+    /// The pod shows its node, or that it has ended.
+    fn shown(self, pod: &Pod) -> Self {
+        if pod.phase.is_ended() {
+            return Self::No;
+        }
+        match (self, &pod.node) {
+            (
+                Self::UnderWay { node, reserved, .. }
+                | Self::Bound { node, reserved }
+                | Self::Shown { node, reserved },
+                Some(on),
+            ) if node == *on => Self::Shown { node, reserved },
+            (Self::UnderWay { .. } | Self::Bound { .. } | Self::Shown { .. }, Some(_))
+            | (Self::Shown { .. }, None) => Self::No,
+            (placed, _) => placed,
+        }
+    }
+}
+
+// === impl Share ===
+
+impl Share {
+    /// What a pod takes that nothing else is known of.
+    pub(crate) fn of(pod: &Pod) -> Self {
+        let requests = pod.requests;
+        let Some(vm) = &pod.vm else { return Self::Other(requests) };
+        let most = vm.ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
+        Self::Vm { record: vm.record(), requests, ceiling: most.max(requests) }
+    }
+
+    /// What it takes of a node from its first moment there, as the books count it.
+    pub(crate) fn asked(&self) -> Resources {
+        match self {
+            Self::Other(requests) => *requests,
+            Self::Vm { record, requests, .. } => {
+                Resources { mem: requests.mem.round_up(record.memory_slot), ..*requests }
+            }
+        }
+    }
+
+    /// What it takes of the room of a node's VMs.
+    pub(crate) const fn other(&self) -> Resources {
+        match self {
+            Self::Other(requests) => *requests,
+            Self::Vm { .. } => Resources::ZERO,
+        }
+    }
+}

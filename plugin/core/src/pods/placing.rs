@@ -1,0 +1,279 @@
+//! Which nodes have room for a pod, and the placement of a pod on one of them.
+//!
+//! [`Pods::fits`] and [`Pods::score`] are advice: they read what the nodes publish and take no lock.
+//! [`Pods::place`] is the commit point: the books check and reserve in one step. A binding to the node follows, which carries
+//! the pod's uid and [`Placement::revision`], and then [`Pods::settle`].
+//!
+//! Uncertainty is a state. A binding whose answer is lost may take effect at any time while the pod has the
+//! revision that the binding carries: only a pod that was read with another revision and no node, on another
+//! node, or gone, ends the placement. A refusal is no proof while an earlier binding may have taken effect, since the API
+//! server refuses the second for that.
+
+use crate::cluster::Node;
+use crate::pods::gone::How;
+use crate::pods::known::{Known, Placed, Share, Told};
+use crate::pods::refused::Refused;
+use crate::pods::why_not::{Short, WhyNot};
+use crate::pods::{Freed, Pods};
+use std::collections::BTreeSet;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{Axis, Resources, VmName};
+
+/// The best score.
+const BEST: u8 = 10;
+
+/// Room that is reserved for a pod on a node, before the pod is bound to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The pod.
+    pub pod: VmName,
+    /// Its uid, for the binding.
+    pub uid: String,
+    /// Its revision, for the binding: what is bound is this revision or nothing.
+    pub revision: String,
+    /// The node.
+    pub node: String,
+    /// What is reserved: the ceiling to record before the pod is bound.
+    pub reserved: Resources,
+    /// The pod was placed there before: an earlier binding may have taken effect.
+    pub is_repeat: bool,
+}
+
+/// What became of a binding.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// The API server said that the pod is bound.
+    Bound,
+    /// The API server refused the binding.
+    Refused,
+    /// The pod, as it was read from the API server after the binding was answered or given up; `None`: there is none of
+    /// its name.
+    Read(Option<Box<Pod>>),
+}
+
+/// What an outcome says of a placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The pod is bound where it was placed.
+    Bound,
+    /// The pod is not bound there and will not be by this placement.
+    Released(Freed),
+    /// A binding may still take effect: the pod is to be changed, so that its revision is another, and read again.
+    Open,
+    /// No placement of this pod is under way.
+    Unknown,
+}
+
+// === impl Pods ===
+
+impl<N: Node> Pods<N> {
+    /// Whether a node has room for a pod, or has the pod already, by what the node publishes.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fits(&self, pod: &Pod, node: &str) -> Result<(), WhyNot> {
+        let held = self.node(node).ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))?;
+        if self.has_place(pod, node)? {
+            return Ok(());
+        }
+        let summary = held.summary();
+        match Short::of(asked(pod), summary.free(), summary.room) {
+            Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
+            None => Ok(()),
+        }
+    }
+
+    /// How good a node is for a pod, from 0 to 10: tenths of the node's room for VMs that would stay free, on the axis that
+    /// has less. VMs grow into what is free.
+    pub fn score(&self, pod: &Pod, node: &str) -> u8 {
+        let Some(held) = self.node(node) else { return 0 };
+        let (summary, asked) = (held.summary(), asked(pod));
+        let tenths = |axis: Axis| {
+            let left = axis.of(summary.free()).saturating_sub(axis.of(asked));
+            let room = u128::from(axis.of(summary.room)).max(1);
+            u8::try_from(u128::from(left) * u128::from(BEST) / room).unwrap_or(BEST)
+        };
+        tenths(Axis::Cpu).min(tenths(Axis::Memory))
+    }
+
+    /// Whether a node has room for a pod once the pods with these uids are gone from it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fits_without(
+        &self,
+        pod: &Pod,
+        node: &str,
+        victims: &BTreeSet<String>,
+    ) -> Result<(), WhyNot> {
+        let unknown = || WhyNot::UnknownNode(node.to_owned());
+        let held = self.nodes.get(node).ok_or_else(unknown)?;
+        let pods = held.pods.iter().filter_map(|name| Some((name, self.pods.get(name)?)));
+        let victims = pods.filter(|(_, known)| victims.contains(&known.uid));
+        let victims = victims.map(|(name, known)| (name, known.share()));
+        let without = held.without(victims).ok_or_else(unknown)?;
+        if self.has_place(pod, node)? {
+            return Ok(());
+        }
+        match Short::of(asked(pod), without.free(), without.room) {
+            Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
+            None => Ok(()),
+        }
+    }
+
+    /// Reserves what a pod may have from its first moment, its requests, on this node, or refuses. The pod was read from the
+    /// API server. A VM pod that is refused for want of room is [remembered](Pods::waiting_for).
+    ///
+    /// # Errors
+    /// Why the pod is refused; nothing is reserved then.
+    pub fn place(&mut self, pod: &Pod, node: &str) -> Result<Placement, WhyNot> {
+        if self.has_place(pod, node)? {
+            return Ok(self.place_again(pod, node));
+        }
+        let known = self.pods.get(&pod.name).filter(|known| known.uid == pod.uid);
+        let mut next = match known {
+            Some(known) if known.is_late(pod) => known.clone(),
+            Some(known) => known.clone().told(pod.clone(), Told::Read),
+            None => Known::of(pod.clone(), Told::Read),
+        };
+        let asked = next.share().asked();
+        next.placed = Placed::UnderWay {
+            node: node.to_owned(),
+            reserved: asked,
+            sent: vec![pod.revision.clone()],
+            attempts: 1,
+        };
+        self.replaced_by(pod);
+        let held = self.nodes.get_mut(node);
+        let reserved = held.and_then(|held| held.reserve(&pod.name, next.share(), asked));
+        match reserved.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {
+            Err(short) => {
+                self.refused(pod);
+                Err(WhyNot::NoRoom { node: node.to_owned(), short })
+            }
+            Ok(()) => {
+                self.waiting.remove(&pod.name);
+                self.open.insert(pod.name.clone());
+                self.pods.insert(pod.name.clone(), next);
+                Ok(placement(pod, node, asked, false))
+            }
+        }
+    }
+
+    /// What became of the binding of a pod that was placed.
+    pub fn settle(&mut self, name: &VmName, uid: &str, outcome: Outcome) -> Settled {
+        let known = self.pods.get_mut(name).filter(|known| known.uid == uid);
+        let Some(known) = known.filter(|known| known.placed.node().is_some()) else {
+            return Settled::Unknown;
+        };
+        match outcome {
+            Outcome::Bound => {
+                known.placed.bind();
+                Settled::Bound
+            }
+            Outcome::Refused => match known.placed {
+                Placed::UnderWay { attempts: 1, .. } => self.release(name),
+                Placed::UnderWay { .. } | Placed::Bound { .. } => Settled::Open,
+                Placed::No | Placed::Shown { .. } => Settled::Unknown,
+            },
+            Outcome::Read(read) => match read.filter(|pod| pod.uid == uid) {
+                None => {
+                    self.gone.add(uid, How::Deleted);
+                    Settled::Released(self.put(name, None))
+                }
+                Some(pod) => self.settle_read(*pod),
+            },
+        }
+    }
+
+    /// Placements that no pod has shown yet, also those of which the API server said that the pod is bound: by name, with
+    /// uid and node.
+    pub fn placements(&self) -> impl Iterator<Item = (&VmName, &str, &str)> {
+        self.open.iter().filter_map(|name| {
+            let known = self.pods.get(name)?;
+            Some((name, known.uid.as_str(), known.placed.node()?))
+        })
+    }
+
+    /// A VM pod was refused by every node that was asked, for want of room.
+    pub fn refused(&mut self, pod: &Pod) {
+        if pod.vm.is_some() {
+            let (name, uid) = (pod.name.clone(), pod.uid.clone());
+            self.waiting.add(Refused { name, uid, asked: asked(pod) });
+        }
+    }
+
+    /// The VM pods that were refused for want of room and fit on this node by what it publishes, one after the other. The
+    /// pod that has waited longest comes first.
+    pub fn waiting_for(&self, node: &str) -> Vec<&Refused> {
+        let free = self.node(node).map(|held| held.summary().free());
+        free.map(|free| self.waiting.that_fit(free)).unwrap_or_default()
+    }
+
+    /// Whether this node has room for the pod by an earlier placement or binding.
+    fn has_place(&self, pod: &Pod, node: &str) -> Result<bool, WhyNot> {
+        let known = self.pods.get(&pod.name);
+        let same = known.filter(|known| known.uid == pod.uid);
+        let has_ended = pod.phase.is_ended() || same.is_some_and(|known| known.has_ended);
+        if has_ended || (same.is_none() && self.gone.holds(&pod.uid, known.is_some())) {
+            return Err(WhyNot::Gone(pod.name.clone()));
+        }
+        match same.and_then(Known::place).or(pod.node.as_deref()) {
+            Some(placed) if placed == node => Ok(same.is_some()),
+            Some(placed) => {
+                Err(WhyNot::Elsewhere { node: node.to_owned(), placed: placed.to_owned() })
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn place_again(&mut self, pod: &Pod, node: &str) -> Placement {
+        let mut reserved = asked(pod);
+        if let Some(known) = self.pods.get_mut(&pod.name) {
+            known.placed.send(&pod.revision);
+            reserved = known.placed.reserved().unwrap_or(reserved);
+        }
+        placement(pod, node, reserved, true)
+    }
+
+    /// A pod that was read shows that an older one of its name is gone.
+    fn replaced_by(&mut self, pod: &Pod) {
+        if let Some(older) = self.pods.get(&pod.name).filter(|known| known.uid != pod.uid) {
+            self.gone.add(&older.uid, How::Replaced);
+            self.put(&pod.name, None);
+        }
+    }
+
+    fn settle_read(&mut self, pod: Pod) -> Settled {
+        let (name, revision) = (pod.name.clone(), pod.revision.clone());
+        let is_bound = pod.node.is_some();
+        let freed = self.take(pod, Told::Read);
+        match self.pods.get(&name).map(|known| &known.placed) {
+            Some(Placed::Shown { .. }) => Settled::Bound,
+            Some(Placed::UnderWay { sent, .. }) if sent.contains(&revision) => Settled::Open,
+            Some(Placed::UnderWay { .. } | Placed::Bound { .. }) if !is_bound => {
+                self.release(&name)
+            }
+            Some(Placed::UnderWay { .. } | Placed::Bound { .. }) => Settled::Open,
+            Some(Placed::No) | None => Settled::Released(freed),
+        }
+    }
+
+    /// The placement of this pod ends, and what was reserved is free.
+    fn release(&mut self, name: &VmName) -> Settled {
+        let mut next = self.pods.get(name).cloned();
+        if let Some(known) = &mut next {
+            known.placed = Placed::No;
+        }
+        Settled::Released(self.put(name, next))
+    }
+}
+
+fn asked(pod: &Pod) -> Resources {
+    Share::of(pod).asked()
+}
+
+fn placement(pod: &Pod, node: &str, reserved: Resources, is_repeat: bool) -> Placement {
+    let (name, uid, revision) = (pod.name.clone(), pod.uid.clone(), pod.revision.clone());
+    Placement { pod: name, uid, revision, node: node.to_owned(), reserved, is_repeat }
+}

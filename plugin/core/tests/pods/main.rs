@@ -1,0 +1,10 @@
+//! The nodes and pods of a cluster: what their objects make of the books, placements, and both laws.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod advice;
+mod cluster;
+//mod laws;
+//mod model;
+mod placing;
+//mod stories;
+mod watch;

@@ -1,0 +1,219 @@
+//! What the API server's objects make of the books, also where the watch tells of them late or twice.
+
+use crate::cluster::*;
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::Pods;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+
+#[test]
+fn room_for_vms_is_what_other_pods_leave() {
+    let mut pods = cluster(&[("n1", 8)]);
+    pods.pod_seen(on("n1", other("daemon", 1)));
+    pods.pod_seen(on("n1", other("job", 2)));
+    pods.pod_seen(other("unbound", 3));
+    assert_eq!(room(&pods, "n1"), (5, 5));
+    pods.pod_seen(on("n1", vm("a", 1)));
+    assert_eq!(room(&pods, "n1"), (5, 1), "it counts with the maximum of its bounds");
+    let resized = Pod { requests: cu(3), ..at("resized", on("n1", other("daemon", 1))) };
+    assert!(pods.pod_seen(resized).is_empty());
+    assert_eq!(room(&pods, "n1"), (3, 0));
+    let freed = pods.pod_seen(ended(on("n1", other("job", 2))));
+    assert_eq!(freed.nodes().collect::<Vec<_>>(), ["n1"]);
+    assert_eq!(room(&pods, "n1"), (5, 1));
+}
+
+#[test]
+fn a_pod_counts_until_it_has_ended_or_is_gone() {
+    let mut pods = cluster(&[("n1", 8)]);
+    for pod in [vm("a", 1), other("b", 4)] {
+        let bound = on("n1", pod);
+        pods.pod_seen(bound.clone());
+        assert_eq!(room(&pods, "n1").1, 4);
+        pods.pod_seen(Pod { is_terminating: true, ..at("deleted", bound.clone()) });
+        assert_eq!(room(&pods, "n1").1, 4, "a pod that is being deleted still runs");
+        assert!(!pods.pod_gone(&bound.name, &bound.uid).is_empty());
+        assert_eq!(room(&pods, "n1"), (8, 8));
+    }
+    let bound = on("n1", Pod { uid: "third".into(), ..vm("a", 1) });
+    pods.pod_seen(bound.clone());
+    assert!(!pods.pod_seen(ended(bound)).is_empty());
+    assert_eq!(room(&pods, "n1"), (8, 8));
+}
+
+#[test]
+fn a_node_that_is_over_full_shows_it_and_grants_nothing() {
+    let mut pods = cluster(&[("n1", 4)]);
+    pods.pod_seen(on("n1", capped(2, vm("a", 1))));
+    ask(&pods, "a", 2, 2);
+    let large = Resources { cpu: MilliCpu::from_cores(7), ..Resources::ZERO };
+    pods.pod_seen(Pod { requests: large, ..on("n1", other("b", 0)) });
+    let status = pods.status_of("n1").unwrap();
+    assert_eq!(status.room, Resources { mem: Bytes::from_gib(4), ..Resources::ZERO });
+    assert_eq!(status.over, Resources { cpu: MilliCpu::from_cores(5), ..Resources::ZERO });
+    let granted = ask(&pods, "a", 2, 3).permit;
+    assert_eq!(granted, Resources { cpu: MilliCpu::from_cores(2), mem: Bytes::from_gib(3) });
+    let why = refusal(&mut pods, &vm("c", 1), "n1");
+    assert_eq!(why, "node n1: 1 of cpu asked, 0 of 0 free");
+}
+
+#[test]
+fn a_pod_of_the_same_name_with_another_uid_inherits_nothing() {
+    let mut pods = cluster(&[("n1", 8)]);
+    pods.pod_seen(on("n1", capped(2, vm("a", 1))));
+    assert_eq!(ask(&pods, "a", 2, 4).permit, cu(4));
+    let second = on("n1", capped(1, Pod { uid: "second".into(), ..vm("a", 1) }));
+    let freed = pods.pod_seen(second.clone());
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(1)));
+    assert!(!freed.is_empty());
+    // What comes late of the first one changes nothing, its end included.
+    pods.pod_seen(at("late", on("n1", vm("a", 1))));
+    pods.pod_gone(&VmName::on_host("a"), "uid of a");
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(1)));
+    pods.pod_gone(&VmName::on_host("a"), &second.uid);
+    pods.pod_seen(at("late", on("n1", vm("a", 1))));
+    assert_eq!(booked(&pods, "n1", "a"), None);
+}
+
+#[test]
+fn a_pod_that_a_late_word_displaced_returns_once_the_other_is_gone() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let current = on("n1", Pod { uid: "current".into(), ..other("b", 2) });
+    pods.pod_seen(current.clone());
+    // A watch that starts again from an old revision tells of a pod that was there before.
+    pods.pod_seen(on("n1", other("b", 3)));
+    pods.pod_gone(&VmName::on_host("b"), "uid of b");
+    pods.pod_seen(current);
+    assert_eq!(room(&pods, "n1"), (6, 6));
+}
+
+#[test]
+fn late_and_repeated_words_change_nothing() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let bound = on("n1", vm("a", 1));
+    let words = [
+        at("1", vm("a", 1)),
+        at("2", bound.clone()),
+        at("3", capped(3, bound.clone())),
+        Pod { is_terminating: true, ..at("4", capped(3, bound.clone())) },
+        Pod { is_terminating: true, ..at("5", ended(bound)) },
+    ];
+    let mut booked = Vec::new();
+    for word in &words {
+        pods.pod_seen(word.clone());
+        let now = room(&pods, "n1");
+        booked.push(now.1);
+        for late in &words[..=booked.len() - 1] {
+            assert!(pods.pod_seen(late.clone()).is_empty());
+            assert_eq!(room(&pods, "n1"), now, "{late:?}");
+        }
+        // Also one that was not delivered at its time.
+        let never = at("0", vm("a", 1));
+        if booked.len() > 1 {
+            assert!(pods.pod_seen(never).is_empty());
+            assert_eq!(room(&pods, "n1"), now);
+        }
+    }
+    assert_eq!(booked, [8, 4, 5, 5, 8]);
+    pods.pod_gone(&VmName::on_host("a"), "uid of a");
+    for late in words {
+        pods.pod_seen(late);
+    }
+    assert_eq!(room(&pods, "n1"), (8, 8));
+}
+
+#[test]
+fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
+    let mut pods = cluster(&[("n1", 8)]);
+    for (units, counts) in [(2, 2), (3, 3), (1, 2)] {
+        pods.pod_seen(on("n1", capped(units, vm("a", 2))));
+        assert_eq!(booked(&pods, "n1", "a"), Some(cu(counts)), "not below what it requests");
+    }
+    assert_eq!(ask(&pods, "a", 2, 3).permit, cu(3));
+    pods.pod_seen(on("n1", capped(4, vm("a", 2))));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(3)));
+    assert_eq!(ask(&pods, "a", 3, 1).permit, cu(1));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)), "its pod requests as much");
+    assert_eq!(ask(&pods, "a", 1, 2).permit, cu(2));
+}
+
+#[test]
+fn pods_wait_for_their_node() {
+    let mut pods: Pods<Held> = Pods::default();
+    pods.pod_seen(on("n1", capped(2, vm("a", 1))));
+    pods.pod_seen(on("n1", other("b", 3)));
+    assert!(pods.node_of(&VmName::on_host("a")).is_none());
+    pods.node_seen(&node("n1", cu(8)), Held::empty);
+    assert_eq!((room(&pods, "n1"), booked(&pods, "n1", "a")), ((5, 3), Some(cu(2))));
+
+    // The node is gone, and returns.
+    ask(&pods, "a", 2, 4);
+    pods.node_gone("n1");
+    assert!(pods.nodes().next().is_none() && pods.node_of(&VmName::on_host("a")).is_none());
+    pods.pod_gone(&VmName::on_host("b"), "uid of b");
+    pods.node_seen(&node("n1", cu(8)), Held::empty);
+    assert_eq!((room(&pods, "n1"), booked(&pods, "n1", "a")), ((8, 6), Some(cu(2))));
+}
+
+#[test]
+fn a_node_that_shrinks_keeps_its_books() {
+    let mut pods = cluster(&[("n1", 8)]);
+    pods.pod_seen(on("n1", capped(4, vm("a", 1))));
+    ask(&pods, "a", 4, 4);
+    assert!(pods.node_seen(&node("n1", cu(3)), || panic!("it is known")).is_empty());
+    assert_eq!(room(&pods, "n1"), (3, 0));
+    assert_eq!(pods.status_of("n1").unwrap().over, cu(1));
+    assert_eq!(
+        pods.nodes_listed(vec![node("n1", cu(6))], |_| panic!("it is known")).nodes().count(),
+        1
+    );
+    assert_eq!(room(&pods, "n1"), (6, 2));
+    pods.nodes_listed(vec![node("n2", cu(6))], |_| Held::empty());
+    assert_eq!(pods.nodes().map(|(name, _)| name).collect::<Vec<_>>(), ["n2"]);
+}
+
+#[test]
+fn a_list_replaces_all_that_the_watch_said() {
+    let mut pods = cluster(&[("n1", 16)]);
+    for pod in [vm("a", 1), vm("b", 1), other("c", 2), other("d", 2)] {
+        pods.pod_seen(on("n1", pod));
+    }
+    assert_eq!(ask(&pods, "a", 4, 2).permit, cu(2));
+    // An earlier copy of the API server's data: `b` is not bound yet, `c` has ended, and `d` is gone.
+    let listed =
+        vec![on("n1", vm("a", 1)), vm("b", 1), ended(other("c", 2)), on("n1", other("e", 1))];
+    pods.pods_listed(listed);
+    assert_eq!(room(&pods, "n1"), (15, 13));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)), "its agent has spoken");
+    pods.pod_seen(on("n1", other("d", 2)));
+    assert_eq!(room(&pods, "n1"), (15, 13), "it is gone, and that word is late");
+    pods.pods_listed(vec![on("n1", other("d", 2))]);
+    assert_eq!(room(&pods, "n1"), (14, 14), "a list knows better");
+}
+
+#[test]
+fn a_pod_that_becomes_a_vm_moves_into_the_books() {
+    let mut pods = cluster(&[("n1", 8)]);
+    pods.pod_seen(on("n1", other("a", 2)));
+    assert_eq!(room(&pods, "n1"), (6, 6));
+    pods.pod_seen(at("labelled", on("n1", capped(3, vm("a", 2)))));
+    assert_eq!(room(&pods, "n1"), (8, 5));
+    pods.pod_seen(at("unlabelled", on("n1", other("a", 2))));
+    assert_eq!(room(&pods, "n1"), (6, 6));
+}
+
+#[test]
+fn sums_of_absurd_requests_do_not_overflow() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let most = Resources::new(MilliCpu::from_milli(u64::MAX), Bytes::from_bytes(u64::MAX));
+    for name in ["a", "b", "c"] {
+        pods.pod_seen(on("n1", Pod { requests: most, ..other(name, 0) }));
+    }
+    assert_eq!(room(&pods, "n1"), (0, 0));
+    for name in ["a", "b", "c"] {
+        pods.pod_gone(&VmName::on_host(name), &format!("uid of {name}"));
+    }
+    assert_eq!(room(&pods, "n1"), (8, 8));
+    let over = pods.node("n1").unwrap().with_books(|books| books.is_over());
+    assert!(!over);
+}
