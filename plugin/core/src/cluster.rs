@@ -19,8 +19,8 @@ pub trait Node {
     /// Looks into the books of this node, or changes them.
     fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T;
 
-    /// The figures of its books after their last change. What is placed is looked for with it on every node: a
-    /// node of many publishes it with each change, and takes no lock here.
+    /// The figures of its books after their last change. Advice on a placement reads them of every node: a shell
+    /// with many nodes publishes them after each change, and takes no lock here.
     fn summary(&self) -> Summary {
         self.with_books(|books| books.summary())
     }

@@ -1,21 +1,21 @@
 //! The books of a Kubernetes cluster's nodes, as the API server's objects tell them.
 //!
-//! Law 2, books within the node, across growth and placement: what other pods request leaves the room of a node's
-//! VMs beforehand, a placement takes its share of the room in one step with the check that it fits, and
-//! a permit does so in the same books. Whatever else a pod takes of a node is a fact: it counts, and
+//! Law 2, books within the node, across growth and placement: what other pods request leaves the room of a
+//! node's VMs beforehand, a placement takes its share of the room in one step with the check that it fits,
+//! and a permit does so in the same books. Whatever else a pod takes of a node is a fact: it counts, and
 //! while the node is over-full nothing is granted or placed on that axis.
 //!
-//! A pod counts from its binding until it has ended or is gone, also while it is being deleted. Its name has one pod
-//! at a time: another uid is another pod, which inherits nothing. Each VM pod has an entry in its node's
-//! [`Books`] under the pod's name: it counts with its recorded ceiling, or with the maximum of its bounds, until
-//! its agent speaks, and never with less than it requests.
+//! A pod counts from its binding until it has ended or is gone, also while it is being deleted. Its name
+//! has one pod at a time: another uid is another pod, which inherits nothing. Each VM pod has an entry in
+//! its node's [`Books`](crate::Books) under the pod's name: it counts with its recorded ceiling, or with
+//! the maximum of its bounds, until its agent speaks, and never with less than it requests.
 //!
-//! A *placement* begins with [`Pods::place`] and never expires: until the pod shows its node, or was read on no node,
-//! on another, or gone, its room is reserved. Words that come late or twice change nothing
-//! ([`known`]); a full list replaces all that the watch said, but no placement.
+//! A *placement* begins with [`Pods::place`] and never expires: until the pod shows its node, or was read
+//! on no node, on another, or gone, its room is reserved. Words that come late or twice change nothing
+//! (`known` says which those are); a full list replaces all that the watch said, but no placement.
 //!
-//! Law 9, rebuild equals live: nothing is stored. Lists of the nodes and pods, the recorded ceilings and the agents'
-//! next requests make the same books. `tests/pods.rs` looks for counterexamples of both.
+//! Law 9, rebuild equals live: nothing is stored. Lists of the nodes and pods, the recorded ceilings and
+//! the agents' next requests make the same books. `tests/pods/laws.rs` looks for counterexamples of both.
 
 mod gone;
 mod held;
@@ -102,8 +102,8 @@ impl<N: Node> Pods<N> {
         self.take_node(node, hold)
     }
 
-    /// The watch shows that a node is gone, and its books with it. The pods that it had count again when a node
-    /// of this name is seen.
+    /// The watch shows that a node is gone, and its books with it. The pods that it had count again when a
+    /// node of this name is seen.
     pub fn node_gone(&mut self, name: &str) {
         if let Some(held) = self.nodes.get_mut(name) {
             held.seen = None;
@@ -144,8 +144,8 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// These are the pods from here on, whatever the watch said before. A placement that no pod has shown yet goes
-    /// on: the list may be older. Pods that came count before others go.
+    /// These are the pods from here on, whatever the watch said before. A placement that no pod has shown
+    /// yet goes on: the list may be older. Pods that came count before others go.
     pub fn pods_listed(&mut self, pods: Vec<Pod>) -> Freed {
         let mut freed = Freed::default();
         let mut listed = BTreeSet::new();
@@ -192,7 +192,8 @@ impl<N: Node> Pods<N> {
         freed
     }
 
-    /// A word on a pod, unless it is late.
+    /// The watch or a read tells of a pod. What is known of a pod that was placed may be ahead of the
+    /// watch: another pod of its name that the watch shows then is an older one.
     fn take(&mut self, pod: Pod, told: Told) -> Freed {
         let name = pod.name.clone();
         let next = match self.pods.get_mut(&name) {
@@ -206,7 +207,9 @@ impl<N: Node> Pods<N> {
                 known.clone().told(pod, told)
             }
             known => {
-                if self.gone.holds(&pod.uid, known.is_some()) {
+                let is_placed = known.as_ref().is_some_and(|known| known.placed.node().is_some());
+                let is_old = is_placed && told == Told::Watched;
+                if is_old || self.gone.holds(&pod.uid, known.is_some()) {
                     return Freed::default();
                 }
                 if let Some(known) = known {
@@ -223,13 +226,15 @@ impl<N: Node> Pods<N> {
         let name = pod.name.clone();
         let next = match self.pods.get(&name) {
             Some(known) if known.uid == pod.uid => known.clone().listed(pod),
-            // The list is older than the placement.
-            Some(known) if known.placed.node().is_some() && self.gone.holds(&pod.uid, true) => {
-                return Freed::default();
-            }
+            // Which of both is older, only a read of the pod that was placed can say.
+            Some(known) if known.placed.node().is_some() => return Freed::default(),
             known => {
                 if let Some(known) = known {
-                    self.gone.add(&known.uid, How::Replaced);
+                    let how = match known.told {
+                        Told::Read => How::Replaced,
+                        Told::Ahead | Told::Watched => How::Deleted,
+                    };
+                    self.gone.add(&known.uid, how);
                 }
                 Known::of(pod, Told::Watched)
             }
@@ -238,8 +243,8 @@ impl<N: Node> Pods<N> {
         self.put(&name, Some(next))
     }
 
-    /// This is known of the pod with this name from here on: what it takes of nodes changes before anything
-    /// that it took elsewhere comes free.
+    /// Replaces what is known of the pod with this name. What it takes of its new node counts before what
+    /// it took elsewhere comes free.
     fn put(&mut self, name: &VmName, next: Option<Known>) -> Freed {
         let last = self.pods.remove(name);
         let takes = |known: &Known| Some((known.place()?.to_owned(), known.share()));

@@ -1,8 +1,8 @@
 //! Pods that are gone, so that a late word on one of them does not bring it back.
 //!
-//! A name has one pod at a time. A pod that was *deleted* never returns. A pod that was *replaced* by another of its
-//! name is gone for as long as the other is there: if the other turns out to be the older one and goes, the
-//! word on the replaced one counts again. Bounded: the oldest is forgotten.
+//! A name has one pod at a time. A pod that was *deleted* never returns. A pod that was *replaced* by
+//! another of its name is gone for as long as the other is there: if the other turns out to be the older
+//! one and goes, the word on the replaced one counts again. Bounded: the oldest is forgotten.
 
 use std::collections::{BTreeMap, VecDeque};
 

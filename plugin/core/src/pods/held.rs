@@ -1,7 +1,7 @@
 //! One node: what it can allocate, what other pods take of it, and the books of its VMs.
 //!
-//! A node's room for VMs is what it can allocate without the requests of all other pods that count there, and
-//! never below zero. Pods of a node that is not known are counted, and enter its books when it is seen.
+//! A node's room for VMs is what it can allocate without the requests of all other pods that count there,
+//! and never below zero. Pods of a node that is not known are counted, and enter its books when it is seen.
 
 use crate::books::Books;
 use crate::cluster::Node;

@@ -1,15 +1,19 @@
 //! One pod, as far as it was told of, and what it takes of which node.
 //!
-//! A revision is opaque, so no two words on a pod can be told apart by age but for three facts that never go back:
-//! a pod that has a node keeps it, a pod that is being deleted is deleted, a pod that has ended has ended. A
-//! word that denies one of them, or whose revision came before, is late and changes nothing.
+//! A revision is opaque, so no two words on a pod can be told apart by age but for three facts that never
+//! go back: a pod that has a node keeps it, a pod that is being deleted is deleted, a pod that has ended
+//! has ended. A word that denies one of them, or whose revision came before, is late and changes nothing.
+//!
+//! A watch and its lists come in order, so a list is newer than what the watch said. A pod that was read
+//! may be newer than either: what only a read has shown is kept until the watch or a list shows it, or
+//! another read denies it.
 //!
 //! ```text
-//!           place                    bound                    shown
-//!   No ───────────────► UnderWay ──────────────► Bound ───────────────► Shown
-//!   ▲                       │                      │     the watch
-//!   └───────────────────────┴──────────────────────┘
-//!     refused, or read: on no node or another, ended, gone
+//!           place                 bound, or read there          shown by the watch
+//!   No ───────────────► UnderWay ──────────────────────► Bound ────────────────────► Shown
+//!   ▲                       │                              │
+//!   └───────────────────────┴──────────────────────────────┘
+//!     refused, or on no node, on another, ended, gone
 //! ```
 
 use windlass_protocol::pod::{Pod, PodVm};
@@ -61,7 +65,7 @@ pub(crate) enum Placed {
         sent: Vec<String>,
         attempts: u32,
     },
-    /// The API server said that it is bound, and the pod itself does not show it yet.
+    /// The API server said that it is bound, or the pod was read there; the watch does not show it yet.
     Bound { node: String, reserved: Resources },
     /// It is bound where it was placed, and shows it.
     Shown { node: String, reserved: Resources },
@@ -116,7 +120,10 @@ impl Known {
             (Told::Watched | Told::Ahead, Told::Read) => Told::Ahead,
             (_, told) => told,
         };
-        let placed = placed.shown(&pod);
+        let placed = match told {
+            Told::Read | Told::Ahead => placed.read(&pod),
+            Told::Watched => placed.shown(&pod),
+        };
         Self { earlier, placed, ..Self::of(pod, told) }
     }
 
@@ -196,20 +203,35 @@ impl Placed {
         }
     }
 
-    /// The pod shows its node, or that it has ended.
+    /// The watch or a list shows the pod.
     fn shown(self, pod: &Pod) -> Self {
-        if pod.phase.is_ended() {
-            return Self::No;
-        }
         match (self, &pod.node) {
+            (Self::No, _) | (Self::Shown { .. }, None) => Self::No,
+            (_, _) if pod.phase.is_ended() => Self::No,
+            (placed, None) => placed,
             (
                 Self::UnderWay { node, reserved, .. }
                 | Self::Bound { node, reserved }
                 | Self::Shown { node, reserved },
                 Some(on),
-            ) if node == *on => Self::Shown { node, reserved },
-            (Self::UnderWay { .. } | Self::Bound { .. } | Self::Shown { .. }, Some(_))
-            | (Self::Shown { .. }, None) => Self::No,
+            ) => {
+                if node == *on {
+                    Self::Shown { node, reserved }
+                } else {
+                    Self::No
+                }
+            }
+        }
+    }
+
+    /// The pod was read.
+    fn read(self, pod: &Pod) -> Self {
+        match (self, &pod.node) {
+            (_, _) if pod.phase.is_ended() => Self::No,
+            (Self::UnderWay { node, reserved, .. } | Self::Bound { node, reserved }, Some(on)) => {
+                let reserved = if node == *on { reserved } else { Share::of(pod).most() };
+                Self::Bound { node: on.clone(), reserved }
+            }
             (placed, _) => placed,
         }
     }
@@ -236,7 +258,15 @@ impl Share {
         }
     }
 
-    /// What it takes of the room of a node's VMs.
+    /// The most that it may have before its agent speaks.
+    fn most(&self) -> Resources {
+        match self {
+            Self::Other(requests) => *requests,
+            Self::Vm { ceiling, .. } => *ceiling,
+        }
+    }
+
+    /// What it takes of a node beside the room for VMs.
     pub(crate) const fn other(&self) -> Resources {
         match self {
             Self::Other(requests) => *requests,

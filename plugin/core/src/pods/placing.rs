@@ -1,13 +1,13 @@
 //! Which nodes have room for a pod, and the placement of a pod on one of them.
 //!
 //! [`Pods::fits`] and [`Pods::score`] are advice: they read what the nodes publish and take no lock.
-//! [`Pods::place`] is the commit point: the books check and reserve in one step. A binding to the node follows, which carries
-//! the pod's uid and [`Placement::revision`], and then [`Pods::settle`].
+//! [`Pods::place`] is the commit point: the books check and reserve in one step. A binding to the node
+//! follows, which carries the pod's uid and [`Placement::revision`], and then [`Pods::settle`].
 //!
 //! Uncertainty is a state. A binding whose answer is lost may take effect at any time while the pod has the
-//! revision that the binding carries: only a pod that was read with another revision and no node, on another
-//! node, or gone, ends the placement. A refusal is no proof while an earlier binding may have taken effect, since the API
-//! server refuses the second for that.
+//! revision that the binding carries: only a pod that was read with another revision and no node, on
+//! another node, or gone, ends the placement. A refusal is no proof while an earlier binding may have taken
+//! effect, since the API server refuses the second for that.
 
 use crate::cluster::Node;
 use crate::pods::gone::How;
@@ -46,8 +46,8 @@ pub enum Outcome {
     Bound,
     /// The API server refused the binding.
     Refused,
-    /// The pod, as it was read from the API server after the binding was answered or given up; `None`: there is none of
-    /// its name.
+    /// The pod, as it was read from the API server after the binding was answered or given up; `None`:
+    /// there is none of its name.
     Read(Option<Box<Pod>>),
 }
 
@@ -58,7 +58,8 @@ pub enum Settled {
     Bound,
     /// The pod is not bound there and will not be by this placement.
     Released(Freed),
-    /// A binding may still take effect: the pod is to be changed, so that its revision is another, and read again.
+    /// A binding may still take effect: the pod is to be changed, so that its revision is another, and read
+    /// again.
     Open,
     /// No placement of this pod is under way.
     Unknown,
@@ -83,8 +84,8 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// How good a node is for a pod, from 0 to 10: tenths of the node's room for VMs that would stay free, on the axis that
-    /// has less. VMs grow into what is free.
+    /// How good a node is for a pod, from 0 to 10: tenths of the node's room for VMs that would stay free,
+    /// on the axis that has less. VMs grow into what is free.
     pub fn score(&self, pod: &Pod, node: &str) -> u8 {
         let Some(held) = self.node(node) else { return 0 };
         let (summary, asked) = (held.summary(), asked(pod));
@@ -121,8 +122,9 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// Reserves what a pod may have from its first moment, its requests, on this node, or refuses. The pod was read from the
-    /// API server. A VM pod that is refused for want of room is [remembered](Pods::waiting_for).
+    /// Reserves what a pod may have from its first moment, its requests, on this node, or refuses. The pod
+    /// was read from the API server. A VM pod that is refused for want of room is
+    /// [remembered](Pods::waiting_for).
     ///
     /// # Errors
     /// Why the pod is refused; nothing is reserved then.
@@ -176,18 +178,20 @@ impl<N: Node> Pods<N> {
                 Placed::UnderWay { .. } | Placed::Bound { .. } => Settled::Open,
                 Placed::No | Placed::Shown { .. } => Settled::Unknown,
             },
-            Outcome::Read(read) => match read.filter(|pod| pod.uid == uid) {
-                None => {
-                    self.gone.add(uid, How::Deleted);
-                    Settled::Released(self.put(name, None))
+            Outcome::Read(Some(pod)) if pod.uid == uid => self.settle_read(*pod),
+            Outcome::Read(other) => {
+                self.gone.add(uid, How::Deleted);
+                let mut freed = self.put(name, None);
+                if let Some(other) = other {
+                    freed.and(self.take(*other, Told::Read));
                 }
-                Some(pod) => self.settle_read(*pod),
-            },
+                Settled::Released(freed)
+            }
         }
     }
 
-    /// Placements that no pod has shown yet, also those of which the API server said that the pod is bound: by name, with
-    /// uid and node.
+    /// The placements that the watch has not shown yet, also those that the API server has bound: name, uid
+    /// and node. The shell reads each of these pods now and then, and after each list, and settles it.
     pub fn placements(&self) -> impl Iterator<Item = (&VmName, &str, &str)> {
         self.open.iter().filter_map(|name| {
             let known = self.pods.get(name)?;
@@ -203,8 +207,8 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// The VM pods that were refused for want of room and fit on this node by what it publishes, one after the other. The
-    /// pod that has waited longest comes first.
+    /// The VM pods that were refused for want of room and fit on this node by what it publishes, one after
+    /// the other. The pod that has waited longest comes first.
     pub fn waiting_for(&self, node: &str) -> Vec<&Refused> {
         let free = self.node(node).map(|held| held.summary().free());
         free.map(|free| self.waiting.that_fit(free)).unwrap_or_default()
@@ -215,7 +219,8 @@ impl<N: Node> Pods<N> {
         let known = self.pods.get(&pod.name);
         let same = known.filter(|known| known.uid == pod.uid);
         let has_ended = pod.phase.is_ended() || same.is_some_and(|known| known.has_ended);
-        if has_ended || (same.is_none() && self.gone.holds(&pod.uid, known.is_some())) {
+        // A pod that another was seen in place of may be the one that is there.
+        if has_ended || (same.is_none() && self.gone.holds(&pod.uid, false)) {
             return Err(WhyNot::Gone(pod.name.clone()));
         }
         match same.and_then(Known::place).or(pod.node.as_deref()) {
@@ -245,17 +250,22 @@ impl<N: Node> Pods<N> {
     }
 
     fn settle_read(&mut self, pod: Pod) -> Settled {
-        let (name, revision) = (pod.name.clone(), pod.revision.clone());
+        let name = pod.name.clone();
+        let before = self.pods.get(&name).map(|known| known.placed.clone());
+        let may_follow = match &before {
+            Some(Placed::UnderWay { sent, .. }) => sent.contains(&pod.revision),
+            Some(Placed::No | Placed::Bound { .. } | Placed::Shown { .. }) | None => false,
+        };
         let is_bound = pod.node.is_some();
         let freed = self.take(pod, Told::Read);
+        let node = before.as_ref().and_then(Placed::node);
         match self.pods.get(&name).map(|known| &known.placed) {
-            Some(Placed::Shown { .. }) => Settled::Bound,
-            Some(Placed::UnderWay { sent, .. }) if sent.contains(&revision) => Settled::Open,
+            Some(Placed::UnderWay { .. }) if may_follow => Settled::Open,
             Some(Placed::UnderWay { .. } | Placed::Bound { .. }) if !is_bound => {
                 self.release(&name)
             }
-            Some(Placed::UnderWay { .. } | Placed::Bound { .. }) => Settled::Open,
-            Some(Placed::No) | None => Settled::Released(freed),
+            Some(placed) if placed.node() == node => Settled::Bound,
+            Some(_) | None => Settled::Released(freed),
         }
     }
 

@@ -1,5 +1,5 @@
-//! VM pods that were refused for want of room. Bounded: the oldest is forgotten, since the scheduler looks at it again
-//! by itself before long.
+//! VM pods that were refused for want of room. Bounded: the oldest is forgotten, since the scheduler looks
+//! at it again by itself before long.
 
 use std::collections::BTreeMap;
 use windlass_protocol::{Resources, VmName};

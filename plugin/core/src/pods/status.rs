@@ -19,8 +19,8 @@ pub struct NodePods {
     pub room: Resources,
     /// What is reserved for VMs.
     pub reserved: Resources,
-    /// By how much others and VMs exceed what the node can allocate. While it does, nothing is granted or placed on
-    /// that axis.
+    /// By how much others and VMs exceed what the node can allocate. While it does, nothing is granted or
+    /// placed on that axis.
     pub over: Resources,
     /// How many pods count.
     pub pods: usize,

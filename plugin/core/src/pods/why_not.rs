@@ -98,5 +98,6 @@ mod tests {
             assert!(why.is_for_room());
         }
         assert_eq!(Short::of(size(500, 1536), size(500, 1536), size(500, 1536)), None);
+        assert!(!WhyNot::UnknownNode("n1".into()).is_for_room());
     }
 }

@@ -3,8 +3,8 @@
 
 mod advice;
 mod cluster;
-//mod laws;
-//mod model;
+mod laws;
+mod model;
 mod placing;
-//mod stories;
+mod stories;
 mod watch;

@@ -11,6 +11,9 @@ fn a_placement_reserves_in_one_step_with_the_check() {
     let placed = place(&mut pods, &vm("a", 3), "n1");
     assert_eq!((placed.reserved, placed.is_repeat), (cu(3), false));
     assert_eq!((placed.uid.as_str(), placed.revision.as_str()), ("uid of a", "1"));
+    assert_eq!((&placed.pod, placed.node.as_str()), (&VmName::on_host("a"), "n1"));
+    let open: Vec<_> = pods.placements().collect();
+    assert_eq!(open, [(&VmName::on_host("a"), "uid of a", "n1")]);
     let why = refusal(&mut pods, &vm("b", 2), "n1");
     assert_eq!(why, "node n1: 2 of cpu asked, 1 of 4 free");
     place(&mut pods, &other("c", 1), "n1");
@@ -122,9 +125,30 @@ fn what_a_pod_shows_ends_its_placement() {
             };
             assert_eq!(freed.nodes().collect::<Vec<_>>(), ["n1"]);
             assert_eq!((room(&pods, "n1"), room(&pods, "n2").1), ((4, 4), free.1));
-            assert_eq!(pods.placements().count(), 0);
+            // What was only read is kept until the watch shows it, too.
+            let is_open = is_read && shown.node.is_some();
+            assert_eq!(pods.placements().count(), usize::from(is_open));
+            pods.pods_listed(vec![vm("a", 3)]);
+            assert_eq!(room(&pods, "n2").1, if is_open { free.1 } else { 4 });
+            pods.pods_listed(vec![shown.clone()]);
+            assert_eq!((room(&pods, "n2").1, pods.placements().count()), (free.1, 0));
         }
     }
+}
+
+/// A list that was made before the pod was bound comes after the pod was read.
+#[test]
+fn a_list_that_is_older_than_a_read_ends_nothing() {
+    let mut pods = cluster(&[("n1", 4)]);
+    place(&mut pods, &vm("a", 3), "n1");
+    assert_eq!(read(&mut pods, on("n1", vm("a", 3))), Settled::Bound);
+    for listed in [vec![vm("a", 3)], Vec::new()] {
+        pods.pods_listed(listed);
+        assert_eq!(room(&pods, "n1"), (4, 1));
+        assert_eq!(pods.placements().count(), 1);
+    }
+    assert!(matches!(settle(&mut pods, "a", Outcome::Read(None)), Settled::Released(_)));
+    assert_eq!(room(&pods, "n1"), (4, 4));
 }
 
 #[test]
@@ -145,7 +169,7 @@ fn a_pod_that_is_gone_is_placed_no_more() {
         let why = refusal(&mut pods, &vm("a", 3), "n1");
         assert_eq!(why, "pod default/a has ended or is gone");
         // Another one of its name is placed for itself.
-        place(&mut pods, &Pod { uid: "second".into(), ..vm("a", 4) }, "n1");
+        place(&mut pods, &Pod { uid: "second".into(), ..at("2", vm("a", 4)) }, "n1");
         assert_eq!(booked(&pods, "n1", "a"), Some(cu(4)));
     }
 }
@@ -186,8 +210,14 @@ fn a_list_that_is_older_than_a_placement_does_not_end_it() {
     place(&mut pods, &Pod { uid: "second".into(), ..vm("a", 3) }, "n1");
     pods.pods_listed(vec![on("n1", vm("a", 1))]);
     assert_eq!(booked(&pods, "n1", "a"), Some(cu(3)));
-    // A pod that nothing was known of is the newer one.
-    pods.pods_listed(vec![on("n1", Pod { uid: "third".into(), ..vm("a", 1) })]);
+    // Nor does one that nothing was known of: whether it is older, only a read can say.
+    let third = on("n1", Pod { uid: "third".into(), ..vm("a", 1) });
+    pods.pods_listed(vec![third.clone()]);
+    pods.pod_seen(at("2", third.clone()));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(3)));
+    let name = VmName::on_host("a");
+    let settled = pods.settle(&name, "second", Outcome::Read(Some(Box::new(third))));
+    assert!(matches!(settled, Settled::Released(_)));
     assert_eq!(booked(&pods, "n1", "a"), Some(cu(4)));
     assert_eq!(pods.placements().count(), 0);
 }
