@@ -17,20 +17,24 @@
 //! Law 9, rebuild equals live: nothing is stored. Lists of the nodes and pods, the recorded ceilings and
 //! the agents' next requests make the same books. `tests/pods/laws.rs` looks for counterexamples of both.
 
+mod freed;
 mod gone;
 mod held;
 mod known;
+mod placement;
 mod placing;
 mod refused;
 mod status;
 mod why_not;
 
-pub use placing::{Outcome, Placement, Settled};
+pub use freed::Freed;
+pub use placement::{Outcome, Placement, Settled};
 pub use refused::Refused;
 pub use status::{NodePods, Open};
 pub use why_not::{Short, WhyNot};
 
 use crate::cluster::Node;
+use crate::summary::Summary;
 use gone::{Gone, How};
 use held::HeldNode;
 use known::{Known, Told};
@@ -48,34 +52,6 @@ pub struct Pods<N> {
     open: BTreeSet<VmName>,
     gone: Gone,
     waiting: Waiting,
-}
-
-/// The nodes on which room came free, so that refused pods are worth another look.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Freed(BTreeSet<String>);
-
-// === impl Freed ===
-
-impl Freed {
-    /// Whether room came free on no node.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The nodes, by name.
-    pub fn nodes(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
-    }
-
-    fn note(&mut self, node: &str, came_free: bool) {
-        if came_free {
-            self.0.insert(node.to_owned());
-        }
-    }
-
-    fn and(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
 }
 
 // === impl Pods ===
@@ -181,6 +157,34 @@ impl<N: Node> Pods<N> {
     /// node has the pod.
     pub fn node_of(&self, vm: &VmName) -> Option<&N> {
         self.node(self.pods.get(vm).filter(|known| known.is_vm())?.place()?)
+    }
+
+    /// Every node that was seen, by name.
+    pub fn status(&self) -> Vec<NodePods> {
+        self.nodes.keys().filter_map(|name| self.status_of(name)).collect()
+    }
+
+    /// One node, if it was seen.
+    pub fn status_of(&self, name: &str) -> Option<NodePods> {
+        let held = self.nodes.get(name)?;
+        let seen = held.seen.as_ref()?;
+        let Summary { room, reserved } = seen.held.summary();
+        let open = held.pods.iter().filter_map(|name| {
+            let known = self.pods.get(name)?;
+            let (uid, reserved) = (known.uid.clone(), known.placed.reserved()?);
+            known.placed.node()?;
+            Some(Open { pod: name.clone(), uid, reserved, is_bound: known.placed.is_bound() })
+        });
+        Some(NodePods {
+            name: name.to_owned(),
+            allocatable: seen.allocatable,
+            others: held.others(),
+            room,
+            reserved,
+            over: held.over(reserved),
+            pods: held.pods.len(),
+            placements: open.collect(),
+        })
     }
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {

@@ -1,8 +1,5 @@
 //! The nodes and their pods, as a person who looks for a fault reads them.
 
-use crate::Summary;
-use crate::cluster::Node;
-use crate::pods::Pods;
 use serde::Serialize;
 use windlass_protocol::{Resources, VmName};
 
@@ -39,36 +36,4 @@ pub struct Open {
     pub reserved: Resources,
     /// The API server said that the pod is bound.
     pub is_bound: bool,
-}
-
-// === impl Pods ===
-
-impl<N: Node> Pods<N> {
-    /// Every node that was seen, by name.
-    pub fn status(&self) -> Vec<NodePods> {
-        self.nodes.keys().filter_map(|name| self.status_of(name)).collect()
-    }
-
-    /// One node, if it was seen.
-    pub fn status_of(&self, name: &str) -> Option<NodePods> {
-        let held = self.nodes.get(name)?;
-        let seen = held.seen.as_ref()?;
-        let Summary { room, reserved } = seen.held.summary();
-        let open = held.pods.iter().filter_map(|name| {
-            let known = self.pods.get(name)?;
-            let (uid, reserved) = (known.uid.clone(), known.placed.reserved()?);
-            known.placed.node()?;
-            Some(Open { pod: name.clone(), uid, reserved, is_bound: known.placed.is_bound() })
-        });
-        Some(NodePods {
-            name: name.to_owned(),
-            allocatable: seen.allocatable,
-            others: held.others(),
-            room,
-            reserved,
-            over: held.over(reserved),
-            pods: held.pods.len(),
-            placements: open.collect(),
-        })
-    }
 }
