@@ -18,6 +18,7 @@ demo: setup ## watch real guests grow and shrink on this machine; writes report.
 test: setup ## run every test; hosts with guests under load last, one at a time
 	dev/need cpio:cpio bsdutils:script postgresql
 	dev/static windlass-informant windlass-lab-load windlass-lab-limit
+	dev/control-plane
 	dev/test
 
 guests: setup ## play the stories of real guests in each version of the informant's protocol; GUESTS="v1.1" for one

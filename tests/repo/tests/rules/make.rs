@@ -83,6 +83,7 @@ fn the_demo_shows_what_is_installed_and_built_only_if_that_fails_or_is_interrupt
     all.extend(loud("dev/static", "cargo build"));
     all.extend(loud("dev/need", "/install\""));
     all.extend(loud("dev/kernel", "--fetch \"$@\""));
+    all.extend(loud("dev/control-plane", "--build $lacking"));
     assert_none("these are not quiet:", &all);
 }
 
