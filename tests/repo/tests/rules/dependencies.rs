@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 34] = [
+const MAY_LINK: [(&str, &[&str]); 35] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -99,6 +99,7 @@ const MAY_LINK: [(&str, &[&str]); 34] = [
     ),
     ("demo", &["protocol", "kit", "plugin-core", "lab", "windlass"]),
     ("e2e", &["lab", "protocol"]),
+    ("control-plane", &["testkit"]),
     ("sim", &["protocol", "agent-core", "world"]),
     (
         "fuzz",

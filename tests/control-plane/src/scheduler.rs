@@ -1,0 +1,68 @@
+//! kube-scheduler as Kubernetes ships it, with the extenders that a test gives it.
+//!
+//! Schedulers with different names run beside each other in one control plane: each places the pods that name
+//! it in `schedulerName`.
+
+use crate::identity::Identity;
+use crate::plane::ControlPlane;
+use crate::program::{Program, ports};
+use serde_json::{Value, json};
+use std::net::TcpStream;
+
+/// A running kube-scheduler. It ends with its value.
+#[derive(Debug)]
+pub struct Scheduler {
+    program: Program,
+}
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    /// The name of the scheduler that places pods that name no other.
+    pub const DEFAULT: &'static str = "default-scheduler";
+
+    /// Starts a scheduler of this name, with `extenders` of a `KubeSchedulerConfiguration`, and waits until it
+    /// listens.
+    ///
+    /// # Panics
+    /// With what it said last, if it ends.
+    pub async fn start(plane: &ControlPlane, name: &str, extenders: &[Value]) -> Self {
+        let config = json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": plane.kubeconfig(Identity::Scheduler)},
+            "leaderElection": {"leaderElect": false},
+            "profiles": [{"schedulerName": name}],
+            // A pod that was refused is looked at again soon.
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": 1,
+            "extenders": extenders,
+        });
+        let config = plane.folder().put(&format!("{name}.json"), config.to_string());
+        let [port] = ports();
+        let log = plane.folder().at(&format!("{name}.log"));
+        let mut program = Program::logging(
+            "kube-scheduler",
+            log,
+            [
+                format!("--config={}", config.display()),
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+            ],
+        );
+        plane
+            .until("the scheduler listens", async || {
+                if let Some(complaint) = program.complaint() {
+                    panic!("{complaint}");
+                }
+                TcpStream::connect(("127.0.0.1", port)).map(drop).map_err(|error| error.to_string())
+            })
+            .await;
+        Self { program }
+    }
+
+    /// The process.
+    pub fn program(&mut self) -> &mut Program {
+        &mut self.program
+    }
+}
