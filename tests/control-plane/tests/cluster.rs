@@ -1,4 +1,4 @@
-//! What happens in a cluster: identities and their roles, the scheduler and its extenders.
+//! What happens in a cluster: identities and their roles, the scheduler and its extenders, a kubelet.
 //!
 //! All of it shares one control plane; each test has a [`Space`] of its own.
 
@@ -9,6 +9,8 @@ use windlass_control_plane::{ControlPlane, Scheduler};
 
 #[path = "cluster/extender.rs"]
 mod extender;
+#[path = "cluster/kubelet.rs"]
+mod kubelet;
 #[path = "cluster/roles.rs"]
 mod roles;
 #[path = "cluster/scheduler.rs"]
