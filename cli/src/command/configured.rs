@@ -13,8 +13,8 @@ use std::path::Path;
 use windlass_agent_host::basics::Basics;
 use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_kit::config::{Unread, read_list, read_text};
-use windlass_plugin_program::config::PluginConfig;
-use windlass_plugin_program::lists::Lists;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
 use windlass_protocol::VmInfo;
 use windlass_protocol::vm_file::VmFile;
 

@@ -1,12 +1,12 @@
 //! The command line of `windlass-plugin`.
 
-use crate::keys::PLUGIN;
 use crate::source::Source;
 use clap::Parser;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use windlass_kit::program::Failure;
 use windlass_kit::telemetry::Format;
+use windlass_plugin_config::keys::PLUGIN;
 
 /// Where the configuration is unless something else is said.
 pub const DEFAULT_CONFIG: &str = "/etc/windlass/plugin.toml";

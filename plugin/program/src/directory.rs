@@ -4,13 +4,13 @@
 //! and granted. Which node knows a VM, and what a list changes in the books, is the core's
 //! [`Cluster`].
 
-use crate::config::{PluginConfig, Rule};
-use crate::lists::{ListedVm, Lists};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use windlass_kit::clock::Clock;
 use windlass_plugin::Shared;
 use windlass_plugin::metrics::Requests;
+use windlass_plugin_config::config::{PluginConfig, Rule};
+use windlass_plugin_config::lists::{ListedVm, Lists};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::{Books, Cluster};
 use windlass_protocol::{Resources, VmName};

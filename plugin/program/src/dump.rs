@@ -3,12 +3,12 @@
 //! The reference prints addresses so that one can see what is the same; here names stand there.
 //! Memory is in slots of `memBlockSize`, that of a VM in its own.
 
-use crate::config::{PluginConfig, Rule};
 use crate::directory::NodeEntry;
 use crate::figures::{FIELDS, Figures, Vm, pressure};
-use crate::lists::ListedVm;
 use crate::plugin::Plugin;
 use serde_json::{Value, json};
+use windlass_plugin_config::config::{PluginConfig, Rule};
+use windlass_plugin_config::lists::ListedVm;
 use windlass_protocol::{Bytes, Resources, VmName, quantity};
 
 /// The state at this moment; `stopped` while the program ends.

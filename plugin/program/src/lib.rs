@@ -1,7 +1,7 @@
 //! The program `windlass-plugin`: permits over HTTP, for the nodes and VMs of a list.
 //!
 //! ```text
-//!   plugin.toml ─► config, lists ─► Plugin ─► directory: a node's books, and where VMs are
+//!   plugin.toml ─► source ─►         Plugin ─► directory: a node's books, and where VMs are
 //!                     ▲ SIGHUP        │
 //!   agents ── POST ──► endpoint ──────┤──► metrics, dump (the reference's names and shapes)
 //! ```
@@ -10,12 +10,9 @@
 //! answers for them. Here is the file that says which nodes there are, and which VM is on which.
 
 pub mod args;
-pub mod config;
 mod directory;
 pub mod dump;
 mod figures;
-pub mod keys;
-pub mod lists;
 pub mod metrics;
 mod plugin;
 pub mod run;

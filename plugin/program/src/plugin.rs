@@ -1,8 +1,6 @@
 //! A plugin: the directory in force, how a request is answered from it, and how it is replaced.
 
-use crate::config::PluginConfig;
 use crate::directory::Directory;
-use crate::lists::Lists;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,6 +8,8 @@ use tracing::{error, info, warn};
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::{Problem, Report};
 use windlass_plugin::Permits;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
 use windlass_plugin_core::wire::Refusal;
 use windlass_protocol::plugin::RawRequest;
 

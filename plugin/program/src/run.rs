@@ -1,8 +1,6 @@
 //! Puts the parts of the plugin together, runs them, and ends them in order.
 
 use crate::args::Args;
-use crate::config::PluginConfig;
-use crate::lists::Lists;
 use crate::plugin::Plugin;
 use crate::source::{Source, Unreadable};
 use crate::{dump, metrics};
@@ -27,6 +25,8 @@ use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::{self, Pulse, Watchdog};
 use windlass_plugin::Endpoint;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
 use windlass_protocol::timing::CONNECTION_KEPT;
 
 /// What everything together may take to end.

@@ -1,12 +1,12 @@
 //! Which files the plugin reads, and what they say together.
 
-use crate::config::PluginConfig;
-use crate::lists::Lists;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use windlass_kit::config::{Unread, read_list};
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::Failure;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
 use windlass_protocol::VmInfo;
 
 /// Which files are read, and what the command line says besides.

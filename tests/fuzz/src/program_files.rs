@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use windlass_agent_program::config::{AgentConfig, CommandLine};
 use windlass_kit::problem::Problem;
-use windlass_plugin_program::config::{PluginConfig, Rule};
-use windlass_plugin_program::lists::Lists;
+use windlass_plugin_config::config::{PluginConfig, Rule};
+use windlass_plugin_config::lists::Lists;
 use windlass_protocol::{Resources, VmInfo};
 
 /// The first byte of inputs that are of here: this one and the four after it.

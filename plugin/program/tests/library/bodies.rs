@@ -5,8 +5,8 @@ use axum::http::Request;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Service;
 use windlass_plugin::Endpoint;
+use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_program::Plugin;
-use windlass_plugin_program::config::PluginConfig;
 use windlass_protocol::Moment;
 
 const LIST: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Service;
 use windlass_plugin::Endpoint;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
 use windlass_plugin_program::Plugin;
-use windlass_plugin_program::config::PluginConfig;
 use windlass_plugin_program::dump::dump;
-use windlass_plugin_program::lists::Lists;
 use windlass_protocol::Moment;
 
 /// As the reference's types read it, and write it again with what they add.

@@ -1,11 +1,11 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
 use windlass_kit::problem::Problem;
-use windlass_plugin_program::config::PluginConfig;
-use windlass_plugin_program::keys::{
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::keys::{
     BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN,
 };
-use windlass_plugin_program::lists::Lists;
+use windlass_plugin_config::lists::Lists;
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM as VM_KEYS;
 use windlass_protocol::{Bytes, VmInfo, VmName};

@@ -68,7 +68,8 @@ const MAY_LINK: [(&str, &[&str]); 35] = [
     ),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("agent-program", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
-    ("plugin-program", &["protocol", "kit", "plugin-core", "plugin"]),
+    ("plugin-config", &["protocol", "kit", "plugin-core"]),
+    ("plugin-program", &["protocol", "kit", "plugin-core", "plugin", "plugin-config"]),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
@@ -93,7 +94,7 @@ const MAY_LINK: [(&str, &[&str]); 35] = [
             "drivers-cgroup",
             "plugin-core",
             "plugin",
-            "plugin-program",
+            "plugin-config",
             "conformance",
         ],
     ),
@@ -116,7 +117,7 @@ const MAY_LINK: [(&str, &[&str]); 35] = [
             "plugin",
             "agent-host",
             "agent-program",
-            "plugin-program",
+            "plugin-config",
             "windlass",
         ],
     ),
@@ -168,7 +169,6 @@ fn a_host_links_no_kubernetes_client() {
         "windlass-agent",
         "windlass-agent-program",
         "windlass-plugin",
-        "windlass-plugin-program",
     ] {
         let linked = cargo::tree(package);
         found.extend(

@@ -102,7 +102,7 @@ impl ListedVm {
     }
 
     /// The VM, as the cluster knows it. It counts with its maximum until an agent speaks for it.
-    pub(crate) fn declared(&self) -> DeclaredVm {
+    pub fn declared(&self) -> DeclaredVm {
         let place = if self.moving { Place::Leaving } else { Place::On };
         DeclaredVm {
             uid: None,
