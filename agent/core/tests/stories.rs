@@ -61,6 +61,38 @@ fn shrinking_waits_for_consent_one_unit_at_a_time() {
 }
 
 #[test]
+fn what_was_offered_back_is_not_used_until_it_is_granted_again() {
+    let mut story = Story::begin();
+    story.load(2.7);
+    story.go(8);
+    story.forget();
+    story.load(0.1);
+    story.plugin = Answer::Silence;
+    story.go(1);
+    // The plugin may have heard that the VM has less.
+    story.load(2.7);
+    story.go(4);
+    story.plugin = Answer::Yes;
+    story.go(8);
+    story.check(expect![[r#"
+        8.0s   the load is 0.1
+        8.4s     to the informant: is 2 vCPU / 2GiB enough? yes
+        8.4s     to the hypervisor: make it 2GiB yes
+        8.4s     to the plugin: may I have 2 vCPU / 3GiB? …
+        8.4s     to the informant: is 1 vCPU / 1GiB enough? yes
+        8.4s     to the hypervisor: make it 1GiB yes
+        9.0s   the load is 2.7
+        9.4s     to the plugin: may I have 1 vCPU / 1GiB? …
+        11.5s    to the plugin: may I have 3 vCPU / 3GiB? …
+        15.8s    to the plugin: may I have 3 vCPU / 3GiB? yes
+        15.8s    to the hypervisor: make it 3GiB yes
+        15.8s    to the informant: you have 3 vCPU / 1GiB yes
+        15.8s    to the informant: you have 3 vCPU / 3GiB yes
+        21.0s  it has 3 vCPU / 3GiB, and waits: [AtGoal]
+    "#]]);
+}
+
+#[test]
 fn a_guest_that_refuses_keeps_its_memory_and_is_asked_later_each_time() {
     let mut story = Story::begin();
     story.load(1.6);
