@@ -1,9 +1,12 @@
 //! A node of a cluster, as far as placement needs it.
 //!
 //! A [`Node`] is read from the API server's JSON of a core/v1 Node: unknown fields are ignored, and `null`
-//! is as an absent field. A missing name or an invalid quantity is an error that names the field.
+//! is as an absent field. A missing name is an error. An invalid quantity is none, since it would end the
+//! list of all nodes: the largest amount counts in place of a larger one, and zero in place of any other; it is in
+//! [`Node::problems`].
 
-use crate::pod::wire::Amounts;
+use crate::config::Problem;
+use crate::pod::wire::{Amounts, Instead, Reading};
 use crate::{BadBody, Resources};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -26,6 +29,8 @@ pub struct Node {
     pub is_unschedulable: bool,
     /// The taints.
     pub taints: Vec<Taint>,
+    /// The quantities that are invalid, and what counts in their place.
+    pub problems: Vec<Problem>,
 }
 
 /// A taint: it repels pods that do not tolerate it.
@@ -95,15 +100,19 @@ impl TryFrom<NodeWire> for Node {
         let metadata = wire.metadata.unwrap_or_default();
         let (spec, status) = (wire.spec.unwrap_or_default(), wire.status.unwrap_or_default());
         let missing = || BadBody::Missing { field: "metadata.name".to_owned() };
-        let allocatable = status.allocatable.map(|amounts| amounts.resources("status.allocatable"));
+        let mut reading = Reading::with(Instead::Zero);
+        let allocatable = status.allocatable;
+        let allocatable =
+            allocatable.map(|amounts| amounts.resources("status.allocatable", &mut reading));
         Ok(Self {
             name: metadata.name.filter(|name| !name.is_empty()).ok_or_else(missing)?,
             uid: metadata.uid.unwrap_or_default(),
             revision: metadata.resource_version.unwrap_or_default(),
-            allocatable: allocatable.transpose()?.unwrap_or_default(),
+            allocatable: allocatable.unwrap_or_default(),
             labels: metadata.labels.unwrap_or_default(),
             is_unschedulable: spec.unschedulable.unwrap_or(false),
             taints: spec.taints.unwrap_or_default().into_iter().map(Taint::from).collect(),
+            problems: reading.problems,
         })
     }
 }

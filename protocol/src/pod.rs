@@ -1,8 +1,9 @@
 //! A pod of a cluster, as far as the books of a node need it: its names, its node, its requests, its VM.
 //!
 //! A [`Pod`] is read from the API server's JSON of a core/v1 Pod. Unknown fields are ignored, and `null` is
-//! as an absent field. A missing name or an invalid quantity is an error that names the field. An invalid
-//! annotation is no error: it is a problem of the VM, in [`PodVm::problems`].
+//! as an absent field. A missing name is an error. An invalid quantity is none: the largest amount counts in
+//! its place, so that the pod fits on no node and disturbs no other; it is in [`Pod::problems`]. An invalid
+//! annotation is a problem of the VM, in [`PodVm::problems`].
 //!
 //! The form is small, because a plugin holds 150,000 of them: no containers, labels or annotations.
 
@@ -14,6 +15,7 @@ pub(crate) mod wire;
 pub use ceiling::Ceiling;
 pub use vm::{ENABLED, PodVm, THEIR_ENABLED, THEIR_NAME, THEIR_RESOURCES};
 
+use crate::config::Problem;
 use crate::{Resources, VmName};
 use serde::Deserialize;
 
@@ -40,6 +42,8 @@ pub struct Pod {
     pub requests: Resources,
     /// The VM, if the pod is a VM or runs one.
     pub vm: Option<PodVm>,
+    /// The quantities that are invalid, and what counts in their place.
+    pub problems: Vec<Problem>,
 }
 
 /// The phase of a pod.

@@ -11,6 +11,7 @@ use thiserror::Error;
 /// The largest amount that a quantity holds, in its smallest unit.
 const LARGEST: u64 = i64::MAX.unsigned_abs();
 pub(crate) const LARGEST_MEMORY: Bytes = Bytes::from_bytes(LARGEST);
+pub(crate) const LARGEST_CPU: MilliCpu = MilliCpu::from_milli(LARGEST);
 
 /// The most significant digits; further digits only round up.
 const DIGITS: usize = 20;

@@ -102,6 +102,7 @@ fn pod() -> Pod {
             ceiling: Some(Ceiling { epoch: 3, size: size(2000, 4096) }),
             problems: Vec::new(),
         }),
+        problems: Vec::new(),
     }
 }
 

@@ -7,7 +7,10 @@
 use serde_json::{Value, json};
 use windlass_protocol::node::{Effect, Node, Taint};
 use windlass_protocol::pod::{Ceiling, Phase, Pod, PodVm};
-use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName, VmRecord};
+use windlass_protocol::{Axis, Bounds, Bytes, MilliCpu, Resources, VmName, VmRecord};
+
+/// The largest amount that a quantity holds.
+const LARGEST: u64 = i64::MAX.unsigned_abs();
 
 #[test]
 fn requests_are_those_of_the_scheduler() {
@@ -45,6 +48,7 @@ fn a_pod_is_read_from_what_the_api_server_writes() {
         is_terminating: true,
         requests: size(1000, 1 << 30),
         vm: None,
+        problems: Vec::new(),
     };
     assert_eq!(pod, expected);
 }
@@ -118,45 +122,81 @@ fn null_and_absent_are_alike() {
 }
 
 #[test]
-fn an_error_names_the_field() {
+fn a_pod_without_a_name_is_an_error() {
+    for pod in [json!({}), json!({"metadata": {"name": ""}}), json!({"metadata": {"name": null}})] {
+        let error = serde_json::from_value::<Pod>(pod).unwrap_err().to_string();
+        assert_eq!(error, "metadata.name: is missing");
+    }
+}
+
+/// A tenant can make such a pod: it must fit nowhere, and must not end the list of all pods.
+#[test]
+fn an_invalid_request_counts_as_the_largest_and_is_a_problem() {
     let container = |amounts: Value| json!([{"name": "a", "resources": {"requests": amounts}}]);
     let status =
         |amounts: Value| json!([{"name": "a", "resources": {}, "allocatedResources": amounts}]);
-    for (pod, error) in [
-        (json!({}), "metadata.name: is missing"),
-        (json!({"metadata": {"name": ""}}), "metadata.name: is missing"),
+    let form = "must be a quantity, as 250m, 0.5, 2 or 512Mi; the largest amount counts";
+    let negative = "must be a quantity of zero or more; the largest amount counts";
+    let large = "must be a quantity that fits into 63 bits; the largest amount counts";
+    for (pod, axis, problem) in [
+        (
+            json!({"spec": {"containers": container(json!({"cpu": "10E"}))}}),
+            Axis::Cpu,
+            format!("spec.containers[0].resources.requests.cpu = 10E: {large}"),
+        ),
         (
             json!({"spec": {"containers": container(json!({"cpu": "1x"}))}}),
-            "spec.containers[0].resources.requests.cpu: 1x is not a quantity, as 250m, 0.5, 2 or 512Mi",
+            Axis::Cpu,
+            format!("spec.containers[0].resources.requests.cpu = 1x: {form}"),
         ),
         (
             json!({"spec": {"initContainers": container(json!({"memory": -1}))}}),
-            "spec.initContainers[0].resources.requests.memory: -1 is not a quantity of zero or more",
+            Axis::Memory,
+            format!("spec.initContainers[0].resources.requests.memory = -1: {negative}"),
         ),
         (
             json!({"spec": {"overhead": {"memory": "9Ei"}}}),
-            "spec.overhead.memory: 9Ei is not a quantity that fits into 63 bits",
+            Axis::Memory,
+            format!("spec.overhead.memory = 9Ei: {large}"),
         ),
         (
             json!({"spec": {"resources": {"requests": {"cpu": ""}}}}),
-            "spec.resources.requests.cpu:  is not a quantity, as 250m, 0.5, 2 or 512Mi",
+            Axis::Cpu,
+            format!("spec.resources.requests.cpu: {form}"),
         ),
         (
             json!({
                 "spec": {"containers": [{"name": "a"}]},
                 "status": {"containerStatuses": status(json!({"cpu": "many"}))},
             }),
-            "status.containerStatuses[0].allocatedResources.cpu: many is not a quantity, as 250m, \
-             0.5, 2 or 512Mi",
+            Axis::Cpu,
+            format!("status.containerStatuses[0].allocatedResources.cpu = many: {form}"),
         ),
     ] {
         let mut pod = pod;
-        if pod != json!({}) && pod["metadata"].is_null() {
-            pod["metadata"] = json!({"name": "a"});
-        }
-        let found = serde_json::from_value::<Pod>(pod).unwrap_err().to_string();
-        assert_eq!(found, error);
+        pod["metadata"] = json!({"name": "a"});
+        let pod = read(&pod);
+        let of = |axis: Axis| axis.of(pod.requests);
+        let (this, other) = match axis {
+            Axis::Cpu => (of(Axis::Cpu), of(Axis::Memory)),
+            Axis::Memory => (of(Axis::Memory), of(Axis::Cpu)),
+        };
+        assert_eq!((this, other), (LARGEST, 0), "{problem}");
+        assert_eq!(pod.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), [problem]);
     }
+}
+
+#[test]
+fn requests_beyond_the_largest_do_not_wrap_around() {
+    let huge = json!({"requests": {"cpu": "10E", "memory": "10E"}});
+    let one = |name: &str| json!({"name": name, "resources": huge});
+    let pod = read(&json!({
+        "metadata": {"name": "a", "labels": {"windlass.dev/enabled": "true"}},
+        "spec": {"containers": [one("a"), one("b"), one("c")], "overhead": {"cpu": "10E"}},
+    }));
+    assert_eq!(pod.requests, size(u64::MAX, u64::MAX));
+    assert_eq!(pod.problems.len(), 7);
+    assert_eq!(pod.vm.unwrap().bounds.max, pod.requests);
 }
 
 #[test]
@@ -321,6 +361,7 @@ fn a_node_is_read_from_what_the_api_server_writes() {
             taint("old", "", Effect::PreferNoSchedule),
             taint("new", "", Effect::Unknown),
         ],
+        problems: Vec::new(),
     };
     assert_eq!(node, expected);
 }
@@ -336,15 +377,26 @@ fn a_node_that_reports_nothing_has_no_room() {
         assert_eq!((node.allocatable, node.is_unschedulable), (Resources::ZERO, false));
         assert_eq!((node.labels.len(), node.taints.len()), (0, 0));
     }
-    for (text, error) in [
-        (r#"{"spec":{}}"#, "metadata.name: is missing"),
-        (
-            r#"{"metadata":{"name":"a"},"status":{"allocatable":{"cpu":"x"}}}"#,
-            "status.allocatable.cpu: x is not a quantity, as 250m, 0.5, 2 or 512Mi",
-        ),
+    let nameless = serde_json::from_str::<Node>(r#"{"spec":{}}"#).unwrap_err().to_string();
+    assert!(nameless.starts_with("metadata.name: is missing"), "{nameless}");
+}
+
+/// One node's report must not end the list of all nodes.
+#[test]
+fn an_invalid_amount_of_a_node_is_no_room_and_a_problem() {
+    let form = "must be a quantity, as 250m, 0.5, 2 or 512Mi; zero counts";
+    for (cpu, counted, problem) in [
+        ("x", 0, form),
+        ("-1", 0, "must be a quantity of zero or more; zero counts"),
+        ("10E", LARGEST, "must be a quantity that fits into 63 bits; the largest amount counts"),
     ] {
-        let found = serde_json::from_str::<Node>(text).unwrap_err().to_string();
-        assert!(found.starts_with(error), "{found}");
+        let node: Node = serde_json::from_value(json!({
+            "metadata": {"name": "a"}, "status": {"allocatable": {"cpu": cpu, "memory": "1Gi"}},
+        }))
+        .unwrap();
+        assert_eq!(node.allocatable, size(counted, 1 << 30));
+        let problems: Vec<String> = node.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, [format!("status.allocatable.cpu = {cpu}: {problem}")]);
     }
 }
 

@@ -257,8 +257,11 @@ impl<N: Node> Pods<N> {
             (Some(last), Some(next)) => last.uid == next.uid,
             (None, _) | (_, None) => false,
         };
-        if !is_same_pod || after.is_some() {
-            self.waiting.remove(name);
+        // A pod may be refused before the watch shows it: its first word does not end its wait.
+        let gone = last.as_ref().filter(|_| !is_same_pod);
+        let done = next.as_ref().filter(|known| after.is_some() || known.has_ended);
+        for known in gone.into_iter().chain(done) {
+            self.waiting.gone(name, &known.uid);
         }
         match next.as_ref().and_then(|known| known.placed.node()) {
             Some(_) => drop(self.open.insert(name.clone())),

@@ -21,34 +21,34 @@
 //!
 //! Limits are ignored: the API server has already copied them to requests that were missing.
 
-use super::wire::{Amounts, Container, ContainerStatus, Requirements, Spec, Status};
-use crate::{BadBody, Resources};
+use super::wire::{Amounts, Container, ContainerStatus, Reading, Requirements, Spec, Status};
+use crate::Resources;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// The effective requests of a pod. Sums saturate.
-pub(super) fn of(spec: &Spec, status: &Status) -> Result<Resources, BadBody> {
+pub(super) fn of(spec: &Spec, status: &Status, reading: &mut Reading) -> Resources {
     let resize = Resize::of(status);
     let mut running = Resources::ZERO;
     for (index, container) in list(spec.containers.as_ref()).iter().enumerate() {
         let place = format_args!("spec.containers[{index}].resources");
-        running = running.saturating_add(resize.effective(container, place)?);
+        running = running.saturating_add(resize.effective(container, place, reading));
     }
     let (mut sidecars, mut starting) = (Resources::ZERO, Resources::ZERO);
     for (index, container) in list(spec.init_containers.as_ref()).iter().enumerate() {
         let place = format_args!("spec.initContainers[{index}].resources");
         if container.restart_policy.as_deref() == Some("Always") {
-            let requests = resize.effective(container, place)?;
+            let requests = resize.effective(container, place, reading);
             running = running.saturating_add(requests);
             sidecars = sidecars.saturating_add(requests);
             starting = starting.max(sidecars);
         } else {
-            let requests = requested(container.resources.as_ref(), place)?;
+            let requests = requested(container.resources.as_ref(), place, reading);
             starting = starting.max(sidecars.saturating_add(requests));
         }
     }
-    let total = resize.with_own(spec, running.max(starting))?;
-    Ok(total.saturating_add(amounts(spec.overhead.as_ref(), "spec.overhead")?))
+    let total = resize.with_own(spec, running.max(starting), reading);
+    total.saturating_add(amounts(spec.overhead.as_ref(), "spec.overhead", reading))
 }
 
 /// What the status says of resizes in place.
@@ -59,7 +59,7 @@ struct Resize<'a> {
     containers: BTreeMap<&'a str, Reported<'a>>,
 }
 
-/// The status of a container, and its place for errors.
+/// The status of a container, and its place for problems.
 struct Reported<'a> {
     status: &'a ContainerStatus,
     list: &'static str,
@@ -92,34 +92,41 @@ impl<'a> Resize<'a> {
     }
 
     /// The effective requests of a container or a sidecar.
-    fn effective(&self, container: &Container, place: impl Display) -> Result<Resources, BadBody> {
-        let spec = requested(container.resources.as_ref(), place)?;
+    fn effective(
+        &self,
+        container: &Container,
+        place: impl Display,
+        reading: &mut Reading,
+    ) -> Resources {
+        let spec = requested(container.resources.as_ref(), place, reading);
         let name = container.name.as_deref().unwrap_or_default();
         let Some(Reported { status, list, index }) = self.containers.get(name) else {
-            return Ok(spec);
+            return spec;
         };
-        let Some(resources) = &status.resources else { return Ok(spec) };
-        let actual = requested(Some(resources), format_args!("{list}[{index}].resources"))?;
+        let Some(resources) = &status.resources else { return spec };
+        let place = format_args!("{list}[{index}].resources");
+        let actual = requested(Some(resources), place, reading);
         let place = format_args!("{list}[{index}].allocatedResources");
-        Ok(self.largest(spec, actual, amounts(status.allocated_resources.as_ref(), place)?))
+        let allocated = amounts(status.allocated_resources.as_ref(), place, reading);
+        self.largest(spec, actual, allocated)
     }
 
     /// The requests of all containers, or, on each axis that has one, the pod's own request.
-    fn with_own(&self, spec: &Spec, containers: Resources) -> Result<Resources, BadBody> {
+    fn with_own(&self, spec: &Spec, containers: Resources, reading: &mut Reading) -> Resources {
         let own = spec.resources.as_ref().and_then(|resources| resources.requests.as_ref());
-        let Some(own) = own else { return Ok(containers) };
-        let (cpu, mem) = own.axes("spec.resources.requests")?;
+        let Some(own) = own else { return containers };
+        let (cpu, mem) = own.axes("spec.resources.requests", reading);
         let mut effective = Resources::new(cpu.unwrap_or_default(), mem.unwrap_or_default());
         if let Some(resources) = &self.status.resources {
-            let actual = requested(Some(resources), "status.resources")?;
+            let actual = requested(Some(resources), "status.resources", reading);
             let allocated = self.status.allocated_resources.as_ref();
-            let allocated = amounts(allocated, "status.allocatedResources")?;
+            let allocated = amounts(allocated, "status.allocatedResources", reading);
             effective = self.largest(effective, actual, allocated);
         }
-        Ok(Resources {
+        Resources {
             cpu: cpu.map_or(containers.cpu, |_| effective.cpu),
             mem: mem.map_or(containers.mem, |_| effective.mem),
-        })
+        }
     }
 
     fn largest(&self, spec: Resources, actual: Resources, allocated: Resources) -> Resources {
@@ -128,13 +135,17 @@ impl<'a> Resize<'a> {
     }
 }
 
-fn requested(resources: Option<&Requirements>, place: impl Display) -> Result<Resources, BadBody> {
+fn requested(
+    resources: Option<&Requirements>,
+    place: impl Display,
+    reading: &mut Reading,
+) -> Resources {
     let requests = resources.and_then(|resources| resources.requests.as_ref());
-    amounts(requests, format_args!("{place}.requests"))
+    amounts(requests, format_args!("{place}.requests"), reading)
 }
 
-fn amounts(amounts: Option<&Amounts>, place: impl Display) -> Result<Resources, BadBody> {
-    amounts.map_or(Ok(Resources::ZERO), |amounts| amounts.resources(place))
+fn amounts(amounts: Option<&Amounts>, place: impl Display, reading: &mut Reading) -> Resources {
+    amounts.map_or(Resources::ZERO, |amounts| amounts.resources(place, reading))
 }
 
 fn list<T>(list: Option<&Vec<T>>) -> &[T] {

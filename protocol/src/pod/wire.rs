@@ -1,10 +1,14 @@
 //! A core/v1 Pod as the API server writes it, as far as it is read.
 //!
-//! Every field may be absent or `null`. Quantities stay text until the place of each is known, so that an
-//! error names it.
+//! Every field may be absent or `null`. Quantities stay text until the place of each is known, so that a
+//! problem names it.
+//!
+//! An invalid quantity is no error: an error ends a list or a watch of all pods, and a tenant can make a pod
+//! of `cpu: 10E`.
 
 use super::{Phase, Pod, PodVm, requests};
-use crate::quantity::{self, QuantityError};
+use crate::config::Problem;
+use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY, QuantityError};
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
 use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -90,6 +94,22 @@ pub(crate) struct Amounts {
 /// A quantity as written: a text, or a bare number.
 struct Amount(String);
 
+/// The amounts of one object, and what is wrong with them. An amount that is too large counts as the largest.
+pub(crate) struct Reading {
+    /// In place of any other invalid amount.
+    instead: Instead,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What counts in place of an invalid amount.
+#[derive(Clone, Copy)]
+pub(crate) enum Instead {
+    /// Of a request: the pod fits on no node.
+    Largest,
+    /// Of what a node has: no pod fits there.
+    Zero,
+}
+
 // === impl Pod ===
 
 impl TryFrom<PodWire> for Pod {
@@ -104,7 +124,8 @@ impl TryFrom<PodWire> for Pod {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.filter(filled).ok_or_else(missing)?,
         };
-        let requests = requests::of(&spec, &status)?;
+        let mut reading = Reading::with(Instead::Largest);
+        let requests = requests::of(&spec, &status, &mut reading);
         let (labels, annotations) = (metadata.labels, metadata.annotations);
         let vm = labels.and_then(|labels| {
             PodVm::of(&name, &labels, &annotations.unwrap_or_default(), requests)
@@ -119,6 +140,7 @@ impl TryFrom<PodWire> for Pod {
             is_terminating: metadata.deletion_timestamp.is_some(),
             requests,
             vm,
+            problems: reading.problems,
         })
     }
 }
@@ -126,37 +148,63 @@ impl TryFrom<PodWire> for Pod {
 // === impl Amounts ===
 
 impl Amounts {
-    /// The amounts, zero where there is none. An error names the field within `place`.
-    pub(crate) fn resources(&self, place: impl fmt::Display) -> Result<Resources, BadBody> {
-        let (cpu, mem) = self.axes(place)?;
-        Ok(Resources { cpu: cpu.unwrap_or_default(), mem: mem.unwrap_or_default() })
+    /// The amounts, zero where there is none. A problem names the field within `place`.
+    pub(crate) fn resources(&self, place: impl fmt::Display, reading: &mut Reading) -> Resources {
+        let (cpu, mem) = self.axes(place, reading);
+        Resources { cpu: cpu.unwrap_or_default(), mem: mem.unwrap_or_default() }
     }
 
     /// The amounts, by axis.
     pub(super) fn axes(
         &self,
         place: impl fmt::Display,
-    ) -> Result<(Option<MilliCpu>, Option<Bytes>), BadBody> {
-        let cpu = self.cpu.as_ref().map(|amount| amount.read(&place, "cpu", quantity::cpu));
-        let mem =
-            self.memory.as_ref().map(|amount| amount.read(&place, "memory", quantity::memory));
-        Ok((cpu.transpose()?, mem.transpose()?))
+        reading: &mut Reading,
+    ) -> (Option<MilliCpu>, Option<Bytes>) {
+        let Self { cpu, memory } = self;
+        let cpu = cpu.as_ref().map(|amount| {
+            reading.read(amount, format_args!("{place}.cpu"), quantity::cpu, LARGEST_CPU)
+        });
+        let memory = memory.as_ref().map(|amount| {
+            reading.read(amount, format_args!("{place}.memory"), quantity::memory, LARGEST_MEMORY)
+        });
+        (cpu, memory)
+    }
+}
+
+// === impl Reading ===
+
+impl Reading {
+    pub(crate) const fn with(instead: Instead) -> Self {
+        Self { instead, problems: Vec::new() }
+    }
+
+    fn read<T: Default>(
+        &mut self,
+        Amount(text): &Amount,
+        field: impl fmt::Display,
+        parse: impl Fn(&str) -> Result<T, QuantityError>,
+        largest: T,
+    ) -> T {
+        let error = match parse(text) {
+            Ok(amount) => return amount,
+            Err(error) => error,
+        };
+        let (counted, word) = match (error, self.instead) {
+            (QuantityError::TooLarge, _)
+            | (QuantityError::Form | QuantityError::Negative, Instead::Largest) => {
+                (largest, "the largest amount")
+            }
+            (QuantityError::Form | QuantityError::Negative, Instead::Zero) => {
+                (T::default(), "zero")
+            }
+        };
+        let limit = format!("must be {error}; {word} counts");
+        self.problems.push(Problem::new(field.to_string(), text, limit));
+        counted
     }
 }
 
 // === impl Amount ===
-
-impl Amount {
-    fn read<T>(
-        &self,
-        place: impl fmt::Display,
-        axis: &str,
-        parse: impl Fn(&str) -> Result<T, QuantityError>,
-    ) -> Result<T, BadBody> {
-        let Self(text) = self;
-        parse(text).map_err(|error| BadBody::field(format!("{place}.{axis}"), text, error))
-    }
-}
 
 impl<'de> Deserialize<'de> for Amount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

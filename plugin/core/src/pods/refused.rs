@@ -55,7 +55,7 @@ impl Waiting {
         }
     }
 
-    /// The pod with this uid is gone.
+    /// The pod with this uid waits no longer.
     pub(crate) fn gone(&mut self, name: &VmName, uid: &str) {
         let known = self.numbers.get(name).and_then(|at| self.pods.get(at));
         if known.is_some_and(|known| known.uid == uid) {

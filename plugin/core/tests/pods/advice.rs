@@ -110,3 +110,26 @@ fn refused_pods_are_looked_at_again_when_room_comes_free() {
     let locked = pods.node("n1").unwrap();
     assert!(!locked.with_books(|books| books.is_over()));
 }
+
+/// The scheduler's watch may be ahead of ours.
+#[test]
+fn a_pod_that_was_refused_before_the_watch_showed_it_waits_on() {
+    let mut pods = cluster(&[("n1", 4)]);
+    let waits = |pods: &windlass_plugin_core::Pods<Held>| !pods.waiting_for("n1").is_empty();
+    pods.refused(&vm("new", 3));
+    pods.pod_seen(vm("new", 3));
+    assert!(waits(&pods), "its first word");
+    pods.pod_seen(at("labelled", vm("new", 3)));
+    assert!(waits(&pods));
+
+    // The word on an earlier pod of its name, and its end, are not of this pod.
+    let second = Pod { uid: "second".into(), ..vm("new", 3) };
+    pods.refused(&second);
+    pods.pod_seen(at("late", vm("new", 3)));
+    pods.pod_gone(&VmName::on_host("new"), "uid of new");
+    assert!(waits(&pods));
+    pods.pod_seen(second.clone());
+    assert!(waits(&pods));
+    pods.pod_seen(on("n1", second));
+    assert!(!waits(&pods));
+}

@@ -59,6 +59,7 @@ pub(crate) fn node(name: &str, allocatable: Resources) -> node::Node {
         labels: BTreeMap::new(),
         is_unschedulable: false,
         taints: Vec::new(),
+        problems: Vec::new(),
     }
 }
 
@@ -88,6 +89,7 @@ pub(crate) fn other(name: &str, units: u64) -> Pod {
         is_terminating: false,
         requests: cu(units),
         vm: None,
+        problems: Vec::new(),
     }
 }
 
