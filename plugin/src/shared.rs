@@ -7,14 +7,16 @@ use crate::metrics::{NodeFigures, Requests, register_nodes};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 use windlass_kit::clock::Clock;
+use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::wire::{self, Permitted, Refusal};
-use windlass_plugin_core::{Books, Note};
+use windlass_plugin_core::{Books, Note, Summary};
 use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{ComputeUnit, Moment, Resources};
+use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
 
 /// The books of a node and what goes with them. Clones share them.
 #[derive(Clone, Debug)]
@@ -22,13 +24,18 @@ pub struct Shared(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    node: Mutex<Node>,
+    node: Mutex<Held>,
+    published: Published,
     clock: Clock,
     requests: Requests,
 }
 
+/// The figures of the books after their last change, for readers that take no lock.
+#[derive(Debug, Default)]
+struct Published([AtomicU64; 4]);
+
 #[derive(Debug)]
-struct Node {
+struct Held {
     books: Books,
     /// Told to agents that have no compute unit of their own.
     unit: ComputeUnit,
@@ -58,13 +65,18 @@ impl Shared {
     /// The same, of one node among several: its requests are counted in `requests` with those of
     /// the others.
     pub fn counting(books: Books, unit: ComputeUnit, clock: Clock, requests: Requests) -> Self {
-        let node = Mutex::new(Node { books, unit });
-        Self(Arc::new(Inner { node, clock, requests }))
+        let published = Published::default();
+        published.publish(books.summary());
+        let node = Mutex::new(Held { books, unit });
+        Self(Arc::new(Inner { node, published, clock, requests }))
     }
 
     /// Looks into the books, or changes them.
     pub fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
-        ask(&mut self.lock().books)
+        let mut held = self.lock();
+        let answer = ask(&mut held.books);
+        self.0.published.publish(held.books.summary());
+        answer
     }
 
     /// Agents are told this compute unit from here on.
@@ -95,12 +107,45 @@ impl Shared {
     /// Asks the books what a request says.
     fn permit(&self, request: RawRequest) -> Result<Permitted, Refusal> {
         let now = self.0.clock.now();
-        let Node { books, unit } = &mut *self.lock();
-        wire::grant(books, now, *unit, request)
+        let Held { books, unit } = &mut *self.lock();
+        let granted = wire::grant(books, now, *unit, request);
+        self.0.published.publish(books.summary());
+        granted
     }
 
-    fn lock(&self) -> MutexGuard<'_, Node> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.node.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Node for Shared {
+    fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
+        Self::with_books(self, ask)
+    }
+
+    fn summary(&self) -> Summary {
+        self.0.published.summary()
+    }
+}
+
+// === impl Published ===
+
+impl Published {
+    /// The writer has the lock of the books, so the figures are of one moment once it is free again.
+    fn publish(&self, summary: Summary) {
+        let Summary { room, reserved } = summary;
+        let figures =
+            [room.cpu.milli(), room.mem.bytes(), reserved.cpu.milli(), reserved.mem.bytes()];
+        for (place, figure) in self.0.iter().zip(figures) {
+            place.store(figure, Ordering::Relaxed);
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let [room_cpu, room_mem, cpu, mem] =
+            self.0.each_ref().map(|figure| figure.load(Ordering::Relaxed));
+        let size = |cpu, mem| Resources::new(MilliCpu::from_milli(cpu), Bytes::from_bytes(mem));
+        Summary { room: size(room_cpu, room_mem), reserved: size(cpu, mem) }
     }
 }
 
