@@ -7,6 +7,7 @@ use crate::keys::{JSON, OVERRIDE, PLUGIN, UNUSED};
 use crate::lists::Lists;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 use windlass_kit::addresses::all_differ;
 use windlass_kit::config::{self, changed};
@@ -30,6 +31,19 @@ pub struct PluginConfig {
     pub rules: Rules,
     /// What the reference's JSON says of a cluster.
     pub cluster: Cluster,
+    /// The cluster whose nodes and VMs are kept, in place of lists.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+/// How a plugin lives in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// Where the scheduler asks its extender.
+    pub extender: SocketAddr,
+    /// How the API server is reached; `None`: by the service account of the plugin's pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// Kept of each node, beyond the requests of its pods.
+    pub reserve: Resources,
 }
 
 /// What the reference's JSON says of a cluster: shown in the state, and not used.
@@ -86,8 +100,15 @@ impl PluginConfig {
             slot,
             rules: Rules { usual, named: Vec::new() },
             cluster: Cluster::default(),
+            kubernetes: Kubernetes::read(&mut file),
         };
-        let lists = Lists::read(&mut file, slot);
+        let lists = match &config.kubernetes {
+            Some(_) => {
+                Lists::forbid(&mut file);
+                Lists::default()
+            }
+            None => Lists::read(&mut file, slot),
+        };
         config.addresses(&mut file);
         file.finish(Some((config, lists)))
     }
@@ -121,6 +142,7 @@ impl PluginConfig {
             slot,
             rules: Rules { usual, named },
             cluster,
+            kubernetes: None,
         };
         config.addresses(&mut file);
         file.finish(Some(config))
@@ -132,6 +154,7 @@ impl PluginConfig {
             ("listen", self.listen != other.listen),
             ("dump_state", self.dump_state != other.dump_state),
             ("admin", self.admin != other.admin),
+            ("kubernetes", self.kubernetes != other.kubernetes),
         ])
     }
 
@@ -156,8 +179,35 @@ impl PluginConfig {
 
     fn addresses(&self, file: &mut Reader) {
         let dump = self.dump_state.map(|(at, _)| at);
+        let extender = self.kubernetes.as_ref().map(|kubernetes| kubernetes.extender);
         let (listen, admin) = (Some(self.listen), Some(self.admin));
-        all_differ(file, &[("listen", listen), ("dump_state", dump), ("admin", admin)]);
+        let all = [
+            ("listen", listen),
+            ("dump_state", dump),
+            ("admin", admin),
+            ("kubernetes.extender", extender),
+        ];
+        all_differ(file, &all);
+    }
+}
+
+// === impl Kubernetes ===
+
+impl Kubernetes {
+    /// `None` where the file has no such table.
+    fn read(file: &mut Reader) -> Option<Self> {
+        if !file.has_table("kubernetes") {
+            return None;
+        }
+        let extender: SocketAddr = file.get("kubernetes.extender");
+        if !extender.ip().is_loopback() {
+            let limit = "must be a loopback address: callers of the extender are not authenticated";
+            file.wrong("kubernetes.extender", extender, limit);
+        }
+        let cpu = file.find("kubernetes.reserve.cpu").unwrap_or_default();
+        let mem = file.find("kubernetes.reserve.memory").unwrap_or_default();
+        let kubeconfig = file.find("kubernetes.kubeconfig");
+        Some(Self { extender, kubeconfig, reserve: Resources { cpu, mem } })
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_protocol::vm_file::{MAX_CPU, MAX_MEMORY, MEMORY_SLOT, MIN_CPU, MIN_
 use windlass_protocol::{Bytes, VmInfo, limits};
 
 /// The keys of plugin.toml.
-pub const PLUGIN: Table = Table::toml(&[OWN, LISTS]);
+pub const PLUGIN: Table = Table::toml(&[OWN, LISTS, KUBERNETES]);
 
 /// The keys of the list that goes with a .json.
 pub const BOOKS: Table = Table::toml(&[LISTS]);
@@ -28,9 +28,35 @@ const OWN: &[Field] = &[
 ];
 
 const LISTS: &[Field] = &[
-    key("node", tables("one [[node]] or more"), "The nodes whose books are kept."),
+    key(
+        "node",
+        tables("one [[node]] or more"),
+        "The nodes whose books are kept; without [kubernetes].",
+    ),
     key("vm", tables("any number of [[vm]]"), "The VMs of those nodes.").otherwise("none"),
 ];
+
+/// Where this table stands, even an empty one, nodes and VMs are those of a cluster.
+const KUBERNETES: &[Field] = &[
+    key(
+        "kubernetes.extender",
+        Kind::Address,
+        "Where kube-scheduler asks its extender; a loopback address, as callers are not authenticated.",
+    )
+    .or(Text("127.0.0.1:10297")),
+    key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
+        .otherwise("the service account of the plugin's pod"),
+    key("kubernetes.reserve.cpu", Kind::cpu(4096), RESERVE).otherwise("nothing"),
+    key(
+        "kubernetes.reserve.memory",
+        Kind::memory(Bytes::from_mib(1), Bytes::from_gib(1 << 20)),
+        RESERVE,
+    )
+    .otherwise("nothing"),
+];
+
+const RESERVE: &str =
+    "Kept of each node for pods that come past the plugin, as those of a DaemonSet.";
 
 /// The keys of a `[[node]]`.
 pub const NODE: Table = Table::toml(&[&[

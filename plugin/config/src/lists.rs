@@ -51,6 +51,17 @@ impl Lists {
         file.finish(Some(lists))
     }
 
+    /// Notes a problem of each list that is there, where the API server says which nodes and VMs there are.
+    pub(crate) fn forbid(file: &mut Reader) {
+        for list in ["node", "vm"] {
+            if let Some(node) = file.peek(list).cloned() {
+                let limit =
+                    "must not be there with [kubernetes], whose nodes and VMs are the API server's";
+                file.wrong(list, &node, limit);
+            }
+        }
+    }
+
     /// Reads `node` and `vm` of a table. Every entry is looked at, also when another is wrong.
     pub(crate) fn read(file: &mut Reader, slot: Bytes) -> Self {
         let nodes = |list: &Node| entries("node", list, read_node).filter(|all| !all.is_empty());

@@ -45,8 +45,14 @@ pub struct Args {
     /// it, by a restart alone.
     #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
     pub admin_socket: Option<PathBuf>,
-    /// What is logged: a level, or `target=level` parts.
-    #[arg(long, value_name = "FILTER", env = "WINDLASS_LOG", default_value = "info")]
+    /// What is logged: a level, or `target=level` parts. A watch that fails is logged once, by the plugin, and not
+    /// at each try by its client.
+    #[arg(
+        long,
+        value_name = "FILTER",
+        env = "WINDLASS_LOG",
+        default_value = "info,kube_client=off,kube_runtime=off"
+    )]
     pub log: String,
     /// How: `plain` or `json`.
     #[arg(long, value_name = "FORMAT", env = "WINDLASS_LOG_FORMAT", default_value = "plain")]

@@ -10,12 +10,14 @@
 //! answers for them. Here is the file that says which nodes there are, and which VM is on which.
 
 pub mod args;
+mod cluster;
 mod directory;
 pub mod dump;
 mod figures;
 pub mod metrics;
 mod plugin;
 pub mod run;
+mod served;
 mod source;
 
 pub use plugin::Plugin;

@@ -19,21 +19,25 @@ use windlass_kit::server::Counts;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::metrics::{NodeFigures, gauge, register_nodes};
 
-/// Everything that is exported.
-pub fn registry(plugin: &Plugin, counts: &Counts, watchdog: &Watchdog) -> Registry {
+/// What every plugin exports.
+pub fn registry(counts: &Counts, watchdog: &Watchdog) -> Registry {
     let mut registry = Registry::default();
-    plugin.directory().requests.register(&mut registry);
     counts.register(registry.sub_registry_with_prefix("windlass_plugin"));
     watchdog.register(&mut registry);
+    registry
+}
+
+/// Adds what a plugin of lists exports.
+pub fn register(plugin: &Plugin, registry: &mut Registry) {
+    plugin.directory().requests.register(registry);
     let of = plugin.clone();
-    register_nodes(&mut registry, move || {
+    register_nodes(registry, move || {
         let figures = |(name, entry): (&String, &NodeEntry)| {
             entry.books.with_books(|books| NodeFigures::of(Some(name.clone()), books))
         };
         of.directory().cluster.nodes().iter().map(figures).collect()
     });
     registry.register_collector(Box::new(Nodes(plugin.clone())));
-    registry
 }
 
 /// The figures of all nodes under the reference's names.

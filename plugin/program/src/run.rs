@@ -2,8 +2,9 @@
 
 use crate::args::Args;
 use crate::plugin::Plugin;
+use crate::served::{Served, limits};
 use crate::source::{Source, Unreadable};
-use crate::{dump, metrics};
+use crate::{cluster, dump, metrics};
 use clap::Parser;
 use std::convert::Infallible;
 use std::io;
@@ -27,15 +28,9 @@ use windlass_kit::watchdog::{self, Pulse, Watchdog};
 use windlass_plugin::Endpoint;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::lists::Lists;
-use windlass_protocol::timing::CONNECTION_KEPT;
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
-
-/// Connections of agents at a time: the VMs of a host, of which it has at most 1,000, may all ask at once.
-/// Beyond it the connection that idles longest is closed for a new one, so more agents than this are
-/// answered, too. It needs more descriptors than the usual 1,024, which the start raises.
-const CONNECTIONS: usize = 1_100;
 
 /// Parses the command line, runs until told to end, and gives the exit code.
 pub fn main() -> ExitCode {
@@ -74,26 +69,30 @@ async fn run(
     let mut said = format!("permits http://{permits_at}\n");
     let dump = DumpListener::listen(config.dump_state).await?;
 
-    let (plugin, nodes) = (Plugin::new(config, &lists, clock), lists.nodes.len());
-    drop(lists);
     let (counts, stop) = (Counts::default(), tasks.stopping());
-    if let Some(dump) = dump {
-        let of = plugin.clone();
-        let gather = move |ends| dump::dump(&of, ends);
-        said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
+    let (watchdog, readiness) = (Watchdog::default(), Readiness::default());
+    let mut registry = metrics::registry(&counts, &watchdog);
+    let served = Served {
+        permits,
+        counts: counts.clone(),
+        tasks: &tasks,
+        watchdog: &watchdog,
+        readiness: &readiness,
+        registry: &mut registry,
+        dump,
+        said: &mut said,
+    };
+    match config.kubernetes.clone() {
+        Some(of) => cluster::start(&config, &of, clock, hangups, served).await?,
+        None => serve_lists(Plugin::new(config, &lists, clock), source, hangups, served),
     }
-    let watchdog = Watchdog::default();
-    let registry = Arc::new(metrics::registry(&plugin, &counts, &watchdog));
-    let (readiness, pulse) = (Readiness::default(), watchdog.watch("lists"));
+    let (registry, watchdog_too) = (Arc::new(registry), watchdog.clone());
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());
-    let admin = Admin { readiness, registry, log_level, watchdog: watchdog.clone(), change_level };
-    admin::start(admin, admin_listener, admin_socket, &Limits::small(counts.clone()), &tasks);
-    let endpoint = Endpoint(plugin.clone());
-    tasks.vital("permits", serve(permits, endpoint, limits(counts), stop.clone()));
-    tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop.clone()));
+    let admin = Admin { readiness, registry, log_level, watchdog: watchdog_too, change_level };
+    admin::start(admin, admin_listener, admin_socket, &Limits::small(counts), &tasks);
     let systemd = Notify::from_env();
     tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
-    info!(permits = %permits_at, admin = %admin_at, nodes, "ready");
+    info!(permits = %permits_at, admin = %admin_at, "ready");
     systemd.ready();
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
 
@@ -101,15 +100,19 @@ async fn run(
     program::drain(&tasks, GRACE).await
 }
 
-/// What the listener for permits puts up with.
-fn limits(counts: Counts) -> Limits {
-    Limits {
-        connections: CONNECTIONS,
-        // Agents keep their connections between requests.
-        head_time: CONNECTION_KEPT,
-        connection_time: Duration::from_secs(600),
-        ..Limits::small(counts)
+/// The plugin of lists: its permits, its state, and what SIGHUP does.
+fn serve_lists(plugin: Plugin, source: Source, hangups: Hangups, served: Served<'_>) {
+    let Served { permits, counts, tasks, watchdog, registry, dump, said, .. } = served;
+    let stop = tasks.stopping();
+    metrics::register(&plugin, registry);
+    if let Some(dump) = dump {
+        let of = plugin.clone();
+        let gather = move |ends| dump::dump(&of, ends);
+        said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
     }
+    let pulse = watchdog.watch("lists");
+    tasks.vital("permits", serve(permits, Endpoint(plugin.clone()), limits(counts), stop.clone()));
+    tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop));
 }
 
 /// Has the lists read again after each SIGHUP; the last valid ones stay in force meanwhile.

@@ -189,7 +189,10 @@ fn the_log_level_is_changed_over_the_admin_socket_alone() {
     assert_eq!(status, 405);
     let place = format!("the log level takes PUT at the socket {}", socket.display());
     assert!(words.contains(&place), "{words}");
-    assert_eq!(http(&plugin.admin, "GET", "/log-level", ""), (200, "info\n".to_owned()));
+    assert_eq!(
+        http(&plugin.admin, "GET", "/log-level", ""),
+        (200, "kube_runtime=off,kube_client=off,info\n".to_owned())
+    );
     let mode = fs::metadata(&socket).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600, "{mode:o}");
     let put = http::request("PUT", "/log-level", "debug");

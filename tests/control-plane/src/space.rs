@@ -33,6 +33,12 @@ impl<'a> Space<'a> {
         Self { plane, client, name: made.name_any() }
     }
 
+    /// The namespace of this name, which is there.
+    pub async fn named(plane: &'a ControlPlane, name: &str) -> Self {
+        let client = plane.client(Identity::Admin).await;
+        Self { plane, client, name: name.to_owned() }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

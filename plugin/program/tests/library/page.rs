@@ -12,7 +12,7 @@ use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
-use windlass_plugin_program::metrics::registry;
+use windlass_plugin_program::metrics::{register, registry};
 use windlass_protocol::Moment;
 use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
@@ -63,7 +63,9 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let request = Request::post("/").body(Bytes::from("{}")).unwrap();
     assert_eq!(Endpoint(plugin.clone()).answer(request).await.status(), 400);
     let mut text = String::new();
-    encode(&mut text, &registry(&plugin, &counts, &Watchdog::default())).unwrap();
+    let mut whole = registry(&counts, &Watchdog::default());
+    register(&plugin, &mut whole);
+    encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
 }
 

@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 35] = [
+const MAY_LINK: [(&str, &[&str]); 37] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -69,7 +69,11 @@ const MAY_LINK: [(&str, &[&str]); 35] = [
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("agent-program", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
     ("plugin-config", &["protocol", "kit", "plugin-core"]),
-    ("plugin-program", &["protocol", "kit", "plugin-core", "plugin", "plugin-config"]),
+    ("plugin-cluster", &["protocol", "kit", "plugin-core", "plugin"]),
+    (
+        "plugin-program",
+        &["protocol", "kit", "plugin-core", "plugin", "plugin-config", "plugin-cluster"],
+    ),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),

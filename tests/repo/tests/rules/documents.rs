@@ -58,7 +58,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 21] = [
+const TALKERS: [&str; 22] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -75,6 +75,7 @@ const TALKERS: [&str; 21] = [
     "informant/postgres/core",
     "kit",
     "plugin",
+    "plugin/cluster",
     "plugin/config",
     "plugin/core",
     "plugin/program",

@@ -12,7 +12,7 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 20] = [
+const TALKERS: [&str; 21] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -28,6 +28,7 @@ const TALKERS: [&str; 20] = [
     "informant/postgres/core",
     "kit",
     "plugin",
+    "plugin/cluster",
     "plugin/config",
     "plugin/core",
     "plugin/program",

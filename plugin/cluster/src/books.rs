@@ -1,0 +1,292 @@
+//! The books of a cluster, for all parts of the process that use them.
+//!
+//! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
+//! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
+
+use prometheus_client::registry::Registry;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use windlass_kit::clock::Clock;
+use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
+use windlass_plugin::{Permits, Shared};
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::{Freed, NodePods, Outcome, Placement, Settled, WhyNot};
+use windlass_plugin_core::wire::Refusal;
+use windlass_plugin_core::{Books, Pods, Summary};
+use windlass_protocol::extender::{HostPriority, PreemptionArgs, PreemptionResult, Score};
+use windlass_protocol::plugin::RawRequest;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::status::NodeStatus;
+use windlass_protocol::{ComputeUnit, Moment, Resources, VmName, node};
+
+/// The books of all nodes, as the API server's objects tell. Clones share them.
+#[derive(Clone, Debug)]
+pub struct ClusterBooks(Arc<Inner>);
+
+/// One node of the cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterNode {
+    name: Arc<str>,
+    books: Shared,
+}
+
+/// How the nodes of a cluster are treated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Terms {
+    /// The compute unit for agents that have none of their own.
+    pub unit: ComputeUnit,
+    /// Kept of each node, beyond the pods on it.
+    pub reserve: Resources,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pods: RwLock<Pods<ClusterNode>>,
+    /// Nodes on which room came free, and refused pods were not told yet.
+    freed: Mutex<BTreeSet<String>>,
+    nodes_listed: AtomicBool,
+    pods_listed: AtomicBool,
+    /// Answers requests for VMs that no node has, and requests that cannot be understood.
+    nowhere: Shared,
+    clock: Clock,
+    requests: Requests,
+    terms: Terms,
+}
+
+/// The books as a person reads them who looks for a fault. Fields are only added.
+#[derive(Debug, Serialize)]
+pub struct Dump {
+    /// When this was true.
+    pub at: Moment,
+    /// Whether all nodes and pods were listed since the start.
+    pub is_rebuilt: bool,
+    /// What each node has, and which placements are under way.
+    pub nodes: Vec<NodePods>,
+    /// The VMs of each node that has any.
+    pub vms: Vec<NodeStatus>,
+}
+
+// === impl ClusterBooks ===
+
+impl ClusterBooks {
+    /// Of no node yet.
+    pub fn new(terms: Terms, clock: Clock) -> Self {
+        let requests = Requests::default();
+        let none = Books::new(Resources::ZERO);
+        let nowhere = Shared::counting(none, terms.unit, clock, requests.clone());
+        Self(Arc::new(Inner {
+            pods: RwLock::default(),
+            freed: Mutex::default(),
+            nodes_listed: AtomicBool::new(false),
+            pods_listed: AtomicBool::new(false),
+            nowhere,
+            clock,
+            requests,
+            terms,
+        }))
+    }
+
+    /// Whether all nodes and pods were listed since the start.
+    pub fn is_rebuilt(&self) -> bool {
+        let Inner { nodes_listed, pods_listed, .. } = &*self.0;
+        nodes_listed.load(Ordering::Acquire) && pods_listed.load(Ordering::Acquire)
+    }
+
+    /// These are the nodes from here on.
+    pub fn nodes_listed(&self, nodes: Vec<node::Node>) {
+        let nodes = nodes.into_iter().map(|node| self.with_reserve(node)).collect();
+        let freed = self.write().nodes_listed(nodes, |node| self.hold(&node.name));
+        self.note(freed);
+        self.0.nodes_listed.store(true, Ordering::Release);
+    }
+
+    /// The watch shows a node.
+    pub fn node_seen(&self, node: node::Node) {
+        let node = self.with_reserve(node);
+        let freed = self.write().node_seen(&node, || self.hold(&node.name));
+        self.note(freed);
+    }
+
+    /// The watch shows that a node is gone.
+    pub fn node_gone(&self, name: &str) {
+        self.write().node_gone(name);
+    }
+
+    /// These are the pods from here on.
+    pub fn pods_listed(&self, pods: Vec<Pod>) {
+        let freed = self.write().pods_listed(pods);
+        self.note(freed);
+        self.0.pods_listed.store(true, Ordering::Release);
+    }
+
+    /// The watch shows a pod.
+    pub fn pod_seen(&self, pod: Pod) {
+        let freed = self.write().pod_seen(pod);
+        self.note(freed);
+    }
+
+    /// The watch shows that a pod is gone.
+    pub fn pod_gone(&self, name: &VmName, uid: &str) {
+        let freed = self.write().pod_gone(name, uid);
+        self.note(freed);
+    }
+
+    /// Which of these nodes have room for a pod, and why the others have not. A VM pod that none has room for is
+    /// remembered.
+    pub fn filter(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
+        let (mut fit, mut others) = (Vec::new(), Vec::new());
+        let pods = self.read();
+        for node in nodes {
+            match pods.fits(pod, &node) {
+                Ok(()) => fit.push(node),
+                Err(why) => others.push((node, why)),
+            }
+        }
+        drop(pods);
+        if fit.is_empty() && others.iter().any(|(_, why)| why.is_for_room()) {
+            self.write().refused(pod);
+        }
+        (fit, others)
+    }
+
+    /// How good each of these nodes is for a pod.
+    pub fn prioritize(&self, pod: &Pod, nodes: Vec<String>) -> Vec<HostPriority> {
+        let pods = self.read();
+        let score = |host: String| {
+            let score = Score::at_most(pods.score(pod, &host));
+            HostPriority { host, score }
+        };
+        nodes.into_iter().map(score).collect()
+    }
+
+    /// The nodes that would have room for a pod without its victims there.
+    pub fn preempt(&self, args: PreemptionArgs) -> PreemptionResult {
+        let PreemptionArgs { pod, mut victims } = args;
+        let pods = self.read();
+        victims.retain(|node, victims| {
+            let uids = victims.pods.iter().cloned().collect();
+            pods.fits_without(&pod, node, &uids).is_ok()
+        });
+        PreemptionResult { victims }
+    }
+
+    /// Room for a pod that was read, or why there is none.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn place(&self, pod: &Pod, node: &str) -> Result<Placement, WhyNot> {
+        self.write().place(pod, node)
+    }
+
+    /// What became of a binding.
+    pub(crate) fn settle(&self, name: &VmName, uid: &str, outcome: Outcome) -> Settled {
+        let settled = self.write().settle(name, uid, outcome);
+        if let Settled::Released(freed) = &settled {
+            self.note(freed.clone());
+        }
+        settled
+    }
+
+    /// The placements that no pod has shown yet, with the pods' uids.
+    pub(crate) fn placements(&self) -> Vec<(VmName, String)> {
+        let pods = self.read();
+        pods.placements().map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect()
+    }
+
+    /// Takes the nodes on which room came free, with the refused pods that fit there.
+    pub(crate) fn take_freed(&self) -> Vec<(String, Vec<(VmName, String)>)> {
+        let freed = std::mem::take(&mut *lock(&self.0.freed));
+        let pods = self.read();
+        let fit = |node: String| {
+            let waiting = pods.waiting_for(&node).into_iter();
+            let waiting = waiting.map(|pod| (pod.name.clone(), pod.uid.clone())).collect();
+            (node, waiting)
+        };
+        freed.into_iter().map(fit).collect()
+    }
+
+    /// This node is looked at again.
+    pub(crate) fn note_freed(&self, node: &str) {
+        lock(&self.0.freed).insert(node.to_owned());
+    }
+
+    /// Adds what is counted, and the gauges of nodes, to what a process exports.
+    pub fn register(&self, registry: &mut Registry) {
+        self.0.requests.register(registry);
+        let books = self.clone();
+        register_nodes(registry, move || {
+            let figures = |(name, node): (&str, &ClusterNode)| {
+                node.books.with_books(|books| NodeFigures::of(Some(name.to_owned()), books))
+            };
+            books.read().nodes().map(figures).collect()
+        });
+    }
+
+    /// The books as a person debugging reads them.
+    pub fn dump(&self) -> Dump {
+        let at = self.0.clock.now();
+        let pods = self.read();
+        let vms = pods.nodes().map(|(_, node)| node.books.with_books(|books| books.status(at)));
+        let vms = vms.filter(|node| !node.vms.is_empty()).collect();
+        Dump { at, is_rebuilt: self.is_rebuilt(), nodes: pods.status(), vms }
+    }
+
+    fn hold(&self, name: &str) -> ClusterNode {
+        let Inner { terms, clock, requests, .. } = &*self.0;
+        let none = Books::new(Resources::ZERO);
+        let books = Shared::counting(none, terms.unit, *clock, requests.clone());
+        ClusterNode { name: name.into(), books }
+    }
+
+    fn with_reserve(&self, node: node::Node) -> node::Node {
+        let allocatable = node.allocatable.saturating_sub(self.0.terms.reserve);
+        node::Node { allocatable, ..node }
+    }
+
+    fn note(&self, freed: Freed) {
+        if !freed.is_empty() {
+            lock(&self.0.freed).extend(freed.nodes().map(str::to_owned));
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Pods<ClusterNode>> {
+        self.0.pods.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Pods<ClusterNode>> {
+        self.0.pods.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Permits for ClusterBooks {
+    /// The node that has the VM's pod answers. What it gives back may be room for a pod that waits.
+    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let vm = request.as_ref().ok().map(RawRequest::vm);
+        let node = vm.and_then(|vm| self.read().node_of(vm).cloned());
+        let Some(ClusterNode { name, books }) = node else { return self.0.nowhere.answer(request) };
+        let before = books.summary().free();
+        let answer = books.answer(request);
+        if !before.covers(books.summary().free()) {
+            self.note_freed(&name);
+        }
+        answer
+    }
+}
+
+// === impl ClusterNode ===
+
+impl Node for ClusterNode {
+    fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
+        self.books.with_books(ask)
+    }
+
+    fn summary(&self) -> Summary {
+        self.books.summary()
+    }
+}
+
+fn lock(freed: &Mutex<BTreeSet<String>>) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+    freed.lock().unwrap_or_else(PoisonError::into_inner)
+}

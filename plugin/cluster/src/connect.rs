@@ -1,0 +1,66 @@
+//! The client of the API server.
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::Path;
+use std::time::Duration;
+use thiserror::Error;
+
+/// No answer of the API server is waited for longer than this, but that of a watch.
+pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("kubernetes.kubeconfig: {path}: {why}")]
+    Kubeconfig {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Neither a kubeconfig nor a service account is there.
+    #[error(
+        "kubernetes: no kubeconfig is named, and this process has no service account of a pod: {0}"
+    )]
+    NoAccount(String),
+    /// The client cannot be made of what was found.
+    #[error("kubernetes: the client of the API server cannot be made: {0}")]
+    Client(String),
+}
+
+/// Reads how the API server is reached: from this kubeconfig, or else from the service account of the pod that the
+/// process runs in. No connection is made yet.
+///
+/// # Errors
+/// What is missing or wrong.
+pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> {
+    let mut config = match kubeconfig {
+        Some(path) => of_file(path).await?,
+        None => Config::incluster().map_err(|error| ConnectError::NoAccount(chain(&error)))?,
+    };
+    // A second binding that nobody knows of would make the first one's outcome a guess; what else fails is tried
+    // again by its own rule.
+    config.default_retry = false;
+    Client::try_from(config).map_err(|error| ConnectError::Client(chain(&error)))
+}
+
+async fn of_file(path: &Path) -> Result<Config, ConnectError> {
+    let wrong = |why: String| ConnectError::Kubeconfig { path: path.display().to_string(), why };
+    let file = Kubeconfig::read_from(path).map_err(|error| wrong(chain(&error)))?;
+    let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
+    config.map_err(|error| wrong(chain(&error)))
+}
+
+/// An error with its causes, each once, without line breaks.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    for cause in std::iter::successors(error.source(), |error| error.source()) {
+        let cause = cause.to_string();
+        if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said.replace(['\n', '\r'], " ")
+}

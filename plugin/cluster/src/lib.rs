@@ -1,0 +1,28 @@
+//! The plugin in Kubernetes: the books of all nodes, kept by watches, behind a stock kube-scheduler and its agents.
+//!
+//! ```text
+//!   API server ── watch ──► objects ─► ClusterBooks ◄── permits ── agents
+//!       ▲                                ▲   │
+//!       │                  filter, prioritize, preempt (no API call)
+//!       └──── Binding ◄── binder ◄── bind ── extender ◄── kube-scheduler
+//! ```
+//!
+//! It decides nothing: [`windlass_plugin_core::Pods`] does. The commit point of a placement is `bind`: the books
+//! reserve, and then the API server binds the very revision of the pod that was read. What became of a
+//! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
+//! Of all packages of the plugin this one alone links the client of an API server.
+
+mod binder;
+pub mod books;
+pub mod connect;
+pub mod extender;
+pub mod metrics;
+mod objects;
+pub mod retries;
+pub mod settler;
+pub mod watch;
+
+pub use binder::Binder;
+pub use books::ClusterBooks;
+pub use connect::connect;
+pub use extender::Extender;

@@ -1,0 +1,87 @@
+//! What is counted of the API server and the scheduler. Labels are enums.
+
+use crate::books::ClusterBooks;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+/// Failures of watches, by what is watched. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Watches(Family<Of, Counter>);
+
+/// Bindings by what came of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings(Family<Answer, Counter>);
+
+/// Calls of the scheduler by verb and by what came of them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Calls(Family<Call, Counter>);
+
+/// All that is counted.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Failures of watches.
+    pub watches: Watches,
+    /// Bindings.
+    pub bindings: Bindings,
+    /// Calls of the scheduler.
+    pub calls: Calls,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Of {
+    of: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answer {
+    answer: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Call {
+    verb: &'static str,
+    answer: &'static str,
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// Adds them, and what the books count, to what a process exports.
+    pub fn register(&self, books: &ClusterBooks, registry: &mut Registry) {
+        books.register(registry);
+        let registry = registry.sub_registry_with_prefix("windlass_plugin");
+        let of = "Failures of watches of the API server";
+        registry.register("watch_failures", of, self.watches.0.clone());
+        let of = "Requests of the scheduler to bind a pod, by what came of them";
+        registry.register("bindings", of, self.bindings.0.clone());
+        let of = "Requests of the scheduler to its extender, by verb and answer";
+        registry.register("extender_calls", of, self.calls.0.clone());
+    }
+}
+
+// === impl Watches ===
+
+impl Watches {
+    pub(crate) fn failed(&self, of: &'static str) {
+        self.0.get_or_create_owned(&Of { of }).inc();
+    }
+}
+
+// === impl Bindings ===
+
+impl Bindings {
+    /// One of the words of a [`BindError`](crate::binder::BindError), or that the pod is bound.
+    pub(crate) fn count(&self, answer: &'static str) {
+        self.0.get_or_create_owned(&Answer { answer }).inc();
+    }
+}
+
+// === impl Calls ===
+
+impl Calls {
+    pub(crate) fn count(&self, verb: &'static str, answer: &'static str) {
+        self.0.get_or_create_owned(&Call { verb, answer }).inc();
+    }
+}

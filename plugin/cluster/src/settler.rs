@@ -1,0 +1,78 @@
+//! Finds out what became of bindings whose answers were lost.
+//!
+//! A placement that is still open at a second look is settled by reading its pod. While the pod has the revision that a
+//! binding was sent for, the binding may still take effect: the pod is given an annotation, so that its revision is another
+//! and that binding is refused, and is read again at the next look.
+
+use crate::binder::{ApiError, Binder};
+use crate::books::ClusterBooks;
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info};
+use windlass_kit::watchdog::Pulse;
+use windlass_plugin_core::pods::{Outcome, Settled};
+use windlass_protocol::VmName;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// The pods that are read at one look, at most: a start after an outage does not flood the API server.
+const AT_ONCE: usize = 50;
+
+/// What a pod is given so that its revision is another.
+const ANNOTATION: &str = "windlass.dev/binding-settled";
+
+/// Settles placements until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn run(
+    books: ClusterBooks,
+    binder: Binder,
+    pulse: Pulse,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    let mut open: BTreeSet<(VmName, String)> = BTreeSet::new();
+    loop {
+        pulse.turn("the next look at placements");
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let now: BTreeSet<_> = books.placements().into_iter().collect();
+        let still = now.iter().filter(|placed| open.contains(*placed));
+        let still = still.filter(|(name, _)| !binder.is_busy(name)).take(AT_ONCE);
+        for (name, uid) in still {
+            pulse.turn("the API server, for a pod that was placed");
+            if let Err(ApiError::Refused(why) | ApiError::Unknown(why)) =
+                settle(&books, &binder, name, uid).await
+            {
+                debug!(pod = %name, why, "a placement is not settled yet");
+                break;
+            }
+        }
+        open = now;
+    }
+}
+
+async fn settle(
+    books: &ClusterBooks,
+    binder: &Binder,
+    name: &VmName,
+    uid: &str,
+) -> Result<(), ApiError> {
+    let pod = binder.read(name).await?;
+    let revision = pod.as_ref().map(|pod| pod.revision.clone()).unwrap_or_default();
+    match books.settle(name, uid, Outcome::Read(pod.map(Box::new))) {
+        Settled::Bound => info!(pod = %name, "the pod is bound: its placement stays"),
+        Settled::Released(_) => info!(pod = %name, "the pod is not bound: its placement ends"),
+        Settled::Open => {
+            binder.annotate(name, uid, ANNOTATION, &revision).await?;
+        }
+        Settled::Unknown => {}
+    }
+    Ok(())
+}

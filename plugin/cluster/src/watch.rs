@@ -1,0 +1,155 @@
+//! Follows the nodes and pods of the API server.
+//!
+//! A list replaces all that was known, and the events of a watch change it. Where a watch ends or fails, another
+//! begins after at most two seconds; a failure is logged once and counted.
+
+use crate::books::ClusterBooks;
+use crate::connect::chain;
+use crate::metrics::Watches;
+use crate::objects::{NodeObject, PodObject, Read};
+use futures_util::StreamExt;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use std::convert::Infallible;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+use windlass_kit::admin::Readiness;
+use windlass_kit::backoff::Backoff;
+use windlass_kit::watchdog::{Pulse, TURN};
+
+/// Between failures in a row.
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(2) };
+
+/// What a follower needs besides the objects.
+pub struct Following {
+    /// How the API server is reached.
+    pub client: Client,
+    /// Its failures are counted there.
+    pub watches: Watches,
+    /// Unready until all objects were listed.
+    pub readiness: Readiness,
+    /// Shows that the follower is alive.
+    pub pulse: Pulse,
+    /// Ends it.
+    pub stop: CancellationToken,
+}
+
+/// Follows the nodes until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
+    follow::<NodeObject>("nodes", following, |told| match told {
+        Told::All(all) => {
+            books.nodes_listed(all.into_iter().map(|object| object.node).collect());
+        }
+        Told::Seen(object) => books.node_seen(object.node),
+        Told::Gone(object) => books.node_gone(&object.node.name),
+    })
+    .await
+}
+
+/// Follows the pods until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
+    follow::<PodObject>("pods", following, |told| match told {
+        Told::All(all) => books.pods_listed(all.into_iter().map(|object| object.pod).collect()),
+        Told::Seen(object) => books.pod_seen(object.pod),
+        Told::Gone(object) => books.pod_gone(&object.pod.name, &object.pod.uid),
+    })
+    .await
+}
+
+/// What the API server told.
+enum Told<K> {
+    /// These are all.
+    All(Vec<K>),
+    Seen(K),
+    Gone(K),
+}
+
+async fn follow<K>(
+    of: &'static str,
+    following: Following,
+    tell: impl Fn(Told<K>),
+) -> Result<(), Infallible>
+where
+    K: Resource<DynamicType = ()> + Read + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let Following { client, watches, readiness, pulse, stop } = following;
+    let mut events = pin!(watcher::watcher(Api::<K>::all(client), watcher::Config::default()));
+    let (mut list, mut failures, seed) = (Vec::new(), 0_u32, seed(of));
+    loop {
+        pulse.turn("events of the API server");
+        let event = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            event = events.next() => event,
+            () = tokio::time::sleep(TURN) => continue,
+        };
+        let told = match event {
+            Some(Ok(Event::Init)) => {
+                list.clear();
+                continue;
+            }
+            Some(Ok(Event::InitApply(object))) => {
+                list.push(object);
+                continue;
+            }
+            Some(Ok(Event::InitDone)) => {
+                info!(of, objects = list.len(), "listed");
+                complain(of, &list);
+                Told::All(std::mem::take(&mut list))
+            }
+            Some(Ok(Event::Apply(object))) => Told::Seen(object),
+            Some(Ok(Event::Delete(object))) => Told::Gone(object),
+            Some(Err(error)) => {
+                watches.failed(of);
+                failures += 1;
+                if failures == 1 {
+                    let why = chain(&error);
+                    warn!(of, why, "a watch failed; it is tried again");
+                }
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    () = tokio::time::sleep(BACKOFF.wait(failures, seed)) => continue,
+                }
+            }
+            // The stream has no end; if it had, a process without it would keep books that grow old.
+            None => std::future::pending().await,
+        };
+        if failures > 1 {
+            info!(of, failures, "the watch goes on");
+        }
+        failures = 0;
+        let is_all = matches!(told, Told::All(_));
+        tell(told);
+        if is_all {
+            readiness.done(of);
+        }
+    }
+}
+
+/// Names the first object with an invalid amount. A list tells of them, and no event: a tenant makes as many as it likes.
+fn complain<K: Resource<DynamicType = ()> + Read>(of: &'static str, list: &[K]) {
+    let mut bad = list.iter().filter(|object| !object.problems().is_empty());
+    if let Some(first) = bad.next()
+        && let Some(problem) = first.problems().first()
+    {
+        let (meta, others) = (first.meta(), bad.count());
+        let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+        warn!(of, namespace, name, %problem, others, "an object has an invalid amount");
+    }
+}
+
+/// Two followers, and those of two processes, do not march in step.
+fn seed(of: &str) -> u64 {
+    u64::from(std::process::id()) ^ of.len() as u64
+}

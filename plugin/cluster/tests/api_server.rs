@@ -1,0 +1,31 @@
+//! Bindings and annotations at a real API server, with faults on the way to it.
+//!
+//! The parts of the plugin run in the test, with the role that we ship; no scheduler is there, the test asks in its place. What the
+//! plugin sends goes through [`between`], which loses, delays and records it. All tests share one control plane; each has
+//! books, a namespace and nodes of its own.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "api_server/between.rs"]
+mod between;
+#[path = "api_server/binding.rs"]
+mod binding;
+#[path = "api_server/plugin.rs"]
+mod plugin;
+#[path = "api_server/rights.rs"]
+mod rights;
+
+use std::path::Path;
+use tokio::sync::OnceCell;
+use windlass_control_plane::ControlPlane;
+
+async fn plane() -> &'static ControlPlane {
+    static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+    PLANE
+        .get_or_init(async || {
+            let plane = ControlPlane::start().await;
+            plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
+            plane
+        })
+        .await
+}

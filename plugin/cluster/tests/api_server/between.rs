@@ -1,0 +1,141 @@
+//! What stands between the plugin and the API server: it records requests, and has its way with bindings.
+
+use http::{Method, Request, Response};
+use kube::Client;
+use kube::client::Body;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tower::BoxError;
+
+/// What becomes of the next binding. Those that follow pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It passes.
+    #[default]
+    Passes,
+    /// It is kept, and may be sent on later; its sender hears nothing.
+    IsKept,
+    /// It takes effect, and its answer is lost.
+    IsNotAnswered,
+    /// The pod gets another revision first.
+    ComesAfterAChange,
+}
+
+/// The way of one plugin to the API server. Clones are the same way.
+#[derive(Clone)]
+pub(crate) struct Between {
+    plugin: Client,
+    admin: Client,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    next: Fate,
+    kept: Option<Request<Body>>,
+    used: BTreeSet<(String, String)>,
+    denied: Vec<String>,
+}
+
+// === impl Between ===
+
+impl Between {
+    /// Requests go on with the plugin's rights.
+    pub(crate) fn new(plugin: Client, admin: Client) -> Self {
+        Self { plugin, admin, state: Arc::default() }
+    }
+
+    /// The client that the plugin is given.
+    pub(crate) fn client(&self) -> Client {
+        let between = self.clone();
+        let carry = move |request| {
+            let between = between.clone();
+            async move { between.carry(request).await }
+        };
+        Client::new(tower::service_fn(carry), "default")
+    }
+
+    /// What becomes of the next binding.
+    pub(crate) fn next_binding(&self, fate: Fate) {
+        self.state().next = fate;
+    }
+
+    /// Sends the binding on that was kept; the status of its answer.
+    pub(crate) async fn send_what_was_kept(&self) -> u16 {
+        let request = self.state().kept.take().unwrap();
+        self.plugin.send(request).await.unwrap().status().as_u16()
+    }
+
+    /// The verbs that were used, each with its resource, as a role has them.
+    pub(crate) fn used(&self) -> BTreeSet<(String, String)> {
+        self.state().used.clone()
+    }
+
+    /// What the API server did not allow.
+    pub(crate) fn denied(&self) -> Vec<String> {
+        self.state().denied.clone()
+    }
+
+    async fn carry(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+        let line = format!("{} {}", request.method(), request.uri());
+        let right = right(&request);
+        let fate = match right.0.as_str() {
+            "pods/binding" => std::mem::take(&mut self.state().next),
+            _ => Fate::Passes,
+        };
+        self.state().used.insert(right);
+        match fate {
+            Fate::Passes | Fate::IsNotAnswered => {}
+            Fate::IsKept => {
+                self.state().kept = Some(request);
+                return Err(lost());
+            }
+            Fate::ComesAfterAChange => self.change(request.uri().path()).await,
+        }
+        let answer = self.plugin.send(request).await?;
+        if answer.status() == 403 {
+            self.state().denied.push(line);
+        }
+        if fate == Fate::IsNotAnswered { Err(lost()) } else { Ok(answer) }
+    }
+
+    /// Somebody changes the pod of a binding.
+    async fn change(&self, path: &str) {
+        let path = path.trim_end_matches("/binding");
+        let patch = br#"{"metadata":{"labels":{"changed":"yes"}}}"#.to_vec();
+        let request = Request::patch(path).header("content-type", "application/merge-patch+json");
+        let answer = self.admin.send(request.body(Body::from(patch)).unwrap()).await.unwrap();
+        assert_eq!(answer.status(), 200);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+fn lost() -> BoxError {
+    io::Error::from(io::ErrorKind::ConnectionReset).into()
+}
+
+/// The resource and the verb of a request: `/api/v1/nodes`, `/api/v1/namespaces/NAMESPACE/pods/NAME/binding`.
+fn right(request: &Request<Body>) -> (String, String) {
+    let path: Vec<&str> = request.uri().path().trim_start_matches('/').split('/').collect();
+    let (resource, name, sub) = match path[..] {
+        ["api", "v1", "namespaces", _, kind, name, sub] => (kind, Some(name), Some(sub)),
+        ["api", "v1", "namespaces", _, kind, name] => (kind, Some(name), None),
+        ["api", "v1", kind] => (kind, None, None),
+        _ => panic!("{path:?}"),
+    };
+    let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+    let verb = match (request.method(), name) {
+        (&Method::GET, Some(_)) => "get",
+        (&Method::GET, None) if is_watch => "watch",
+        (&Method::GET, None) => "list",
+        (&Method::POST, _) => "create",
+        (&Method::PATCH, _) => "patch",
+        (method, _) => panic!("{method} {path:?}"),
+    };
+    let resource = sub.map_or_else(|| resource.to_owned(), |sub| format!("{resource}/{sub}"));
+    (resource, verb.to_owned())
+}

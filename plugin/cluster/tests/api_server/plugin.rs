@@ -1,0 +1,173 @@
+//! The parts of the plugin, run beside a test.
+
+use crate::between::Between;
+use axum::body::{Bytes, to_bytes};
+use futures_util::future::try_join_all;
+use http::Request;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{DeleteParams, PostParams};
+use serde_json::{Value, json};
+use std::pin::Pin;
+use tokio_util::sync::CancellationToken;
+use windlass_control_plane::space::node_of;
+use windlass_control_plane::{ControlPlane, Identity, Space};
+use windlass_kit::admin::Readiness;
+use windlass_kit::clock::Clock;
+use windlass_kit::server::Service;
+use windlass_kit::watchdog::Watchdog;
+use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::metrics::Counts;
+use windlass_plugin_cluster::watch::{self, Following};
+use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, retries, settler};
+use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
+use windlass_testkit::wait;
+
+/// A plugin, and the pods and nodes that a test makes for it.
+pub(crate) struct Plugin<'a> {
+    pub(crate) between: Between,
+    pub(crate) space: Space<'a>,
+    extender: Extender,
+    books: ClusterBooks,
+}
+
+type Part = Pin<Box<dyn Future<Output = Result<(), std::convert::Infallible>>>>;
+
+// === impl Plugin ===
+
+impl<'a> Plugin<'a> {
+    /// Runs a test beside a plugin that has listed all nodes and pods.
+    pub(crate) async fn beside(plane: &'a ControlPlane, test: impl AsyncFnOnce(&Self)) {
+        let admin = plane.client(Identity::Admin).await;
+        let between = Between::new(plane.client(Identity::Plugin).await, admin);
+        let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
+        let terms = Terms { unit, reserve: Resources::ZERO };
+        let (books, counts) = (ClusterBooks::new(terms, Clock::system()), Counts::default());
+        let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
+        let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
+        let parts = parts(&between, &books, binder, &counts);
+        let space = Space::new(plane).await;
+        let plugin = Self { between, space, extender, books };
+        let tested = async {
+            let rebuilt = async || plugin.books.is_rebuilt();
+            wait::until_async("the books are rebuilt", rebuilt).await;
+            test(&plugin).await;
+        };
+        tokio::select! {
+            () = tested => {}
+            ended = try_join_all(parts) => panic!("a part of the plugin ended: {ended:?}"),
+        }
+    }
+
+    /// A node of 4 vCPUs that the books know.
+    pub(crate) async fn node(&self) -> String {
+        let name = self.space.node("one", "4", "64Gi").await;
+        let is_known = async || {
+            self.dump()["nodes"].as_array().unwrap().iter().any(|node| node["name"] == *name)
+        };
+        wait::until_async("the books know the node", is_known).await;
+        name
+    }
+
+    /// Makes a pod that is a VM and requests this many vCPUs; as the API server has it.
+    pub(crate) async fn vm(&self, name: &str, cpus: u64) -> Pod {
+        self.vm_of(name, &cpus.to_string()).await
+    }
+
+    /// The same, with a quantity as a person writes it.
+    pub(crate) async fn vm_of(&self, name: &str, cpu: &str) -> Pod {
+        let requests = json!({"cpu": cpu, "memory": "1Gi"});
+        let pod = json!({
+            "metadata": {"name": name, "labels": {"windlass.dev/enabled": "true"}},
+            "spec": {
+                "schedulerName": "none",
+                "terminationGracePeriodSeconds": 0,
+                "containers": [
+                    {"name": "vm", "image": "none", "resources": {"requests": requests}},
+                ],
+            },
+        });
+        let pod = serde_json::from_value(pod).unwrap();
+        self.space.pods().create(&PostParams::default(), &pod).await.unwrap()
+    }
+
+    /// Deletes a pod, as its kubelet does at the end.
+    pub(crate) async fn delete(&self, name: &str) {
+        let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
+        self.space.pods().delete(name, &now).await.unwrap();
+    }
+
+    /// Asks for a pod to be bound; the error, which is empty if it is.
+    pub(crate) async fn bind(&self, pod: &Pod, node: &str) -> String {
+        self.bind_as(pod, &pod.uid().unwrap(), node).await
+    }
+
+    /// The same, of a pod with this uid.
+    pub(crate) async fn bind_as(&self, pod: &Pod, uid: &str, node: &str) -> String {
+        let args = json!({
+            "PodName": pod.name_any(), "PodNamespace": self.space.name(), "PodUID": uid, "Node": node,
+        });
+        self.ask("/bind", &args).await["Error"].as_str().unwrap().to_owned()
+    }
+
+    /// Whether the scheduler is told that a pod fits on a node.
+    pub(crate) async fn fits(&self, pod: &Pod, node: &str) -> bool {
+        let args = json!({"Pod": pod, "NodeNames": [node]});
+        let answer = self.ask("/filter", &args).await;
+        assert_eq!(answer["Error"], "");
+        answer["NodeNames"] == json!([node])
+    }
+
+    /// Waits until a pod fits on a node.
+    pub(crate) async fn until_fits(&self, pod: &Pod, node: &str) {
+        wait::until_async("the pod fits", async || self.fits(pod, node).await).await;
+    }
+
+    /// The node that a pod is on, as the API server has it.
+    pub(crate) async fn place_of(&self, pod: &Pod) -> Option<String> {
+        let pod = self.space.pods().get(&pod.name_any()).await.unwrap();
+        node_of(&pod).map(str::to_owned)
+    }
+
+    /// The placements on a node that no pod has shown yet.
+    pub(crate) fn open(&self, node: &str) -> usize {
+        let dump = self.dump();
+        let nodes = dump["nodes"].as_array().unwrap();
+        let node = nodes.iter().find(|it| it["name"] == node).unwrap();
+        node["placements"].as_array().unwrap().len()
+    }
+
+    fn dump(&self) -> Value {
+        serde_json::to_value(self.books.dump()).unwrap()
+    }
+
+    async fn ask(&self, path: &str, args: &Value) -> Value {
+        let request = Request::post(path).body(Bytes::from(args.to_string())).unwrap();
+        let answer = self.extender.answer(request).await;
+        assert_eq!(answer.status(), 200);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+}
+
+fn parts(between: &Between, books: &ClusterBooks, binder: Binder, counts: &Counts) -> Vec<Part> {
+    let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
+    let following = |of: &'static str| Following {
+        client: between.client(),
+        watches: counts.watches.clone(),
+        readiness: Readiness::default(),
+        pulse: watchdog.watch(of),
+        stop: stop.clone(),
+    };
+    vec![
+        Box::pin(watch::nodes(books.clone(), following("nodes"))),
+        Box::pin(watch::pods(books.clone(), following("pods"))),
+        Box::pin(settler::run(
+            books.clone(),
+            binder.clone(),
+            watchdog.watch("placements"),
+            stop.clone(),
+        )),
+        Box::pin(retries::run(books.clone(), binder, watchdog.watch("refused pods"), stop.clone())),
+    ]
+}

@@ -1,0 +1,102 @@
+//! The role that we ship allows what the plugin does, and no more.
+
+use crate::between::Fate;
+use crate::plane;
+use crate::plugin::Plugin;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use std::collections::BTreeSet;
+use windlass_control_plane::{ControlPlane, Identity};
+
+#[tokio::test]
+async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
+    Plugin::beside(plane().await, async |plugin| {
+        let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
+        let waiting = plugin.vm("waiting", 3).await;
+        // Nodes and pods are listed and watched, and a pod is read and bound.
+        assert_eq!(plugin.bind(&pod, &node).await, "");
+        plugin.delete("vm").await;
+        plugin.until_fits(&waiting, &node).await;
+        // A pod whose binding was lost is read and annotated.
+        let pod = plugin.vm("lost", 3).await;
+        plugin.between.next_binding(Fate::IsKept);
+        assert_ne!(plugin.bind(&pod, &node).await, "");
+        plugin.until_fits(&waiting, &node).await;
+        assert_eq!(plugin.between.denied(), Vec::<String>::new());
+        assert_eq!(plugin.between.used(), granted(plugin.space.client()).await);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_plugin_may_do_nothing_that_it_does_not_do() {
+    let plane: &ControlPlane = plane().await;
+    let admin = plane.client(Identity::Admin).await;
+    for (group, resource, verbs) in [
+        ("", "secrets", &["get", "list", "watch"][..]),
+        ("", "configmaps", &["get", "list", "update"]),
+        ("", "serviceaccounts/token", &["create"]),
+        ("", "namespaces", &["get", "list", "delete"]),
+        ("", "pods", &["create", "update", "delete", "deletecollection"]),
+        ("", "pods/exec", &["create", "get"]),
+        ("", "pods/eviction", &["create"]),
+        ("", "pods/ephemeralcontainers", &["patch"]),
+        ("", "pods/log", &["get"]),
+        ("", "pods/resize", &["patch"]),
+        ("", "pods/status", &["patch", "update"]),
+        ("", "nodes", &["get", "patch", "update", "delete"]),
+        ("", "nodes/proxy", &["get", "create"]),
+        ("", "nodes/status", &["patch", "update"]),
+        ("apps", "deployments", &["get", "patch"]),
+        ("rbac.authorization.k8s.io", "clusterroles", &["bind", "escalate", "update"]),
+        ("rbac.authorization.k8s.io", "clusterrolebindings", &["create"]),
+    ] {
+        for verb in verbs {
+            assert!(!may(&admin, group, resource, verb).await, "{verb} {resource}");
+        }
+    }
+    assert!(may(&admin, "", "pods/binding", "create").await, "the reviews are of its account");
+}
+
+/// What the role grants, as resource and verb.
+async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
+    let roles: Api<ClusterRole> = Api::all(admin.clone());
+    let rules = roles.get("windlass-plugin").await.unwrap().rules.unwrap();
+    let mut granted = BTreeSet::new();
+    for rule in rules {
+        assert_eq!(rule.api_groups.unwrap(), [""]);
+        for resource in rule.resources.unwrap() {
+            granted.extend(rule.verbs.iter().map(|verb| (resource.clone(), verb.clone())));
+        }
+    }
+    granted
+}
+
+/// Whether the plugin's account may do this anywhere.
+async fn may(admin: &Client, group: &str, resource: &str, verb: &str) -> bool {
+    let (resource, sub) = match resource.split_once('/') {
+        Some((resource, sub)) => (resource, Some(sub.to_owned())),
+        None => (resource, None),
+    };
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: Some(Identity::Plugin.user().to_owned()),
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(group.to_owned()),
+                resource: Some(resource.to_owned()),
+                subresource: sub,
+                verb: Some(verb.to_owned()),
+                ..ResourceAttributes::default()
+            }),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let reviews: Api<SubjectAccessReview> = Api::all(admin.clone());
+    let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+    answer.status.unwrap().allowed
+}

@@ -1,0 +1,104 @@
+//! The plugin in a cluster: the books of the API server's nodes, for agents and for the scheduler.
+//!
+//! The parts are those of `windlass-plugin-cluster`; here they are put together. A configuration is read once:
+//! SIGHUP changes nothing.
+
+use crate::served::{Served, limits};
+use serde_json::Value;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use windlass_kit::clock::Clock;
+use windlass_kit::program::{Failure, listen};
+use windlass_kit::server::{Limits, serve};
+use windlass_kit::signal::Hangups;
+use windlass_kit::watchdog::{self, Pulse};
+use windlass_plugin::Endpoint;
+use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::metrics::Counts;
+use windlass_plugin_cluster::watch::{self, Following};
+use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, connect, retries, settler};
+use windlass_plugin_config::config::{Kubernetes, PluginConfig};
+
+/// The longest body of the scheduler's: a pod of 1.5 MiB, the API server's limit, and the names of 5,000 nodes.
+const BODY: usize = 4 << 20;
+
+/// A bind waits for two answers of the API server, of three seconds at most each.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Starts all parts.
+///
+/// # Errors
+/// The API server's address or credentials cannot be read, or an address cannot be had.
+pub(crate) async fn start(
+    config: &PluginConfig,
+    kubernetes: &Kubernetes,
+    clock: Clock,
+    hangups: Hangups,
+    served: Served<'_>,
+) -> Result<(), Failure> {
+    let Served { permits, counts, tasks, watchdog, readiness, registry, dump, said } = served;
+    let client = connect(kubernetes.kubeconfig.as_deref());
+    let client = client.await.map_err(|error| Failure::Invalid(error.to_string()))?;
+    let (listener, at) = listen("kubernetes.extender", kubernetes.extender).await?;
+    said.push_str(&format!("extender http://{at}\n"));
+
+    let terms = Terms { unit: config.rules.usual.unit, reserve: kubernetes.reserve };
+    let (books, counted) = (ClusterBooks::new(terms, clock), Counts::default());
+    counted.register(&books, registry);
+    let stop = tasks.stopping();
+    if let Some(dump) = dump {
+        let books = books.clone();
+        let gather = move |stopped| gather(&books, stopped);
+        said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
+    }
+    let binder = Binder::new(client.clone(), books.clone(), counted.bindings.clone());
+    let following = |of: &'static str| {
+        readiness.wait_for(of);
+        Following {
+            client: client.clone(),
+            watches: counted.watches.clone(),
+            readiness: readiness.clone(),
+            pulse: watchdog.watch(of),
+            stop: stop.clone(),
+        }
+    };
+    tasks.vital("nodes", watch::nodes(books.clone(), following("nodes")));
+    tasks.vital("pods", watch::pods(books.clone(), following("pods")));
+    let pulse = watchdog.watch("placements");
+    tasks.vital("placements", settler::run(books.clone(), binder.clone(), pulse, stop.clone()));
+    let pulse = watchdog.watch("refused pods");
+    tasks.vital("refused pods", retries::run(books.clone(), binder.clone(), pulse, stop.clone()));
+    let extender = Extender::new(books.clone(), binder, counted.calls.clone());
+    let of_scheduler = Limits { body_size: BODY, request_time: ANSWER, ..limits(counts.clone()) };
+    tasks.vital("extender", serve(listener, extender, of_scheduler, stop.clone()));
+    tasks.vital("permits", serve(permits, Endpoint(books), limits(counts), stop.clone()));
+    tasks.vital("hangups", ignored(hangups, watchdog.watch("hangups"), stop));
+    Ok(())
+}
+
+fn gather(books: &ClusterBooks, stopped: bool) -> Value {
+    let state = serde_json::to_value(books.dump()).unwrap_or(Value::Null);
+    serde_json::json!({
+        "stopped": stopped,
+        "buildInfo": { "gitInfo": concat!("windlass-v", env!("CARGO_PKG_VERSION")), "goVersion": "" },
+        "windlass": state,
+    })
+}
+
+async fn ignored(
+    mut hangups: Hangups,
+    pulse: Pulse,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    loop {
+        pulse.turn("SIGHUP");
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            () = hangups.next() => warn!("SIGHUP changes nothing in a cluster: there are no lists"),
+            () = tokio::time::sleep(watchdog::TURN) => {}
+        }
+    }
+}
