@@ -31,7 +31,7 @@ pub struct Binder {
     client: Client,
     books: ClusterBooks,
     counts: Bindings,
-    /// Pods for which a binding is being made.
+    /// Pods for which a binding is being made, or a lost one settled.
     busy: Arc<Mutex<BTreeSet<VmName>>>,
 }
 
@@ -44,6 +44,11 @@ pub enum BindError {
     /// The plugin has not listed all nodes and pods yet.
     #[error("the books are not rebuilt yet: not all nodes and pods were listed since the start")]
     NotRebuilt,
+    /// A binding of an earlier plugin may still take effect.
+    #[error(
+        "pods that were not bound when the plugin started are being changed, so that no earlier binding takes effect"
+    )]
+    TakingOver,
     /// Another binding of this pod is being made.
     #[error("a binding of pod {0} is under way")]
     UnderWay(VmName),
@@ -71,7 +76,7 @@ pub(crate) enum ApiError {
 }
 
 /// Takes the pod off the busy ones at the end, whatever the end is.
-struct Busy<'a>(&'a Binder, VmName);
+pub(crate) struct Busy<'a>(&'a Binder, VmName);
 
 // === impl Binder ===
 
@@ -105,6 +110,9 @@ impl Binder {
         }
         if !self.books.is_rebuilt() {
             return Err(BindError::NotRebuilt);
+        }
+        if !self.books.is_taken_over() {
+            return Err(BindError::TakingOver);
         }
         let _busy = self.begin(name).ok_or_else(|| BindError::UnderWay(name.clone()))?;
         let gone = || BindError::Gone(name.clone(), uid.clone());
@@ -154,11 +162,6 @@ impl Binder {
         patched.await
     }
 
-    /// Whether a binding of this pod is being made.
-    pub(crate) fn is_busy(&self, name: &VmName) -> bool {
-        self.busy().contains(name)
-    }
-
     async fn request(&self, placement: &Placement) -> Result<(), ApiError> {
         let Placement { pod, uid, revision, node, .. } = placement;
         let binding = Binding {
@@ -189,7 +192,8 @@ impl Binder {
         (is_name(&name.namespace) && is_name(&name.name)).then(pods)
     }
 
-    fn begin(&self, name: &VmName) -> Option<Busy<'_>> {
+    /// Takes this pod, until what is returned is dropped; `None`: it is taken.
+    pub(crate) fn begin(&self, name: &VmName) -> Option<Busy<'_>> {
         self.busy().insert(name.clone()).then(|| Busy(self, name.clone()))
     }
 
@@ -205,7 +209,7 @@ impl BindError {
     const fn word(&self) -> &'static str {
         match self {
             Self::Empty(_) => "bad-request",
-            Self::NotRebuilt => "not-rebuilt",
+            Self::NotRebuilt | Self::TakingOver => "not-rebuilt",
             Self::UnderWay(_) => "under-way",
             Self::Gone(..) => "gone",
             Self::Refused(_) => "no-room",

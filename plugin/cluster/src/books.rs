@@ -7,7 +7,7 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use windlass_kit::clock::Clock;
 use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin::{Permits, Shared};
@@ -20,6 +20,9 @@ use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName, node};
+
+/// The scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The books of all nodes, as the API server's objects tell. Clones share them.
 #[derive(Clone, Debug)]
@@ -48,6 +51,9 @@ struct Inner {
     freed: Mutex<BTreeSet<String>>,
     nodes_listed: AtomicBool,
     pods_listed: AtomicBool,
+    /// Pods that were not bound at the start and whose revision may be one that an earlier plugin sent a binding for;
+    /// `None` before the first list.
+    inherited: Mutex<Option<BTreeSet<(VmName, String)>>>,
     /// Answers requests for VMs that no node has, and requests that cannot be understood.
     nowhere: Shared,
     clock: Clock,
@@ -81,6 +87,7 @@ impl ClusterBooks {
             freed: Mutex::default(),
             nodes_listed: AtomicBool::new(false),
             pods_listed: AtomicBool::new(false),
+            inherited: Mutex::default(),
             nowhere,
             clock,
             requests,
@@ -116,9 +123,32 @@ impl ClusterBooks {
 
     /// These are the pods from here on.
     pub fn pods_listed(&self, pods: Vec<Pod>) {
+        lock(&self.0.inherited).get_or_insert_with(|| {
+            let inherited = pods.iter().filter(|pod| is_inherited(pod));
+            inherited.map(|pod| (pod.name.clone(), pod.uid.clone())).collect()
+        });
         let freed = self.write().pods_listed(pods);
         self.note(freed);
         self.0.pods_listed.store(true, Ordering::Release);
+    }
+
+    /// The pods that were not bound at the start, as far as each may still be bound by an earlier plugin; `None` before
+    /// the first list.
+    pub(crate) fn inherited(&self) -> Option<Vec<(VmName, String)>> {
+        let inherited = lock(&self.0.inherited);
+        Some(inherited.as_ref()?.iter().cloned().collect())
+    }
+
+    /// No binding of an earlier plugin can take effect on this pod any more.
+    pub(crate) fn inherit(&self, pod: &(VmName, String)) {
+        if let Some(inherited) = lock(&self.0.inherited).as_mut() {
+            inherited.remove(pod);
+        }
+    }
+
+    /// Whether no binding of an earlier plugin can take effect any more.
+    pub fn is_taken_over(&self) -> bool {
+        lock(&self.0.inherited).as_ref().is_some_and(BTreeSet::is_empty)
     }
 
     /// The watch shows a pod.
@@ -207,6 +237,16 @@ impl ClusterBooks {
         freed.into_iter().map(fit).collect()
     }
 
+    /// A pod that was refused is gone.
+    pub(crate) fn waits_no_longer(&self, name: &VmName, uid: &str) {
+        self.write().waits_no_longer(name, uid);
+    }
+
+    /// This moment.
+    pub(crate) fn now(&self) -> Moment {
+        self.0.clock.now()
+    }
+
     /// This node is looked at again.
     pub(crate) fn note_freed(&self, node: &str) {
         lock(&self.0.freed).insert(node.to_owned());
@@ -287,6 +327,13 @@ impl Node for ClusterNode {
     }
 }
 
-fn lock(freed: &Mutex<BTreeSet<String>>) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
-    freed.lock().unwrap_or_else(PoisonError::into_inner)
+/// Whether an earlier plugin may have sent a binding for a pod of a first list. Pods of Kubernetes' own scheduler come to a
+/// plugin only if they are VMs.
+fn is_inherited(pod: &Pod) -> bool {
+    let is_ours = pod.vm.is_some() || pod.scheduler != DEFAULT_SCHEDULER;
+    is_ours && pod.node.is_none() && !pod.phase.is_ended()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

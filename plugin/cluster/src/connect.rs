@@ -6,8 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 
-/// No answer of the API server is waited for longer than this, but that of a watch.
+/// No answer of the API server is waited for longer than this, but those of a list and of a watch.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
+/// The API server ends a watch after this, and the next one goes on from there.
+pub(crate) const WATCH_LASTS: Duration = Duration::from_secs(30);
+
+/// A connection on which nothing comes for this long is dead.
+const SILENCE: Duration = Duration::from_secs(35);
 
 /// Why there is no client.
 #[derive(Debug, Error)]
@@ -43,6 +49,7 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
     // A second binding that nobody knows of would make the first one's outcome a guess; what else fails is tried
     // again by its own rule.
     config.default_retry = false;
+    (config.read_timeout, config.reset_reader_on_write) = (Some(SILENCE), true);
     Client::try_from(config).map_err(|error| ConnectError::Client(chain(&error)))
 }
 

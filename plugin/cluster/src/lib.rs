@@ -20,6 +20,7 @@ pub mod metrics;
 mod objects;
 pub mod retries;
 pub mod settler;
+pub mod takeover;
 pub mod watch;
 
 pub use binder::Binder;

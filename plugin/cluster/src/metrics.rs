@@ -64,7 +64,8 @@ impl Counts {
 // === impl Watches ===
 
 impl Watches {
-    pub(crate) fn failed(&self, of: &'static str) {
+    /// A watch of this failed.
+    pub fn failed(&self, of: &'static str) {
         self.0.get_or_create_owned(&Of { of }).inc();
     }
 }
@@ -73,7 +74,7 @@ impl Watches {
 
 impl Bindings {
     /// One of the words of a [`BindError`](crate::binder::BindError), or that the pod is bound.
-    pub(crate) fn count(&self, answer: &'static str) {
+    pub fn count(&self, answer: &'static str) {
         self.0.get_or_create_owned(&Answer { answer }).inc();
     }
 }
@@ -81,7 +82,8 @@ impl Bindings {
 // === impl Calls ===
 
 impl Calls {
-    pub(crate) fn count(&self, verb: &'static str, answer: &'static str) {
+    /// A call was answered so.
+    pub fn count(&self, verb: &'static str, answer: &'static str) {
         self.0.get_or_create_owned(&Call { verb, answer }).inc();
     }
 }

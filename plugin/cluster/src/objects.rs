@@ -11,8 +11,8 @@ use windlass_protocol::pod::Pod;
 
 /// An object that was read, though it may hold what is invalid.
 pub(crate) trait Read {
-    /// What is invalid, and what counts in its place.
-    fn problems(&self) -> &[Problem];
+    /// The first invalid thing, and what counts in its place.
+    fn problem(&self) -> Option<&Problem>;
 }
 
 /// A pod, read from what the API server sends.
@@ -41,14 +41,15 @@ fn meta(namespace: Option<&str>, name: &str, uid: &str, revision: &str) -> Objec
 }
 
 impl Read for PodObject {
-    fn problems(&self) -> &[Problem] {
-        &self.pod.problems
+    fn problem(&self) -> Option<&Problem> {
+        let vm = || self.pod.vm.as_ref().and_then(|vm| vm.problems.first());
+        self.pod.problems.first().or_else(vm)
     }
 }
 
 impl Read for NodeObject {
-    fn problems(&self) -> &[Problem] {
-        &self.node.problems
+    fn problem(&self) -> Option<&Problem> {
+        self.node.problems.first()
     }
 }
 

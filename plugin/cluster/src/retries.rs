@@ -34,7 +34,6 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
     let mut told: BTreeMap<String, Instant> = BTreeMap::new();
-    let mut number = 0_u64;
     loop {
         pulse.turn("room that comes free");
         tokio::select! {
@@ -52,14 +51,19 @@ pub async fn run(
                     books.note_freed(&node);
                     continue;
                 }
-                (left, number) = (left - 1, number + 1);
+                left -= 1;
                 told.insert(uid.clone(), now);
                 pulse.turn("the API server, for a pod that was refused");
-                let value = format!("{node} {number}");
+                // No value of an earlier process: a pod that does not change is not tried again.
+                let value = format!("{node} at {}ms", books.now().millis());
                 let sent = binder.annotate(&pod, &uid, ANNOTATION, &value).await;
-                if let Err(ApiError::Refused(why) | ApiError::Unknown(why)) = sent {
-                    debug!(%pod, why, "a refused pod was not told of room");
-                    books.note_freed(&node);
+                match sent {
+                    Ok(true) => {}
+                    Ok(false) => books.waits_no_longer(&pod, &uid),
+                    Err(ApiError::Refused(why) | ApiError::Unknown(why)) => {
+                        debug!(%pod, why, "a refused pod was not told of room");
+                        books.note_freed(&node);
+                    }
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 use windlass_kit::watchdog::Pulse;
 use windlass_plugin_core::pods::{Outcome, Settled};
 use windlass_protocol::VmName;
@@ -22,7 +22,7 @@ const EVERY: Duration = Duration::from_secs(2);
 const AT_ONCE: usize = 50;
 
 /// What a pod is given so that its revision is another.
-const ANNOTATION: &str = "windlass.dev/binding-settled";
+pub(crate) const ANNOTATION: &str = "windlass.dev/binding-settled";
 
 /// Settles placements until told to stop.
 ///
@@ -34,7 +34,9 @@ pub async fn run(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let mut open: BTreeSet<(VmName, String)> = BTreeSet::new();
+    let mut open: BTreeSet<Placed> = BTreeSet::new();
+    // Looks go round: a pod whose read is refused again and again holds up no other.
+    let mut last: Option<Placed> = None;
     loop {
         pulse.turn("the next look at placements");
         tokio::select! {
@@ -42,32 +44,45 @@ pub async fn run(
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(EVERY) => {}
         }
-        let now: BTreeSet<_> = books.placements().into_iter().collect();
-        let still = now.iter().filter(|placed| open.contains(*placed));
-        let still = still.filter(|(name, _)| !binder.is_busy(name)).take(AT_ONCE);
-        for (name, uid) in still {
+        let now: BTreeSet<Placed> = books.placements().into_iter().collect();
+        let still: Vec<&Placed> = now.intersection(&open).collect();
+        let from =
+            still.partition_point(|placed| last.as_ref().is_some_and(|last| *placed <= last));
+        let (before, behind) = still.split_at(from);
+        for placed in behind.iter().chain(before).take(AT_ONCE) {
+            let (name, uid) = placed;
             pulse.turn("the API server, for a pod that was placed");
-            if let Err(ApiError::Refused(why) | ApiError::Unknown(why)) =
-                settle(&books, &binder, name, uid).await
-            {
-                debug!(pod = %name, why, "a placement is not settled yet");
-                break;
+            last = Some((*placed).clone());
+            match settle(&books, &binder, name, uid).await {
+                Ok(()) => {}
+                Err(ApiError::Refused(why)) => {
+                    warn!(pod = %name, why, "the API server refuses what settles a placement");
+                }
+                Err(ApiError::Unknown(why)) => {
+                    debug!(pod = %name, why, "a placement is not settled yet");
+                    break;
+                }
             }
         }
         open = now;
     }
 }
 
+/// A pod's name and uid.
+type Placed = (VmName, String);
+
+/// No binding of the pod is made meanwhile: what was read would be old by the time it counts.
 async fn settle(
     books: &ClusterBooks,
     binder: &Binder,
     name: &VmName,
     uid: &str,
 ) -> Result<(), ApiError> {
+    let Some(_busy) = binder.begin(name) else { return Ok(()) };
     let pod = binder.read(name).await?;
     let revision = pod.as_ref().map(|pod| pod.revision.clone()).unwrap_or_default();
     match books.settle(name, uid, Outcome::Read(pod.map(Box::new))) {
-        Settled::Bound => info!(pod = %name, "the pod is bound: its placement stays"),
+        Settled::Bound => debug!(pod = %name, "the pod is bound: its placement stays"),
         Settled::Released(_) => info!(pod = %name, "the pod is not bound: its placement ends"),
         Settled::Open => {
             binder.annotate(name, uid, ANNOTATION, &revision).await?;

@@ -4,7 +4,7 @@
 //! begins after at most two seconds; a failure is logged once and counted.
 
 use crate::books::ClusterBooks;
-use crate::connect::chain;
+use crate::connect::{WATCH_LASTS, chain};
 use crate::metrics::Watches;
 use crate::objects::{NodeObject, PodObject, Read};
 use futures_util::StreamExt;
@@ -13,7 +13,6 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::fmt::Debug;
-use std::pin::pin;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -24,6 +23,9 @@ use windlass_kit::watchdog::{Pulse, TURN};
 /// Between failures in a row.
 const BACKOFF: Backoff =
     Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(2) };
+
+/// After so many failures in a row everything is listed anew.
+const LISTED_AFTER: u32 = 5;
 
 /// What a follower needs besides the objects.
 pub struct Following {
@@ -84,7 +86,12 @@ where
     K: Resource<DynamicType = ()> + Read + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let Following { client, watches, readiness, pulse, stop } = following;
-    let mut events = pin!(watcher::watcher(Api::<K>::all(client), watcher::Config::default()));
+    let lasts = u32::try_from(WATCH_LASTS.as_secs()).unwrap_or(u32::MAX);
+    let begin = || {
+        let config = watcher::Config::default().timeout(lasts);
+        Box::pin(watcher::watcher(Api::<K>::all(client.clone()), config))
+    };
+    let mut events = begin();
     let (mut list, mut failures, seed) = (Vec::new(), 0_u32, seed(of));
     loop {
         pulse.turn("events of the API server");
@@ -117,6 +124,10 @@ where
                     let why = chain(&error);
                     warn!(of, why, "a watch failed; it is tried again");
                 }
+                if failures.is_multiple_of(LISTED_AFTER) {
+                    // A watch that cannot go on from where it was does not always say so.
+                    events = begin();
+                }
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
                     () = tokio::time::sleep(BACKOFF.wait(failures, seed)) => continue,
@@ -125,7 +136,7 @@ where
             // The stream has no end; if it had, a process without it would keep books that grow old.
             None => std::future::pending().await,
         };
-        if failures > 1 {
+        if failures > 0 {
             info!(of, failures, "the watch goes on");
         }
         failures = 0;
@@ -137,15 +148,13 @@ where
     }
 }
 
-/// Names the first object with an invalid amount. A list tells of them, and no event: a tenant makes as many as it likes.
+/// Names the first object that says what is not valid. A list tells of them, and no event: a tenant makes as many as it likes.
 fn complain<K: Resource<DynamicType = ()> + Read>(of: &'static str, list: &[K]) {
-    let mut bad = list.iter().filter(|object| !object.problems().is_empty());
-    if let Some(first) = bad.next()
-        && let Some(problem) = first.problems().first()
-    {
+    let mut bad = list.iter().filter_map(|object| Some((object, object.problem()?)));
+    if let Some((first, problem)) = bad.next() {
         let (meta, others) = (first.meta(), bad.count());
         let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-        warn!(of, namespace, name, %problem, others, "an object has an invalid amount");
+        warn!(of, namespace, name, %problem, others, "what an object says is not valid");
     }
 }
 

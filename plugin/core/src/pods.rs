@@ -71,18 +71,18 @@ impl<N> Default for Pods<N> {
 impl<N: Node> Pods<N> {
     /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
     pub fn node_seen(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
-        let known = self.nodes.get(&node.name).and_then(|held| held.seen.as_ref());
+        let known = self.nodes.get(&node.name).and_then(HeldNode::there);
         if known.is_some_and(|seen| seen.revision == node.revision) {
             return Freed::default();
         }
         self.take_node(node, hold)
     }
 
-    /// The watch shows that a node is gone, and its books with it. The pods that it had count again when a
-    /// node of this name is seen.
+    /// The watch shows that a node is gone. Nothing is placed there and no agent of its VMs is answered, but its books
+    /// stay as long as it has pods: they run on, and a node of this name may come again.
     pub fn node_gone(&mut self, name: &str) {
         if let Some(held) = self.nodes.get_mut(name) {
-            held.seen = None;
+            held.leave();
             self.drop_unused(name);
         }
     }
@@ -143,14 +143,12 @@ impl<N: Node> Pods<N> {
 
     /// The nodes that were seen, by name, and what is held of each.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, &N)> {
-        self.nodes
-            .iter()
-            .filter_map(|(name, held)| Some((name.as_str(), &held.seen.as_ref()?.held)))
+        self.nodes.iter().filter_map(|(name, held)| Some((name.as_str(), &held.there()?.held)))
     }
 
     /// What is held of this node, if it was seen.
     pub fn node(&self, name: &str) -> Option<&N> {
-        Some(&self.nodes.get(name)?.seen.as_ref()?.held)
+        Some(&self.nodes.get(name)?.there()?.held)
     }
 
     /// The node that answers the agent of this VM, which every wire calls by its pod's name; `None` if no
@@ -167,7 +165,7 @@ impl<N: Node> Pods<N> {
     /// One node, if it was seen.
     pub fn status_of(&self, name: &str) -> Option<NodePods> {
         let held = self.nodes.get(name)?;
-        let seen = held.seen.as_ref()?;
+        let seen = held.there()?;
         let Summary { room, reserved } = seen.held.summary();
         let open = held.pods.iter().filter_map(|name| {
             let known = self.pods.get(name)?;
@@ -189,7 +187,9 @@ impl<N: Node> Pods<N> {
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
         let held = self.nodes.entry(node.name.clone()).or_default();
-        let pods: Vec<VmName> = held.pods.iter().cloned().collect();
+        // A node that is known has the shares of its pods already.
+        let is_new = held.seen.is_none();
+        let pods: Vec<VmName> = held.pods.iter().filter(|_| is_new).cloned().collect();
         let shares = pods.iter().filter_map(|name| Some((name, self.pods.get(name)?.share())));
         let mut freed = Freed::default();
         freed.note(&node.name, held.see(node, hold, shares));
@@ -202,10 +202,11 @@ impl<N: Node> Pods<N> {
         let name = pod.name.clone();
         let next = match self.pods.get_mut(&name) {
             Some(known) if known.uid == pod.uid => {
-                if known.revision == pod.revision && told == Told::Watched {
-                    known.told = told;
-                }
-                if known.is_late(&pod) {
+                // The watch shows what was read: from here on the pod shows its place by itself.
+                let confirms = known.revision == pod.revision
+                    && told == Told::Watched
+                    && known.told != Told::Watched;
+                if !confirms && known.is_late(&pod) {
                     return Freed::default();
                 }
                 known.clone().told(pod, told)
@@ -292,7 +293,7 @@ impl<N: Node> Pods<N> {
 
     /// Forgets a node that is not there and has no pods.
     fn drop_unused(&mut self, node: &str) {
-        let is_unused = |held: &HeldNode<N>| held.seen.is_none() && held.pods.is_empty();
+        let is_unused = |held: &HeldNode<N>| held.there().is_none() && held.pods.is_empty();
         if self.nodes.get(node).is_some_and(is_unused) {
             self.nodes.remove(node);
         }

@@ -18,7 +18,9 @@ use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Following};
-use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, connect, retries, settler};
+use windlass_plugin_cluster::{
+    Binder, ClusterBooks, Extender, connect, retries, settler, takeover,
+};
 use windlass_plugin_config::config::{Kubernetes, PluginConfig};
 
 /// The longest body of the scheduler's: a pod of 1.5 MiB, the API server's limit, and the names of 5,000 nodes.
@@ -68,6 +70,8 @@ pub(crate) async fn start(
     tasks.vital("pods", watch::pods(books.clone(), following("pods")));
     let pulse = watchdog.watch("placements");
     tasks.vital("placements", settler::run(books.clone(), binder.clone(), pulse, stop.clone()));
+    let pulse = watchdog.watch("takeover");
+    tasks.vital("takeover", takeover::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let pulse = watchdog.watch("refused pods");
     tasks.vital("refused pods", retries::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());

@@ -3,13 +3,15 @@
 use crate::between::Between;
 use axum::body::{Bytes, to_bytes};
 use futures_util::future::try_join_all;
-use http::Request;
+use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
 use kube::api::{DeleteParams, PostParams};
+use kube::client::Body;
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::pin::Pin;
 use tokio_util::sync::CancellationToken;
+use tower::BoxError;
 use windlass_control_plane::space::node_of;
 use windlass_control_plane::{ControlPlane, Identity, Space};
 use windlass_kit::admin::Readiness;
@@ -19,7 +21,7 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Following};
-use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, retries, settler};
+use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, retries, settler, takeover};
 use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
 use windlass_testkit::wait;
 
@@ -49,7 +51,7 @@ impl<'a> Plugin<'a> {
         let space = Space::new(plane).await;
         let plugin = Self { between, space, extender, books };
         let tested = async {
-            let rebuilt = async || plugin.books.is_rebuilt();
+            let rebuilt = async || plugin.books.is_rebuilt() && plugin.books.is_taken_over();
             wait::until_async("the books are rebuilt", rebuilt).await;
             test(&plugin).await;
         };
@@ -169,5 +171,21 @@ fn parts(between: &Between, books: &ClusterBooks, binder: Binder, counts: &Count
             stop.clone(),
         )),
         Box::pin(retries::run(books.clone(), binder, watchdog.watch("refused pods"), stop.clone())),
+        Box::pin(takeover::run(
+            books.clone(),
+            Binder::new(without_pods(), books.clone(), counts.bindings.clone()),
+            watchdog.watch("takeover"),
+            stop,
+        )),
     ]
+}
+
+/// An API server without pods: the pods of other tests are left alone.
+fn without_pods() -> Client {
+    let none = |_: Request<Body>| async {
+        let answer = Response::builder().status(404);
+        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+        answer.body(Body::from(status.as_bytes().to_vec())).map_err(BoxError::from)
+    };
+    Client::new(tower::service_fn(none), "default")
 }

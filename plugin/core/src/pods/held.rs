@@ -25,6 +25,8 @@ pub(crate) struct HeldNode<N> {
 /// A node that was seen.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenNode<N> {
+    /// Its object is gone, and pods of it are left: a node of this name that comes finds its books.
+    pub(crate) is_gone: bool,
     pub(crate) revision: String,
     pub(crate) allocatable: Resources,
     pub(crate) held: N,
@@ -44,6 +46,18 @@ impl<N: Node> HeldNode<N> {
         self.others.resources()
     }
 
+    /// The node, if it is there.
+    pub(crate) fn there(&self) -> Option<&SeenNode<N>> {
+        self.seen.as_ref().filter(|seen| !seen.is_gone)
+    }
+
+    /// The node's object is gone. What its pods were granted stays in its books: they may run on.
+    pub(crate) fn leave(&mut self) {
+        if let Some(seen) = &mut self.seen {
+            seen.is_gone = true;
+        }
+    }
+
     /// The node was seen; the shares of its pods enter the books that `hold` makes if it was not known.
     pub(crate) fn see<'a>(
         &mut self,
@@ -55,11 +69,13 @@ impl<N: Node> HeldNode<N> {
         let others = self.others();
         let allocatable = node.allocatable;
         let seen = self.seen.get_or_insert_with(|| SeenNode {
+            is_gone: false,
             revision: String::new(),
             allocatable,
             held: hold(),
         });
         (seen.revision, seen.allocatable) = (node.revision.clone(), allocatable);
+        seen.is_gone = false;
         seen.change(others, |books| {
             for (name, share) in shares.filter(|_| is_new) {
                 enter(books, name, share);
@@ -97,7 +113,7 @@ impl<N: Node> HeldNode<N> {
         share: Share,
         asked: Resources,
     ) -> Option<Result<(), Short>> {
-        let seen = self.seen.as_ref()?;
+        let seen = self.there()?;
         let mut others = self.others;
         others.change(Resources::ZERO, share.other());
         let room = seen.allocatable.saturating_sub(others.resources());
@@ -121,7 +137,7 @@ impl<N: Node> HeldNode<N> {
         &self,
         pods: impl Iterator<Item = (&'a VmName, Share)>,
     ) -> Option<Summary> {
-        let seen = self.seen.as_ref()?;
+        let seen = self.there()?;
         let mut others = self.others;
         seen.held.with_books(|books| {
             let mut reserved = Sum::default();

@@ -110,7 +110,7 @@ impl Known {
 
     /// A new word on the same pod.
     pub(crate) fn told(self, pod: Pod, told: Told) -> Self {
-        let Self { mut earlier, placed, .. } = self;
+        let Self { mut earlier, placed, vm, .. } = self;
         if self.told == Told::Watched && self.revision != pod.revision {
             earlier.push(self.revision);
             let many = earlier.len().saturating_sub(EARLIER);
@@ -124,13 +124,18 @@ impl Known {
             Told::Read | Told::Ahead => placed.read(&pod),
             Told::Watched => placed.shown(&pod),
         };
-        Self { earlier, placed, ..Self::of(pod, told) }
+        Self { earlier, placed, ..Self::of(pod, told) }.still(vm)
     }
 
     /// A list told of the pod: no word that came before counts.
     pub(crate) fn listed(self, pod: Pod) -> Self {
         let placed = self.placed.shown(&pod);
-        Self { placed, ..Self::of(pod, Told::Watched) }
+        Self { placed, ..Self::of(pod, Told::Watched) }.still(self.vm)
+    }
+
+    /// A pod that was a VM is one to its end, whatever its labels say: the VM may have what it was granted.
+    fn still(self, vm: Option<Box<PodVm>>) -> Self {
+        Self { vm: self.vm.or(vm), ..self }
     }
 
     /// The node that holds room for the pod, if any.
@@ -253,7 +258,9 @@ impl Share {
         match self {
             Self::Other(requests) => *requests,
             Self::Vm { record, requests, .. } => {
-                Resources { mem: requests.mem.round_up(record.memory_slot), ..*requests }
+                // A VM starts with no less than its minimum.
+                let least = requests.max(record.min);
+                Resources { mem: least.mem.round_up(record.memory_slot), ..least }
             }
         }
     }

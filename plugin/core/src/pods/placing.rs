@@ -165,6 +165,11 @@ impl<N: Node> Pods<N> {
         }
     }
 
+    /// A pod that was refused turned out to be gone.
+    pub fn waits_no_longer(&mut self, name: &VmName, uid: &str) {
+        self.waiting.gone(name, uid);
+    }
+
     /// The VM pods that were refused for want of room and fit on this node by what it publishes, one after
     /// the other. The pod that has waited longest comes first.
     pub fn waiting_for(&self, node: &str) -> Vec<&Refused> {

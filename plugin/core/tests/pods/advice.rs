@@ -47,9 +47,13 @@ fn the_node_with_most_room_to_grow_is_preferred() {
     let score = |name| pods.score(&vm("c", 1), name);
     let scores: Vec<u8> = ["full", "half", "empty", "large", "unknown"].map(score).into();
     assert_eq!(scores, [0, 2, 7, 9, 0]);
-    assert_eq!(pods.score(&vm("c", 0), "empty"), 10);
+    assert_eq!(pods.score(&other("c", 0), "empty"), 10);
     let memory = Resources { mem: cu(3).mem, ..cu(0) };
-    assert_eq!(pods.score(&Pod { requests: memory, ..vm("c", 0) }, "empty"), 2, "the lesser axis");
+    assert_eq!(
+        pods.score(&Pod { requests: memory, ..other("c", 0) }, "empty"),
+        2,
+        "the lesser axis"
+    );
 }
 
 #[test]
@@ -132,4 +136,15 @@ fn a_pod_that_was_refused_before_the_watch_showed_it_waits_on() {
     assert!(waits(&pods));
     pods.pod_seen(on("n1", second));
     assert!(!waits(&pods));
+}
+
+#[test]
+fn a_vm_asks_for_its_minimum_where_its_pod_requests_less() {
+    let pods = cluster(&[("n1", 1)]);
+    let mut pod = vm("a", 0);
+    assert_eq!(why(pods.fits(&pod, "n1")), None);
+    if let Some(vm) = &mut pod.vm {
+        vm.bounds.min = cu(2);
+    }
+    assert_eq!(why(pods.fits(&pod, "n1")).unwrap(), "node n1: 2 of cpu asked, 1 of 1 free");
 }

@@ -2,7 +2,7 @@
 
 use crate::cluster::*;
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::pods::Pods;
+use windlass_plugin_core::pods::{Outcome, Pods, Settled};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
@@ -152,7 +152,7 @@ fn pods_wait_for_their_node() {
     assert!(pods.nodes().next().is_none() && pods.node_of(&VmName::on_host("a")).is_none());
     pods.pod_gone(&VmName::on_host("b"), "uid of b");
     pods.node_seen(&node("n1", cu(8)), Held::empty);
-    assert_eq!((room(&pods, "n1"), booked(&pods, "n1", "a")), ((8, 6), Some(cu(2))));
+    assert_eq!((room(&pods, "n1"), booked(&pods, "n1", "a")), ((8, 4), Some(cu(4))), "it runs on");
 }
 
 #[test]
@@ -192,14 +192,17 @@ fn a_list_replaces_all_that_the_watch_said() {
 }
 
 #[test]
-fn a_pod_that_becomes_a_vm_moves_into_the_books() {
+fn a_pod_that_becomes_a_vm_moves_into_the_books_and_stays_there() {
     let mut pods = cluster(&[("n1", 8)]);
     pods.pod_seen(on("n1", other("a", 2)));
     assert_eq!(room(&pods, "n1"), (6, 6));
     pods.pod_seen(at("labelled", on("n1", capped(3, vm("a", 2)))));
     assert_eq!(room(&pods, "n1"), (8, 5));
+    // Its agent may have been granted more than the pod requests.
     pods.pod_seen(at("unlabelled", on("n1", other("a", 2))));
-    assert_eq!(room(&pods, "n1"), (6, 6));
+    assert_eq!(room(&pods, "n1"), (8, 5));
+    pods.pods_listed(vec![at("unlabelled", on("n1", other("a", 2)))]);
+    assert_eq!(room(&pods, "n1"), (8, 5));
 }
 
 #[test]
@@ -216,4 +219,18 @@ fn sums_of_absurd_requests_do_not_overflow() {
     assert_eq!(room(&pods, "n1"), (8, 8));
     let over = pods.node("n1").unwrap().with_books(|books| books.is_over());
     assert!(!over);
+}
+
+/// The API server binds a pod, and its plugin reads that before the watch tells of it.
+#[test]
+fn a_placement_that_was_read_ends_once_the_watch_shows_the_same() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let pod = vm("a", 2);
+    pods.place(&pod, "n1").unwrap();
+    let bound = at("bound", on("n1", pod.clone()));
+    let read = Outcome::Read(Some(Box::new(bound.clone())));
+    assert_eq!(pods.settle(&pod.name, &pod.uid, read), Settled::Bound);
+    pods.pod_seen(bound);
+    assert_eq!(pods.placements().count(), 0);
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)));
 }

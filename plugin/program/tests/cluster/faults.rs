@@ -28,6 +28,8 @@ async fn a_plugin_that_was_killed_covers_again_what_it_had_granted() {
             vms.vm(vm, 4).await;
             vms.bound(vm).await;
         }
+        vms.vm_on("waits", 8, 8, &format!("{}-one", vms.space.name())).await;
+        vms.refused("waits").await;
         vms.space.name().to_owned()
     };
     let node = format!("{name}-one");
@@ -50,6 +52,7 @@ async fn a_plugin_that_was_killed_covers_again_what_it_had_granted() {
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 4000, "as before the crash");
     assert_eq!((a.ask(4), b.ask(4)), (4, 4));
     let vms = Vms::in_space(&cluster, &name).await;
+    vms.is_annotated("waits", "windlass.dev/binding-settled").await;
     vms.vm("c", 4).await;
     vms.refused("c").await;
 }

@@ -1,7 +1,7 @@
 //! Pods that are VMs, and pods that are none, of one test.
 
 use crate::{Cluster, SCHEDULER};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
 use windlass_control_plane::Space;
@@ -77,11 +77,27 @@ impl<'a> Vms<'a> {
         node_of(&pod).unwrap().to_owned()
     }
 
+    /// Waits until a pod has an annotation.
+    pub(crate) async fn is_annotated(&self, name: &str, key: &str) {
+        let has =
+            |pod: &Pod| pod.metadata.annotations.as_ref().is_some_and(|all| all.contains_key(key));
+        self.space.until_pod(name, key, has).await;
+    }
+
     /// Waits until the scheduler has refused a pod.
     pub(crate) async fn refused(&self, name: &str) {
         let refused =
             |pod: &_| condition(pod, "PodScheduled").is_some_and(|it| it.status == "False");
         self.space.until_pod(name, "refused", refused).await;
+    }
+
+    /// Waits until the scheduler has bound or refused a pod, and gives it.
+    pub(crate) async fn decided(&self, name: &str) -> Pod {
+        let is_decided = |pod: &Pod| {
+            let refused = |it: &PodCondition| it.status == "False";
+            node_of(pod).is_some() || condition(pod, "PodScheduled").is_some_and(refused)
+        };
+        self.space.until_pod(name, "bound or refused", is_decided).await
     }
 
     /// How many pods are bound to a node; none while the API server does not answer.
@@ -96,6 +112,7 @@ impl<'a> Vms<'a> {
         let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };
         self.space.pods().delete(name, &now).await.unwrap();
     }
+
     /// Deletes all pods, and waits until none is left.
     pub(crate) async fn delete_all(&self) {
         let now = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::default() };

@@ -4,17 +4,21 @@ use axum::body::Bytes;
 use axum::http::Request;
 use clap::CommandFactory;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Refusal, Service};
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Endpoint;
+use windlass_plugin_cluster::ClusterBooks;
+use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::metrics::Counts as OfCluster;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::metrics::{register, registry};
-use windlass_protocol::Moment;
 use windlass_protocol::config::Row;
+use windlass_protocol::{Moment, Resources, UnitChoice};
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
 const PAGE: &str = include_str!("../../../../docs/plugin.md");
@@ -65,6 +69,13 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let mut text = String::new();
     let mut whole = registry(&counts, &Watchdog::default());
     register(&plugin, &mut whole);
+    let (cluster, mut of_cluster) = (OfCluster::default(), Registry::default());
+    let terms = Terms { unit: UnitChoice::default().usual(), reserve: Resources::ZERO };
+    cluster.register(&ClusterBooks::new(terms, Clock::system()), &mut of_cluster);
+    cluster.watches.failed("pods");
+    cluster.bindings.count("bound");
+    cluster.calls.count("filter", "some");
+    encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
 }
