@@ -15,8 +15,14 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use windlass_testkit::{Folder, wait::PATIENCE};
 
-/// How often a control plane is started, if another process takes its ports meanwhile.
+/// How often a control plane is started, if another process takes its ports meanwhile, or if it is not ready in time.
 const TRIES: usize = 3;
+
+/// A control plane takes 3 s to be ready, and several times that on a busy machine.
+const READY_WITHIN: Duration = Duration::from_secs(40);
+
+/// How the words of a wait in vain begin.
+const NOT_IN_TIME: &str = "not so within";
 
 /// Between two looks at something that is waited for.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
@@ -41,14 +47,15 @@ impl ControlPlane {
     pub async fn start() -> Self {
         for _ in 1..TRIES {
             let plane = Self::launch();
-            match plane.readiness().await {
+            match plane.readiness(READY_WITHIN).await {
                 Ok(()) => return plane,
                 Err(words) if words.contains("address already in use") => {}
+                Err(words) if words.starts_with(NOT_IN_TIME) => eprintln!("{words}"),
                 Err(words) => panic!("{words}"),
             }
         }
         let plane = Self::launch();
-        plane.readiness().await.unwrap_or_else(|words| panic!("{words}"));
+        plane.readiness(PATIENCE).await.unwrap_or_else(|words| panic!("{words}"));
         plane
     }
 
@@ -63,9 +70,9 @@ impl ControlPlane {
     }
 
     /// Until the API server says that it is ready.
-    async fn readiness(&self) -> Result<(), String> {
+    async fn readiness(&self, within: Duration) -> Result<(), String> {
         let ca = self.folder.at(CERTIFICATE);
-        self.look("the API server's certificate", async || {
+        self.look("the API server's certificate", within, async || {
             std::fs::read_to_string(&ca).map(drop).map_err(|error| error.to_string())
         })
         .await?;
@@ -73,7 +80,7 @@ impl ControlPlane {
             identity::put_kubeconfig(&self.folder, identity, &self.url, &ca);
         }
         let client = self.client(Identity::Admin).await;
-        self.look("the API server is ready", async || ready(&client).await).await
+        self.look("the API server is ready", within, async || ready(&client).await).await
     }
 
     /// A client that is this identity. It is for the runtime of the test that asks for it.
@@ -128,12 +135,13 @@ impl ControlPlane {
     /// # Panics
     /// If one of the programs ends, or what is looked for is not there in time, with the look's last words.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
-        self.look(what, look).await.unwrap_or_else(|words| panic!("{words}"))
+        self.look(what, PATIENCE, look).await.unwrap_or_else(|words| panic!("{words}"))
     }
 
     async fn look<T>(
         &self,
         what: &str,
+        within: Duration,
         mut look: impl AsyncFnMut() -> Result<T, String>,
     ) -> Result<T, String> {
         let start = Instant::now();
@@ -145,9 +153,9 @@ impl ControlPlane {
             if let Some(complaint) = self.complaint() {
                 return Err(format!("while waiting for this: {what}\n{complaint}"));
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > within {
                 return Err(format!(
-                    "not so within {PATIENCE:?}: {what}; last seen: {seen}\netcd:\n{}\nkube-apiserver:\n{}",
+                    "{NOT_IN_TIME} {within:?}: {what}; last seen: {seen}\netcd:\n{}\nkube-apiserver:\n{}",
                     self.etcd().tail(),
                     self.api_server().tail()
                 ));
