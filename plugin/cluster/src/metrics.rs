@@ -73,7 +73,7 @@ impl Watches {
 // === impl Bindings ===
 
 impl Bindings {
-    /// One of the words of a [`BindError`](crate::binder::BindError), or that the pod is bound.
+    /// A binding came to this: the word of an error, or `bound`.
     pub fn count(&self, answer: &'static str) {
         self.0.get_or_create_owned(&Answer { answer }).inc();
     }
