@@ -1,13 +1,13 @@
 //! A VM that vanishes, hangs, restarts, refuses or lies is that VM's problem only.
 
 use super::guest::Manner;
-use super::log::Log;
 use super::node::{Node, Vm, size};
 use super::plugin::Answers;
 use windlass_agent::NodeEvent;
 use windlass_drivers_fake::Lost;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{Outcome, Resources, RunState, Waiting};
+use windlass_testkit::log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn a_vm_that_vanishes_is_dropped_and_taken_back_when_it_returns() {

@@ -14,7 +14,6 @@ mod follows;
 mod guest;
 mod keys;
 mod known;
-mod log;
 mod monitors;
 mod node;
 mod orders;

@@ -1,11 +1,11 @@
 //! What a person orders: pause, freeze, release, forget, stop.
 
-use super::log::Log;
 use super::node::{Node, Vm, size};
 use std::time::Duration;
 use windlass_agent::{Lifecycle, NodeEvent};
 use windlass_drivers::any::AnyAttach;
 use windlass_protocol::Waiting;
+use windlass_testkit::log::Log;
 
 #[tokio::test(start_paused = true)]
 async fn a_frozen_host_moves_nothing_until_it_is_thawed() {

@@ -1,12 +1,12 @@
 //! What a person is told: once when it begins, and once when it ends.
 
 use super::guest::Manner;
-use super::log::Log;
 use super::node::{Node, Vm, size};
 use super::plugin::Answers;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use windlass_protocol::PluginVersion;
+use windlass_testkit::log::Log;
 
 /// Who falls silent: how, what is said of it, and how it ends.
 type Silence = (fn(&Vm), [&'static str; 2], fn(&Vm));

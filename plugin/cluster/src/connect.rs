@@ -46,8 +46,8 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
         Some(path) => of_file(path).await?,
         None => Config::incluster().map_err(|error| ConnectError::NoAccount(chain(&error)))?,
     };
-    // A second binding that nobody knows of would make the first one's outcome a guess; what else fails is tried
-    // again by its own rule.
+    // A binding that the client sends again by itself would make the outcome of the first a guess. Each part of the
+    // plugin tries its own requests again.
     config.default_retry = false;
     (config.read_timeout, config.reset_reader_on_write) = (Some(SILENCE), true);
     Client::try_from(config).map_err(|error| ConnectError::Client(chain(&error)))

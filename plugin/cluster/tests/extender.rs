@@ -6,15 +6,13 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "extender/log.rs"]
-mod log;
 #[path = "extender/service.rs"]
 mod service;
 
 use http::{Method, StatusCode};
-use log::Log;
 use serde_json::{Value, json};
 use service::{Asked, pod};
+use windlass_testkit::log::Log;
 
 #[tokio::test]
 async fn before_the_rebuild_no_node_fits_and_the_error_says_why() {

@@ -8,6 +8,7 @@
 //! - [`wait`]: until a condition holds, with a deadline; for `async` tests too (feature `tokio`).
 //! - [`process`], [`leash`]: programs that end with their value, and with the test.
 //! - [`http`]: requests as exact bytes, and a server that answers as a test says.
+//! - `log`: what a test's thread logs (feature `log`).
 //! - `qmp`: monitors without a hypervisor (feature `qmp`).
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test that called it")]
@@ -15,6 +16,8 @@
 pub mod folder;
 pub mod http;
 pub mod leash;
+#[cfg(feature = "log")]
+pub mod log;
 pub mod process;
 #[cfg(feature = "qmp")]
 pub mod qmp;

@@ -8,7 +8,7 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
 /// The lines that were logged, `WARN message`, for as long as it lives.
-pub(crate) struct Log {
+pub struct Log {
     lines: Lines,
     _kept: DefaultGuard,
 }
@@ -21,14 +21,15 @@ struct Message<'a>(&'a mut String);
 // === impl Log ===
 
 impl Log {
-    pub(crate) fn kept() -> Self {
+    /// Keeps what this thread logs from here on.
+    pub fn kept() -> Self {
         let lines = Lines::default();
         let kept = tracing::subscriber::set_default(lines.clone());
         Self { lines, _kept: kept }
     }
 
     /// How often this was logged.
-    pub(crate) fn count(&self, line: &str) -> usize {
+    pub fn count(&self, line: &str) -> usize {
         self.lines.0.lock().unwrap().iter().filter(|logged| *logged == line).count()
     }
 }
