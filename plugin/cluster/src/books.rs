@@ -3,6 +3,7 @@
 //! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
+use crate::leadership::Leadership;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -59,6 +60,7 @@ struct Inner {
     clock: Clock,
     requests: Requests,
     terms: Terms,
+    leadership: Leadership,
 }
 
 /// The books as a person reads them who looks for a fault. Fields are only added.
@@ -78,7 +80,7 @@ pub struct Dump {
 
 impl ClusterBooks {
     /// Of no node yet.
-    pub fn new(terms: Terms, clock: Clock) -> Self {
+    pub fn new(terms: Terms, clock: Clock, leadership: Leadership) -> Self {
         let requests = Requests::default();
         let none = Books::new(Resources::ZERO);
         let nowhere = Shared::counting(none, terms.unit, clock, requests.clone());
@@ -92,7 +94,13 @@ impl ClusterBooks {
             clock,
             requests,
             terms,
+            leadership,
         }))
+    }
+
+    /// Whether this process may answer from these books.
+    pub fn leadership(&self) -> &Leadership {
+        &self.0.leadership
     }
 
     /// Whether all nodes and pods were listed since the start.

@@ -19,7 +19,7 @@ use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Following};
 use windlass_plugin_cluster::{
-    Binder, ClusterBooks, Extender, connect, retries, settler, takeover,
+    Binder, ClusterBooks, Epoch, Extender, Leadership, connect, retries, settler, takeover,
 };
 use windlass_plugin_config::config::{Kubernetes, PluginConfig};
 
@@ -47,7 +47,8 @@ pub(crate) async fn start(
     said.push_str(&format!("extender http://{at}\n"));
 
     let terms = Terms { unit: config.rules.usual.unit, reserve: kubernetes.reserve };
-    let (books, counted) = (ClusterBooks::new(terms, clock), Counts::default());
+    let (books, counted) =
+        (ClusterBooks::new(terms, clock, Leadership::sole(Epoch(1))), Counts::default());
     counted.register(&books, registry);
     let stop = tasks.stopping();
     if let Some(dump) = dump {

@@ -21,7 +21,9 @@ use windlass_kit::watchdog::Watchdog;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Following};
-use windlass_plugin_cluster::{Binder, ClusterBooks, Extender, retries, settler, takeover};
+use windlass_plugin_cluster::{
+    Binder, ClusterBooks, Epoch, Extender, Leadership, retries, settler, takeover,
+};
 use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
 use windlass_testkit::wait;
 
@@ -44,7 +46,10 @@ impl<'a> Plugin<'a> {
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
         let terms = Terms { unit, reserve: Resources::ZERO };
-        let (books, counts) = (ClusterBooks::new(terms, Clock::system()), Counts::default());
+        let (books, counts) = (
+            ClusterBooks::new(terms, Clock::system(), Leadership::sole(Epoch(1))),
+            Counts::default(),
+        );
         let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
         let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
         let parts = parts(&between, &books, binder, &counts);

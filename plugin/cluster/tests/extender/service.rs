@@ -9,7 +9,7 @@ use windlass_kit::server::Service;
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
-use windlass_plugin_cluster::{Binder, ClusterBooks, Extender};
+use windlass_plugin_cluster::{Binder, ClusterBooks, Epoch, Extender, Leadership};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
 
@@ -30,7 +30,11 @@ impl Asked {
     pub(crate) fn not_rebuilt() -> Self {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).unwrap();
         let terms = Terms { unit, reserve: Resources::ZERO };
-        let books = ClusterBooks::new(terms, Clock::starting_at(Moment::from_millis(0)));
+        let books = ClusterBooks::new(
+            terms,
+            Clock::starting_at(Moment::from_millis(0)),
+            Leadership::sole(Epoch(1)),
+        );
         let client = Client::try_from(Config::new(NO_API_SERVER.parse().unwrap())).unwrap();
         let counts = Counts::default();
         let binder = Binder::new(client, books.clone(), counts.bindings.clone());

@@ -9,9 +9,9 @@ use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Refusal, Service};
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Endpoint;
-use windlass_plugin_cluster::ClusterBooks;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts as OfCluster;
+use windlass_plugin_cluster::{ClusterBooks, Epoch, Leadership};
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
 use windlass_plugin_program::Plugin;
@@ -71,7 +71,10 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     register(&plugin, &mut whole);
     let (cluster, mut of_cluster) = (OfCluster::default(), Registry::default());
     let terms = Terms { unit: UnitChoice::default().usual(), reserve: Resources::ZERO };
-    cluster.register(&ClusterBooks::new(terms, Clock::system()), &mut of_cluster);
+    cluster.register(
+        &ClusterBooks::new(terms, Clock::system(), Leadership::sole(Epoch(1))),
+        &mut of_cluster,
+    );
     cluster.watches.failed("pods");
     cluster.bindings.count("bound");
     cluster.calls.count("filter", "some");
