@@ -70,6 +70,10 @@ pub const ASK_EVERY: Duration = Duration::from_secs(5);
 /// The plugin remembers for this long what an agent wanted and did not get.
 pub const CLAIM_LASTS: Duration = Duration::from_secs(10);
 
+/// A request for a permit arrives within this time, or never. Until then a plugin cannot tell a smaller
+/// figure that was sent before a grant from one that was sent after it.
+pub const REQUEST_IS_LATE: Duration = Duration::from_secs(10);
+
 /// An agent whose hypervisor was silent for this long has not renewed its permit, and counts on it no more.
 /// No grant expires; but the plugin may have restarted meanwhile, and its books know a permit from before
 /// that only once the agent names it.

@@ -131,7 +131,8 @@ impl Node {
         self.books.set_moving(vm, moving);
     }
 
-    /// A request arrives. `here` are the VMs of this node, and what they have.
+    /// A request arrives. `here` are the VMs of this node, and what they have. An agent hears the answer only if it still
+    /// waits.
     pub(crate) fn request(
         &mut self,
         met: &mut Coverage,
@@ -140,6 +141,7 @@ impl Node {
         here: &[Present],
         unit: ComputeUnit,
         body: &[u8],
+        waits: bool,
     ) -> Requested {
         let (before, had) = (self.books.reserved(), self.books.reserved_for(vm));
         let spoken = self.books.is_spoken_for(vm);
@@ -162,8 +164,9 @@ impl Node {
         let all = |reserved: Resources| reserved.saturating_add(uncounted);
         let room = self.books.room();
         let mut broken = laws::books(room, all(before), all(self.books.reserved()));
-        if let (true, Ok(permitted)) = (self.listed, &permitted) {
-            let beyond = self.promises.permitted(room, here, vm, permitted.granted.permit);
+        if let (true, Ok(permitted)) = (self.listed && waits, &permitted) {
+            let kept = had.filter(|_| spoken).unwrap_or_default();
+            let beyond = self.promises.permitted(room, here, vm, permitted.granted.permit, kept);
             // Below v2.1 an agent cannot say what it was permitted, and is believed once.
             let can_say = permitted.version >= PluginVersion::V2_1;
             broken = broken.or(beyond.filter(|_| spoken || can_say));

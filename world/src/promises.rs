@@ -24,16 +24,19 @@ pub(crate) struct Promises(BTreeMap<VmName, Resources>);
 // === impl Promises ===
 
 impl Promises {
-    /// A VM is permitted this, where these are. How law 2 is broken by it, if it is.
+    /// A VM is permitted this, where these are, and the books keep `kept` for it: what a late request did not free.
+    /// How law 2 is broken by it, if it is.
     pub(crate) fn permitted(
         &mut self,
         room: Resources,
         here: &[Present],
         vm: &VmName,
         permit: Resources,
+        kept: Resources,
     ) -> Option<String> {
         // What it has anyhow is a fact, also where its guest had parked it.
         let fact = here.iter().find(|present| present.vm == *vm)?.plugged.min(permit);
+        let fact = fact.max(kept.min(permit));
         let known = self.0.get(vm).map_or(fact, |known| known.max(fact));
         self.0.insert(vm.clone(), known);
         let before = self.sum(here);

@@ -101,6 +101,7 @@ impl Books {
             entry.record = record;
             if let Basis::Presumed(most) = &mut entry.basis {
                 *most = most.max(ceiling);
+                entry.is_remote = true;
             }
         });
     }
@@ -117,7 +118,7 @@ impl Books {
     ) {
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
-            (entry.record, entry.floor) = (record, requests);
+            (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
             if let Basis::Presumed(most) = &mut entry.basis {
                 *most = ceiling;
             }
@@ -149,6 +150,7 @@ impl Books {
     /// does less, for a VM that no agent speaks for.
     pub fn witness(&mut self, vm: &VmName, has: Resources) {
         self.change(vm, |entry| {
+            entry.is_remote = false;
             entry.basis = match entry.basis {
                 Basis::Presumed(_) | Basis::Silent(_) => Basis::Silent(has),
                 Basis::Spoken { permit, has: _ } => Basis::Spoken { permit, has },

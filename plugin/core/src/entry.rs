@@ -2,6 +2,7 @@
 
 use crate::ask::{Ask, Granted};
 use crate::journal::Journal;
+use crate::late::Answers;
 use crate::tally::{Part, Want};
 use std::sync::Arc;
 use windlass_protocol::status::Booked;
@@ -18,6 +19,9 @@ pub(crate) struct Entry {
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
     pub(crate) journal: Journal,
+    /// No process sees what the VM has, and its agent asks over a network: a request may come late.
+    pub(crate) is_remote: bool,
+    answers: Answers,
 }
 
 /// Whether a VM is about to be moved.
@@ -63,8 +67,9 @@ pub(crate) struct Claim {
 impl Entry {
     pub(crate) fn new(name: VmName, record: VmRecord, basis: Basis) -> Self {
         let (name, journal) = (Arc::new(name), Journal::default());
-        let floor = Resources::ZERO;
-        Self { name, record, basis, floor, claim: None, moving: Moving::No, journal }
+        let (floor, answers) = (Resources::ZERO, Answers::default());
+        let (claim, moving, is_remote) = (None, Moving::No, false);
+        Self { name, record, basis, floor, claim, moving, journal, is_remote, answers }
     }
 
     /// What is reserved for it.
@@ -75,6 +80,9 @@ impl Entry {
 
     /// Its agent asks: what it no longer wants is free, what it wants beyond becomes a claim.
     pub(crate) fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
+        if self.is_remote && !matches!(self.basis, Basis::Spoken { .. }) {
+            self.answers.hear(now, ask.last_permit);
+        }
         self.basis = match self.basis {
             Basis::Presumed(most) => {
                 // An agent that names a permit below the ceiling keeps that permit.
@@ -87,7 +95,9 @@ impl Entry {
                 let reserved = self.reserved_again(most, ask, free);
                 Basis::Spoken { permit: reserved.min(ask.wanted), has: Resources::ZERO }
             }
-            Basis::Spoken { permit, has } => Basis::Spoken { permit: permit.min(ask.wanted), has },
+            Basis::Spoken { permit, has } => {
+                Basis::Spoken { permit: self.still_used(now, permit, ask), has }
+            }
         };
         let enough = self.reserved().covers(ask.wanted);
         let stays = self.moving != Moving::No;
@@ -96,6 +106,15 @@ impl Entry {
             until: now.after(CLAIM_LASTS),
             grain: ask.grain(&self.record),
         });
+    }
+
+    /// What of its permit its agent may be using, now that it says this.
+    fn still_used(&mut self, now: Moment, permit: Resources, ask: &Ask) -> Resources {
+        if !self.is_remote {
+            return permit.min(ask.wanted);
+        }
+        let slot = self.record.memory_slot;
+        self.answers.used(now, permit, ask.wanted, ask.last_permit, slot)
     }
 
     /// What is reserved for it: `most`, or more by the last permit of earlier books, as far as that is
@@ -112,6 +131,9 @@ impl Entry {
     /// The books answer its agent; a claim that is met ends.
     pub(crate) fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
         let Granted { permit, short, moving } = granted;
+        if self.is_remote {
+            self.answers.answer(now, *permit);
+        }
         self.basis = match self.basis {
             Basis::Presumed(has) | Basis::Silent(has) => Basis::Spoken { permit: *permit, has },
             // A part of a vCPU that its agent cannot be told of stays reserved: the VM may have it.

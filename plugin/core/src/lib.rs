@@ -13,6 +13,7 @@ mod entry;
 pub mod host_vms;
 mod journal;
 mod largest;
+mod late;
 mod offer;
 pub mod pods;
 mod summary;

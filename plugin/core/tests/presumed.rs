@@ -18,6 +18,8 @@ fn earlier_promises_are_kept_and_no_more_is_given_for_a_ceiling() {
     assert!(!books.is_over());
     assert_eq!(books.reserved(), cu(4));
     assert_eq!(ask(&mut books, "a", cu(1), Some(cu(2))), cu(1));
+    assert_eq!(ask(&mut books, "b", cu(4), Some(cu(2))), cu(2), "`a` may not have heard that");
+    assert_eq!(ask(&mut books, "a", cu(1), Some(cu(1))), cu(1));
     assert_eq!(ask(&mut books, "b", cu(4), Some(cu(2))), cu(3));
 }
 

@@ -178,10 +178,12 @@ impl World {
         if peer == Peer::Hypervisor && !self.is_connected(who, epoch) {
             return;
         }
-        // A permit's wire has no number to know an old request by: on one host, where it is
-        // made in memory, it ends when its agent gives it up, or ends itself.
+        // On one host a request for a permit is made in memory: it ends when its agent gives it up, or
+        // ends itself. Over a network it arrives all the same.
+        let in_memory = peer == Peer::Plugin && !self.setup.listed;
         let waits = |agent: &mut Agent| agent.waits_for(peer) == Some(call);
-        if peer == Peer::Plugin && !self.agent(who, epoch).is_some_and(waits) {
+        let waits = self.agent(who, epoch).is_some_and(waits);
+        if in_memory && !waits {
             return;
         }
         let reply = match request {
@@ -192,7 +194,7 @@ impl World {
                 return;
             }
             Request::Metrics => self.measure(who),
-            Request::Permit(Body(body)) => self.permit(who, &body),
+            Request::Permit(Body(body)) => self.permit(who, &body, waits),
             Request::Informant(endpoint, Body(body)) => {
                 return self.ask_informant(who, epoch, call, endpoint, &body);
             }
@@ -203,7 +205,7 @@ impl World {
     }
 
     /// The books are asked for a permit.
-    fn permit(&mut self, who: Id, body: &[u8]) -> Option<Reply> {
+    fn permit(&mut self, who: Id, body: &[u8], waits: bool) -> Option<Reply> {
         let (unit, vm) = (self.setup.unit, self.vms.get(who)?);
         let (node, name) = (vm.node, &vm.info.name);
         let here = self.here(node);
@@ -212,7 +214,7 @@ impl World {
             return None;
         }
         let Requested { status, body, version, broken } =
-            host.request(&mut self.met, self.now, name, &here, unit, body);
+            host.request(&mut self.met, self.now, name, &here, unit, body, waits);
         if let (Some(version), Some(vm)) = (version, self.vms.get_mut(who)) {
             vm.spoken = version;
         }

@@ -128,9 +128,9 @@ impl World {
         if self.chance.happens(lose) || self.is_cut(who, &happening) {
             return;
         }
-        // A request to the plugin has a connection to itself, and its wire has no number to
-        // know it by.
-        let once = matches!(&happening, Happening::Arrives { request: Request::Permit(_), .. });
+        // On one host a request for a permit is made in memory.
+        let is_permit = matches!(&happening, Happening::Arrives { request: Request::Permit(_), .. });
+        let once = is_permit && !self.setup.listed;
         if !once && self.chance.happens(faults.repeat) {
             let late = self.now.after(self.chance.delay(faults) * 3);
             self.queue.arrange(late, who, happening.clone());

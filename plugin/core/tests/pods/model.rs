@@ -13,6 +13,7 @@ use windlass_plugin_core::pods::{NodePods, Outcome, Placement};
 use windlass_plugin_core::{Ask, Pods};
 use windlass_protocol::pod::{Ceiling, Phase, Pod};
 use windlass_protocol::status::NodeStatus;
+use windlass_protocol::timing::REQUEST_IS_LATE;
 use windlass_protocol::{Bytes, Resources, VmName};
 
 const NODES: usize = 2;
@@ -199,14 +200,17 @@ impl Model {
         pods
     }
 
-    /// The books, after the agent of each VM has said once more what it may have.
+    /// The books, after the agent of each VM has said once more what it may have, and again once nothing that
+    /// was said before can be under way.
     pub(crate) fn after_each_agent_spoke(&self, pods: &Pods<Held>) -> Vec<(NodePods, NodeStatus)> {
         let later = NOW.after(Duration::from_secs(60));
-        for pod in self.server.values().filter(|pod| pod.vm.is_some() && pod.counts()) {
-            let last = self.permits.get(&pod.uid).copied();
-            let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(cu(1))) };
-            let node = pods.node_of(&pod.name).unwrap();
-            node.with_books(|books| books.request(later, &pod.name, ask)).unwrap();
+        for later in [later, later.after(REQUEST_IS_LATE)] {
+            for pod in self.server.values().filter(|pod| pod.vm.is_some() && pod.counts()) {
+                let last = self.permits.get(&pod.uid).copied();
+                let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(cu(1))) };
+                let node = pods.node_of(&pod.name).unwrap();
+                node.with_books(|books| books.request(later, &pod.name, ask)).unwrap();
+            }
         }
         let later = later.after(Duration::from_secs(60));
         let status = |(name, held): (&str, &Held)| {

@@ -16,8 +16,8 @@ fn a_pod_is_placed_and_grows_and_the_next_one_goes_elsewhere() {
     story.place(&vm("a", 1), "n1");
     story.settle("a", Outcome::Bound);
     story.see(on("n1", vm("a", 1)));
-    story.ask("a", 1, 2);
-    story.ask("a", 2, 4);
+    story.ask("a", 1, 3);
+    story.ask("a", 3, 4);
     story.filter(&vm("b", 2));
     story.place(&vm("b", 2), "n1");
     story.place(&vm("b", 2), "n2");
@@ -28,6 +28,8 @@ fn a_pod_is_placed_and_grows_and_the_next_one_goes_elsewhere() {
     story.place(&vm("c", 3), "n1");
     story.ask("a", 4, 2);
     story.waiting("n1");
+    story.ask("a", 2, 2);
+    story.waiting("n1");
     story.place(&vm("c", 3), "n1");
     story.ask("a", 2, 3);
     story.check(expect![[r#"
@@ -37,7 +39,7 @@ fn a_pod_is_placed_and_grows_and_the_next_one_goes_elsewhere() {
         a is to be placed on n1: 1 vCPU / 1GiB is reserved
         the API server has bound a: it is there
         a is seen on node n1
-        a asks for 2 vCPU / 2GiB: 2 vCPU / 2GiB
+        a asks for 3 vCPU / 3GiB: 3 vCPU / 3GiB
         a asks for 4 vCPU / 4GiB: 4 vCPU / 4GiB
           for b: node n1: 2 of cpu asked, 1 of 5 free
           for b: node n2: score 5
@@ -49,6 +51,8 @@ fn a_pod_is_placed_and_grows_and_the_next_one_goes_elsewhere() {
           for c: node n1: 3 of cpu asked, 1 of 5 free
           for c: node n2: 3 of cpu asked, 2 of 4 free
         c is to be placed on n1: refused: node n1: 3 of cpu asked, 1 of 5 free
+        a asks for 2 vCPU / 2GiB: 2 vCPU / 2GiB
+        to be looked at again for n1: 
         a asks for 2 vCPU / 2GiB: 2 vCPU / 2GiB
         to be looked at again for n1: c
         c is to be placed on n1: 3 vCPU / 3GiB is reserved

@@ -133,6 +133,8 @@ fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
     pods.pod_seen(on("n1", capped(4, vm("a", 2))));
     assert_eq!(booked(&pods, "n1", "a"), Some(cu(3)));
     assert_eq!(ask(&pods, "a", 3, 1).permit, cu(1));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(3)), "its agent may not have heard that");
+    assert_eq!(ask(&pods, "a", 1, 1).permit, cu(1));
     assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)), "its pod requests as much");
     assert_eq!(ask(&pods, "a", 1, 2).permit, cu(2));
 }
