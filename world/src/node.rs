@@ -189,6 +189,11 @@ impl Node {
         self.listed && !self.books.is_spoken_for(vm)
     }
 
+    /// Whether it keeps more than its agent said last, which may have come late.
+    pub(crate) fn doubts(&self, vm: &VmName) -> bool {
+        self.books.is_doubted(vm)
+    }
+
     /// What is not promised to anybody.
     pub(crate) fn free(&self) -> Resources {
         self.books.room().saturating_sub(self.books.reserved())

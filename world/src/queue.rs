@@ -136,6 +136,11 @@ impl Queue {
         }
     }
 
+    /// These do not happen.
+    pub(crate) fn drop_all(&mut self, these: impl Fn(Id, &Happening) -> bool) {
+        self.entries.retain(|_, (who, happening)| !these(*who, happening));
+    }
+
     /// How much is arranged.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()

@@ -25,6 +25,7 @@ use windlass_agent_core::{Event, Order, Periods, Scaler, Settings};
 use windlass_informant_core as informant;
 use windlass_plugin_core::Note;
 use windlass_protocol::status::{HostStatus, NodeStatus, VmStatus};
+use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{
     Bytes, ComputeUnit, CpuLimit, Decision, Moment, Resources, VmInfo, VmName,
 };
@@ -152,7 +153,11 @@ impl World {
             self.now = place.at();
             self.bring_to_front(who, &happening);
             if let Some(later) = self.runs_at(who, &happening).filter(|later| *later > self.now) {
-                self.queue.defer(place, later, who, happening);
+                // A plugin that was stopped passes over requests that came before: their agents have given up.
+                let is_given_up = later.since(self.now) > LONGEST_ACT && self.setup.listed;
+                if !(is_given_up && happening.is_permit()) {
+                    self.queue.defer(place, later, who, happening);
+                }
                 continue;
             }
             self.events += 1;

@@ -260,6 +260,11 @@ impl Books {
         self.vms.get(vm).is_some_and(spoken)
     }
 
+    /// Whether more is reserved for a VM than its agent was answered last, since the request may have come late.
+    pub fn is_doubted(&self, vm: &VmName) -> bool {
+        self.vms.get(vm).is_some_and(Entry::is_doubted)
+    }
+
     /// When and why a VM lately got less than it asked for, the oldest first.
     pub fn notes(&self, vm: &VmName) -> Vec<Note> {
         self.vms.get(vm).map(|entry| entry.journal.notes()).unwrap_or_default()

@@ -88,7 +88,11 @@ impl Entry {
                 // An agent that names a permit below the ceiling keeps that permit.
                 let least = if ask.last_permit.is_some() { Resources::ZERO } else { most };
                 let reserved = self.reserved_again(least, ask, free);
-                Basis::Spoken { permit: reserved.min(ask.wanted), has: Resources::ZERO }
+                let permit = match ask.last_permit {
+                    None if self.is_remote => self.still_used(now, reserved, ask),
+                    Some(_) | None => reserved.min(ask.wanted),
+                };
+                Basis::Spoken { permit, has: Resources::ZERO }
             }
             // The ceiling counted because no agent had asked.
             Basis::Silent(most) => {
@@ -115,6 +119,14 @@ impl Entry {
         }
         let slot = self.record.memory_slot;
         self.answers.used(now, permit, ask.wanted, ask.last_permit, slot)
+    }
+
+    /// Whether it keeps more than its agent was answered last, until that is known to be received.
+    pub(crate) fn is_doubted(&self) -> bool {
+        match self.basis {
+            Basis::Presumed(_) | Basis::Silent(_) => false,
+            Basis::Spoken { permit, .. } => self.is_remote && self.answers.is_below(permit),
+        }
     }
 
     /// What is reserved for it: `most`, or more by the last permit of earlier books, as far as that is

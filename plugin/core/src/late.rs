@@ -91,6 +91,11 @@ impl Answers {
         }
     }
 
+    /// Whether an agent that may be using this much was answered less last.
+    pub(crate) fn is_below(&self, used: Resources) -> bool {
+        self.last.is_some_and(|last| !last.covers(used))
+    }
+
     fn remember(&mut self, now: Moment, permit: Resources) {
         self.earlier.retain(|(at, known)| *known != permit && now.since(*at) < FOLLOWS);
         if self.earlier.len() == EARLIER {

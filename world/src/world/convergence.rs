@@ -127,7 +127,9 @@ impl World {
             let part = uses.cpu < goal.cpu && booked.cpu.saturating_sub(least) < step;
             let same = booked.cpu == counts.cpu
                 || booked.cpu >= least && (part || booked.cpu < counts.cpu && free.cpu < step);
-            let known = booked.mem == counts.mem && (same || came_back);
+            // What an agent gave back is kept until a second word of it.
+            let kept = self.nodes[vm.node].doubts(name) && booked.covers(counts);
+            let known = kept || booked.mem == counts.mem && (same || came_back);
             // Who wants more vCPUs keeps those that are idle.
             let permit = status.permit.map_or(booked, |permit| permit.min(booked));
             let idle = vm.guest.has_idle_vcpus(permit) && uses.cpu == goal.cpu;

@@ -129,7 +129,8 @@ impl World {
             return;
         }
         // On one host a request for a permit is made in memory.
-        let is_permit = matches!(&happening, Happening::Arrives { request: Request::Permit(_), .. });
+        let is_permit =
+            matches!(&happening, Happening::Arrives { request: Request::Permit(_), .. });
         let once = is_permit && !self.setup.listed;
         if !once && self.chance.happens(faults.repeat) {
             let late = self.now.after(self.chance.delay(faults) * 3);
@@ -234,6 +235,11 @@ impl World {
 // === impl Happening ===
 
 impl Happening {
+    /// Whether a request for a permit arrives with it.
+    pub(super) const fn is_permit(&self) -> bool {
+        matches!(self, Self::Arrives { request: Request::Permit(_), .. })
+    }
+
     const fn needs(&self) -> Needs {
         match self {
             Self::Notice { .. }

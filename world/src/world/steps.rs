@@ -350,8 +350,11 @@ impl World {
         }
     }
 
-    /// Books that begin know who is there, and nothing else; agents go on.
+    /// Books that begin know who is there, and nothing else; agents go on. A request to the process that is gone does not
+    /// reach the next one.
     fn read_list(&mut self, node: usize) {
+        let here = self.on_node(node);
+        self.queue.drop_all(|who, happening| happening.is_permit() && here.contains(&who));
         for vm in self.vms.iter().map(|(_, vm)| vm).filter(|vm| vm.node == node) {
             self.nodes[node].presume(&vm.info, vm.most);
         }
