@@ -13,6 +13,7 @@ use windlass_kit::clock::Clock;
 use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin::{Permits, Shared};
 use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_plugin_core::pods::{Freed, NodePods, Outcome, Placement, Settled, WhyNot};
 use windlass_plugin_core::wire::Refusal;
 use windlass_plugin_core::{Books, Pods, Summary};
@@ -243,6 +244,26 @@ impl ClusterBooks {
             (node, waiting)
         };
         freed.into_iter().map(fit).collect()
+    }
+
+    /// Compares nodes of the API server with those that are known.
+    pub(crate) fn audit_nodes(
+        &self,
+        audit: &mut Audit<String>,
+        page: Page<String>,
+    ) -> Looked<String> {
+        let pods = self.read();
+        audit.look(page, pods.nodes().count(), |name| pods.node_revision(name))
+    }
+
+    /// Compares pods of the API server with those that are known.
+    pub(crate) fn audit_pods(
+        &self,
+        audit: &mut Audit<VmName>,
+        page: Page<VmName>,
+    ) -> Looked<VmName> {
+        let pods = self.read();
+        audit.look(page, pods.count(), |name| pods.pod_revision(name))
     }
 
     /// A pod that was refused is gone.

@@ -12,6 +12,7 @@
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
+pub mod audit;
 mod binder;
 pub mod books;
 pub mod connect;

@@ -10,6 +10,10 @@ use prometheus_client::registry::Registry;
 #[derive(Clone, Debug, Default)]
 pub struct Watches(Family<Of, Counter>);
 
+/// Looks at what watches told, by what is watched and what was found. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Audits(Family<Audited, Counter>);
+
 /// Bindings by what came of them. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings(Family<Answer, Counter>);
@@ -23,6 +27,8 @@ pub struct Calls(Family<Call, Counter>);
 pub struct Counts {
     /// Failures of watches.
     pub watches: Watches,
+    /// Looks at what watches told.
+    pub audits: Audits,
     /// Bindings.
     pub bindings: Bindings,
     /// Calls of the scheduler.
@@ -32,6 +38,12 @@ pub struct Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Of {
     of: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Audited {
+    of: &'static str,
+    found: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,6 +66,8 @@ impl Counts {
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let of = "Failures of watches of the API server";
         registry.register("watch_failures", of, self.watches.0.clone());
+        let of = "Looks at what watches of the API server told, by what was found";
+        registry.register("watch_audits", of, self.audits.0.clone());
         let of = "Requests of the scheduler to bind a pod, by what came of them";
         registry.register("bindings", of, self.bindings.0.clone());
         let of = "Requests of the scheduler to its extender, by verb and answer";
@@ -67,6 +81,15 @@ impl Watches {
     /// A watch of this failed.
     pub fn failed(&self, of: &'static str) {
         self.0.get_or_create_owned(&Of { of }).inc();
+    }
+}
+
+// === impl Audits ===
+
+impl Audits {
+    /// A look found this.
+    pub fn count(&self, of: &'static str, found: &'static str) {
+        self.0.get_or_create_owned(&Audited { of, found }).inc();
     }
 }
 

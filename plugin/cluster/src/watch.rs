@@ -13,7 +13,10 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::admin::Readiness;
@@ -35,10 +38,23 @@ pub struct Following {
     pub watches: Watches,
     /// Unready until all objects were listed.
     pub readiness: Readiness,
+    /// Where an [`audit`](crate::audit) looks and asks for a new list.
+    pub followed: Followed,
     /// Shows that the follower is alive.
     pub pulse: Pulse,
     /// Ends it.
     pub stop: CancellationToken,
+}
+
+/// How far a watch has come, and whether everything is to be listed anew. Clones are of the same watch.
+#[derive(Clone, Debug, Default)]
+pub struct Followed(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The highest revision that came; 0: nothing was listed yet.
+    highest: AtomicU64,
+    again: Notify,
 }
 
 /// Follows the nodes until told to stop.
@@ -85,7 +101,7 @@ async fn follow<K>(
 where
     K: Resource<DynamicType = ()> + Read + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    let Following { client, watches, readiness, pulse, stop } = following;
+    let Following { client, watches, readiness, followed, pulse, stop } = following;
     let lasts = u32::try_from(WATCH_LASTS.as_secs()).unwrap_or(u32::MAX);
     let begin = || {
         let config = watcher::Config::default().timeout(lasts);
@@ -98,6 +114,10 @@ where
         let event = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
+            () = followed.0.again.notified() => {
+                events = begin();
+                continue;
+            }
             event = events.next() => event,
             () = tokio::time::sleep(TURN) => continue,
         };
@@ -141,11 +161,44 @@ where
         }
         failures = 0;
         let is_all = matches!(told, Told::All(_));
+        followed.came(&told);
         tell(told);
         if is_all {
             readiness.done(of);
         }
     }
+}
+
+// === impl Followed ===
+
+impl Followed {
+    /// Everything is to be listed anew.
+    pub fn list_again(&self) {
+        self.0.again.notify_one();
+    }
+
+    /// The highest revision that came, as far as revisions are numbers; 0: nothing was listed yet.
+    pub(crate) fn highest(&self) -> u64 {
+        self.0.highest.load(Ordering::Acquire)
+    }
+
+    fn came<K: Resource>(&self, told: &Told<K>) {
+        let highest = &self.0.highest;
+        match told {
+            Told::All(all) => {
+                let last = all.iter().map(revision).max().unwrap_or(0);
+                highest.store(last.max(1), Ordering::Release);
+            }
+            Told::Seen(object) | Told::Gone(object) => {
+                highest.fetch_max(revision(object), Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+fn revision<K: Resource>(object: &K) -> u64 {
+    let revision = object.meta().resource_version.as_deref();
+    revision.and_then(|revision| revision.parse().ok()).unwrap_or(0)
 }
 
 /// Names the first object that says what is not valid. A list tells of them, and no event: a tenant makes as many as it likes.

@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "api_server/audit.rs"]
+mod audit;
 #[path = "api_server/between.rs"]
 mod between;
 #[path = "api_server/binding.rs"]

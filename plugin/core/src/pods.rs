@@ -17,6 +17,7 @@
 //! Law 9, rebuild equals live: nothing is stored. Lists of the nodes and pods, the recorded ceilings and
 //! the agents' next requests make the same books. `tests/pods/laws.rs` looks for counterexamples of both.
 
+pub mod audit;
 mod freed;
 mod gone;
 mod held;
@@ -183,6 +184,21 @@ impl<N: Node> Pods<N> {
             pods: held.pods.len(),
             placements: open.collect(),
         })
+    }
+
+    /// The revision that is known of a node.
+    pub fn node_revision(&self, name: &str) -> Option<&str> {
+        Some(&self.nodes.get(name)?.there()?.revision)
+    }
+
+    /// The revision that is known of a pod.
+    pub fn pod_revision(&self, name: &VmName) -> Option<&str> {
+        Some(&self.pods.get(name)?.revision)
+    }
+
+    /// How many pods are known, those that have ended too.
+    pub fn count(&self) -> usize {
+        self.pods.len()
     }
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {

@@ -1,5 +1,7 @@
 //! Requests for permits that arrive late, twice or out of order never free what an agent may be using.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Duration;

@@ -15,9 +15,10 @@ use windlass_kit::server::{Limits, serve};
 use windlass_kit::signal::Hangups;
 use windlass_kit::watchdog::{self, Pulse};
 use windlass_plugin::Endpoint;
+use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
-use windlass_plugin_cluster::watch::{self, Following};
+use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, connect, retries, settler, takeover,
 };
@@ -57,18 +58,34 @@ pub(crate) async fn start(
         said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
     }
     let binder = Binder::new(client.clone(), books.clone(), counted.bindings.clone());
-    let following = |of: &'static str| {
+    let following = |of: &'static str, followed: &Followed| {
         readiness.wait_for(of);
         Following {
             client: client.clone(),
             watches: counted.watches.clone(),
             readiness: readiness.clone(),
+            followed: followed.clone(),
             pulse: watchdog.watch(of),
             stop: stop.clone(),
         }
     };
-    tasks.vital("nodes", watch::nodes(books.clone(), following("nodes")));
-    tasks.vital("pods", watch::pods(books.clone(), following("pods")));
+    let auditing = |of: &'static str, followed: &Followed| Auditing {
+        client: client.clone(),
+        audits: counted.audits.clone(),
+        followed: followed.clone(),
+        every: audit::EVERY,
+        pulse: watchdog.watch(of),
+        stop: stop.clone(),
+    };
+    let followed = Followed::default();
+    tasks.vital("nodes", watch::nodes(books.clone(), following("nodes", &followed)));
+    tasks.vital(
+        "audit of nodes",
+        audit::nodes(books.clone(), auditing("audit of nodes", &followed)),
+    );
+    let followed = Followed::default();
+    tasks.vital("pods", watch::pods(books.clone(), following("pods", &followed)));
+    tasks.vital("audit of pods", audit::pods(books.clone(), auditing("audit of pods", &followed)));
     let pulse = watchdog.watch("placements");
     tasks.vital("placements", settler::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let pulse = watchdog.watch("takeover");

@@ -9,6 +9,7 @@ use crate::programs;
 use http::Request;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
@@ -34,6 +35,7 @@ pub struct ControlPlane {
     etcd: Mutex<Program>,
     api_server: Mutex<Program>,
     url: String,
+    ports: [u16; 3],
     folder: Folder,
 }
 
@@ -61,19 +63,43 @@ impl ControlPlane {
 
     fn launch() -> Self {
         let folder = Folder::create().unwrap();
-        let [client, peer, secure] = ports();
-        let etcd = Program::start("etcd", folder.path(), etcd_args(&folder, client, peer));
-        let args = api_server_args(&folder, client, secure);
-        let api_server = Program::start("kube-apiserver", folder.path(), args);
-        let url = format!("https://127.0.0.1:{secure}");
-        Self { etcd: Mutex::new(etcd), api_server: Mutex::new(api_server), url, folder }
+        let ports = ports();
+        let (etcd, api_server) = (start_etcd(&folder, ports), start_api_server(&folder, ports));
+        let url = format!("https://127.0.0.1:{}", ports[2]);
+        Self { etcd: Mutex::new(etcd), api_server: Mutex::new(api_server), url, ports, folder }
+    }
+
+    /// Copies what the store has at this moment, for [`Self::go_back`].
+    pub fn copy_store(&self) {
+        let etcd = self.etcd();
+        // What it wrote is there whether or not it goes on.
+        etcd.signal("STOP");
+        copy(&self.folder.at(STORE), &self.folder.at(COPY));
+        etcd.signal("CONT");
+    }
+
+    /// Puts the copy of the store in its place, as a person does who restores a backup, and starts both programs again.
+    ///
+    /// # Panics
+    /// With what the programs said last, if they are not ready in time.
+    pub async fn go_back(&self) {
+        {
+            let (mut etcd, mut api_server) = (self.etcd(), self.api_server());
+            api_server.kill();
+            etcd.kill();
+            fs::remove_dir_all(self.folder.at(STORE)).unwrap();
+            copy(&self.folder.at(COPY), &self.folder.at(STORE));
+            *etcd = start_etcd(&self.folder, self.ports);
+            *api_server = start_api_server(&self.folder, self.ports);
+        }
+        self.until("the API server is ready", async || self.ready().await).await;
     }
 
     /// Until the API server says that it is ready.
     async fn readiness(&self, within: Duration) -> Result<(), String> {
         let ca = self.folder.at(CERTIFICATE);
         self.look("the API server's certificate", within, async || {
-            std::fs::read_to_string(&ca).map(drop).map_err(|error| error.to_string())
+            fs::read_to_string(&ca).map(drop).map_err(|error| error.to_string())
         })
         .await?;
         for identity in Identity::ALL {
@@ -191,6 +217,30 @@ impl ControlPlane {
     }
 }
 
+/// What etcd stores, and a copy of it, below the control plane's folder.
+const STORE: &str = "etcd";
+const COPY: &str = "etcd-copy";
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if path.is_dir() {
+            copy(&path, &to.join(name));
+        } else {
+            fs::copy(&path, to.join(name)).unwrap();
+        }
+    }
+}
+
+fn start_etcd(folder: &Folder, [client, peer, _]: [u16; 3]) -> Program {
+    Program::start("etcd", folder.path(), etcd_args(folder, client, peer))
+}
+
+fn start_api_server(folder: &Folder, [client, _, secure]: [u16; 3]) -> Program {
+    Program::start("kube-apiserver", folder.path(), api_server_args(folder, client, secure))
+}
+
 /// The pair that the API server makes for itself, below the control plane's folder.
 const CERTIFICATE: &str = "certs/apiserver.crt";
 const KEY: &str = "certs/apiserver.key";
@@ -207,7 +257,7 @@ async fn ready(client: &Client) -> Result<(), String> {
 fn etcd_args(folder: &Folder, client: u16, peer: u16) -> Vec<String> {
     let (client, peer) = (format!("http://127.0.0.1:{client}"), format!("http://127.0.0.1:{peer}"));
     [
-        ("--data-dir", folder.at("etcd").display().to_string()),
+        ("--data-dir", folder.at(STORE).display().to_string()),
         ("--listen-client-urls", client.clone()),
         ("--advertise-client-urls", client),
         ("--listen-peer-urls", peer.clone()),

@@ -20,7 +20,7 @@ use windlass_kit::server::Service;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
-use windlass_plugin_cluster::watch::{self, Following};
+use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, retries, settler, takeover,
 };
@@ -163,6 +163,7 @@ fn parts(between: &Between, books: &ClusterBooks, binder: Binder, counts: &Count
         client: between.client(),
         watches: counts.watches.clone(),
         readiness: Readiness::default(),
+        followed: Followed::default(),
         pulse: watchdog.watch(of),
         stop: stop.clone(),
     };
