@@ -5,6 +5,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use windlass_agent_core::Order;
+use windlass_protocol::timing::REQUEST_IS_LATE;
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Resources, ScaleDown, VmInfo, VmName};
 use windlass_world::script::{self, MOST_UNITS, UNIT, info, spec, units};
 use windlass_world::{Coverage, Faults, GuestSpec, Setup, Step, World};
@@ -14,6 +15,8 @@ const PART: Resources = Resources::new(MilliCpu::from_milli(250), UNIT.mem);
 const MOST_PARTS: u64 = 8;
 /// A VM that is let go has back what was found within this.
 const LET_GO: Duration = Duration::from_secs(60);
+/// An agent that names no last permit says a smaller size twice.
+const TOLD_TWICE: Duration = REQUEST_IS_LATE.saturating_mul(3);
 /// Before anybody is judged, faults that end by themselves have ended, and figures of before are old.
 const FIRST: Duration = Duration::from_secs(30);
 /// An informant that refused sessions may be left alone for this long.
@@ -181,7 +184,14 @@ fn as_it_is(schedule: &Schedule, info: VmInfo) -> VmInfo {
 /// Nothing changes that need not.
 fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: bool) {
     let settled = settled(scarce);
-    world.run(if scarce { SHARE_OUT } else { SETTLE });
+    for _ in 0..schedule.vms {
+        world.run(if scarce { SHARE_OUT } else { SETTLE });
+        if !world.keeps_what_was_given_back() {
+            break;
+        }
+        // It is free then, for a VM that waits.
+        world.run_until(TOLD_TWICE, |world| !world.keeps_what_was_given_back());
+    }
     let (events, moves) = (world.events(), world.moves());
     for _ in 0..QUIET.as_secs() {
         world.run(Duration::from_secs(1));
@@ -213,6 +223,7 @@ fn rebuild(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
         world.step(Step::HostRestarts(node));
     }
     world.run(FIRST);
+    world.run_until(TOLD_TWICE, |world| !world.keeps_what_was_given_back());
     let after = books(world);
     // An agent that begins anew may find a later version, in which it can say parts of a vCPU.
     let said = |(name, size): &(VmName, Resources)| {

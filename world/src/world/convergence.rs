@@ -99,6 +99,11 @@ impl World {
         self.names().all(|vm| self.has_its_share(vm))
     }
 
+    /// Whether some books keep more for a VM than its agent said last: room that comes free before long.
+    pub fn keeps_what_was_given_back(&self) -> bool {
+        self.vms.iter().any(|(_, vm)| self.nodes[vm.node].doubts(&vm.info.name))
+    }
+
     /// Whether a VM is at its goal, or short of it because its node has no unit left.
     pub fn has_its_share(&self, name: &VmName) -> bool {
         let unit = Resources::from(self.setup.unit);
