@@ -1,6 +1,6 @@
 //! What every process needs: tasks, signals, configuration, logs, HTTP. Knows no VMs.
 //!
-//! The features `server` and `client` are off by default, so that a crate that only needs the clock does
+//! The features `server`, `tls` and `client` are off by default, so that a crate that only needs the clock does
 //! not link HTTP.
 
 pub mod addresses;
@@ -13,6 +13,7 @@ pub mod config;
 pub mod notify;
 pub mod problem;
 pub mod program;
+pub mod seldom;
 pub mod signal;
 pub mod tasks;
 pub mod telemetry;

@@ -6,18 +6,28 @@
 //! in use, the one that idles longest between requests makes room for the next. A request's body
 //! is read here, whole, before the router sees it: handlers get bytes and wait for no client.
 //! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
-//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension.
+//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension, and one over TLS its [`Peer`].
 
 mod connection;
 mod connections;
 mod deadline;
+#[cfg(feature = "tls")]
+mod handshake;
 mod limits;
 mod listen;
 mod service;
+#[cfg(feature = "tls")]
+mod subject;
+#[cfg(feature = "tls")]
+mod tls;
 
-pub use limits::{Counts, Limits, Refusal};
-pub use listen::{Accept, bind_unix};
+#[cfg(feature = "tls")]
+pub use handshake::TlsListener;
+pub use limits::{Counts, Handshake, Limits, Refusal};
+pub use listen::{Accept, Peer, Who, bind_unix};
 pub use service::Service;
+#[cfg(feature = "tls")]
+pub use tls::{Reloads, Tls, TlsError, TlsFile, TlsFiles};
 
 use connections::{Connections, LEAVES_WITHIN};
 use std::io;
@@ -65,7 +75,6 @@ pub async fn serve<L: Accept>(
             L::turn_away(&stream, CROWDED.as_bytes());
             continue;
         }
-        let caller = L::caller(&stream);
         let (room, open) = (room.clone(), open.clone());
         let (service, limits, stop) = (service.clone(), limits.clone(), stop.clone());
         connections.spawn(async move {
@@ -78,7 +87,20 @@ pub async fn serve<L: Accept>(
                 limits.counts.refused(Refusal::Crowded);
                 return L::turn_away(&stream, CROWDED.as_bytes());
             };
-            connection::run(stream, caller, open.enter(&stop), service, limits, stop).await;
+            // A connection in its handshake is idle: it makes room for the next, and holds up nobody.
+            let slot = open.enter(&stop);
+            let opened = tokio::select! {
+                biased;
+                opened = L::open(stream, limits.head_time) => opened,
+                () = slot.asked_to_leave() => return,
+            };
+            match opened {
+                Ok(stream) => {
+                    let who = L::who(&stream);
+                    connection::run(stream, who, slot, service, limits, stop).await;
+                }
+                Err(refusal) => limits.counts.refused(refusal),
+            }
             drop(permit);
         });
     }

@@ -3,6 +3,7 @@
 use super::connections::{LEAVES_WITHIN, Slot};
 use super::deadline::Deadline;
 use super::limits::{Limits, Refusal};
+use super::listen::Who;
 use super::service::Service;
 use crate::catch_panic::catch_panic;
 use axum::response::Response;
@@ -20,7 +21,6 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error};
-use windlass_protocol::status::Caller;
 
 /// The most headers of one request.
 const MAX_HEADERS: usize = 64;
@@ -31,7 +31,7 @@ const MIN_BUFFER: usize = 8192;
 /// What answers the requests of one connection.
 struct Answers<V> {
     service: V,
-    caller: Option<Caller>,
+    who: Who,
     slot: Slot,
     deadline: Deadline,
     limits: Arc<Limits>,
@@ -40,7 +40,7 @@ struct Answers<V> {
 /// Serves requests until the peer ends, or a limit or `stop` does.
 pub(super) async fn run<S, V: Service>(
     stream: S,
-    caller: Option<Caller>,
+    who: Who,
     slot: Slot,
     service: V,
     limits: Arc<Limits>,
@@ -49,7 +49,7 @@ pub(super) async fn run<S, V: Service>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deadline = Deadline::new();
-    let answers = Answers { service, caller, slot, deadline, limits: limits.clone() };
+    let answers = Answers { service, who, slot, deadline, limits: limits.clone() };
     let answers = &Arc::new(answers);
     let service = service_fn(|request: Request<Incoming>| {
         let answers = Arc::clone(answers);
@@ -119,9 +119,7 @@ pub(super) async fn run<S, V: Service>(
 
 impl<V: Service> Answers<V> {
     async fn to(&self, mut request: Request<Incoming>) -> Response {
-        if let Some(caller) = self.caller {
-            request.extensions_mut().insert(caller);
-        }
+        self.who.sign(request.extensions_mut());
         self.slot.set_busy();
         self.deadline.set(Instant::now() + self.limits.request_time);
         let answer = match self.answer(request).await {

@@ -51,6 +51,29 @@ pub enum Refusal {
     AnswerTime,
     /// The router panicked.
     Panic,
+    /// The connection's handshake failed: no request came.
+    Tls(Handshake),
+}
+
+/// Why a handshake failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Handshake {
+    /// The peer speaks no TLS.
+    PlainText,
+    /// The peer took too long.
+    Slow,
+    /// The CA of the peer's certificate is not the listener's.
+    UnknownCa,
+    /// The peer's certificate is not valid any more.
+    Expired,
+    /// The peer's certificate is not valid yet.
+    NotYetValid,
+    /// Something else is wrong with the peer's certificate.
+    BadCertificate,
+    /// The peer does not trust the listener's certificate.
+    Distrusted,
+    /// Anything else.
+    Broken,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -120,6 +143,7 @@ impl Limits {
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "internal error; the log says which\n".to_owned(),
             ),
+            Refusal::Tls(why) => (StatusCode::BAD_REQUEST, format!("{}\n", why.as_str())),
         }
     }
 }
@@ -159,6 +183,25 @@ impl Refusal {
             Self::BodyBroken => "body-broken",
             Self::AnswerTime => "answer-time",
             Self::Panic => "panic",
+            Self::Tls(why) => why.as_str(),
+        }
+    }
+}
+
+// === impl Handshake ===
+
+impl Handshake {
+    /// The stable spelling.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PlainText => "tls-plain-text",
+            Self::Slow => "tls-slow",
+            Self::UnknownCa => "tls-unknown-ca",
+            Self::Expired => "tls-expired",
+            Self::NotYetValid => "tls-not-yet-valid",
+            Self::BadCertificate => "tls-bad-certificate",
+            Self::Distrusted => "tls-distrusted",
+            Self::Broken => "tls-broken",
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
-use windlass_kit::server::{Accept, Counts, Limits, Service, serve};
+use windlass_kit::server::{Accept, Counts, Limits, Refusal, Service, serve};
 
 /// More than an input and its answers have.
 const ROOM: usize = 1 << 20;
@@ -25,6 +25,7 @@ struct Once(Mutex<Option<DuplexStream>>);
 
 impl Accept for Once {
     type Stream = DuplexStream;
+    type Open = DuplexStream;
 
     async fn accept(&self) -> io::Result<DuplexStream> {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -32,6 +33,10 @@ impl Accept for Once {
             Some(stream) => Ok(stream),
             None => pending().await,
         }
+    }
+
+    async fn open(stream: DuplexStream, _: Duration) -> Result<DuplexStream, Refusal> {
+        Ok(stream)
     }
 
     fn turn_away(_: &DuplexStream, _: &[u8]) {}

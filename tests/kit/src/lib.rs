@@ -9,6 +9,7 @@
 //! - [`process`], [`leash`]: programs that end with their value, and with the test.
 //! - [`http`]: requests as exact bytes, and a server that answers as a test says.
 //! - `log`: what a test's thread logs (feature `log`).
+//! - `tls`: certificates, and a client that shows them (feature `tls`).
 //! - `qmp`: monitors without a hypervisor (feature `qmp`).
 
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test that called it")]
@@ -21,6 +22,8 @@ pub mod log;
 pub mod process;
 #[cfg(feature = "qmp")]
 pub mod qmp;
+#[cfg(feature = "tls")]
+pub mod tls;
 pub mod wait;
 
 pub use folder::Folder;
