@@ -29,11 +29,13 @@ pub struct Endpoint<P>(pub P);
 
 impl<P: Permits> Service for Endpoint<P> {
     async fn answer(&self, request: Request<Bytes>) -> Response {
-        let read = if request.method() == Method::POST {
-            wire::read(request.body(), PluginVersion::SPOKEN)
-        } else {
-            Err(Refusal::Method)
-        };
+        self.respond(read(&request))
+    }
+}
+
+impl<P: Permits> Endpoint<P> {
+    /// The answer to a request that was [`read`].
+    pub fn respond(&self, read: Result<RawRequest, Refusal>) -> Response {
         match self.0.answer(read) {
             // axum gives bytes another content type first, so the response is built here.
             Ok(body) => {
@@ -50,5 +52,17 @@ impl<P: Permits> Service for Endpoint<P> {
                     .into_response()
             }
         }
+    }
+}
+
+/// The permit request that this is, in a version that is spoken here.
+///
+/// # Errors
+/// Why it is none.
+pub fn read(request: &Request<Bytes>) -> Result<RawRequest, Refusal> {
+    if request.method() == Method::POST {
+        wire::read(request.body(), PluginVersion::SPOKEN)
+    } else {
+        Err(Refusal::Method)
     }
 }

@@ -271,6 +271,11 @@ impl ClusterBooks {
         self.write().waits_no_longer(name, uid);
     }
 
+    /// The node that a VM is on, if the books know one.
+    pub(crate) fn node_of(&self, vm: &VmName) -> Option<Arc<str>> {
+        self.read().node_of(vm).map(|node| node.name.clone())
+    }
+
     /// This moment.
     pub(crate) fn now(&self) -> Moment {
         self.0.clock.now()

@@ -10,11 +10,13 @@
 //! It decides nothing: [`windlass_plugin_core::Pods`] does. The commit point of a placement is `bind`: the books
 //! reserve, and then the API server binds the very revision of the pod that was read. What became of a
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
+//! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 pub mod audit;
 mod binder;
 pub mod books;
+pub mod callers;
 pub mod connect;
 pub mod extender;
 pub mod leadership;
@@ -23,10 +25,13 @@ mod objects;
 pub mod retries;
 pub mod settler;
 pub mod takeover;
+pub mod tokens;
 pub mod watch;
 
 pub use binder::Binder;
 pub use books::ClusterBooks;
+pub use callers::{AgentsOnly, Callers, SchedulerOnly};
 pub use connect::connect;
 pub use extender::Extender;
 pub use leadership::{Epoch, Leadership};
+pub use tokens::Tokens;

@@ -5,6 +5,8 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+use windlass_kit::server::Reloads;
+use windlass_plugin_core::trust::Denied;
 
 /// Failures of watches, by what is watched. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +24,10 @@ pub struct Bindings(Family<Answer, Counter>);
 #[derive(Clone, Debug, Default)]
 pub struct Calls(Family<Call, Counter>);
 
+/// Requests of callers that were denied, by port and reason. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Denials(Family<Denial, Counter>);
+
 /// All that is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -33,6 +39,10 @@ pub struct Counts {
     pub bindings: Bindings,
     /// Calls of the scheduler.
     pub calls: Calls,
+    /// Callers that were denied.
+    pub denials: Denials,
+    /// Certificates that were read again.
+    pub reloads: Reloads,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,6 +67,12 @@ struct Call {
     answer: &'static str,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Denial {
+    port: &'static str,
+    reason: &'static str,
+}
+
 // === impl Counts ===
 
 impl Counts {
@@ -72,6 +88,9 @@ impl Counts {
         registry.register("bindings", of, self.bindings.0.clone());
         let of = "Requests of the scheduler to its extender, by verb and answer";
         registry.register("extender_calls", of, self.calls.0.clone());
+        let of = "Requests of callers that were denied, by port and reason";
+        registry.register("denied", of, self.denials.0.clone());
+        self.reloads.register(registry);
     }
 }
 
@@ -108,5 +127,14 @@ impl Calls {
     /// A call was answered so.
     pub fn count(&self, verb: &'static str, answer: &'static str) {
         self.0.get_or_create_owned(&Call { verb, answer }).inc();
+    }
+}
+
+// === impl Denials ===
+
+impl Denials {
+    /// A caller at this port was denied.
+    pub fn count(&self, port: &'static str, denied: &Denied) {
+        self.0.get_or_create_owned(&Denial { port, reason: denied.as_str() }).inc();
     }
 }

@@ -16,6 +16,8 @@ mod binding;
 mod plugin;
 #[path = "api_server/rights.rs"]
 mod rights;
+#[path = "api_server/tokens.rs"]
+mod tokens;
 
 use std::path::Path;
 use tokio::sync::OnceCell;

@@ -4,10 +4,10 @@
 //! may. An unknown key is a problem.
 
 use crate::keys::{JSON, OVERRIDE, PLUGIN, UNUSED};
+use crate::kubernetes::Kubernetes;
 use crate::lists::Lists;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 use windlass_kit::addresses::all_differ;
 use windlass_kit::config::{self, changed};
@@ -19,7 +19,7 @@ use windlass_protocol::{Bytes, ComputeUnit, Resources, UnitChoice, VmInfo, quant
 /// What a plugin is told about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PluginConfig {
-    /// Where agents ask for permits.
+    /// Where agents ask for permits, without a cluster.
     pub listen: SocketAddr,
     /// Where the state is shown, and how long gathering it may take.
     pub dump_state: Option<(SocketAddr, Duration)>,
@@ -32,18 +32,7 @@ pub struct PluginConfig {
     /// What the reference's JSON says of a cluster.
     pub cluster: Cluster,
     /// The cluster whose nodes and VMs are kept, in place of lists.
-    pub kubernetes: Option<Kubernetes>,
-}
-
-/// How a plugin lives in a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kubernetes {
-    /// Where the scheduler asks its extender.
-    pub extender: SocketAddr,
-    /// How the API server is reached; `None`: by the service account of the plugin's pod.
-    pub kubeconfig: Option<PathBuf>,
-    /// Kept of each node, beyond the requests of its pods.
-    pub reserve: Resources,
+    pub kubernetes: Option<Box<Kubernetes>>,
 }
 
 /// What the reference's JSON says of a cluster: shown in the state, and not used.
@@ -100,7 +89,7 @@ impl PluginConfig {
             slot,
             rules: Rules { usual, named: Vec::new() },
             cluster: Cluster::default(),
-            kubernetes: Kubernetes::read(&mut file),
+            kubernetes: Kubernetes::read(&mut file).map(Box::new),
         };
         let lists = match &config.kubernetes {
             Some(_) => {
@@ -179,35 +168,12 @@ impl PluginConfig {
 
     fn addresses(&self, file: &mut Reader) {
         let dump = self.dump_state.map(|(at, _)| at);
-        let extender = self.kubernetes.as_ref().map(|kubernetes| kubernetes.extender);
         let (listen, admin) = (Some(self.listen), Some(self.admin));
-        let all = [
-            ("listen", listen),
-            ("dump_state", dump),
-            ("admin", admin),
-            ("kubernetes.extender", extender),
-        ];
+        let of_cluster = self.kubernetes.as_deref().map(Kubernetes::addresses);
+        let listen = if of_cluster.is_some() { None } else { listen };
+        let mut all = vec![("listen", listen), ("dump_state", dump), ("admin", admin)];
+        all.extend(of_cluster.into_iter().flatten());
         all_differ(file, &all);
-    }
-}
-
-// === impl Kubernetes ===
-
-impl Kubernetes {
-    /// `None` where the file has no such table.
-    fn read(file: &mut Reader) -> Option<Self> {
-        if !file.has_table("kubernetes") {
-            return None;
-        }
-        let extender: SocketAddr = file.get("kubernetes.extender");
-        if !extender.ip().is_loopback() {
-            let limit = "must be a loopback address: callers of the extender are not authenticated";
-            file.wrong("kubernetes.extender", extender, limit);
-        }
-        let cpu = file.find("kubernetes.reserve.cpu").unwrap_or_default();
-        let mem = file.find("kubernetes.reserve.memory").unwrap_or_default();
-        let kubeconfig = file.find("kubernetes.kubeconfig");
-        Some(Self { extender, kubeconfig, reserve: Resources { cpu, mem } })
     }
 }
 

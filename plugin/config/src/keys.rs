@@ -19,7 +19,8 @@ pub const PLUGIN: Table = Table::toml(&[OWN, LISTS, KUBERNETES]);
 pub const BOOKS: Table = Table::toml(&[LISTS]);
 
 const OWN: &[Field] = &[
-    key("listen", Kind::Address, "Where agents ask for permits.").or(Text("0.0.0.0:10299")),
+    key("listen", Kind::Address, "Where agents ask for permits; without [kubernetes].")
+        .or(Text("0.0.0.0:10299")),
     DUMP_STATE.or(Text("127.0.0.1:10298")),
     DUMP_STATE_TIMEOUT,
     ADMIN.or(Text("127.0.0.1:10305")),
@@ -39,11 +40,38 @@ const LISTS: &[Field] = &[
 /// Where this table stands, even an empty one, nodes and VMs are those of a cluster.
 const KUBERNETES: &[Field] = &[
     key(
+        "kubernetes.permits",
+        Kind::Address,
+        "Where agents ask for permits in a cluster: over TLS, each with the token of its pod.",
+    )
+    .or(Text("0.0.0.0:10296")),
+    key(
+        "kubernetes.plain_permits",
+        Kind::Address,
+        "Where the reference's agents ask, which have neither TLS nor tokens: whoever reaches it can ask for any VM.",
+    )
+    .otherwise("none"),
+    key(
         "kubernetes.extender",
         Kind::Address,
-        "Where kube-scheduler asks its extender; a loopback address, as callers are not authenticated.",
+        "Where kube-scheduler asks its extender: over TLS, with its client certificate.",
     )
     .or(Text("127.0.0.1:10297")),
+    key(
+        "kubernetes.plain_extender",
+        Kind::Truth,
+        "The extender has no TLS, and its callers are not authenticated: at a loopback address only.",
+    )
+    .or(Truth(false)),
+    key("kubernetes.tls.certificate", Kind::PATH, "What both ports show, in PEM, with those that lead to its CA.")
+        .otherwise(NO_TLS),
+    key("kubernetes.tls.key", Kind::PATH, "Its private key, in PEM.").otherwise(NO_TLS),
+    key("kubernetes.tls.client_ca", Kind::PATH, "Who signs the scheduler's certificate, in PEM.")
+        .otherwise("required, but with plain_extender"),
+    key("kubernetes.scheduler", SOME_TEXT, "The common name of the scheduler's certificate.")
+        .or(Text("system:kube-scheduler")),
+    key("kubernetes.agent", SOME_TEXT, "The user that agents' tokens are of, as the API server names it.")
+        .or(Text("system:serviceaccount:windlass:windlass-agent")),
     key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
         .otherwise("the service account of the plugin's pod"),
     key("kubernetes.reserve.cpu", Kind::cpu(4096), RESERVE).otherwise("nothing"),
@@ -55,6 +83,7 @@ const KUBERNETES: &[Field] = &[
     .otherwise("nothing"),
 ];
 
+const NO_TLS: &str = "required, but with plain_permits and plain_extender";
 const RESERVE: &str =
     "Kept of each node for pods that come past the plugin, as those of a DaemonSet.";
 

@@ -6,4 +6,5 @@
 
 pub mod config;
 pub mod keys;
+pub mod kubernetes;
 pub mod lists;

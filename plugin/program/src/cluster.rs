@@ -3,15 +3,14 @@
 //! The parts are those of `windlass-plugin-cluster`; here they are put together. A configuration is read once:
 //! SIGHUP changes nothing.
 
-use crate::served::{Served, limits};
+use crate::ports::{Ports, Services};
+use crate::served::Served;
 use serde_json::Value;
 use std::convert::Infallible;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_kit::clock::Clock;
-use windlass_kit::program::{Failure, listen};
-use windlass_kit::server::{Limits, serve};
+use windlass_kit::program::Failure;
 use windlass_kit::signal::Hangups;
 use windlass_kit::watchdog::{self, Pulse};
 use windlass_plugin::Endpoint;
@@ -20,15 +19,11 @@ use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
-    Binder, ClusterBooks, Epoch, Extender, Leadership, connect, retries, settler, takeover,
+    AgentsOnly, Binder, Callers, ClusterBooks, Epoch, Extender, Leadership, SchedulerOnly, Tokens,
+    connect, retries, settler, takeover,
 };
-use windlass_plugin_config::config::{Kubernetes, PluginConfig};
-
-/// The longest body of the scheduler's: a pod of 1.5 MiB, the API server's limit, and the names of 5,000 nodes.
-const BODY: usize = 4 << 20;
-
-/// A bind waits for two answers of the API server, of three seconds at most each.
-const ANSWER: Duration = Duration::from_secs(10);
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::kubernetes::Kubernetes;
 
 /// Starts all parts.
 ///
@@ -41,15 +36,14 @@ pub(crate) async fn start(
     hangups: Hangups,
     served: Served<'_>,
 ) -> Result<(), Failure> {
-    let Served { permits, counts, tasks, watchdog, readiness, registry, dump, said } = served;
+    let Served { counts, tasks, watchdog, readiness, registry, dump, said } = served;
     let client = connect(kubernetes.kubeconfig.as_deref());
     let client = client.await.map_err(|error| Failure::Invalid(error.to_string()))?;
-    let (listener, at) = listen("kubernetes.extender", kubernetes.extender).await?;
-    said.push_str(&format!("extender http://{at}\n"));
 
     let terms = Terms { unit: config.rules.usual.unit, reserve: kubernetes.reserve };
     let (books, counted) =
         (ClusterBooks::new(terms, clock, Leadership::sole(Epoch(1))), Counts::default());
+    let ports = Ports::open(kubernetes, &counted.reloads, said).await?;
     counted.register(&books, registry);
     let stop = tasks.stopping();
     if let Some(dump) = dump {
@@ -93,9 +87,12 @@ pub(crate) async fn start(
     let pulse = watchdog.watch("refused pods");
     tasks.vital("refused pods", retries::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
-    let of_scheduler = Limits { body_size: BODY, request_time: ANSWER, ..limits(counts.clone()) };
-    tasks.vital("extender", serve(listener, extender, of_scheduler, stop.clone()));
-    tasks.vital("permits", serve(permits, Endpoint(books), limits(counts), stop.clone()));
+    let callers = Callers::new(counted.denials.clone());
+    let tokens = Tokens::new(client, clock);
+    let agents = AgentsOnly::new(books.clone(), tokens, &kubernetes.agent, callers.clone());
+    let scheduler = SchedulerOnly::new(extender.clone(), &kubernetes.scheduler, callers);
+    let services = Services { agents, anybody: Endpoint(books), scheduler, beside: extender };
+    ports.serve(services, &counts, tasks, watchdog);
     tasks.vital("hangups", ignored(hangups, watchdog.watch("hangups"), stop));
     Ok(())
 }

@@ -16,6 +16,7 @@ pub mod dump;
 mod figures;
 pub mod metrics;
 mod plugin;
+mod ports;
 pub mod run;
 mod served;
 mod source;

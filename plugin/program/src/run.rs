@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
@@ -65,15 +66,13 @@ async fn run(
     let (config, lists) = source.read()?;
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
     let admin_socket = OwnerSocket::listen(admin_socket).await?;
-    let (permits, permits_at) = listen("permits", config.listen).await?;
-    let mut said = format!("permits http://{permits_at}\n");
+    let mut said = String::new();
     let dump = DumpListener::listen(config.dump_state).await?;
 
     let (counts, stop) = (Counts::default(), tasks.stopping());
     let (watchdog, readiness) = (Watchdog::default(), Readiness::default());
     let mut registry = metrics::registry(&counts, &watchdog);
     let served = Served {
-        permits,
         counts: counts.clone(),
         tasks: &tasks,
         watchdog: &watchdog,
@@ -84,7 +83,11 @@ async fn run(
     };
     match config.kubernetes.clone() {
         Some(of) => cluster::start(&config, &of, clock, hangups, served).await?,
-        None => serve_lists(Plugin::new(config, &lists, clock), source, hangups, served),
+        None => {
+            let (permits, permits_at) = listen("permits", config.listen).await?;
+            served.said.push_str(&format!("permits http://{permits_at}\n"));
+            serve_lists(Plugin::new(config, &lists, clock), permits, source, hangups, served);
+        }
     }
     let (registry, watchdog_too) = (Arc::new(registry), watchdog.clone());
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());
@@ -92,7 +95,7 @@ async fn run(
     admin::start(admin, admin_listener, admin_socket, &Limits::small(counts), &tasks);
     let systemd = Notify::from_env();
     tasks.vital("watchdog", watchdog.run(systemd.clone(), stop.clone()));
-    info!(permits = %permits_at, admin = %admin_at, "ready");
+    info!(admin = %admin_at, "ready");
     systemd.ready();
     program::say(&format!("{said}admin http://{admin_at}\nready\n"))?;
 
@@ -101,8 +104,14 @@ async fn run(
 }
 
 /// The plugin of lists: its permits, its state, and what SIGHUP does.
-fn serve_lists(plugin: Plugin, source: Source, hangups: Hangups, served: Served<'_>) {
-    let Served { permits, counts, tasks, watchdog, registry, dump, said, .. } = served;
+fn serve_lists(
+    plugin: Plugin,
+    permits: TcpListener,
+    source: Source,
+    hangups: Hangups,
+    served: Served<'_>,
+) {
+    let Served { counts, tasks, watchdog, registry, dump, said, .. } = served;
     let stop = tasks.stopping();
     metrics::register(&plugin, registry);
     if let Some(dump) = dump {

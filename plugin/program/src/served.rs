@@ -2,7 +2,6 @@
 
 use prometheus_client::registry::Registry;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use windlass_kit::admin::Readiness;
 use windlass_kit::dump_state::DumpListener;
 use windlass_kit::server::{Counts, Limits};
@@ -17,8 +16,6 @@ const CONNECTIONS: usize = 1_100;
 
 /// What both kinds of plugin are given to serve with.
 pub(crate) struct Served<'a> {
-    /// Where agents ask.
-    pub(crate) permits: TcpListener,
     pub(crate) counts: Counts,
     pub(crate) tasks: &'a Tasks,
     pub(crate) watchdog: &'a Watchdog,

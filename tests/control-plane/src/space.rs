@@ -5,7 +5,7 @@
 
 use crate::identity::Identity;
 use crate::plane::ControlPlane;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodCondition};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodCondition, ServiceAccount};
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -94,6 +94,36 @@ impl<'a> Space<'a> {
         let pod = json!({"metadata": {"name": name}, "spec": spec});
         let pod = serde_json::from_value(pod).unwrap();
         self.pods().create(&PostParams::default(), &pod).await.unwrap()
+    }
+
+    /// Makes a service account.
+    pub async fn account(&self, name: &str) {
+        let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+        self.accounts().create(&PostParams::default(), &account).await.unwrap();
+    }
+
+    /// Makes a pod of a service account that is on a node, as one of a DaemonSet is.
+    pub async fn pod_of(&self, account: &str, name: &str, node: &str) -> Pod {
+        let more = json!({"nodeName": node, "serviceAccountName": account});
+        self.pod(name, json!({"cpu": "0", "memory": "0"}), more).await
+    }
+
+    /// A token of a service account, as a pod gets it from its kubelet; without `pod` it is bound to none.
+    pub async fn token(&self, account: &str, audience: &str, pod: Option<&Pod>) -> String {
+        let bound = pod.map(|pod| {
+            json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.uid()})
+        });
+        // The API server gives no token for less time than this.
+        let spec =
+            json!({"audiences": [audience], "expirationSeconds": 600, "boundObjectRef": bound});
+        let request = serde_json::from_value(json!({"spec": spec})).unwrap();
+        let params = PostParams::default();
+        let made = self.accounts().create_token_request(account, &params, &request).await.unwrap();
+        made.status.unwrap().token
+    }
+
+    fn accounts(&self) -> Api<ServiceAccount> {
+        Api::namespaced(self.client.clone(), &self.name)
     }
 
     /// Asks for other requests of a pod's container, in place.

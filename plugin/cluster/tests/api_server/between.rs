@@ -36,6 +36,9 @@ struct State {
     kept: Option<Request<Body>>,
     used: BTreeSet<(String, String)>,
     denied: Vec<String>,
+    /// Reviews of tokens are lost on their way.
+    loses_reviews: bool,
+    reviews: usize,
 }
 
 // === impl Between ===
@@ -67,6 +70,16 @@ impl Between {
         self.plugin.send(request).await.unwrap().status().as_u16()
     }
 
+    /// Whether reviews of tokens are lost on their way.
+    pub(crate) fn lose_reviews(&self, are_lost: bool) {
+        self.state().loses_reviews = are_lost;
+    }
+
+    /// How many reviews of tokens were sent.
+    pub(crate) fn reviews(&self) -> usize {
+        self.state().reviews
+    }
+
     /// The verbs that were used, each with its resource, as a role has them.
     pub(crate) fn used(&self) -> BTreeSet<(String, String)> {
         self.state().used.clone()
@@ -82,6 +95,7 @@ impl Between {
         let right = right(&request);
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
+            "tokenreviews" => self.state().review(),
             _ => Fate::Passes,
         };
         self.state().used.insert(right);
@@ -114,6 +128,15 @@ impl Between {
     }
 }
 
+// === impl State ===
+
+impl State {
+    fn review(&mut self) -> Fate {
+        self.reviews += 1;
+        if self.loses_reviews { Fate::IsNotAnswered } else { Fate::Passes }
+    }
+}
+
 fn lost() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
@@ -124,7 +147,7 @@ fn right(request: &Request<Body>) -> (String, String) {
     let (resource, name, sub) = match path[..] {
         ["api", "v1", "namespaces", _, kind, name, sub] => (kind, Some(name), Some(sub)),
         ["api", "v1", "namespaces", _, kind, name] => (kind, Some(name), None),
-        ["api", "v1", kind] => (kind, None, None),
+        ["api", "v1", kind] | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
         _ => panic!("{path:?}"),
     };
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));

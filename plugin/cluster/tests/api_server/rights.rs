@@ -3,6 +3,7 @@
 use crate::between::Fate;
 use crate::plane;
 use crate::plugin::Plugin;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -11,6 +12,9 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use std::collections::BTreeSet;
 use windlass_control_plane::{ControlPlane, Identity};
+use windlass_kit::clock::Clock;
+use windlass_plugin_cluster::Tokens;
+use windlass_plugin_core::trust::Denied;
 
 #[tokio::test]
 async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
@@ -26,6 +30,11 @@ async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
         plugin.between.next_binding(Fate::IsKept);
         assert_ne!(plugin.bind(&pod, &node).await, "");
         plugin.until_fits(&waiting, &node).await;
+        // A token is reviewed.
+        let tokens = Tokens::new(plugin.between.client(), Clock::system());
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer nonsense"));
+        assert!(matches!(tokens.caller(&headers).await, Err(Denied::NotValid(_))));
         assert_eq!(plugin.between.denied(), Vec::<String>::new());
         assert_eq!(plugin.between.used(), granted(plugin.space.client()).await);
     })
@@ -51,6 +60,8 @@ async fn the_plugin_may_do_nothing_that_it_does_not_do() {
         ("", "nodes", &["get", "patch", "update", "delete"]),
         ("", "nodes/proxy", &["get", "create"]),
         ("", "nodes/status", &["patch", "update"]),
+        ("authentication.k8s.io", "selfsubjectreviews", &["list"]),
+        ("certificates.k8s.io", "certificatesigningrequests", &["create", "get"]),
         ("apps", "deployments", &["get", "patch"]),
         ("rbac.authorization.k8s.io", "clusterroles", &["bind", "escalate", "update"]),
         ("rbac.authorization.k8s.io", "clusterrolebindings", &["create"]),
@@ -68,8 +79,11 @@ async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
     let rules = roles.get("windlass-plugin").await.unwrap().rules.unwrap();
     let mut granted = BTreeSet::new();
     for rule in rules {
-        assert_eq!(rule.api_groups.unwrap(), [""]);
-        for resource in rule.resources.unwrap() {
+        let resources = rule.resources.unwrap();
+        let is_review = resources == ["tokenreviews"];
+        let group = if is_review { "authentication.k8s.io" } else { "" };
+        assert_eq!(rule.api_groups.unwrap(), [group]);
+        for resource in resources {
             granted.extend(rule.verbs.iter().map(|verb| (resource.clone(), verb.clone())));
         }
     }

@@ -38,15 +38,21 @@ impl<'a> Agent<'a> {
 
     /// The same; the answer as it came.
     pub(crate) fn try_ask(&self, size: u64) -> (u16, String) {
-        let body = json!({
-            "protoVersion": 7,
-            "pod": self.pod,
-            "computeUnit": {"vCPUs": 1, "mem": "1Gi"},
-            "resources": {"vCPUs": size, "mem": format!("{size}Gi")},
-            "lastPermit": self.last,
-            "metrics": {"loadAvg1M": 0.5},
-        });
-        let answer = http::ask(&self.plugin.permits, "POST", "/", &body.to_string());
+        let body = request(&self.pod, size, &self.last);
+        let answer = http::ask(&self.plugin.permits, "POST", "/", &body);
         (answer.status, answer.body)
     }
+}
+
+/// What an agent sends for the VM that this pod is.
+pub(crate) fn request(pod: &Value, size: u64, last: &Option<Value>) -> String {
+    json!({
+        "protoVersion": 7,
+        "pod": pod,
+        "computeUnit": {"vCPUs": 1, "mem": "1Gi"},
+        "resources": {"vCPUs": size, "mem": format!("{size}Gi")},
+        "lastPermit": last,
+        "metrics": {"loadAvg1M": 0.5},
+    })
+    .to_string()
 }

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use windlass_testkit::http::{self, Answer};
 use windlass_testkit::process::Process;
+use windlass_testkit::tls::{Ca, Pair};
 use windlass_testkit::{Folder, wait};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass-plugin");
@@ -12,11 +14,11 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass-plugin");
 pub(crate) struct Plugin {
     process: Process,
     pub(crate) permits: String,
-    extender: String,
+    pub(crate) extender: String,
     admin: String,
     dumps: String,
     kubeconfig: PathBuf,
-    _folder: Folder,
+    folder: Folder,
 }
 
 impl Plugin {
@@ -24,27 +26,51 @@ impl Plugin {
     pub(crate) fn start(kubeconfig: &Path) -> Self {
         let folder = Folder::create().unwrap();
         let free = "127.0.0.1:0";
-        put(&folder, kubeconfig, free, free);
-        Self::run(folder, kubeconfig.to_owned())
+        put(&folder, kubeconfig, &plain(free, free));
+        Self::run(folder, kubeconfig.to_owned(), "http")
+    }
+
+    /// The same with TLS: it shows this certificate, and knows agents and the scheduler by theirs.
+    pub(crate) fn start_with_tls(kubeconfig: &Path, pair: &Pair, client_ca: &Ca) -> Self {
+        let folder = Folder::create().unwrap();
+        put_pair(&folder, pair);
+        let (certificate, key) = (folder.at("tls.crt"), folder.at("tls.key"));
+        let ca = folder.put("ca.crt", client_ca.pem());
+        let of_tls = format!(
+            "permits = \"127.0.0.1:0\"\nextender = \"127.0.0.1:0\"\n\
+             tls = {{ certificate = {certificate:?}, key = {key:?}, client_ca = {ca:?} }}\n"
+        );
+        put(&folder, kubeconfig, &of_tls);
+        Self::run(folder, kubeconfig.to_owned(), "https")
+    }
+
+    /// Gives it another certificate, as the kubelet does with that of a Secret.
+    pub(crate) fn renew(&self, pair: &Pair) {
+        put_pair(&self.folder, pair);
     }
 
     /// Kills it, and starts it again at the same addresses.
     pub(crate) fn restart(&mut self) {
         self.process.kill();
         let (folder, kubeconfig) = (Folder::create().unwrap(), self.kubeconfig.clone());
-        put(&folder, &kubeconfig, &self.permits, &self.extender);
-        *self = Self::run(folder, kubeconfig);
+        put(&folder, &kubeconfig, &plain(&self.permits, &self.extender));
+        *self = Self::run(folder, kubeconfig, "http");
     }
 
-    fn run(folder: Folder, kubeconfig: PathBuf) -> Self {
+    fn run(folder: Folder, kubeconfig: PathBuf, scheme: &str) -> Self {
         let config = folder.at("plugin.toml");
         let process = Process::start(PROGRAM, |command| {
             command.arg("--config").arg(&config);
+            if scheme == "https" {
+                // Its log is looked at.
+                command.stderr(Stdio::piped());
+            }
         });
-        let address = |what: &str| process.out().after(&format!("{what} http://"));
-        let (permits, extender) = (address("permits"), address("extender"));
-        let (dumps, admin) = (address("dump-state"), address("admin"));
-        let plugin = Self { process, permits, extender, admin, dumps, kubeconfig, _folder: folder };
+        let address = |what: &str| process.out().after(&format!("{what}://"));
+        let (permits, extender) =
+            (address(&format!("permits {scheme}")), address(&format!("extender {scheme}")));
+        let (dumps, admin) = (address("dump-state http"), address("admin http"));
+        let plugin = Self { process, permits, extender, admin, dumps, kubeconfig, folder };
         let is_ready = || http::ask(&plugin.admin, "GET", "/readyz", "").status == 200;
         wait::until("the books are rebuilt", is_ready);
         plugin
@@ -85,6 +111,11 @@ impl Plugin {
         http::ask(&self.admin, "GET", "/metrics", "").body
     }
 
+    /// Whether it has logged a line with all these words.
+    pub(crate) fn has_logged(&self, words: &[&str]) -> bool {
+        self.process.err().all().iter().any(|line| words.iter().all(|word| line.contains(word)))
+    }
+
     /// How many placements on a node no pod has shown yet.
     pub(crate) fn placements(&self, node: &str) -> usize {
         self.node(node)["placements"].as_array().map_or(0, Vec::len)
@@ -92,11 +123,21 @@ impl Plugin {
 }
 
 /// The file that a person would write.
-fn put(folder: &Folder, kubeconfig: &Path, permits: &str, extender: &str) {
+fn put(folder: &Folder, kubeconfig: &Path, ports: &str) {
     let path = kubeconfig.display();
     let file = format!(
-        "listen = \"{permits}\"\ndump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         [kubernetes]\nextender = \"{extender}\"\nkubeconfig = \"{path}\"\n"
+        "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+         [kubernetes]\nkubeconfig = \"{path}\"\n{ports}"
     );
     folder.put("plugin.toml", file);
+}
+
+/// Ports at which nobody shows anything.
+fn plain(permits: &str, extender: &str) -> String {
+    format!("plain_permits = \"{permits}\"\nplain_extender = true\nextender = \"{extender}\"\n")
+}
+
+fn put_pair(folder: &Folder, pair: &Pair) {
+    folder.put("tls.crt", &pair.certificate);
+    folder.put("tls.key", &pair.key);
 }

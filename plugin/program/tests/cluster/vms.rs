@@ -4,8 +4,8 @@ use crate::{Cluster, SCHEDULER};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::api::{DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
-use windlass_control_plane::Space;
 use windlass_control_plane::space::{condition, node_of};
+use windlass_control_plane::{ControlPlane, Space};
 use windlass_testkit::wait;
 
 /// A namespace and nodes of a test's own, and the pods that it makes there.
@@ -15,7 +15,12 @@ pub(crate) struct Vms<'a> {
 
 impl<'a> Vms<'a> {
     pub(crate) async fn new(cluster: &'a Cluster) -> Self {
-        Self { space: Space::new(&cluster.plane).await }
+        Self::of(&cluster.plane).await
+    }
+
+    /// The same, in this control plane.
+    pub(crate) async fn of(plane: &'a ControlPlane) -> Self {
+        Self { space: Space::new(plane).await }
     }
 
     /// The same namespace, with what is there already.

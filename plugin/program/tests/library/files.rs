@@ -1,6 +1,5 @@
 //! Broken files: each is refused in words that name field, value and limit, all at once.
 
-use std::path::Path;
 use windlass_kit::problem::Problem;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{
@@ -9,7 +8,7 @@ use windlass_plugin_config::keys::{
 use windlass_plugin_config::lists::Lists;
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM as VM_KEYS;
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmInfo, VmName};
+use windlass_protocol::{Bytes, VmInfo, VmName};
 
 const NODE: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";
 const VM: &str = "[[vm]]\nname = \"a\"\nnode = \"n\"\nmin = { cpu = 1, memory = \"256MiB\" }\n\
@@ -45,37 +44,6 @@ const BEFORE: &[(&str, &[&str])] = &[
     (
         "listen = 1\nadmin = 2\nodd = 3\ndump_state_timeout = -1\n",
         &["listen = 1", "admin = 2", "dump_state_timeout = -1", "odd = 3"],
-    ),
-];
-
-/// Files of a plugin in a cluster, and what must be said about each.
-const CLUSTER: &[(&str, &[&str])] = &[
-    (
-        "[kubernetes]\nextender = \"0.0.0.0:10297\"\n",
-        &["kubernetes.extender = 0.0.0.0:10297: must be a loopback address"],
-    ),
-    (
-        "listen = \"127.0.0.1:10297\"\n[kubernetes]\n",
-        &["kubernetes.extender = 127.0.0.1:10297: must not be the address of listen"],
-    ),
-    (
-        "[kubernetes]\nkubeconfig = \"config\"\n",
-        &["kubernetes.kubeconfig = \"config\": must be an absolute path"],
-    ),
-    (
-        "[kubernetes]\nreserve = { cpu = 0, memory = \"1GB\" }\n",
-        &[
-            "kubernetes.reserve.cpu = 0: must be",
-            "kubernetes.reserve.memory = \"1GB\": GB is no unit",
-        ],
-    ),
-    (
-        "[kubernetes]\nextendr = \"127.0.0.1:1\"\n",
-        &["kubernetes.extendr = \"127.0.0.1:1\": is not a key; did you mean kubernetes.extender?"],
-    ),
-    (
-        "[kubernetes]\n[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n",
-        &["node = a list: must not be there with [kubernetes]"],
     ),
 ];
 
@@ -141,29 +109,6 @@ fn a_broken_plugin_toml_is_refused_by_field_value_and_limit() {
         PluginConfig::from_toml("", None).map(drop),
         &["node: is missing: one [[node]] or more"],
     );
-}
-
-#[test]
-fn a_broken_table_of_a_cluster_is_refused_by_field_value_and_limit() {
-    for (text, expected) in CLUSTER {
-        let read = PluginConfig::from_toml(text, None).map(drop);
-        judged(text, read, expected);
-    }
-}
-
-#[test]
-fn a_cluster_needs_no_lists() {
-    let (config, lists) = PluginConfig::from_toml("[kubernetes]\n", None).unwrap();
-    let usual = config.kubernetes.unwrap();
-    assert_eq!(usual.extender.to_string(), "127.0.0.1:10297");
-    assert_eq!((usual.kubeconfig, usual.reserve), (None, Resources::ZERO));
-    assert_eq!(lists, Lists::default());
-    let text = "[kubernetes]\nextender = \"[::1]:7\"\nkubeconfig = \"/etc/windlass/kubeconfig\"\n\
-                reserve = { cpu = 0.5, memory = \"1GiB\" }\n";
-    let of = PluginConfig::from_toml(text, None).unwrap().0.kubernetes.unwrap();
-    assert_eq!(of.extender.to_string(), "[::1]:7");
-    assert_eq!(of.kubeconfig.unwrap(), Path::new("/etc/windlass/kubeconfig"));
-    assert_eq!(of.reserve, Resources::new(MilliCpu::from_milli(500), Bytes::from_gib(1)));
 }
 
 #[test]
@@ -419,7 +364,7 @@ fn after(what: &str) -> String {
     }
 }
 
-fn judged(text: &str, read: Result<(), Vec<Problem>>, expected: &[&str]) {
+pub(crate) fn judged(text: &str, read: Result<(), Vec<Problem>>, expected: &[&str]) {
     let problems = read.expect_err(text);
     let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
     for words in expected {

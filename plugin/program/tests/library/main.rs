@@ -3,4 +3,5 @@
 mod bodies;
 mod dump;
 mod files;
+mod kubernetes;
 mod page;

@@ -14,6 +14,7 @@ use windlass_plugin_cluster::metrics::Counts as OfCluster;
 use windlass_plugin_cluster::{ClusterBooks, Epoch, Leadership};
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
+use windlass_plugin_core::trust::Denied;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::metrics::{register, registry};
@@ -78,6 +79,8 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.watches.failed("pods");
     cluster.bindings.count("bound");
     cluster.calls.count("filter", "some");
+    cluster.denials.count("permits", &Denied::NoToken);
+    cluster.reloads.count("done");
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));

@@ -1,0 +1,109 @@
+//! How a plugin lives in a cluster: the table `[kubernetes]` of plugin.toml.
+//!
+//! Both ports have TLS and know their callers, unless a key says otherwise in words: `plain_permits` is a second port, and
+//! `plain_extender` counts at a loopback address alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use windlass_protocol::Resources;
+use windlass_protocol::config::Reader;
+
+/// How a plugin lives in a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// Where agents ask for permits over TLS; `None`: nowhere.
+    pub permits: Option<SocketAddr>,
+    /// Where whoever reaches it asks for permits.
+    pub plain_permits: Option<SocketAddr>,
+    /// Where the scheduler asks its extender.
+    pub extender: SocketAddr,
+    /// The extender has no TLS, and knows no callers.
+    pub plain_extender: bool,
+    /// What both ports show; `None`: neither has TLS.
+    pub tls: Option<TlsPaths>,
+    /// The common name of the scheduler's certificate.
+    pub scheduler: String,
+    /// The user that agents' tokens are of.
+    pub agent: String,
+    /// How the API server is reached; `None`: by the service account of the plugin's pod.
+    pub kubeconfig: Option<PathBuf>,
+    /// Kept of each node, beyond the requests of its pods.
+    pub reserve: Resources,
+}
+
+/// The files of both ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsPaths {
+    /// What they show.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Who signs the scheduler's certificate; `None` where the extender has no TLS.
+    pub client_ca: Option<PathBuf>,
+}
+
+// === impl Kubernetes ===
+
+impl Kubernetes {
+    /// `None` where the file has no such table.
+    pub(crate) fn read(file: &mut Reader) -> Option<Self> {
+        if !file.has_table("kubernetes") {
+            return None;
+        }
+        if let Some(listen) = file.peek("listen").cloned() {
+            let limit = "must not be there with [kubernetes]: agents ask at kubernetes.permits or kubernetes.plain_permits";
+            file.wrong("listen", &listen, limit);
+        }
+        let plain_permits = file.find("kubernetes.plain_permits");
+        let extender: SocketAddr = file.get("kubernetes.extender");
+        let plain_extender = file.get("kubernetes.plain_extender");
+        if plain_extender && !extender.ip().is_loopback() {
+            let limit = "must be a loopback address with kubernetes.plain_extender: its callers are not authenticated";
+            file.wrong("kubernetes.extender", extender, limit);
+        }
+        let is_any = |names: &[&str]| names.iter().any(|name| file.peek(name).is_some());
+        let has_tls = is_any(&["kubernetes.permits"]) || file.has_table("kubernetes.tls");
+        let tls = if has_tls || plain_permits.is_none() || !plain_extender {
+            TlsPaths::read(file, plain_extender)
+        } else {
+            None
+        };
+        let permits = file.get("kubernetes.permits");
+        let cpu = file.find("kubernetes.reserve.cpu").unwrap_or_default();
+        let mem = file.find("kubernetes.reserve.memory").unwrap_or_default();
+        Some(Self {
+            permits: tls.is_some().then_some(permits),
+            plain_permits,
+            extender,
+            plain_extender,
+            tls,
+            scheduler: file.get("kubernetes.scheduler"),
+            agent: file.get("kubernetes.agent"),
+            kubeconfig: file.find("kubernetes.kubeconfig"),
+            reserve: Resources { cpu, mem },
+        })
+    }
+
+    /// Where it listens, by key.
+    pub(crate) fn addresses(&self) -> [(&'static str, Option<SocketAddr>); 3] {
+        [
+            ("kubernetes.permits", self.permits),
+            ("kubernetes.plain_permits", self.plain_permits),
+            ("kubernetes.extender", Some(self.extender)),
+        ]
+    }
+}
+
+// === impl TlsPaths ===
+
+impl TlsPaths {
+    fn read(file: &mut Reader, plain_extender: bool) -> Option<Self> {
+        let (certificate, key) =
+            (file.required("kubernetes.tls.certificate"), file.required("kubernetes.tls.key"));
+        if !plain_extender {
+            file.require("kubernetes.tls.client_ca");
+        }
+        let client_ca = file.find("kubernetes.tls.client_ca").filter(|_| !plain_extender);
+        Some(Self { certificate: certificate?, key: key?, client_ca })
+    }
+}

@@ -1,0 +1,141 @@
+//! The table `[kubernetes]` of plugin.toml: what it means, and what is said of one that is wrong.
+
+use crate::files::judged;
+use std::net::SocketAddr;
+use std::path::Path;
+use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::lists::Lists;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
+
+/// A file of a plugin in a cluster that has TLS at no port, with more in its table.
+macro_rules! plain {
+    ($more:literal) => {
+        concat!("[kubernetes]\nplain_permits = \"0.0.0.0:10299\"\nplain_extender = true\n", $more)
+    };
+}
+
+/// Files of a plugin in a cluster, and what must be said about each.
+const CLUSTER: &[(&str, &[&str])] = &[
+    (
+        "[kubernetes]\n",
+        &[
+            "kubernetes.tls.certificate: is missing: an absolute path",
+            "kubernetes.tls.key: is missing",
+            "kubernetes.tls.client_ca: is missing",
+        ],
+    ),
+    (
+        "[kubernetes]\nplain_permits = \"0.0.0.0:10299\"\n",
+        &[
+            "kubernetes.tls.certificate: is missing",
+            "kubernetes.tls.key: is",
+            "kubernetes.tls.client_ca: is missing",
+        ],
+    ),
+    (
+        "[kubernetes]\nplain_extender = true\n",
+        &["kubernetes.tls.certificate: is missing", "kubernetes.tls.key: is missing"],
+    ),
+    (
+        "[kubernetes]\nplain_extender = true\nextender = \"0.0.0.0:10297\"\nplain_permits = \"0.0.0.0:10299\"\n",
+        &["kubernetes.extender = 0.0.0.0:10297: must be a loopback address"],
+    ),
+    (
+        "[kubernetes]\nplain_extender = true\nplain_permits = \"0.0.0.0:10299\"\ntls.key = \"/k\"\n",
+        &["kubernetes.tls.certificate: is missing"],
+    ),
+    (
+        "[kubernetes]\nplain_extender = true\nplain_permits = \"0.0.0.0:1\"\npermits = \"0.0.0.0:2\"\n",
+        &["kubernetes.tls.certificate: is missing", "kubernetes.tls.key: is missing"],
+    ),
+    (
+        "listen = \"127.0.0.1:10299\"\n[kubernetes]\ntls = { certificate = \"/c\", key = \"/k\", client_ca = \"/a\" }\n",
+        &["listen = \"127.0.0.1:10299\": must not be there with [kubernetes]: agents ask at"],
+    ),
+    (
+        "[kubernetes]\ntls = { certificate = \"c\", key = 1, client_ca = \"/a\" }\nagent = \"\"\nscheduler = 1\n",
+        &[
+            "kubernetes.tls.certificate = \"c\": must",
+            "kubernetes.tls.key = 1",
+            "kubernetes.scheduler = 1",
+            "kubernetes.agent = \"\": must",
+        ],
+    ),
+    (
+        "[kubernetes]\nplain_permits = \"127.0.0.1:10297\"\nplain_extender = true\n",
+        &[
+            "kubernetes.extender = 127.0.0.1:10297: must not be the address of kubernetes.plain_permits",
+        ],
+    ),
+    (
+        plain!("kubeconfig = \"config\"\n"),
+        &["kubernetes.kubeconfig = \"config\": must be an absolute path"],
+    ),
+    (
+        plain!("reserve = { cpu = 0, memory = \"1GB\" }\n"),
+        &[
+            "kubernetes.reserve.cpu = 0: must be",
+            "kubernetes.reserve.memory = \"1GB\": GB is no unit",
+        ],
+    ),
+    (
+        plain!("extendr = \"127.0.0.1:1\"\n"),
+        &["kubernetes.extendr = \"127.0.0.1:1\": is not a key; did you mean kubernetes.extender?"],
+    ),
+    (
+        plain!("[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n"),
+        &["node = a list: must not be there with [kubernetes]"],
+    ),
+];
+
+#[test]
+fn a_broken_table_of_a_cluster_is_refused_by_field_value_and_limit() {
+    for (text, expected) in CLUSTER {
+        let read = PluginConfig::from_toml(text, None).map(drop);
+        judged(text, read, expected);
+    }
+}
+
+#[test]
+fn a_cluster_needs_no_lists() {
+    let tls = "tls = { certificate = \"/c\", key = \"/k\", client_ca = \"/a\" }\n";
+    let text = format!("[kubernetes]\n{tls}");
+    let (config, lists) = PluginConfig::from_toml(&text, None).unwrap();
+    let usual = config.kubernetes.unwrap();
+    let at = |at: Option<SocketAddr>| at.map(|at| at.to_string());
+    assert_eq!(at(usual.permits), Some("0.0.0.0:10296".to_owned()));
+    assert_eq!(
+        (usual.plain_permits, usual.extender.to_string().as_str()),
+        (None, "127.0.0.1:10297")
+    );
+    assert_eq!(usual.tls.unwrap().client_ca.unwrap(), Path::new("/a"));
+    assert_eq!(usual.scheduler, "system:kube-scheduler");
+    assert_eq!(usual.agent, "system:serviceaccount:windlass:windlass-agent");
+    assert_eq!((usual.kubeconfig, usual.reserve), (None, Resources::ZERO));
+    assert_eq!(lists, Lists::default());
+    let text = format!(
+        "[kubernetes]\nextender = \"0.0.0.0:7\"\nkubeconfig = \"/etc/windlass/kubeconfig\"\n{tls}\
+         permits = \"[::1]:8\"\nplain_permits = \"[::1]:9\"\nscheduler = \"s\"\nagent = \"a\"\n\
+         reserve = {{ cpu = 0.5, memory = \"1GiB\" }}\n"
+    );
+    let of = PluginConfig::from_toml(&text, None).unwrap().0.kubernetes.unwrap();
+    assert_eq!(
+        (of.extender.to_string().as_str(), at(of.permits)),
+        ("0.0.0.0:7", Some("[::1]:8".to_owned()))
+    );
+    assert_eq!((at(of.plain_permits), of.scheduler.as_str()), (Some("[::1]:9".to_owned()), "s"));
+    assert_eq!((of.agent.as_str(), of.plain_extender), ("a", false));
+    assert_eq!(of.kubeconfig.unwrap(), Path::new("/etc/windlass/kubeconfig"));
+    assert_eq!(of.reserve, Resources::new(MilliCpu::from_milli(500), Bytes::from_gib(1)));
+}
+
+#[test]
+fn a_plugin_in_a_cluster_has_tls_wherever_it_is_not_told_otherwise() {
+    let plain = plain!("");
+    let of = |text: &str| PluginConfig::from_toml(text, None).unwrap().0.kubernetes.unwrap();
+    let none = of(plain);
+    assert_eq!((none.permits, none.tls, none.plain_extender), (None, None, true));
+    let both = of(&format!("{plain}tls = {{ certificate = \"/c\", key = \"/k\" }}\n"));
+    assert!(both.permits.is_some() && both.plain_permits.is_some());
+    assert_eq!(both.tls.unwrap().client_ca, None, "the extender needs none");
+}
