@@ -1,9 +1,10 @@
 //! The one place that turns the machine's clocks into a [`Moment`].
 //!
 //! The wall clock is read once; from then on time advances with the monotonic clock, so
-//! moments never jump. It is tokio's monotonic clock, so a test can pause it.
+//! moments never jump. It is tokio's monotonic clock, so a test can pause it. [`since_boot`] is for leases alone.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 use windlass_protocol::Moment;
 
@@ -12,6 +13,15 @@ use windlass_protocol::Moment;
 pub struct Clock {
     start: Instant,
     at_start: Moment,
+}
+
+/// The time since the machine was started, by a clock that goes on while the machine sleeps.
+///
+/// It is for leases: a process that was stopped for a while, with its machine or alone, must know how long that was.
+pub fn since_boot() -> Moment {
+    let time = clock_gettime(ClockId::Boottime);
+    let (secs, nanos) = (time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs());
+    Moment::default().after(Duration::from_secs(secs) + Duration::from_nanos(nanos))
 }
 
 // === impl Clock ===
@@ -44,7 +54,6 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
     async fn sleeping_ends_when_the_clock_shows_the_moment() {

@@ -25,7 +25,7 @@ mod tls;
 pub use handshake::TlsListener;
 pub use limits::{Counts, Handshake, Limits, Refusal};
 pub use listen::{Accept, Peer, Who, bind_unix};
-pub use service::Service;
+pub use service::{HangUp, Service};
 #[cfg(feature = "tls")]
 pub use tls::{Reloads, Tls, TlsError, TlsFile, TlsFiles};
 

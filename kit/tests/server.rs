@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use windlass_kit::client::{Address, Ask, ClientError, Pool, ask};
-use windlass_kit::server::{Counts, Limits, Refusal, bind_unix, serve};
+use windlass_kit::server::{Counts, HangUp, Limits, Refusal, bind_unix, serve};
 use windlass_kit::tasks::Tasks;
 use windlass_protocol::status::Caller;
 use windlass_testkit::Folder;
@@ -39,6 +39,15 @@ async fn a_body_that_comes_too_slowly_is_refused_in_words() {
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("the request's body did not arrive within 0.4s"), "{answer}");
     assert_eq!(server.counts.of(Refusal::BodyTime), 1);
+}
+
+#[tokio::test]
+async fn a_service_may_end_the_connection_in_place_of_an_answer() {
+    let server = Server::start(quick()).await;
+    let request = b"POST /hang-up HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}";
+    assert_eq!(server.send(request).await, "");
+    let answer = server.send(b"GET /hello HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    assert!(answer.ends_with("hello"), "{answer}");
 }
 
 #[tokio::test]
@@ -342,6 +351,7 @@ fn router() -> Router {
         .route("/hello", get(|| async { "hello" }))
         .route("/echo", post(|body: Bytes| async { body }))
         .route("/caller", get(caller))
+        .route("/hang-up", post(|| async { HangUp::response() }))
         .route(
             "/held",
             get(|| async {

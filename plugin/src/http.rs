@@ -6,8 +6,8 @@
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tracing::warn;
-use windlass_kit::server::Service;
+use tracing::{debug, warn};
+use windlass_kit::server::{HangUp, Service};
 use windlass_plugin_core::wire::{self, Refusal};
 use windlass_protocol::PluginVersion;
 use windlass_protocol::plugin::RawRequest;
@@ -19,6 +19,11 @@ pub trait Permits: Clone + Send + Sync + 'static {
     /// # Errors
     /// Why it is refused.
     fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal>;
+
+    /// Whether the same request may be answered soon: then an agent to which any refusal is final gets no answer.
+    fn passes(&self, _: &Refusal) -> bool {
+        false
+    }
 }
 
 /// Answers permit requests on every path of a listener.
@@ -36,6 +41,8 @@ impl<P: Permits> Service for Endpoint<P> {
 impl<P: Permits> Endpoint<P> {
     /// The answer to a request that was [`read`].
     pub fn respond(&self, read: Result<RawRequest, Refusal>) -> Response {
+        let version = read.as_ref().ok().map(RawRequest::version);
+        let is_final = version.is_some_and(|version| !version.features().refusals_pass);
         match self.0.answer(read) {
             // axum gives bytes another content type first, so the response is built here.
             Ok(body) => {
@@ -43,6 +50,10 @@ impl<P: Permits> Endpoint<P> {
                 let json = HeaderValue::from_static("application/json");
                 response.headers_mut().insert(header::CONTENT_TYPE, json);
                 response
+            }
+            Err(refusal) if is_final && self.0.passes(&refusal) => {
+                debug!(%refusal, "permit request not answered");
+                HangUp::response()
             }
             Err(refusal) => {
                 warn!(%refusal, "permit request refused");

@@ -98,6 +98,7 @@ fn word(refusal: &Refusal) -> &'static str {
         Refusal::UnknownVm(_) => "unknown-vm",
         Refusal::Moving(_) => "moving",
         Refusal::OverRange(_) => "unsayable",
+        Refusal::Passing(_) => "passing",
     }
 }
 

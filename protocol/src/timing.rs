@@ -105,6 +105,15 @@ pub const CONNECTION_KEPT: Duration = Duration::from_secs(10);
 /// close it at that moment.
 pub const CONNECTION_USED: Duration = Duration::from_secs(8);
 
+/// A plugin that stands by takes the lease of one whose record did not change for this long.
+pub const LEADER_LEASE: Duration = Duration::from_secs(15);
+
+/// A plugin that leads answers for this long after it began its last renewal that succeeded.
+pub const LEADER_ANSWERS: Duration = Duration::from_secs(10);
+
+/// A plugin that leads renews its lease this often.
+pub const LEADER_RENEWS: Duration = Duration::from_secs(2);
+
 const fn sum(times: &[Duration]) -> u128 {
     let (mut sum, mut index) = (0, 0);
     while index < times.len() {
@@ -148,3 +157,9 @@ const _: () = assert!(LOOK_EVERY.as_millis() < BLIND_AFTER.as_millis());
 // A connection in use outlives the longest time between two health checks.
 const _: () = assert!(CONNECTION_USED.as_millis() < CONNECTION_KEPT.as_millis());
 const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 < CONNECTION_USED.as_millis());
+// The last answer of a plugin that leads no more is used, or never will be, before the next one leads, with a tenth to spare for
+// clocks that run at different speeds.
+const _: () = assert!(sum(&[LEADER_ANSWERS, LONGEST_ACT]) * 11 <= LEADER_LEASE.as_millis() * 10);
+// A lease outlives a renewal that was lost.
+const _: () =
+    assert!(2 * LEADER_RENEWS.as_millis() + LONGEST_ACT.as_millis() < LEADER_ANSWERS.as_millis());

@@ -4,7 +4,7 @@ use super::connections::{LEAVES_WITHIN, Slot};
 use super::deadline::Deadline;
 use super::limits::{Limits, Refusal};
 use super::listen::Who;
-use super::service::Service;
+use super::service::{HangUp, Service};
 use crate::catch_panic::catch_panic;
 use axum::response::Response;
 use http::Request;
@@ -13,7 +13,6 @@ use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -54,7 +53,7 @@ pub(super) async fn run<S, V: Service>(
     let service = service_fn(|request: Request<Incoming>| {
         let answers = Arc::clone(answers);
         // Boxed, because only a connection whose futures can be moved gives its stream back.
-        Box::pin(async move { Ok::<_, Infallible>(answers.to(request).await) })
+        Box::pin(async move { HangUp::or(answers.to(request).await) })
     });
     let mut connection = http1::Builder::new()
         .timer(answers.deadline.clone())

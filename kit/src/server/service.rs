@@ -5,12 +5,36 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::Request;
+use thiserror::Error;
 use tower::ServiceExt;
 
 /// What answers requests, whose bodies are read.
 pub trait Service: Clone + Send + Sync + 'static {
     /// The answer to one.
     fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response> + Send;
+}
+
+/// Among the extensions of a response: the connection ends, and the peer gets no answer.
+///
+/// It is for peers that take any answer for a final one, where the right one is not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the service ends the connection in place of an answer")]
+pub struct HangUp;
+
+// === impl HangUp ===
+
+impl HangUp {
+    /// A response that is not sent.
+    pub fn response() -> Response {
+        let mut response = Response::default();
+        response.extensions_mut().insert(Self);
+        response
+    }
+
+    /// What is sent of a response.
+    pub(super) fn or(response: Response) -> Result<Response, Self> {
+        response.extensions().get::<Self>().map_or(Ok(()), |this| Err(*this)).map(|()| response)
+    }
 }
 
 impl Service for Router {

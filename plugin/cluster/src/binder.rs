@@ -8,6 +8,7 @@ use crate::books::ClusterBooks;
 use crate::connect::{ANSWERS_WITHIN, chain};
 use crate::metrics::Bindings;
 use crate::objects::PodObject;
+use crate::rebuild::NotYet;
 use k8s_openapi::api::core::v1::{Binding, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -41,14 +42,9 @@ pub enum BindError {
     /// A request is no binding.
     #[error("{0} is empty")]
     Empty(&'static str),
-    /// The plugin has not listed all nodes and pods yet.
-    #[error("the books are not rebuilt yet: not all nodes and pods were listed since the start")]
-    NotRebuilt,
-    /// A binding of an earlier plugin may still take effect.
-    #[error(
-        "pods that were not bound when the plugin started are being changed, so that no earlier binding takes effect"
-    )]
-    TakingOver,
+    /// The plugin does not answer.
+    #[error(transparent)]
+    NotYet(#[from] NotYet),
     /// Another binding of this pod is being made.
     #[error("a binding of pod {0} is under way")]
     UnderWay(VmName),
@@ -73,6 +69,8 @@ pub(crate) enum ApiError {
     Refused(String),
     /// Whether it took effect is not known.
     Unknown(String),
+    /// It was not sent: another plugin may lead.
+    NotSent,
 }
 
 /// Takes the pod off the busy ones at the end, whatever the end is.
@@ -108,12 +106,7 @@ impl Binder {
         if let Some((field, _)) = fields.into_iter().find(|(_, text)| text.is_empty()) {
             return Err(BindError::Empty(field));
         }
-        if !self.books.is_rebuilt() {
-            return Err(BindError::NotRebuilt);
-        }
-        if !self.books.is_taken_over() {
-            return Err(BindError::TakingOver);
-        }
+        self.books.serves()?;
         let _busy = self.begin(name).ok_or_else(|| BindError::UnderWay(name.clone()))?;
         let gone = || BindError::Gone(name.clone(), uid.clone());
         let pod = self.read(name).await?.filter(|pod| pod.uid == *uid).ok_or_else(gone)?;
@@ -127,6 +120,10 @@ impl Binder {
                 self.books.settle(name, uid, Outcome::Refused);
                 Err(BindError::Api(why))
             }
+            Err(ApiError::NotSent) => {
+                self.books.settle(name, uid, Outcome::Refused);
+                Err(NotYet::NotLeading.into())
+            }
             // The room stays reserved until the pod was read.
             Err(ApiError::Unknown(why)) => Err(BindError::NoAnswer(why)),
         }
@@ -139,23 +136,24 @@ impl Binder {
         Ok(read.map(|object: PodObject| object.pod))
     }
 
-    /// Gives a pod an annotation, so that it has another revision and its scheduler looks at it again. `false`: the
-    /// pod is gone.
+    /// Gives a pod an annotation, so that it has another revision and its scheduler looks at it again; the pod as it is
+    /// then. `None`: the pod is gone.
     pub(crate) async fn annotate(
         &self,
         name: &VmName,
         uid: &str,
         key: &str,
         value: &str,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<Option<Pod>, ApiError> {
         // A pod of another uid is refused with a conflict.
         let patch = json!({ "metadata": { "uid": uid, "annotations": { key: value } } });
-        let Some(pods) = self.pods(name) else { return Ok(false) };
+        let Some(pods) = self.pods(name) else { return Ok(None) };
         let params = PatchParams::default();
+        let _act = self.books.leadership().act().ok_or(ApiError::NotSent)?;
         let patched = answered(async {
-            match pods.patch_metadata(&name.name, &params, &Patch::Merge(&patch)).await {
-                Ok(_) => Ok(true),
-                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(false),
+            match pods.patch(&name.name, &params, &Patch::Merge(&patch)).await {
+                Ok(object) => Ok(Some(object.pod)),
+                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(None),
                 Err(error) => Err(error),
             }
         });
@@ -181,6 +179,8 @@ impl Binder {
         };
         let none = || ApiError::Refused(format!("no pod can have the name {pod}"));
         let (pods, params) = (self.pods(pod).ok_or_else(none)?, PostParams::default());
+        // The pod's revision was read before this look: a leader that comes after it changes the pod first.
+        let _act = self.books.leadership().act().ok_or(ApiError::NotSent)?;
         let sent = pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
         answered(sent).await.map(drop)
     }
@@ -209,7 +209,7 @@ impl BindError {
     const fn word(&self) -> &'static str {
         match self {
             Self::Empty(_) => "bad-request",
-            Self::NotRebuilt | Self::TakingOver => "not-rebuilt",
+            Self::NotYet(not_yet) => not_yet.word(),
             Self::UnderWay(_) => "under-way",
             Self::Gone(..) => "gone",
             Self::Refused(_) => "no-room",
@@ -230,6 +230,7 @@ impl From<ApiError> for BindError {
         match error {
             ApiError::Refused(why) => Self::Api(why),
             ApiError::Unknown(why) => Self::NoAnswer(why),
+            ApiError::NotSent => Self::NotYet(NotYet::NotLeading),
         }
     }
 }

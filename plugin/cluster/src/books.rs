@@ -3,12 +3,13 @@
 //! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
-use crate::leadership::Leadership;
+use crate::leadership::{Epoch, Leadership};
+use crate::rebuild::{NotYet, Rebuild};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::watch;
 use windlass_kit::clock::Clock;
 use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin::{Permits, Shared};
@@ -22,9 +23,6 @@ use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName, node};
-
-/// The scheduler of pods that name none.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// The books of all nodes, as the API server's objects tell. Clones share them.
 #[derive(Clone, Debug)]
@@ -51,11 +49,7 @@ struct Inner {
     pods: RwLock<Pods<ClusterNode>>,
     /// Nodes on which room came free, and refused pods were not told yet.
     freed: Mutex<BTreeSet<String>>,
-    nodes_listed: AtomicBool,
-    pods_listed: AtomicBool,
-    /// Pods that were not bound at the start and whose revision may be one that an earlier plugin sent a binding for;
-    /// `None` before the first list.
-    inherited: Mutex<Option<BTreeSet<(VmName, String)>>>,
+    rebuild: Rebuild,
     /// Answers requests for VMs that no node has, and requests that cannot be understood.
     nowhere: Shared,
     clock: Clock,
@@ -69,8 +63,10 @@ struct Inner {
 pub struct Dump {
     /// When this was true.
     pub at: Moment,
-    /// Whether all nodes and pods were listed since the start.
+    /// Whether all nodes and pods were listed since the start, and since the process began to lead.
     pub is_rebuilt: bool,
+    /// The epoch in which the process answers, if it does.
+    pub epoch: Option<u64>,
     /// What each node has, and which placements are under way.
     pub nodes: Vec<NodePods>,
     /// The VMs of each node that has any.
@@ -88,9 +84,7 @@ impl ClusterBooks {
         Self(Arc::new(Inner {
             pods: RwLock::default(),
             freed: Mutex::default(),
-            nodes_listed: AtomicBool::new(false),
-            pods_listed: AtomicBool::new(false),
-            inherited: Mutex::default(),
+            rebuild: Rebuild::default(),
             nowhere,
             clock,
             requests,
@@ -104,10 +98,32 @@ impl ClusterBooks {
         &self.0.leadership
     }
 
-    /// Whether all nodes and pods were listed since the start.
+    /// The epoch in which this process may answer from these books at this moment.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn serves(&self) -> Result<Epoch, NotYet> {
+        let Inner { leadership, rebuild, .. } = &*self.0;
+        let epoch = leadership.epoch().ok_or(NotYet::NotLeading)?;
+        if !rebuild.is_rebuilt() {
+            return Err(NotYet::NotRebuilt);
+        }
+        if rebuild.is_done() { Ok(epoch) } else { Err(NotYet::TakingOver) }
+    }
+
+    /// Whether all nodes and pods were listed since the start, and since the process began to lead.
     pub fn is_rebuilt(&self) -> bool {
-        let Inner { nodes_listed, pods_listed, .. } = &*self.0;
-        nodes_listed.load(Ordering::Acquire) && pods_listed.load(Ordering::Acquire)
+        self.0.rebuild.is_rebuilt()
+    }
+
+    /// This process begins to lead: what was listed before does not count.
+    pub(crate) fn begin_epoch(&self) {
+        self.0.rebuild.begin();
+    }
+
+    /// Tells when the pods are to be listed anew, and for which epoch.
+    pub(crate) fn lists(&self) -> watch::Receiver<u64> {
+        self.0.rebuild.lists()
     }
 
     /// These are the nodes from here on.
@@ -115,7 +131,7 @@ impl ClusterBooks {
         let nodes = nodes.into_iter().map(|node| self.with_reserve(node)).collect();
         let freed = self.write().nodes_listed(nodes, |node| self.hold(&node.name));
         self.note(freed);
-        self.0.nodes_listed.store(true, Ordering::Release);
+        self.0.rebuild.nodes_listed();
     }
 
     /// The watch shows a node.
@@ -132,32 +148,29 @@ impl ClusterBooks {
 
     /// These are the pods from here on.
     pub fn pods_listed(&self, pods: Vec<Pod>) {
-        lock(&self.0.inherited).get_or_insert_with(|| {
-            let inherited = pods.iter().filter(|pod| is_inherited(pod));
-            inherited.map(|pod| (pod.name.clone(), pod.uid.clone())).collect()
-        });
+        self.pods_listed_in(self.0.rebuild.begun(), pods);
+    }
+
+    /// The same, where the list began in this epoch of the process.
+    pub(crate) fn pods_listed_in(&self, epoch: u64, pods: Vec<Pod>) {
+        let inherited = Rebuild::unbound(&pods);
         let freed = self.write().pods_listed(pods);
         self.note(freed);
-        self.0.pods_listed.store(true, Ordering::Release);
+        self.0.rebuild.pods_listed(epoch, inherited);
     }
 
-    /// The pods that were not bound at the start, as far as each may still be bound by an earlier plugin; `None` before
-    /// the first list.
-    pub(crate) fn inherited(&self) -> Option<Vec<(VmName, String)>> {
-        let inherited = lock(&self.0.inherited);
-        Some(inherited.as_ref()?.iter().cloned().collect())
+    /// The pods that may still be bound by an earlier leader.
+    pub(crate) fn inherited(&self) -> Vec<(VmName, String)> {
+        self.0.rebuild.left()
     }
 
-    /// No binding of an earlier plugin can take effect on this pod any more.
-    pub(crate) fn inherit(&self, pod: &(VmName, String)) {
-        if let Some(inherited) = lock(&self.0.inherited).as_mut() {
-            inherited.remove(pod);
+    /// No binding of an earlier leader can take effect on this pod any more. It may have taken effect before, and the watch
+    /// may not show it yet.
+    pub(crate) fn inherit(&self, inherited: &(VmName, String), pod: Option<Pod>) {
+        if let Some(pod) = pod.filter(|pod| pod.node.is_some()) {
+            self.pod_seen(pod);
         }
-    }
-
-    /// Whether no binding of an earlier plugin can take effect any more.
-    pub fn is_taken_over(&self) -> bool {
-        lock(&self.0.inherited).as_ref().is_some_and(BTreeSet::is_empty)
+        self.0.rebuild.inherit(inherited);
     }
 
     /// The watch shows a pod.
@@ -304,7 +317,13 @@ impl ClusterBooks {
         let pods = self.read();
         let vms = pods.nodes().map(|(_, node)| node.books.with_books(|books| books.status(at)));
         let vms = vms.filter(|node| !node.vms.is_empty()).collect();
-        Dump { at, is_rebuilt: self.is_rebuilt(), nodes: pods.status(), vms }
+        let is_rebuilt = self.is_rebuilt();
+        let epoch = self.serves().ok().map(|Epoch(epoch)| epoch);
+        Dump { at, is_rebuilt, epoch, nodes: pods.status(), vms }
+    }
+
+    fn answers(&self) -> Result<(), Refusal> {
+        self.serves().map(drop).map_err(|not_yet| Refusal::Passing(not_yet.as_str()))
     }
 
     fn hold(&self, name: &str) -> ClusterNode {
@@ -335,8 +354,10 @@ impl ClusterBooks {
 }
 
 impl Permits for ClusterBooks {
-    /// The node that has the VM's pod answers. What it gives back may be room for a pod that waits.
+    /// The node that has the VM's pod answers. What it gives back may be room for a pod that waits. A plugin that stands by
+    /// does not ask its books: they must not believe what an agent said to it.
     fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let request = request.and_then(|request| self.answers().map(|()| request));
         let vm = request.as_ref().ok().map(RawRequest::vm);
         let node = vm.and_then(|vm| self.read().node_of(vm).cloned());
         let Some(ClusterNode { name, books }) = node else { return self.0.nowhere.answer(request) };
@@ -345,7 +366,13 @@ impl Permits for ClusterBooks {
         if !before.covers(books.summary().free()) {
             self.note_freed(&name);
         }
-        answer
+        // The lease may have ended meanwhile.
+        answer.and_then(|body| self.answers().map(|()| body))
+    }
+
+    /// A pod that is not known may be one that the watch does not show yet.
+    fn passes(&self, refusal: &Refusal) -> bool {
+        matches!(refusal, Refusal::Passing(_) | Refusal::UnknownVm(_))
     }
 }
 
@@ -359,13 +386,6 @@ impl Node for ClusterNode {
     fn summary(&self) -> Summary {
         self.books.summary()
     }
-}
-
-/// Whether an earlier plugin may have sent a binding for a pod of a first list. Pods of Kubernetes' own scheduler come to a
-/// plugin only if they are VMs.
-fn is_inherited(pod: &Pod) -> bool {
-    let is_ours = pod.vm.is_some() || pod.scheduler != DEFAULT_SCHEDULER;
-    is_ours && pod.node.is_none() && !pod.phase.is_ended()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -7,6 +7,7 @@
 use crate::binder::Binder;
 use crate::books::ClusterBooks;
 use crate::metrics::Calls;
+use crate::rebuild::NotYet;
 use axum::Json;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
@@ -22,10 +23,6 @@ use windlass_protocol::extender::{
     PreemptionResult,
 };
 use windlass_protocol::words::sanitized;
-
-/// Said in place of an answer while the books are incomplete.
-const NOT_REBUILT: &str =
-    "windlass: the books are not rebuilt yet: not all nodes and pods were listed since the start";
 
 /// A field's value may be a part of an error.
 const LONGEST_ERROR: usize = 300;
@@ -50,9 +47,9 @@ impl Extender {
 
     fn filter(&self, args: ExtenderArgs) -> FilterResult {
         let nodes_too = self.notice(&args).sent_whole_nodes;
-        if !self.books.is_rebuilt() {
-            self.calls.count("filter", "not-rebuilt");
-            return FilterResult { error: NOT_REBUILT.to_owned(), nodes_too, ..Default::default() };
+        if let Err(not_yet) = self.books.serves() {
+            self.calls.count("filter", not_yet.word());
+            return FilterResult { error: not_yet.to_scheduler(), nodes_too, ..Default::default() };
         }
         let (nodes, others) = self.books.filter(&args.pod, args.nodes);
         self.calls.count("filter", if nodes.is_empty() { "none" } else { "some" });
@@ -70,14 +67,14 @@ impl Extender {
 
     fn prioritize(&self, args: ExtenderArgs) -> Vec<HostPriority> {
         self.notice(&args);
-        let word = if self.books.is_rebuilt() { "some" } else { "not-rebuilt" };
+        let word = self.books.serves().map_or_else(NotYet::word, |_| "some");
         self.calls.count("prioritize", word);
         self.books.prioritize(&args.pod, args.nodes)
     }
 
     fn preempt(&self, args: PreemptionArgs) -> PreemptionResult {
-        if !self.books.is_rebuilt() {
-            self.calls.count("preempt", "not-rebuilt");
+        if let Err(not_yet) = self.books.serves() {
+            self.calls.count("preempt", not_yet.word());
             return PreemptionResult::default();
         }
         let result = self.books.preempt(args);

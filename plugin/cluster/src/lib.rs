@@ -11,6 +11,7 @@
 //! reserve, and then the API server binds the very revision of the pod that was read. What became of a
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
+//! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 pub mod audit;
@@ -20,9 +21,12 @@ pub mod callers;
 pub mod connect;
 pub mod extender;
 pub mod leadership;
+pub mod lease;
 pub mod metrics;
 mod objects;
+pub mod rebuild;
 pub mod retries;
+pub mod role;
 pub mod settler;
 pub mod takeover;
 pub mod tokens;
@@ -34,4 +38,5 @@ pub use callers::{AgentsOnly, Callers, SchedulerOnly};
 pub use connect::connect;
 pub use extender::Extender;
 pub use leadership::{Epoch, Leadership};
+pub use lease::Election;
 pub use tokens::Tokens;

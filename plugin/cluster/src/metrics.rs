@@ -1,11 +1,16 @@
 //! What is counted of the API server and the scheduler. Labels are enums.
 
 use crate::books::ClusterBooks;
-use prometheus_client::encoding::EncodeLabelSet;
+use crate::leadership::Epoch;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+use std::fmt;
 use windlass_kit::server::Reloads;
+use windlass_plugin::metrics::gauge;
 use windlass_plugin_core::trust::Denied;
 
 /// Failures of watches, by what is watched. Clones count together.
@@ -28,9 +33,19 @@ pub struct Calls(Family<Call, Counter>);
 #[derive(Clone, Debug, Default)]
 pub struct Denials(Family<Denial, Counter>);
 
+/// Failed requests for the lease. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Leases(Counter);
+
+/// What is read at the moment of a scrape: whether the process leads is a matter of the clock.
+#[derive(Debug)]
+struct Leads(ClusterBooks);
+
 /// All that is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
+    /// Failed requests for the lease.
+    pub leases: Leases,
     /// Failures of watches.
     pub watches: Watches,
     /// Looks at what watches told.
@@ -79,7 +94,10 @@ impl Counts {
     /// Adds them, and what the books count, to what a process exports.
     pub fn register(&self, books: &ClusterBooks, registry: &mut Registry) {
         books.register(registry);
+        registry.register_collector(Box::new(Leads(books.clone())));
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
+        let of = "Requests for the lease that failed";
+        registry.register("lease_failures", of, self.leases.0.clone());
         let of = "Failures of watches of the API server";
         registry.register("watch_failures", of, self.watches.0.clone());
         let of = "Looks at what watches of the API server told, by what was found";
@@ -91,6 +109,31 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
+    }
+}
+
+// === impl Leases ===
+
+impl Leases {
+    /// A request for the lease failed.
+    pub fn failed(&self) {
+        self.0.inc();
+    }
+}
+
+// === impl Leads ===
+
+impl Collector for Leads {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let epoch = self.0.serves().map_or(0, |Epoch(epoch)| epoch);
+        let help = "1 while this plugin leads and answers";
+        let leader =
+            encoder.encode_descriptor("windlass_plugin_leader", help, None, MetricType::Gauge)?;
+        gauge(u64::from(epoch > 0)).encode(leader)?;
+        let help = "The epoch in which this plugin answers; 0 while it does not";
+        let number =
+            encoder.encode_descriptor("windlass_plugin_epoch", help, None, MetricType::Gauge)?;
+        gauge(epoch).encode(number)
     }
 }
 

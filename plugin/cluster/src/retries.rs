@@ -41,6 +41,9 @@ pub async fn run(
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(EVERY) => {}
         }
+        if books.serves().is_err() {
+            continue;
+        }
         let now = Instant::now();
         told.retain(|_, at| now.duration_since(*at) < PER_POD);
         let mut left = AT_ONCE;
@@ -58,12 +61,13 @@ pub async fn run(
                 let value = format!("{node} at {}ms", books.now().millis());
                 let sent = binder.annotate(&pod, &uid, ANNOTATION, &value).await;
                 match sent {
-                    Ok(true) => {}
-                    Ok(false) => books.waits_no_longer(&pod, &uid),
+                    Ok(Some(_)) => {}
+                    Ok(None) => books.waits_no_longer(&pod, &uid),
                     Err(ApiError::Refused(why) | ApiError::Unknown(why)) => {
                         debug!(%pod, why, "a refused pod was not told of room");
                         books.note_freed(&node);
                     }
+                    Err(ApiError::NotSent) => books.note_freed(&node),
                 }
             }
         }

@@ -44,6 +44,9 @@ pub async fn run(
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(EVERY) => {}
         }
+        if books.leadership().epoch().is_none() {
+            continue;
+        }
         let now: BTreeSet<Placed> = books.placements().into_iter().collect();
         let still: Vec<&Placed> = now.intersection(&open).collect();
         let from =
@@ -62,6 +65,7 @@ pub async fn run(
                     debug!(pod = %name, why, "a placement is not settled yet");
                     break;
                 }
+                Err(ApiError::NotSent) => break,
             }
         }
         open = now;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::sync::watch::Receiver;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::admin::Readiness;
@@ -62,8 +63,8 @@ struct Inner {
 /// # Errors
 /// None.
 pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
-    follow::<NodeObject>("nodes", following, |told| match told {
-        Told::All(all) => {
+    follow::<NodeObject>("nodes", following, None, |told| match told {
+        Told::All(all, _) => {
             books.nodes_listed(all.into_iter().map(|object| object.node).collect());
         }
         Told::Seen(object) => books.node_seen(object.node),
@@ -72,13 +73,16 @@ pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infa
     .await
 }
 
-/// Follows the pods until told to stop.
+/// Follows the pods until told to stop. They are listed anew when the process begins to lead.
 ///
 /// # Errors
 /// None.
 pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
-    follow::<PodObject>("pods", following, |told| match told {
-        Told::All(all) => books.pods_listed(all.into_iter().map(|object| object.pod).collect()),
+    let anew = Some(books.lists());
+    follow::<PodObject>("pods", following, anew, |told| match told {
+        Told::All(all, epoch) => {
+            books.pods_listed_in(epoch, all.into_iter().map(|object| object.pod).collect());
+        }
         Told::Seen(object) => books.pod_seen(object.pod),
         Told::Gone(object) => books.pod_gone(&object.pod.name, &object.pod.uid),
     })
@@ -87,8 +91,8 @@ pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infal
 
 /// What the API server told.
 enum Told<K> {
-    /// These are all.
-    All(Vec<K>),
+    /// These are all; the list began in this epoch of the process.
+    All(Vec<K>, u64),
     Seen(K),
     Gone(K),
 }
@@ -96,6 +100,7 @@ enum Told<K> {
 async fn follow<K>(
     of: &'static str,
     following: Following,
+    mut anew: Option<Receiver<u64>>,
     tell: impl Fn(Told<K>),
 ) -> Result<(), Infallible>
 where
@@ -107,6 +112,7 @@ where
         let config = watcher::Config::default().timeout(lasts);
         Box::pin(watcher::watcher(Api::<K>::all(client.clone()), config))
     };
+    let mut epoch = epoch_of(&mut anew);
     let mut events = begin();
     let (mut list, mut failures, seed) = (Vec::new(), 0_u32, seed(of));
     loop {
@@ -114,7 +120,15 @@ where
         let event = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            () = followed.0.again.notified() => {
+            () = async {
+                tokio::select! {
+                    () = followed.0.again.notified() => {}
+                    () = begins(&mut anew) => {}
+                }
+            } => {
+                // What was listed before is forgotten with its stream.
+                list.clear();
+                epoch = epoch_of(&mut anew);
                 events = begin();
                 continue;
             }
@@ -133,7 +147,7 @@ where
             Some(Ok(Event::InitDone)) => {
                 info!(of, objects = list.len(), "listed");
                 complain(of, &list);
-                Told::All(std::mem::take(&mut list))
+                Told::All(std::mem::take(&mut list), epoch)
             }
             Some(Ok(Event::Apply(object))) => Told::Seen(object),
             Some(Ok(Event::Delete(object))) => Told::Gone(object),
@@ -146,6 +160,7 @@ where
                 }
                 if failures.is_multiple_of(LISTED_AFTER) {
                     // A watch that cannot go on from where it was does not always say so.
+                    epoch = epoch_of(&mut anew);
                     events = begin();
                 }
                 tokio::select! {
@@ -160,7 +175,7 @@ where
             info!(of, failures, "the watch goes on");
         }
         failures = 0;
-        let is_all = matches!(told, Told::All(_));
+        let is_all = matches!(told, Told::All(..));
         followed.came(&told);
         tell(told);
         if is_all {
@@ -185,7 +200,7 @@ impl Followed {
     fn came<K: Resource>(&self, told: &Told<K>) {
         let highest = &self.0.highest;
         match told {
-            Told::All(all) => {
+            Told::All(all, _) => {
                 let last = all.iter().map(revision).max().unwrap_or(0);
                 highest.store(last.max(1), Ordering::Release);
             }
@@ -199,6 +214,20 @@ impl Followed {
 fn revision<K: Resource>(object: &K) -> u64 {
     let revision = object.meta().resource_version.as_deref();
     revision.and_then(|revision| revision.parse().ok()).unwrap_or(0)
+}
+
+/// The epoch in which a list begins.
+fn epoch_of(anew: &mut Option<Receiver<u64>>) -> u64 {
+    anew.as_mut().map_or(0, |anew| *anew.borrow_and_update())
+}
+
+/// Waits until another epoch begins.
+async fn begins(anew: &mut Option<Receiver<u64>>) {
+    let Some(anew) = anew else { return std::future::pending().await };
+    if anew.changed().await.is_err() {
+        // The books are gone.
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Names the first object that says what is not valid. A list tells of them, and no event: a tenant makes as many as it likes.

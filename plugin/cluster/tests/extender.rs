@@ -9,9 +9,11 @@
 #[path = "extender/service.rs"]
 mod service;
 
+use axum::response::Response;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::{Asked, pod};
+use windlass_kit::server::HangUp;
 use windlass_testkit::log::Log;
 
 #[tokio::test]
@@ -38,6 +40,45 @@ async fn before_the_rebuild_every_node_has_the_lowest_score() {
     let args = json!({"Pod": pod("a", "1"), "NodeNames": ["n1", "n2"]});
     let lowest = json!([{"Host": "n1", "Score": 0}, {"Host": "n2", "Score": 0}]);
     assert_eq!(Asked::not_rebuilt().ok("/prioritize", &args).await, lowest);
+}
+
+#[tokio::test]
+async fn a_standby_answers_nobody_and_believes_no_agent() {
+    let asked = Asked::standing_by();
+    asked.bound_vm("vm", "n1");
+    let answer =
+        asked.ok("/filter", &json!({"Pod": pod("a", "1"), "NodeNames": ["n1", "n2"]})).await;
+    assert_eq!(answer["NodeNames"], json!([]), "{answer}");
+    assert!(answer["Error"].as_str().unwrap().contains("does not lead"), "{answer}");
+    let args = json!({"PodName": "a", "PodNamespace": "tenants", "PodUID": "u", "Node": "n1"});
+    let answer = asked.ok("/bind", &args).await;
+    assert!(answer["Error"].as_str().unwrap().contains("does not lead"), "{answer}");
+
+    let before = asked.reserved("n1");
+    assert_eq!(asked.permitted(7, "vm", Some(3), 3).await.status(), 503);
+    assert_eq!(asked.reserved("n1"), before);
+    let asked = Asked::rebuilt();
+    asked.bound_vm("vm", "n1");
+    assert_eq!(asked.permitted(7, "vm", None, 1).await.status(), 200);
+    asked.resigns();
+    assert_eq!(asked.permitted(7, "vm", Some(1), 1).await.status(), 503);
+}
+
+/// The agent of v0.12.2 takes any status but 200 for the end, until the plugin's pod is another.
+#[tokio::test]
+async fn an_agent_to_which_any_refusal_is_final_gets_none_that_passes() {
+    let is_cut = |answer: &Response| answer.extensions().get::<HangUp>().is_some();
+    for (asked, status) in
+        [(Asked::standing_by(), 503), (Asked::not_rebuilt(), 503), (Asked::rebuilt(), 404)]
+    {
+        for version in [1, 2, 3] {
+            let answer = asked.permitted(version, "unknown", None, 1).await;
+            assert!(is_cut(&answer), "{version}: {}", answer.status());
+        }
+        let answer = asked.permitted(7, "unknown", None, 1).await;
+        assert!(!is_cut(&answer));
+        assert_eq!(answer.status(), status);
+    }
 }
 
 #[tokio::test]
@@ -101,14 +142,16 @@ async fn a_pod_that_is_too_large_for_any_quantity_fits_nowhere() {
 #[tokio::test]
 async fn what_a_vm_was_granted_is_room_for_no_pod_until_it_is_given_back() {
     let asked = Asked::rebuilt();
-    asked.bound_vm("grown", "n2");
-    let args = json!({"Pod": pod("a", "1"), "NodeNames": ["n2"]});
-    let fits = async || asked.ok("/filter", &args).await["NodeNames"] == json!(["n2"]);
+    asked.bound_vm("grown", "n1");
+    let args = json!({"Pod": pod("a", "1"), "NodeNames": ["n1"]});
+    let fits = async || asked.ok("/filter", &args).await["NodeNames"] == json!(["n1"]);
     assert_eq!(asked.permit("grown", None, 1).await, 1);
     assert!(fits().await);
-    assert_eq!(asked.permit("grown", Some(1), 2).await, 2);
+    assert_eq!(asked.permit("grown", Some(1), 8).await, 8);
     assert!(!fits().await, "the VM grew");
-    assert_eq!(asked.permit("grown", Some(2), 1).await, 1);
+    assert_eq!(asked.permit("grown", Some(8), 7).await, 7);
+    assert!(!fits().await, "its agent may not have heard the answer");
+    assert_eq!(asked.permit("grown", Some(7), 7).await, 7);
     assert!(fits().await, "it gave room back");
 }
 

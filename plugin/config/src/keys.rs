@@ -74,6 +74,21 @@ const KUBERNETES: &[Field] = &[
         .or(Text("system:serviceaccount:windlass:windlass-agent")),
     key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
         .otherwise("the service account of the plugin's pod"),
+    key(
+        "kubernetes.lease.enabled",
+        Kind::Truth,
+        "One of several plugins leads, by a Lease; false: this plugin is alone, and answers from its start to its end.",
+    )
+    .or(Truth(true)),
+    key("kubernetes.lease.namespace", SOME_TEXT, "The namespace of the Lease, and of the plugins' pods.")
+        .or(Text("windlass")),
+    key("kubernetes.lease.name", SOME_TEXT, "What the Lease is called.").or(Text("windlass-plugin")),
+    key(
+        "kubernetes.lease.label",
+        SOME_TEXT,
+        "KEY=VALUE: the label that only the leader's pod has, for a Service, and for agents that look for it.",
+    )
+    .or(Text("windlass.dev/role=leader")),
     key("kubernetes.reserve.cpu", Kind::cpu(4096), RESERVE).otherwise("nothing"),
     key(
         "kubernetes.reserve.memory",

@@ -29,6 +29,19 @@ pub struct Kubernetes {
     pub kubeconfig: Option<PathBuf>,
     /// Kept of each node, beyond the requests of its pods.
     pub reserve: Resources,
+    /// By what one of several plugins leads; `None`: this one is alone.
+    pub lease: Option<Lease>,
+}
+
+/// The Lease by which one of several plugins leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The namespace of the Lease, and of the plugins' pods.
+    pub namespace: String,
+    /// The Lease's name.
+    pub name: String,
+    /// The label that only the leader's pod has, and its value.
+    pub label: (String, String),
 }
 
 /// The files of both ports.
@@ -81,6 +94,7 @@ impl Kubernetes {
             agent: file.get("kubernetes.agent"),
             kubeconfig: file.find("kubernetes.kubeconfig"),
             reserve: Resources { cpu, mem },
+            lease: Lease::read(file),
         })
     }
 
@@ -105,5 +119,23 @@ impl TlsPaths {
         }
         let client_ca = file.find("kubernetes.tls.client_ca").filter(|_| !plain_extender);
         Some(Self { certificate: certificate?, key: key?, client_ca })
+    }
+}
+
+// === impl Lease ===
+
+impl Lease {
+    /// `None` where the file says that the plugin is alone.
+    fn read(file: &mut Reader) -> Option<Self> {
+        let is_held: bool = file.get("kubernetes.lease.enabled");
+        let (namespace, name) =
+            (file.get("kubernetes.lease.namespace"), file.get("kubernetes.lease.name"));
+        let label: String = file.get("kubernetes.lease.label");
+        let Some((key, value)) = label.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            file.wrong("kubernetes.lease.label", label, "must be KEY=VALUE");
+            return None;
+        };
+        let label = (key.to_owned(), value.to_owned());
+        is_held.then_some(Self { namespace, name, label })
     }
 }

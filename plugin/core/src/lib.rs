@@ -3,7 +3,7 @@
 //! [`Books`] are those of one node: a plain value that is asked and answers, without a clock, I/O
 //! or a lock. A [`Cluster`] says which node's books know a VM, and [`HostVms`] which VMs a host's own books
 //! have; [`wire`] reads a request's bytes and
-//! writes the answer's; [`trust`] says who may ask. The shell in `windlass-plugin` gives books a lock per node and puts them
+//! writes the answer's; [`trust`] says who may ask, and a [`lease`] which of several plugins answers. The shell in `windlass-plugin` gives books a lock per node and puts them
 //! behind HTTP; a program tells them which VMs there are.
 
 pub mod ask;
@@ -14,6 +14,7 @@ pub mod host_vms;
 mod journal;
 mod largest;
 mod late;
+pub mod lease;
 mod offer;
 pub mod pods;
 mod summary;

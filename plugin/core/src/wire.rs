@@ -61,6 +61,9 @@ pub enum Refusal {
     /// The VM keeps its size until it is moved.
     #[error("cannot change resources: agent has already been informed that pod is migrating: {0}")]
     Moving(BadBody),
+    /// This plugin does not answer at this moment.
+    #[error("not answered here at this moment: {0}")]
+    Passing(&'static str),
     /// The answer does not fit the wire.
     #[error("cannot say it in this version: {0}")]
     OverRange(#[from] OverRange),
@@ -141,6 +144,7 @@ impl Refusal {
             | Self::Moving(_) => 400,
             Self::UnknownVm(_) => 404,
             Self::OverRange(_) => 500,
+            Self::Passing(_) => 503,
         }
     }
 }

@@ -45,6 +45,9 @@ pub struct Args {
     /// it, by a restart alone.
     #[arg(long, value_name = "PATH", env = "WINDLASS_ADMIN_SOCKET")]
     pub admin_socket: Option<PathBuf>,
+    /// In a cluster: the pod that the plugin runs in, which is labelled while it leads.
+    #[arg(long, value_name = "POD", env = "K8S_POD_NAME")]
+    pub pod: Option<String>,
     /// What is logged: a level, or `target=level` parts. A watch that fails is logged once, by the plugin, and not
     /// at each try by its client.
     #[arg(

@@ -17,13 +17,17 @@ use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
+use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
-    AgentsOnly, Binder, Callers, ClusterBooks, Epoch, Extender, Leadership, SchedulerOnly, Tokens,
-    connect, retries, settler, takeover,
+    AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Leadership,
+    SchedulerOnly, Tokens, connect, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
-use windlass_plugin_config::kubernetes::Kubernetes;
+use windlass_plugin_config::kubernetes::{Kubernetes, Lease};
+
+/// What a plugin is called that is not told in which pod it runs.
+const UNNAMED: &str = "windlass-plugin";
 
 /// Starts all parts.
 ///
@@ -36,13 +40,16 @@ pub(crate) async fn start(
     hangups: Hangups,
     served: Served<'_>,
 ) -> Result<(), Failure> {
-    let Served { counts, tasks, watchdog, readiness, registry, dump, said } = served;
+    let Served { counts, tasks, watchdog, readiness, registry, dump, said, pod } = served;
     let client = connect(kubernetes.kubeconfig.as_deref());
     let client = client.await.map_err(|error| Failure::Invalid(error.to_string()))?;
 
     let terms = Terms { unit: config.rules.usual.unit, reserve: kubernetes.reserve };
-    let (books, counted) =
-        (ClusterBooks::new(terms, clock, Leadership::sole(Epoch(1))), Counts::default());
+    let leadership = match kubernetes.lease {
+        Some(_) => Leadership::standby(),
+        None => Leadership::sole(Epoch(1)),
+    };
+    let (books, counted) = (ClusterBooks::new(terms, clock, leadership), Counts::default());
     let ports = Ports::open(kubernetes, &counted.reloads, said).await?;
     counted.register(&books, registry);
     let stop = tasks.stopping();
@@ -80,6 +87,18 @@ pub(crate) async fn start(
     let followed = Followed::default();
     tasks.vital("pods", watch::pods(books.clone(), following("pods", &followed)));
     tasks.vital("audit of pods", audit::pods(books.clone(), auditing("audit of pods", &followed)));
+    if let Some(lease) = &kubernetes.lease {
+        let election =
+            Election::new(client.clone(), &lease.namespace, &lease.name, pod.unwrap_or(UNNAMED));
+        let (pulse, counts) = (watchdog.watch("lease"), counted.leases.clone());
+        tasks.vital("lease", election.run(books.clone(), counts, pulse, stop.clone()));
+        if let Some(pod) = pod {
+            let Lease { namespace, label, .. } = lease.clone();
+            let own = OwnPod { client: client.clone(), namespace, name: pod.to_owned(), label };
+            let pulse = watchdog.watch("role");
+            tasks.vital("role", role::run(own, books.clone(), pulse, stop.clone()));
+        }
+    }
     let pulse = watchdog.watch("placements");
     tasks.vital("placements", settler::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let pulse = watchdog.watch("takeover");

@@ -8,7 +8,6 @@ use crate::{cluster, dump, metrics};
 use clap::Parser;
 use std::convert::Infallible;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,19 +52,15 @@ fn start(args: &Args) -> Result<(), Failure> {
     let source = args.source()?;
     let log_level = telemetry::init(args.log_format, &args.log)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    program::block_on_one_thread(run(source, args.admin_socket.as_deref(), log_level))
+    program::block_on_one_thread(run(source, args, log_level))
 }
 
-async fn run(
-    source: Source,
-    admin_socket: Option<&Path>,
-    log_level: LogLevel,
-) -> Result<(), Failure> {
+async fn run(source: Source, args: &Args, log_level: LogLevel) -> Result<(), Failure> {
     let (clock, tasks) = (Clock::system(), Tasks::default());
     let hangups = Hangups::and_stop_on_signal(&tasks)?;
     let (config, lists) = source.read()?;
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
-    let admin_socket = OwnerSocket::listen(admin_socket).await?;
+    let admin_socket = OwnerSocket::listen(args.admin_socket.as_deref()).await?;
     let mut said = String::new();
     let dump = DumpListener::listen(config.dump_state).await?;
 
@@ -80,6 +75,7 @@ async fn run(
         registry: &mut registry,
         dump,
         said: &mut said,
+        pod: args.pod.as_deref(),
     };
     match config.kubernetes.clone() {
         Some(of) => cluster::start(&config, &of, clock, hangups, served).await?,

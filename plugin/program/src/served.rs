@@ -24,6 +24,8 @@ pub(crate) struct Served<'a> {
     pub(crate) dump: Option<DumpListener>,
     /// The addresses, as they are said at the start.
     pub(crate) said: &'a mut String,
+    /// The pod that the process runs in, where that is known.
+    pub(crate) pod: Option<&'a str>,
 }
 
 /// What the listener for permits puts up with.

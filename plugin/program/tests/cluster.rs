@@ -17,6 +17,8 @@ mod placing;
 mod plugin;
 #[path = "cluster/races.rs"]
 mod races;
+#[path = "cluster/standby.rs"]
+mod standby;
 #[path = "cluster/trust.rs"]
 mod trust;
 #[path = "cluster/vms.rs"]

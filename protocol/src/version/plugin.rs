@@ -30,6 +30,8 @@ pub struct PluginFeatures {
     pub agent_sends_unit: bool,
     /// Memory counts in bytes, not in slots.
     pub memory_in_bytes: bool,
+    /// An agent asks again after an answer that is a refusal. Without it, the reference's agent asks this plugin nothing more.
+    pub refusals_pass: bool,
 }
 
 const V1_0: PluginFeatures = PluginFeatures {
@@ -42,11 +44,17 @@ const V1_0: PluginFeatures = PluginFeatures {
     plugin_sends_unit: true,
     agent_sends_unit: false,
     memory_in_bytes: false,
+    refusals_pass: false,
 };
 const V1_1: PluginFeatures = PluginFeatures { name: "v1.1", metrics_may_be_missing: true, ..V1_0 };
 const V2_0: PluginFeatures = PluginFeatures { name: "v2.0", fractional_cpu: true, ..V1_1 };
-const V2_1: PluginFeatures =
-    PluginFeatures { name: "v2.1", last_permit: true, memory_usage: true, ..V2_0 };
+const V2_1: PluginFeatures = PluginFeatures {
+    name: "v2.1",
+    last_permit: true,
+    memory_usage: true,
+    refusals_pass: true,
+    ..V2_0
+};
 const V3_0: PluginFeatures = PluginFeatures { name: "v3.0", plugin_sends_unit: false, ..V2_1 };
 const V4_0: PluginFeatures =
     PluginFeatures { name: "v4.0", agent_sends_unit: true, memory_in_bytes: true, ..V3_0 };

@@ -6,6 +6,7 @@ use kube::client::Body;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
 use tower::BoxError;
 
 /// What becomes of the next binding. Those that follow pass.
@@ -16,6 +17,8 @@ pub(crate) enum Fate {
     Passes,
     /// It is kept, and may be sent on later; its sender hears nothing.
     IsKept,
+    /// It waits until it is let go.
+    IsHeldUp,
     /// It takes effect, and its answer is lost.
     IsNotAnswered,
     /// The pod gets another revision first.
@@ -33,7 +36,10 @@ pub(crate) struct Between {
 #[derive(Default)]
 struct State {
     next: Fate,
+    /// Done when the next pod was read.
+    on_read: Option<Box<dyn FnOnce() + Send>>,
     kept: Option<Request<Body>>,
+    let_go: Arc<Notify>,
     used: BTreeSet<(String, String)>,
     denied: Vec<String>,
     /// Reviews of tokens are lost on their way.
@@ -64,6 +70,11 @@ impl Between {
         self.state().next = fate;
     }
 
+    /// What happens once the next pod was read, before its reader hears of it.
+    pub(crate) fn on_next_read(&self, happens: impl FnOnce() + Send + 'static) {
+        self.state().on_read = Some(Box::new(happens));
+    }
+
     /// Sends the binding on that was kept; the status of its answer.
     pub(crate) async fn send_what_was_kept(&self) -> u16 {
         let request = self.state().kept.take().unwrap();
@@ -80,6 +91,11 @@ impl Between {
         self.state().reviews
     }
 
+    /// A binding that is held up goes on.
+    pub(crate) fn let_go(&self) {
+        self.state().let_go.notify_one();
+    }
+
     /// The verbs that were used, each with its resource, as a role has them.
     pub(crate) fn used(&self) -> BTreeSet<(String, String)> {
         self.state().used.clone()
@@ -93,6 +109,7 @@ impl Between {
     async fn carry(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let line = format!("{} {}", request.method(), request.uri());
         let right = right(&request);
+        let is_read = right == ("pods".to_owned(), "get".to_owned());
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
@@ -105,9 +122,17 @@ impl Between {
                 self.state().kept = Some(request);
                 return Err(lost());
             }
+            Fate::IsHeldUp => {
+                let let_go = self.state().let_go.clone();
+                let_go.notified().await;
+            }
             Fate::ComesAfterAChange => self.change(request.uri().path()).await,
         }
         let answer = self.plugin.send(request).await?;
+        let on_read = if is_read { self.state().on_read.take() } else { None };
+        if let Some(happens) = on_read {
+            happens();
+        }
         if answer.status() == 403 {
             self.state().denied.push(line);
         }
@@ -141,13 +166,19 @@ fn lost() -> BoxError {
     io::Error::from(io::ErrorKind::ConnectionReset).into()
 }
 
-/// The resource and the verb of a request: `/api/v1/nodes`, `/api/v1/namespaces/NAMESPACE/pods/NAME/binding`.
+/// The resource and the verb of a request, as of `/api/v1/nodes` or `/api/v1/namespaces/NAMESPACE/pods/NAME/binding`.
 fn right(request: &Request<Body>) -> (String, String) {
     let path: Vec<&str> = request.uri().path().trim_start_matches('/').split('/').collect();
     let (resource, name, sub) = match path[..] {
         ["api", "v1", "namespaces", _, kind, name, sub] => (kind, Some(name), Some(sub)),
         ["api", "v1", "namespaces", _, kind, name] => (kind, Some(name), None),
-        ["api", "v1", kind] | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
+        ["api", "v1", "namespaces", _, kind]
+        | ["api", "v1", kind]
+        | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
+        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind] => (kind, None, None),
+        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind, name] => {
+            (kind, Some(name), None)
+        }
         _ => panic!("{path:?}"),
     };
     let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
@@ -157,6 +188,7 @@ fn right(request: &Request<Body>) -> (String, String) {
         (&Method::GET, None) => "list",
         (&Method::POST, _) => "create",
         (&Method::PATCH, _) => "patch",
+        (&Method::PUT, _) => "update",
         (method, _) => panic!("{method} {path:?}"),
     };
     let resource = sub.map_or_else(|| resource.to_owned(), |sub| format!("{resource}/{sub}"));

@@ -31,8 +31,8 @@ use windlass_testkit::wait;
 pub(crate) struct Plugin<'a> {
     pub(crate) between: Between,
     pub(crate) space: Space<'a>,
+    pub(crate) books: ClusterBooks,
     extender: Extender,
-    books: ClusterBooks,
 }
 
 type Part = Pin<Box<dyn Future<Output = Result<(), std::convert::Infallible>>>>;
@@ -42,38 +42,55 @@ type Part = Pin<Box<dyn Future<Output = Result<(), std::convert::Infallible>>>>;
 impl<'a> Plugin<'a> {
     /// Runs a test beside a plugin that has listed all nodes and pods.
     pub(crate) async fn beside(plane: &'a ControlPlane, test: impl AsyncFnOnce(&Self)) {
+        let leadership = Leadership::sole(Epoch(1));
+        Self::led_by(plane, leadership, async |plugin| {
+            plugin.answers().await;
+            test(plugin).await;
+        })
+        .await;
+    }
+
+    /// The same, beside a plugin that may stand by.
+    pub(crate) async fn led_by(
+        plane: &'a ControlPlane,
+        leadership: Leadership,
+        test: impl AsyncFnOnce(&Self),
+    ) {
         let admin = plane.client(Identity::Admin).await;
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
         let terms = Terms { unit, reserve: Resources::ZERO };
-        let (books, counts) = (
-            ClusterBooks::new(terms, Clock::system(), Leadership::sole(Epoch(1))),
-            Counts::default(),
-        );
+        let books = ClusterBooks::new(terms, Clock::system(), leadership);
+        let counts = Counts::default();
         let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
         let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
         let parts = parts(&between, &books, binder, &counts);
         let space = Space::new(plane).await;
         let plugin = Self { between, space, extender, books };
-        let tested = async {
-            let rebuilt = async || plugin.books.is_rebuilt() && plugin.books.is_taken_over();
-            wait::until_async("the books are rebuilt", rebuilt).await;
-            test(&plugin).await;
-        };
+        let tested = test(&plugin);
         tokio::select! {
             () = tested => {}
             ended = try_join_all(parts) => panic!("a part of the plugin ended: {ended:?}"),
         }
     }
 
+    /// Waits until the plugin leads with books that are rebuilt.
+    pub(crate) async fn answers(&self) {
+        let serves = async || self.books.serves().is_ok();
+        wait::until_async("the plugin answers", serves).await;
+    }
+
     /// A node of 4 vCPUs that the books know.
     pub(crate) async fn node(&self) -> String {
         let name = self.space.node("one", "4", "64Gi").await;
-        let is_known = async || {
-            self.dump()["nodes"].as_array().unwrap().iter().any(|node| node["name"] == *name)
-        };
+        let is_known = async || self.knows(&name);
         wait::until_async("the books know the node", is_known).await;
         name
+    }
+
+    /// Whether the books have this node.
+    pub(crate) fn knows(&self, node: &str) -> bool {
+        self.dump()["nodes"].as_array().unwrap().iter().any(|it| it["name"] == node)
     }
 
     /// Makes a pod that is a VM and requests this many vCPUs; as the API server has it.

@@ -1,6 +1,7 @@
 //! The extender's service with the books of two nodes, n1 of 8 vCPUs and n2 of 2, without an API server.
 
 use axum::body::to_bytes;
+use axum::response::Response;
 use http::{Method, Request, StatusCode};
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -28,13 +29,15 @@ pub(crate) struct Asked {
 impl Asked {
     /// Of books that know no node and no pod.
     pub(crate) fn not_rebuilt() -> Self {
+        Self::led_by(Leadership::sole(Epoch(1)))
+    }
+
+    /// The same, of a plugin that leads or stands by.
+    fn led_by(leadership: Leadership) -> Self {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).unwrap();
         let terms = Terms { unit, reserve: Resources::ZERO };
-        let books = ClusterBooks::new(
-            terms,
-            Clock::starting_at(Moment::from_millis(0)),
-            Leadership::sole(Epoch(1)),
-        );
+        let clock = Clock::starting_at(Moment::from_millis(0));
+        let books = ClusterBooks::new(terms, clock, leadership);
         let client = Client::try_from(Config::new(NO_API_SERVER.parse().unwrap())).unwrap();
         let counts = Counts::default();
         let binder = Binder::new(client, books.clone(), counts.bindings.clone());
@@ -44,7 +47,28 @@ impl Asked {
 
     /// Of books that know both nodes.
     pub(crate) fn rebuilt() -> Self {
-        let asked = Self::not_rebuilt();
+        Self::not_rebuilt().listed()
+    }
+
+    /// The same, of a plugin that stands by.
+    pub(crate) fn standing_by() -> Self {
+        Self::led_by(Leadership::standby()).listed()
+    }
+
+    /// The plugin leads no more.
+    pub(crate) fn resigns(&self) {
+        self.books.leadership().resign();
+    }
+
+    /// What is reserved for VMs on a node, in thousandths of a vCPU.
+    pub(crate) fn reserved(&self, node: &str) -> Value {
+        let dump = serde_json::to_value(self.books.dump()).unwrap();
+        let nodes = dump["nodes"].as_array().unwrap();
+        nodes.iter().find(|it| it["name"] == node).unwrap()["reserved"]["cpu"].clone()
+    }
+
+    fn listed(self) -> Self {
+        let asked = self;
         let node = |name: &str, cpu: &str| {
             let allocatable = json!({"cpu": cpu, "memory": "64Gi"});
             let node = json!({"metadata": {"name": name}, "status": {"allocatable": allocatable}});
@@ -74,21 +98,35 @@ impl Asked {
 
     /// A VM's agent asks for this many vCPUs and GiB, and says how many it was permitted; what it is permitted.
     pub(crate) async fn permit(&self, vm: &str, last: Option<u64>, size: u64) -> u64 {
-        let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
+        let answer = self.permitted(7, vm, last, size).await;
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        answer["permit"]["vCPUs"].as_u64().unwrap()
+    }
+
+    /// The answer to an agent that speaks this version: 7, or 3, where memory counts in slots of 128 MiB.
+    pub(crate) async fn permitted(
+        &self,
+        version: u32,
+        vm: &str,
+        last: Option<u64>,
+        size: u64,
+    ) -> Response {
+        let resources = |size: u64| match version {
+            7 => json!({"vCPUs": size, "mem": format!("{size}Gi")}),
+            _ => json!({"vCPUs": size, "mem": size * 8}),
+        };
         let body = json!({
-            "protoVersion": 7,
+            "protoVersion": version,
             "pod": {"namespace": "tenants", "name": vm},
             "computeUnit": resources(1),
             "resources": resources(size),
             "lastPermit": last.map(resources),
-            "metrics": null,
+            "metrics": (version < 7).then(|| json!({"loadAvg1M": 0.5, "loadAvg5M": 0.5})),
         });
         let body = axum::body::Bytes::from(body.to_string());
         let endpoint = Endpoint(self.books.clone());
-        let answer = endpoint.answer(Request::post("/").body(body).unwrap()).await;
-        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-        let answer: Value = serde_json::from_slice(&body).unwrap();
-        answer["permit"]["vCPUs"].as_u64().unwrap()
+        endpoint.answer(Request::post("/").body(body).unwrap()).await
     }
 
     /// The answer to a request that is understood.

@@ -38,9 +38,13 @@ impl<'a> Agent<'a> {
 
     /// The same; the answer as it came.
     pub(crate) fn try_ask(&self, size: u64) -> (u16, String) {
-        let body = request(&self.pod, size, &self.last);
-        let answer = http::ask(&self.plugin.permits, "POST", "/", &body);
+        let answer = http::ask(&self.plugin.permits, "POST", "/", &self.body(size));
         (answer.status, answer.body)
+    }
+
+    /// What it says to ask for this.
+    pub(crate) fn body(&self, size: u64) -> String {
+        request(&self.pod, size, &self.last)
     }
 }
 

@@ -18,16 +18,33 @@ pub(crate) struct Plugin {
     admin: String,
     dumps: String,
     kubeconfig: PathBuf,
+    leads: By,
     folder: Folder,
 }
 
+/// By what a plugin leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// It is alone.
+    Itself,
+    /// By the Lease that we ship.
+    Lease,
+}
+
 impl Plugin {
-    /// Starts a plugin that follows the API server of this kubeconfig, and waits until its books are rebuilt.
+    /// Starts a plugin that is alone and follows the API server of this kubeconfig, and waits until it answers.
     pub(crate) fn start(kubeconfig: &Path) -> Self {
+        let plugin = Self::started(kubeconfig, By::Itself);
+        wait::until("the plugin answers", || plugin.leads());
+        plugin
+    }
+
+    /// The same, by a Lease or alone, and waits until its books are rebuilt.
+    pub(crate) fn started(kubeconfig: &Path, leads: By) -> Self {
         let folder = Folder::create().unwrap();
         let free = "127.0.0.1:0";
-        put(&folder, kubeconfig, &plain(free, free));
-        Self::run(folder, kubeconfig.to_owned(), "http")
+        put(&folder, kubeconfig, &plain(free, free), leads);
+        Self::run(folder, kubeconfig.to_owned(), "http", leads)
     }
 
     /// The same with TLS: it shows this certificate, and knows agents and the scheduler by theirs.
@@ -40,8 +57,10 @@ impl Plugin {
             "permits = \"127.0.0.1:0\"\nextender = \"127.0.0.1:0\"\n\
              tls = {{ certificate = {certificate:?}, key = {key:?}, client_ca = {ca:?} }}\n"
         );
-        put(&folder, kubeconfig, &of_tls);
-        Self::run(folder, kubeconfig.to_owned(), "https")
+        put(&folder, kubeconfig, &of_tls, By::Itself);
+        let plugin = Self::run(folder, kubeconfig.to_owned(), "https", By::Itself);
+        wait::until("the plugin answers", || plugin.leads());
+        plugin
     }
 
     /// Gives it another certificate, as the kubelet does with that of a Secret.
@@ -53,24 +72,40 @@ impl Plugin {
     pub(crate) fn restart(&mut self) {
         self.process.kill();
         let (folder, kubeconfig) = (Folder::create().unwrap(), self.kubeconfig.clone());
-        put(&folder, &kubeconfig, &plain(&self.permits, &self.extender));
-        *self = Self::run(folder, kubeconfig, "http");
+        put(&folder, &kubeconfig, &plain(&self.permits, &self.extender), self.leads);
+        *self = Self::run(folder, kubeconfig, "http", self.leads);
+        if self.leads == By::Itself {
+            wait::until("the plugin answers", || self.leads());
+        }
     }
 
-    fn run(folder: Folder, kubeconfig: PathBuf, scheme: &str) -> Self {
+    /// Its process.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Whether it leads and answers, by its own account.
+    pub(crate) fn leads(&self) -> bool {
+        self.metrics().contains("\nwindlass_plugin_leader 1\n")
+    }
+
+    /// The epoch in which it answers; 0: it does not.
+    pub(crate) fn epoch(&self) -> u64 {
+        let metrics = self.metrics();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("windlass_plugin_epoch "));
+        line.unwrap().parse().unwrap()
+    }
+
+    fn run(folder: Folder, kubeconfig: PathBuf, scheme: &str, leads: By) -> Self {
         let config = folder.at("plugin.toml");
         let process = Process::start(PROGRAM, |command| {
-            command.arg("--config").arg(&config);
-            if scheme == "https" {
-                // Its log is looked at.
-                command.stderr(Stdio::piped());
-            }
+            command.arg("--config").arg(&config).stderr(Stdio::piped());
         });
         let address = |what: &str| process.out().after(&format!("{what}://"));
         let (permits, extender) =
             (address(&format!("permits {scheme}")), address(&format!("extender {scheme}")));
         let (dumps, admin) = (address("dump-state http"), address("admin http"));
-        let plugin = Self { process, permits, extender, admin, dumps, kubeconfig, folder };
+        let plugin = Self { process, permits, extender, admin, dumps, kubeconfig, leads, folder };
         let is_ready = || http::ask(&plugin.admin, "GET", "/readyz", "").status == 200;
         wait::until("the books are rebuilt", is_ready);
         plugin
@@ -123,11 +158,12 @@ impl Plugin {
 }
 
 /// The file that a person would write.
-fn put(folder: &Folder, kubeconfig: &Path, ports: &str) {
-    let path = kubeconfig.display();
+fn put(folder: &Folder, kubeconfig: &Path, ports: &str, leads: By) {
+    let (path, by_lease) = (kubeconfig.display(), leads == By::Lease);
     let file = format!(
         "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         [kubernetes]\nkubeconfig = \"{path}\"\n{ports}"
+         [kubernetes]\nkubeconfig = \"{path}\"\n{ports}\
+         [kubernetes.lease]\nenabled = {by_lease}\n"
     );
     folder.put("plugin.toml", file);
 }
