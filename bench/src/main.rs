@@ -5,11 +5,13 @@
 //! the least that the mechanism takes. What Windlass adds is the ratio.
 
 mod agent;
+mod api_server;
 mod arguments;
 mod burst;
 mod cores;
 mod crowd;
 mod echo;
+mod extender;
 mod growth;
 mod host;
 mod permits;
@@ -38,6 +40,7 @@ async fn main() -> anyhow::Result<()> {
         match part {
             Part::Bursts => run::run(arguments.rounds).await?,
             Part::Permits => permits::run().await?,
+            Part::Extender => extender::run().await?,
             Part::Agent => agent::run().await?,
             Part::Growth => {
                 let against = arguments.against.as_deref().context("no --against")?;

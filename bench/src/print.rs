@@ -1,11 +1,13 @@
 //! What is printed, and what it means.
 
 use crate::agent::{Load, SURGE, Surge, Took, WATCHED};
+use crate::api_server::EVENTS;
 use crate::burst::{
     BEYOND_MIB, BOOT_MIB, EVERY, LEFT_MIB, LOOK, Met, STEP_MIB, THRESHOLD_PERCENT, USABLE_MIB,
 };
 use crate::cores;
 use crate::crowd::PHASE;
+use crate::extender::{self, Times, Verb};
 use crate::growth::{BURSTS, Grown};
 use crate::permits::{Asked, CLIENTS, Room, TURN, TURNS};
 use crate::sizes::Resident;
@@ -203,6 +205,50 @@ pub(crate) fn flat(room: Room, permits: f64, echo: f64) -> Result<()> {
     let (room, both) = (room.as_str(), permits / echo);
     say(&format!(
         "1000 VMs of a {room} node: {permits:.2} of the rate with 100, the echo {echo:.2}; {both:.2} of the echo's, aim 0.90\n"
+    ))
+}
+
+/// What the figures of an extender are.
+pub(crate) fn extender_head(nodes: usize, pods: usize) -> Result<()> {
+    let cores = if cores::is_shared() { "share one core with" } else { "have a core beside" };
+    say(&format!(
+        "\nExtender of windlass-plugin with {nodes} nodes and {pods} pods, of which {EVENTS} change per second\n\
+         One client asks for a pod and so many names of nodes, one request after another. The echo is a bare axum \
+         router that gives the same bytes back. Both {cores} the client and what plays the API server; \
+         {} turns, interleaved. Of each turn the median and the 99th of a hundred: their median, and least to most. \
+         Aims: 2 ms for 99 of a hundred at 500 names, 400 MiB.\n\
+         {:>6} {:>11} {:>10} {:>20} {:>10} {:>20}\n",
+        extender::TURNS,
+        "names",
+        "request",
+        "p50",
+        "least to most",
+        "p99",
+        "least to most"
+    ))
+}
+
+/// A line of them.
+pub(crate) fn extender(names: usize, verb: Verb, times: &Times) -> Result<()> {
+    let of = |times: &[Duration]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        let micros = |time: Option<&Duration>| time.map_or(0, Duration::as_micros);
+        let [least, middle, most] =
+            [times.first(), times.get(times.len() / 2), times.last()].map(micros);
+        format!("{:>10} {:>20}", format!("{middle} us"), format!("{least} to {most}"))
+    };
+    let (p50, p99) = (of(&times.p50), of(&times.p99));
+    say(&format!("{names:>6} {:>11} {p50} {p99}\n", verb.as_str()))
+}
+
+/// What the plugin takes, and when it had listed all.
+pub(crate) fn extender_memory(listed: Duration, resident: Resident, pods: usize) -> Result<()> {
+    let (now, most) = (mib(resident.now), mib(resident.most));
+    let each = resident.now / pods.max(1) as u64;
+    say(&format!(
+        "all pods listed after {:.1} s; resident {now}, at most {most}, {each} bytes for each pod\n",
+        listed.as_secs_f64()
     ))
 }
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// No answer that is asked for here is longer.
-const LONGEST: usize = 64 << 10;
+const LONGEST: usize = 2 << 20;
 
 /// A connection that stays open.
 pub(crate) struct Line {

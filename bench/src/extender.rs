@@ -1,0 +1,161 @@
+//! How soon the plugin tells the scheduler which of many nodes fit, beside a bare echo of the same bytes.
+//!
+//! The plugin follows a cluster of seeded objects, pods of which change all the time. One client asks as
+//! the scheduler does, one request after another over one connection: filter, prioritize, echo in turn.
+
+use crate::api_server::{Cluster, node_name, waiting};
+use crate::cores;
+use crate::echo::Echo;
+use crate::print;
+use crate::program::{Program, beside};
+use crate::wire::{self, Line};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use windlass_lab::Folder;
+
+/// How often each has its turn.
+pub(crate) const TURNS: usize = 7;
+/// Requests of a turn.
+const REQUESTS: usize = 200;
+const CLUSTER: Cluster = Cluster { nodes: 5_000 };
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Filter,
+    Prioritize,
+    Echo,
+}
+
+/// The median and the slowest of a hundred, of each turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) p50: Vec<Duration>,
+    pub(crate) p99: Vec<Duration>,
+}
+
+/// Asks, and prints what came of it.
+pub(crate) async fn run() -> Result<()> {
+    print::extender_head(CLUSTER.nodes, CLUSTER.pods())?;
+    cores::take_any()?;
+    let (server, _serving) = CLUSTER.serve().await?;
+    let begun = Instant::now();
+    let (mut plugin, extender) = start(server)?;
+    let listed = begun.elapsed();
+    let echo = Echo::start()?;
+    cores::take_second()?;
+    for names in [500, CLUSTER.nodes] {
+        for (verb, times) in one(names, extender, echo.address).await? {
+            print::extender(names, verb, &times)?;
+        }
+    }
+    plugin.check()?;
+    print::extender_memory(listed, plugin.resident()?, CLUSTER.pods())?;
+    cores::take_any()
+}
+
+/// One number of names.
+async fn one(names: usize, plugin: SocketAddr, echo: SocketAddr) -> Result<[(Verb, Times); 3]> {
+    let mut all = [Verb::Filter, Verb::Prioritize, Verb::Echo].map(|verb| (verb, Times::default()));
+    let mut lines = (Line::to(plugin).await?, Line::to(echo).await?);
+    // The first turn warms up.
+    for turn in 0..=TURNS {
+        for (verb, times) in &mut all {
+            let mut took = Vec::with_capacity(REQUESTS);
+            for request in 0..REQUESTS {
+                let body = asked(names, turn * REQUESTS + request).to_string();
+                let bytes = wire::request("POST", verb.path(), &body);
+                let line = if *verb == Verb::Echo { &mut lines.1 } else { &mut lines.0 };
+                let from = Instant::now();
+                let answer = line.ask(&bytes).await?;
+                took.push(from.elapsed());
+                verb.check(&answer.body, names)?;
+            }
+            took.sort_unstable();
+            if turn > 0 {
+                times.p50.push(took[took.len() / 2]);
+                times.p99.push(took[took.len() * 99 / 100]);
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// A pod and the names of nodes, others at each request.
+fn asked(names: usize, request: usize) -> Value {
+    let first = request * 37;
+    let nodes = (0..names).map(|nth| node_name((first + nth * 7) % CLUSTER.nodes));
+    json!({"Pod": waiting(), "Nodes": null, "NodeNames": nodes.collect::<Vec<_>>()})
+}
+
+/// A plugin that has listed the cluster, and where its extender is.
+fn start(server: SocketAddr) -> Result<(Program, SocketAddr)> {
+    let folder = Folder::create()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    let cluster = json!({"name": "it", "cluster": {"server": format!("http://{server}")}});
+    let context = json!({"name": "it", "context": {"cluster": "it", "user": "it"}});
+    let said = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it", "clusters": [cluster],
+        "contexts": [context], "users": [{"name": "it", "user": {}}],
+    });
+    std::fs::write(&kubeconfig, said.to_string())?;
+    let text = format!(
+        "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
+         [kubernetes]\nplain_permits = \"127.0.0.1:0\"\nplain_extender = true\n\
+         extender = \"127.0.0.1:0\"\nkubeconfig = {:?}\nlease = {{ enabled = false }}\n",
+        kubeconfig.display().to_string()
+    );
+    let binary = beside("windlass-plugin")?;
+    let words: Vec<&Path> =
+        cores::server().iter().map(Path::new).chain([binary.as_path()]).collect();
+    let mut program = Program::run(words[0], &words[1..], folder, &text)?;
+    let at = program.until("list of all pods", |program| {
+        let log = program.log();
+        let at = log.lines().find_map(|line| line.strip_prefix("extender http://"))?;
+        let all = format!("objects={}", CLUSTER.pods());
+        log.contains(&all).then(|| at.to_owned())
+    })?;
+    let address = at.parse().with_context(|| at.clone())?;
+    Ok((program, address))
+}
+
+// === impl Verb ===
+
+impl Verb {
+    /// As a table says it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Filter => "filter",
+            Self::Prioritize => "prioritize",
+            Self::Echo => "echo",
+        }
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Filter => "/filter",
+            Self::Prioritize => "/prioritize",
+            Self::Echo => "/",
+        }
+    }
+
+    /// Fails if the answer is not about so many nodes.
+    fn check(self, body: &[u8], names: usize) -> Result<()> {
+        let of = |value: &Value| value.as_array().map_or(0, Vec::len);
+        let told = match self {
+            Self::Filter => {
+                let answer: Value = serde_json::from_slice(body)?;
+                ensure!(answer["Error"] == "", "{}", answer["Error"]);
+                let failed = answer["FailedNodes"].as_object().map_or(0, serde_json::Map::len);
+                of(&answer["NodeNames"]) + failed
+            }
+            Self::Prioritize => of(&serde_json::from_slice(body)?),
+            Self::Echo => names,
+        };
+        ensure!(told == names, "{self:?} tells of {told} nodes, and was asked for {names}");
+        Ok(())
+    }
+}
