@@ -80,8 +80,8 @@ impl<K: Ord + Clone> Audit<K> {
 
     /// Whether the event of a new object, or of one that is gone, is lost.
     fn is_miscounted(&mut self, said: usize, known: usize) -> bool {
-        let now = Some((said, known));
-        said != known && self.counted.replace((said, known)) == now
+        let before = self.counted.replace((said, known));
+        said != known && before == Some((said, known))
     }
 
     /// Everything is listed anew.
