@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guests check bench dist bugs mutants sim fuzz setup
+.PHONY: help demo test guests check bench dist bugs mutants races sim fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,10 @@ bugs: ## break each law on purpose, in a copy of the tree, and show that its tes
 
 mutants: ## change the code in small ways and say what no test notices; MUTANTS="--help" says how
 	dev/mutants $(MUTANTS)
+
+races: ## race growth against placement in each mode, RACES=1000 times
+	dev/control-plane
+	WINDLASS_RACES=$(or $(RACES),1000) cargo test --locked -p windlass-plugin-program --test cluster races:: -- --nocapture
 
 sim: ## play schedules of faults in virtual time, from seeds; SIM="--help" says how
 	cargo build --locked --profile sim -p windlass-sim

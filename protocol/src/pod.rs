@@ -7,11 +7,13 @@
 //!
 //! The form is small, because a plugin holds 150,000 of them: no containers, labels or annotations.
 
+mod allocation;
 mod ceiling;
 mod requests;
 mod vm;
 pub(crate) mod wire;
 
+pub use allocation::{Allocation, HEADROOM, Pending};
 pub use ceiling::Ceiling;
 pub use vm::{ENABLED, PodVm, THEIR_ENABLED, THEIR_NAME, THEIR_RESOURCES};
 
@@ -42,6 +44,10 @@ pub struct Pod {
     pub requests: Resources,
     /// The VM, if the pod is a VM or runs one.
     pub vm: Option<PodVm>,
+    /// Whether the pod is labelled as one that holds room for VMs; its namespace says whether that is true.
+    pub is_headroom: bool,
+    /// How far the requests are allocated; of VMs and of pods that are labelled as headroom alone.
+    pub allocation: Option<Box<Allocation>>,
     /// The quantities that are invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }

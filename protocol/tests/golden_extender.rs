@@ -14,7 +14,7 @@ use windlass_protocol::extender::{
     BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, PreemptionArgs,
     PreemptionResult, Score, Victims,
 };
-use windlass_protocol::pod::{Ceiling, Phase, Pod, PodVm};
+use windlass_protocol::pod::{Allocation, Ceiling, Phase, Pod, PodVm};
 use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName};
 
 #[test]
@@ -102,6 +102,14 @@ fn pod() -> Pod {
             ceiling: Some(Ceiling { epoch: 3, size: size(2000, 4096) }),
             problems: Vec::new(),
         }),
+        is_headroom: false,
+        allocation: Some(Box::new(Allocation {
+            spec: size(1350, 1024 + 64 + 120),
+            allocated: None,
+            generation: 0,
+            is_observed: false,
+            pending: None,
+        })),
         problems: Vec::new(),
     }
 }

@@ -247,7 +247,9 @@ fn is_name(text: &str) -> bool {
 }
 
 /// The answer of the API server, within its time. What is no refusal of the request itself may have taken effect.
-async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, ApiError> {
+pub(crate) async fn answered<T>(
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, ApiError> {
     match timeout(ANSWERS_WITHIN, request).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) => {

@@ -15,7 +15,9 @@ use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin::{Permits, Shared};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
-use windlass_plugin_core::pods::{Freed, NodePods, Outcome, Placement, Settled, WhyNot};
+use windlass_plugin_core::pods::{
+    Change, Freed, NodePods, Outcome, Placement, Pools, Settled, WhyNot, Written,
+};
 use windlass_plugin_core::wire::Refusal;
 use windlass_plugin_core::{Books, Pods, Summary};
 use windlass_protocol::extender::{HostPriority, PreemptionArgs, PreemptionResult, Score};
@@ -36,12 +38,14 @@ pub struct ClusterNode {
 }
 
 /// How the nodes of a cluster are treated.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Terms {
     /// The compute unit for agents that have none of their own.
     pub unit: ComputeUnit,
     /// Kept of each node, beyond the pods on it.
     pub reserve: Resources,
+    /// How nodes share their room between growth and placement.
+    pub pools: Pools,
 }
 
 #[derive(Debug)]
@@ -82,7 +86,7 @@ impl ClusterBooks {
         let none = Books::new(Resources::ZERO);
         let nowhere = Shared::counting(none, terms.unit, clock, requests.clone());
         Self(Arc::new(Inner {
-            pods: RwLock::default(),
+            pods: RwLock::new(Pods::of(terms.pools.clone())),
             freed: Mutex::default(),
             rebuild: Rebuild::default(),
             nowhere,
@@ -153,8 +157,11 @@ impl ClusterBooks {
 
     /// The same, where the list began in this epoch of the process.
     pub(crate) fn pods_listed_in(&self, epoch: u64, pods: Vec<Pod>) {
-        let inherited = Rebuild::unbound(&pods);
-        let freed = self.write().pods_listed(pods);
+        let mut inherited = Rebuild::unbound(&pods);
+        let mut all = self.write();
+        let freed = all.pods_listed(pods);
+        inherited.extend(all.inherit_headroom());
+        drop(all);
         self.note(freed);
         self.0.rebuild.pods_listed(epoch, inherited);
     }
@@ -245,6 +252,22 @@ impl ClusterBooks {
     pub(crate) fn placements(&self) -> Vec<(VmName, String)> {
         let pods = self.read();
         pods.placements().map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect()
+    }
+
+    /// What is to be written of headroom pods.
+    pub(crate) fn headroom_plan(&self) -> Vec<Change> {
+        let now = self.now();
+        self.read().headroom_plan(now)
+    }
+
+    /// This change is sent now, unless VMs have grown into what it would give up.
+    pub(crate) fn headroom_sent(&self, change: &Change) -> bool {
+        self.write().headroom_sent(change)
+    }
+
+    /// What became of a change that was sent.
+    pub(crate) fn headroom_written(&self, change: &Change, written: Written) {
+        self.write().headroom_written(change, written);
     }
 
     /// Takes the nodes on which room came free, with the refused pods that fit there.

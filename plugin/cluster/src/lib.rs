@@ -12,6 +12,7 @@
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
+//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 pub mod audit;
@@ -20,6 +21,7 @@ pub mod books;
 pub mod callers;
 pub mod connect;
 pub mod extender;
+pub mod headroom;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;

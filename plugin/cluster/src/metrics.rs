@@ -41,6 +41,10 @@ pub struct Leases(Counter);
 #[derive(Debug)]
 struct Leads(ClusterBooks);
 
+/// Writes of headroom pods by what was written and what came of it. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct HeadroomWrites(Family<Wrote, Counter>);
+
 /// All that is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -58,6 +62,8 @@ pub struct Counts {
     pub denials: Denials,
     /// Certificates that were read again.
     pub reloads: Reloads,
+    /// Writes of headroom pods.
+    pub headroom: HeadroomWrites,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -88,6 +94,12 @@ struct Denial {
     reason: &'static str,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Wrote {
+    write: &'static str,
+    answer: &'static str,
+}
+
 // === impl Counts ===
 
 impl Counts {
@@ -109,6 +121,8 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
+        let of = "Writes of headroom pods, by what was written and what came of it";
+        registry.register("headroom_writes", of, self.headroom.0.clone());
     }
 }
 
@@ -179,5 +193,14 @@ impl Denials {
     /// A caller at this port was denied.
     pub fn count(&self, port: &'static str, denied: &Denied) {
         self.0.get_or_create_owned(&Denial { port, reason: denied.as_str() }).inc();
+    }
+}
+
+// === impl HeadroomWrites ===
+
+impl HeadroomWrites {
+    /// A write was answered so.
+    pub fn count(&self, write: &'static str, answer: &'static str) {
+        self.0.get_or_create_owned(&Wrote { write, answer }).inc();
     }
 }

@@ -12,6 +12,8 @@ mod audit;
 mod between;
 #[path = "api_server/binding.rs"]
 mod binding;
+#[path = "api_server/headroom.rs"]
+mod headroom;
 #[path = "api_server/leading.rs"]
 mod leading;
 #[path = "api_server/plugin.rs"]

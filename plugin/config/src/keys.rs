@@ -75,13 +75,23 @@ const KUBERNETES: &[Field] = &[
     key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
         .otherwise("the service account of the plugin's pod"),
     key(
+        "kubernetes.namespace",
+        NAME,
+        "The plugin's own namespace, where its pods, its Lease and its headroom pods are.",
+    )
+    .or(Text("windlass")),
+    key(
+        "kubernetes.pool",
+        tables("any number of [[kubernetes.pool]]"),
+        "How nodes with certain labels are treated; a node belongs to the first pool whose labels it has.",
+    )
+    .otherwise("all nodes are dedicated"),
+    key(
         "kubernetes.lease.enabled",
         Kind::Truth,
         "One of several plugins leads, by a Lease; false: this plugin is alone, and answers from its start to its end.",
     )
     .or(Truth(true)),
-    key("kubernetes.lease.namespace", SOME_TEXT, "The namespace of the Lease, and of the plugins' pods.")
-        .or(Text("windlass")),
     key("kubernetes.lease.name", SOME_TEXT, "What the Lease is called.").or(Text("windlass-plugin")),
     key(
         "kubernetes.lease.label",
@@ -101,6 +111,30 @@ const KUBERNETES: &[Field] = &[
 const NO_TLS: &str = "required, but with plain_permits and plain_extender";
 const RESERVE: &str =
     "Kept of each node for pods that come past the plugin, as those of a DaemonSet.";
+
+/// The keys of a `[[kubernetes.pool]]`.
+pub const POOL: Table = Table::toml(&[&[
+    key("name", NAME, "What the pool is called.").note(", once"),
+    key(
+        "labels",
+        Kind::Other { written: "a table", allowed: "one text or more, by the names of labels" },
+        "The labels that a node of the pool has.",
+    ),
+    key(
+        "mode",
+        Kind::Other { written: TEXT, allowed: "\"dedicated\", \"headroom\" or \"resize\"" },
+        "How growth and placement share the room of a node.",
+    ),
+    key("headroom.cpu", Kind::cpu(4096), SPARE).otherwise(ALL_GROWTH),
+    key("headroom.memory", Kind::memory(Bytes::from_mib(1), Bytes::from_gib(1 << 20)), SPARE)
+        .otherwise(ALL_GROWTH),
+    key("headroom.share", limits::SHARE, "The most of a node that its headroom pod holds.")
+        .or(Number(1.0)),
+]]);
+
+const SPARE: &str =
+    "Held ready on each node, beyond what its VMs have grown into; with mode = \"headroom\".";
+const ALL_GROWTH: &str = "all that the node's VMs may still grow into";
 
 /// The keys of a `[[node]]`.
 pub const NODE: Table = Table::toml(&[&[

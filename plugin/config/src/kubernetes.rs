@@ -3,8 +3,11 @@
 //! Both ports have TLS and know their callers, unless a key says otherwise in words: `plain_permits` is a second port, and
 //! `plain_extender` counts at a loopback address alone.
 
+use crate::lists::name;
+use crate::pools;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use windlass_plugin_core::pods::Pools;
 use windlass_protocol::Resources;
 use windlass_protocol::config::Reader;
 
@@ -29,6 +32,8 @@ pub struct Kubernetes {
     pub kubeconfig: Option<PathBuf>,
     /// Kept of each node, beyond the requests of its pods.
     pub reserve: Resources,
+    /// How its nodes are treated, and where the plugin's own pods are.
+    pub pools: Pools,
     /// By what one of several plugins leads; `None`: this one is alone.
     pub lease: Option<Lease>,
 }
@@ -36,8 +41,6 @@ pub struct Kubernetes {
 /// The Lease by which one of several plugins leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// The namespace of the Lease, and of the plugins' pods.
-    pub namespace: String,
     /// The Lease's name.
     pub name: String,
     /// The label that only the leader's pod has, and its value.
@@ -84,6 +87,7 @@ impl Kubernetes {
         let permits = file.get("kubernetes.permits");
         let cpu = file.find("kubernetes.reserve.cpu").unwrap_or_default();
         let mem = file.find("kubernetes.reserve.memory").unwrap_or_default();
+        let namespace = file.get_with("kubernetes.namespace", name);
         Some(Self {
             permits: tls.is_some().then_some(permits),
             plain_permits,
@@ -94,6 +98,7 @@ impl Kubernetes {
             agent: file.get("kubernetes.agent"),
             kubeconfig: file.find("kubernetes.kubeconfig"),
             reserve: Resources { cpu, mem },
+            pools: Pools { pools: pools::read(file), namespace },
             lease: Lease::read(file),
         })
     }
@@ -128,14 +133,13 @@ impl Lease {
     /// `None` where the file says that the plugin is alone.
     fn read(file: &mut Reader) -> Option<Self> {
         let is_held: bool = file.get("kubernetes.lease.enabled");
-        let (namespace, name) =
-            (file.get("kubernetes.lease.namespace"), file.get("kubernetes.lease.name"));
+        let name = file.get("kubernetes.lease.name");
         let label: String = file.get("kubernetes.lease.label");
         let Some((key, value)) = label.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             file.wrong("kubernetes.lease.label", label, "must be KEY=VALUE");
             return None;
         };
         let label = (key.to_owned(), value.to_owned());
-        is_held.then_some(Self { namespace, name, label })
+        is_held.then_some(Self { name, label })
     }
 }

@@ -8,3 +8,4 @@ pub mod config;
 pub mod keys;
 pub mod kubernetes;
 pub mod lists;
+mod pools;

@@ -150,7 +150,7 @@ fn read_vm(table: BTreeMap<String, Node>, slot: Bytes) -> Result<(VmName, Listed
     file.finish(name.zip(vm))
 }
 
-fn name(node: &Node) -> Option<String> {
+pub(crate) fn name(node: &Node) -> Option<String> {
     let text = node.text()?;
     let plain = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
     let good = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(plain);
@@ -158,15 +158,15 @@ fn name(node: &Node) -> Option<String> {
 }
 
 /// An entry of a list, as far as it was read.
-struct Entry<T> {
+pub(crate) struct Entry<T> {
     /// What a problem calls it: its name, or its place, counted from one.
-    place: String,
+    pub(crate) place: String,
     name: Option<String>,
-    read: Result<T, Vec<Problem>>,
+    pub(crate) read: Result<T, Vec<Problem>>,
 }
 
 /// The tables of a list, read one by one; nothing if something else is among them.
-fn entries<T>(
+pub(crate) fn entries<T>(
     of: &str,
     list: &Node,
     read: impl Fn(BTreeMap<String, Node>) -> Result<T, Vec<Problem>>,

@@ -282,6 +282,12 @@ impl Books {
         self.tally.reserved()
     }
 
+    /// What VMs asked for and did not get, as far as their claims last.
+    pub fn missing(&mut self, now: Moment) -> Resources {
+        self.forget_old_claims(now);
+        self.tally.missing()
+    }
+
     /// The room that is reserved for no VM.
     pub fn free(&self) -> Resources {
         self.room.saturating_sub(self.reserved())

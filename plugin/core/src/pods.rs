@@ -18,18 +18,24 @@
 //! the agents' next requests make the same books. `tests/pods/laws.rs` looks for counterexamples of both.
 
 pub mod audit;
+mod change;
 mod freed;
 mod gone;
+mod headroom;
 mod held;
 mod known;
 mod placement;
 mod placing;
+mod pools;
 mod refused;
 mod status;
+mod taken;
 mod why_not;
 
+pub use change::{Change, Write, Written};
 pub use freed::Freed;
 pub use placement::{Outcome, Placement, Settled};
+pub use pools::{HeadroomTerms, Mode, Pool, Pools};
 pub use refused::Refused;
 pub use status::{NodePods, Open};
 pub use why_not::{Short, WhyNot};
@@ -47,10 +53,13 @@ use windlass_protocol::{VmName, node};
 /// The nodes and pods of a cluster, and the books of the nodes.
 #[derive(Clone, Debug)]
 pub struct Pods<N> {
+    pools: Pools,
     nodes: BTreeMap<String, HeldNode<N>>,
     pods: BTreeMap<VmName, Known>,
     /// The pods that a placement keeps room for.
     open: BTreeSet<VmName>,
+    /// The headroom pods.
+    headroom: BTreeSet<VmName>,
     gone: Gone,
     waiting: Waiting,
 }
@@ -60,9 +69,11 @@ pub struct Pods<N> {
 impl<N> Default for Pods<N> {
     fn default() -> Self {
         Self {
+            pools: Pools::default(),
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             open: BTreeSet::new(),
+            headroom: BTreeSet::new(),
             gone: Gone::default(),
             waiting: Waiting::default(),
         }
@@ -70,6 +81,11 @@ impl<N> Default for Pods<N> {
 }
 
 impl<N: Node> Pods<N> {
+    /// Of no node yet; these are the pools of those that come.
+    pub fn of(pools: Pools) -> Self {
+        Self { pools, ..Self::default() }
+    }
+
     /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
     pub fn node_seen(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
         let known = self.nodes.get(&node.name).and_then(HeldNode::there);
@@ -177,10 +193,12 @@ impl<N: Node> Pods<N> {
         Some(NodePods {
             name: name.to_owned(),
             allocatable: seen.allocatable,
-            others: held.others(),
+            mode: seen.mode.word(),
+            others: held.taken.others(),
+            headroom: held.taken.headroom(),
             room,
             reserved,
-            over: held.over(reserved),
+            over: held.taken.over(seen.allocatable, reserved),
             pods: held.pods.len(),
             placements: open.collect(),
         })
@@ -203,18 +221,19 @@ impl<N: Node> Pods<N> {
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
         let held = self.nodes.entry(node.name.clone()).or_default();
-        // A node that is known has the shares of its pods already.
-        let is_new = held.seen.is_none();
+        let mode = self.pools.mode_of(&node.labels);
+        let is_new = !held.has_entered(mode);
         let pods: Vec<VmName> = held.pods.iter().filter(|_| is_new).cloned().collect();
         let shares = pods.iter().filter_map(|name| Some((name, self.pods.get(name)?.share())));
         let mut freed = Freed::default();
-        freed.note(&node.name, held.see(node, hold, shares));
+        freed.note(&node.name, held.see(node, mode, hold, shares));
         freed
     }
 
     /// The watch or a read tells of a pod. What is known of a pod that was placed may be ahead of the
     /// watch: another pod of its name that the watch shows then is an older one.
     fn take(&mut self, pod: Pod, told: Told) -> Freed {
+        let pod = self.judged(pod);
         let name = pod.name.clone();
         let next = match self.pods.get_mut(&name) {
             Some(known) if known.uid == pod.uid => {
@@ -244,6 +263,7 @@ impl<N: Node> Pods<N> {
 
     /// A list has this pod.
     fn list(&mut self, pod: Pod) -> Freed {
+        let pod = self.judged(pod);
         let name = pod.name.clone();
         let next = match self.pods.get(&name) {
             Some(known) if known.uid == pod.uid => known.clone().listed(pod),
@@ -262,6 +282,11 @@ impl<N: Node> Pods<N> {
         };
         self.gone.remove(&next.uid);
         self.put(&name, Some(next))
+    }
+
+    /// A pod is headroom where it is the plugin's own.
+    fn judged(&self, pod: Pod) -> Pod {
+        Pod { is_headroom: self.pools.is_headroom(&pod), ..pod }
     }
 
     /// Replaces what is known of the pod with this name. What it takes of its new node counts before what
@@ -283,6 +308,10 @@ impl<N: Node> Pods<N> {
         match next.as_ref().and_then(|known| known.placed.node()) {
             Some(_) => drop(self.open.insert(name.clone())),
             None => drop(self.open.remove(name)),
+        }
+        match &next {
+            Some(next) if next.is_headroom => drop(self.headroom.insert(name.clone())),
+            Some(_) | None => drop(self.headroom.remove(name)),
         }
         if let Some(next) = next {
             self.pods.insert(name.clone(), next);

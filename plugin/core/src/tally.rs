@@ -94,6 +94,16 @@ impl Tally {
         self.min.resources()
     }
 
+    /// What all VMs wait for.
+    pub(crate) fn missing(&self) -> Resources {
+        let missing = |ranks: &Ranks| {
+            let wants = ranks.wants.values().map(|(want, _)| want.missing);
+            wants.fold(0, u64::saturating_add)
+        };
+        let [cpu, mem] = self.axes.each_ref().map(missing);
+        Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) }
+    }
+
     pub(crate) const fn claimants(&self) -> &BTreeSet<Arc<VmName>> {
         &self.claimants
     }

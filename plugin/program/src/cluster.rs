@@ -16,6 +16,7 @@ use windlass_kit::watchdog::{self, Pulse};
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::headroom::{self, Headroom};
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
@@ -24,7 +25,7 @@ use windlass_plugin_cluster::{
     SchedulerOnly, Tokens, connect, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
-use windlass_plugin_config::kubernetes::{Kubernetes, Lease};
+use windlass_plugin_config::kubernetes::Kubernetes;
 
 /// What a plugin is called that is not told in which pod it runs.
 const UNNAMED: &str = "windlass-plugin";
@@ -44,7 +45,11 @@ pub(crate) async fn start(
     let client = connect(kubernetes.kubeconfig.as_deref());
     let client = client.await.map_err(|error| Failure::Invalid(error.to_string()))?;
 
-    let terms = Terms { unit: config.rules.usual.unit, reserve: kubernetes.reserve };
+    let terms = Terms {
+        unit: config.rules.usual.unit,
+        reserve: kubernetes.reserve,
+        pools: kubernetes.pools.clone(),
+    };
     let leadership = match kubernetes.lease {
         Some(_) => Leadership::standby(),
         None => Leadership::sole(Epoch(1)),
@@ -87,13 +92,14 @@ pub(crate) async fn start(
     let followed = Followed::default();
     tasks.vital("pods", watch::pods(books.clone(), following("pods", &followed)));
     tasks.vital("audit of pods", audit::pods(books.clone(), auditing("audit of pods", &followed)));
+    let namespace = &kubernetes.pools.namespace;
     if let Some(lease) = &kubernetes.lease {
         let election =
-            Election::new(client.clone(), &lease.namespace, &lease.name, pod.unwrap_or(UNNAMED));
+            Election::new(client.clone(), namespace, &lease.name, pod.unwrap_or(UNNAMED));
         let (pulse, counts) = (watchdog.watch("lease"), counted.leases.clone());
         tasks.vital("lease", election.run(books.clone(), counts, pulse, stop.clone()));
         if let Some(pod) = pod {
-            let Lease { namespace, label, .. } = lease.clone();
+            let (namespace, label) = (namespace.clone(), lease.label.clone());
             let own = OwnPod { client: client.clone(), namespace, name: pod.to_owned(), label };
             let pulse = watchdog.watch("role");
             tasks.vital("role", role::run(own, books.clone(), pulse, stop.clone()));
@@ -105,6 +111,14 @@ pub(crate) async fn start(
     tasks.vital("takeover", takeover::run(books.clone(), binder.clone(), pulse, stop.clone()));
     let pulse = watchdog.watch("refused pods");
     tasks.vital("refused pods", retries::run(books.clone(), binder.clone(), pulse, stop.clone()));
+    let headroom = Headroom {
+        client: client.clone(),
+        namespace: kubernetes.pools.namespace.clone(),
+        counts: counted.headroom.clone(),
+        pulse: watchdog.watch("headroom pods"),
+        stop: stop.clone(),
+    };
+    tasks.vital("headroom pods", headroom::run(books.clone(), headroom));
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
     let callers = Callers::new(counted.denials.clone());
     let tokens = Tokens::new(client, clock);

@@ -17,6 +17,8 @@ mod placing;
 mod plugin;
 #[path = "cluster/races.rs"]
 mod races;
+#[path = "cluster/shared_races.rs"]
+mod shared_races;
 #[path = "cluster/standby.rs"]
 mod standby;
 #[path = "cluster/trust.rs"]

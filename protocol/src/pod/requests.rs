@@ -21,14 +21,45 @@
 //!
 //! Limits are ignored: the API server has already copied them to requests that were missing.
 
-use super::wire::{Amounts, Container, ContainerStatus, Reading, Requirements, Spec, Status};
+use super::wire::{
+    Amounts, Container, ContainerStatus, Instead, Reading, Requirements, Spec, Status,
+};
 use crate::Resources;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+/// The condition of a pod whose size is not what its spec asks for.
+pub(super) const PENDING: &str = "PodResizePending";
+/// The reason of that condition if the node can never give it.
+pub(super) const INFEASIBLE: &str = "Infeasible";
+
 /// The effective requests of a pod. Sums saturate.
 pub(super) fn of(spec: &Spec, status: &Status, reading: &mut Reading) -> Resources {
-    let resize = Resize::of(status);
+    total(spec, &Resize::of(status, Figure::Effective), reading)
+}
+
+/// What the spec alone asks for.
+pub(super) fn by_spec(spec: &Spec) -> Resources {
+    total(spec, &Resize::of(&Status::default(), Figure::Effective), &mut scratch())
+}
+
+/// What the kubelet has allocated; `None`: the status says it not of every container.
+pub(super) fn allocated(spec: &Spec, status: &Status) -> Option<Resources> {
+    let resize = Resize::of(status, Figure::Allocated);
+    let is_told = |container: &Container| {
+        let name = container.name.as_deref().unwrap_or_default();
+        let reported = resize.containers.get(name);
+        reported.is_some_and(|reported| reported.status.allocated_resources.is_some())
+    };
+    list(spec.containers.as_ref()).iter().all(is_told).then(|| total(spec, &resize, &mut scratch()))
+}
+
+/// The problems are those of the effective requests.
+const fn scratch() -> Reading {
+    Reading::with(Instead::Largest)
+}
+
+fn total(spec: &Spec, resize: &Resize<'_>, reading: &mut Reading) -> Resources {
     let mut running = Resources::ZERO;
     for (index, container) in list(spec.containers.as_ref()).iter().enumerate() {
         let place = format_args!("spec.containers[{index}].resources");
@@ -54,9 +85,19 @@ pub(super) fn of(spec: &Spec, status: &Status, reading: &mut Reading) -> Resourc
 /// What the status says of resizes in place.
 struct Resize<'a> {
     status: &'a Status,
+    figure: Figure,
     /// The kubelet refused the spec's requests, and what runs counts.
     is_infeasible: bool,
     containers: BTreeMap<&'a str, Reported<'a>>,
+}
+
+/// Which figure of a container counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    /// As the scheduler counts.
+    Effective,
+    /// As the kubelet counts.
+    Allocated,
 }
 
 /// The status of a container, and its place for problems.
@@ -69,10 +110,10 @@ struct Reported<'a> {
 // === impl Resize ===
 
 impl<'a> Resize<'a> {
-    fn of(status: &'a Status) -> Self {
+    fn of(status: &'a Status, figure: Figure) -> Self {
         let mut conditions = list(status.conditions.as_ref()).iter();
         // The first condition of the type counts, as for the scheduler.
-        let pending = conditions.find(|one| one.kind.as_deref() == Some("PodResizePending"));
+        let pending = conditions.find(|one| one.kind.as_deref() == Some(PENDING));
         let reason = pending.and_then(|condition| condition.reason.as_deref());
         let lists = [
             ("status.containerStatuses", status.container_statuses.as_ref()),
@@ -86,7 +127,8 @@ impl<'a> Resize<'a> {
         });
         Self {
             status,
-            is_infeasible: reason == Some("Infeasible"),
+            figure,
+            is_infeasible: reason == Some(INFEASIBLE),
             containers: containers.collect(),
         }
     }
@@ -103,12 +145,15 @@ impl<'a> Resize<'a> {
         let Some(Reported { status, list, index }) = self.containers.get(name) else {
             return spec;
         };
-        let Some(resources) = &status.resources else { return spec };
+        let of_kubelet = self.figure == Figure::Allocated && status.allocated_resources.is_some();
+        if status.resources.is_none() && !of_kubelet {
+            return spec;
+        }
         let place = format_args!("{list}[{index}].resources");
-        let actual = requested(Some(resources), place, reading);
+        let actual = requested(status.resources.as_ref(), place, reading);
         let place = format_args!("{list}[{index}].allocatedResources");
         let allocated = amounts(status.allocated_resources.as_ref(), place, reading);
-        self.largest(spec, actual, allocated)
+        self.figure(spec, actual, allocated)
     }
 
     /// The requests of all containers, or, on each axis that has one, the pod's own request.
@@ -121,7 +166,7 @@ impl<'a> Resize<'a> {
             let actual = requested(Some(resources), "status.resources", reading);
             let allocated = self.status.allocated_resources.as_ref();
             let allocated = amounts(allocated, "status.allocatedResources", reading);
-            effective = self.largest(effective, actual, allocated);
+            effective = self.figure(effective, actual, allocated);
         }
         Resources {
             cpu: cpu.map_or(containers.cpu, |_| effective.cpu),
@@ -129,7 +174,10 @@ impl<'a> Resize<'a> {
         }
     }
 
-    fn largest(&self, spec: Resources, actual: Resources, allocated: Resources) -> Resources {
+    fn figure(&self, spec: Resources, actual: Resources, allocated: Resources) -> Resources {
+        if self.figure == Figure::Allocated {
+            return allocated;
+        }
         let runs = actual.max(allocated);
         if self.is_infeasible { runs } else { runs.max(spec) }
     }

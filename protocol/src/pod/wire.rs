@@ -6,7 +6,7 @@
 //! An invalid quantity is no error: an error ends a list or a watch of all pods, and a tenant can make a pod
 //! of `cpu: 10E`.
 
-use super::{Phase, Pod, PodVm, requests};
+use super::{Allocation, HEADROOM, Phase, Pod, PodVm, requests};
 use crate::config::Problem;
 use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY, QuantityError};
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
@@ -29,6 +29,7 @@ struct Metadata {
     name: Option<String>,
     uid: Option<String>,
     resource_version: Option<String>,
+    generation: Option<i64>,
     deletion_timestamp: Option<IgnoredAny>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -57,6 +58,7 @@ pub(super) struct Container {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
     phase: Option<String>,
+    pub(super) observed_generation: Option<i64>,
     pub(super) conditions: Option<Vec<Condition>>,
     pub(super) container_statuses: Option<Vec<ContainerStatus>>,
     pub(super) init_container_statuses: Option<Vec<ContainerStatus>>,
@@ -126,10 +128,11 @@ impl TryFrom<PodWire> for Pod {
         };
         let mut reading = Reading::with(Instead::Largest);
         let requests = requests::of(&spec, &status, &mut reading);
-        let (labels, annotations) = (metadata.labels, metadata.annotations);
-        let vm = labels.and_then(|labels| {
-            PodVm::of(&name, &labels, &annotations.unwrap_or_default(), requests)
-        });
+        let (labels, annotations) = (metadata.labels.unwrap_or_default(), metadata.annotations);
+        let vm = PodVm::of(&name, &labels, &annotations.unwrap_or_default(), requests);
+        let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
+        let allocation = (is_headroom || vm.is_some())
+            .then(|| Box::new(Allocation::of(&spec, &status, metadata.generation)));
         Ok(Self {
             name,
             uid: metadata.uid.unwrap_or_default(),
@@ -140,6 +143,8 @@ impl TryFrom<PodWire> for Pod {
             is_terminating: metadata.deletion_timestamp.is_some(),
             requests,
             vm,
+            is_headroom,
+            allocation,
             problems: reading.problems,
         })
     }

@@ -27,6 +27,7 @@ use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{ClusterBooks, Epoch, Leadership};
+use windlass_plugin_core::pods::Pools;
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Resources};
 use windlass_testkit::wait;
 
@@ -87,7 +88,7 @@ impl<'a> Watcher<'a> {
             (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let client = deaf(plane.client(Identity::Plugin).await, &is_deaf, &silent);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).unwrap();
-        let terms = Terms { unit, reserve: Resources::ZERO };
+        let terms = Terms { unit, reserve: Resources::ZERO, pools: Pools::default() };
         let books = ClusterBooks::new(terms, Clock::system(), Leadership::sole(Epoch(1)));
         let (counts, mut registry) = (Counts::default(), Registry::default());
         counts.register(&books, &mut registry);

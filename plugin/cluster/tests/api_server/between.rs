@@ -189,6 +189,7 @@ fn right(request: &Request<Body>) -> (String, String) {
         (&Method::POST, _) => "create",
         (&Method::PATCH, _) => "patch",
         (&Method::PUT, _) => "update",
+        (&Method::DELETE, Some(_)) => "delete",
         (method, _) => panic!("{method} {path:?}"),
     };
     let resource = sub.map_or_else(|| resource.to_owned(), |sub| format!("{resource}/{sub}"));

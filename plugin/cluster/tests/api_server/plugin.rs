@@ -1,6 +1,7 @@
 //! The parts of the plugin, run beside a test.
 
 use crate::between::Between;
+use crate::headroom;
 use axum::body::{Bytes, to_bytes};
 use futures_util::future::try_join_all;
 use http::{Request, Response};
@@ -19,11 +20,13 @@ use windlass_kit::clock::Clock;
 use windlass_kit::server::Service;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::headroom::Headroom;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, retries, settler, takeover,
 };
+use windlass_plugin_core::pods::Pools;
 use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
 use windlass_testkit::wait;
 
@@ -56,16 +59,37 @@ impl<'a> Plugin<'a> {
         leadership: Leadership,
         test: impl AsyncFnOnce(&Self),
     ) {
+        Self::with(plane, Space::new(plane).await, Pools::default(), leadership, test).await;
+    }
+
+    /// The same, where nodes with the label `pool: shared` have headroom, and the namespace is the plugin's own.
+    pub(crate) async fn sharing(plane: &'a ControlPlane, test: impl AsyncFnOnce(&Self)) {
+        let space = Space::new(plane).await;
+        headroom::own(&space).await;
+        let (pools, leadership) = (headroom::pools(space.name()), Leadership::sole(Epoch(1)));
+        Self::with(plane, space, pools, leadership, async |plugin| {
+            plugin.answers().await;
+            test(plugin).await;
+        })
+        .await;
+    }
+
+    async fn with(
+        plane: &'a ControlPlane,
+        space: Space<'a>,
+        pools: Pools,
+        leadership: Leadership,
+        test: impl AsyncFnOnce(&Self),
+    ) {
         let admin = plane.client(Identity::Admin).await;
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
-        let terms = Terms { unit, reserve: Resources::ZERO };
+        let terms = Terms { unit, reserve: Resources::ZERO, pools };
         let books = ClusterBooks::new(terms, Clock::system(), leadership);
         let counts = Counts::default();
         let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
         let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
-        let parts = parts(&between, &books, binder, &counts);
-        let space = Space::new(plane).await;
+        let parts = parts(&between, &books, binder, &counts, space.name());
         let plugin = Self { between, space, extender, books };
         let tested = test(&plugin);
         tokio::select! {
@@ -161,7 +185,7 @@ impl<'a> Plugin<'a> {
         node["placements"].as_array().unwrap().len()
     }
 
-    fn dump(&self) -> Value {
+    pub(crate) fn dump(&self) -> Value {
         serde_json::to_value(self.books.dump()).unwrap()
     }
 
@@ -174,7 +198,13 @@ impl<'a> Plugin<'a> {
     }
 }
 
-fn parts(between: &Between, books: &ClusterBooks, binder: Binder, counts: &Counts) -> Vec<Part> {
+fn parts(
+    between: &Between,
+    books: &ClusterBooks,
+    binder: Binder,
+    counts: &Counts,
+    own: &str,
+) -> Vec<Part> {
     let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
     let following = |of: &'static str| Following {
         client: between.client(),
@@ -184,7 +214,15 @@ fn parts(between: &Between, books: &ClusterBooks, binder: Binder, counts: &Count
         pulse: watchdog.watch(of),
         stop: stop.clone(),
     };
+    let headroom = Headroom {
+        client: between.client(),
+        namespace: own.to_owned(),
+        counts: counts.headroom.clone(),
+        pulse: watchdog.watch("headroom"),
+        stop: stop.clone(),
+    };
     vec![
+        Box::pin(windlass_plugin_cluster::headroom::run(books.clone(), headroom)),
         Box::pin(watch::nodes(books.clone(), following("nodes"))),
         Box::pin(watch::pods(books.clone(), following("pods"))),
         Box::pin(settler::run(

@@ -1,13 +1,14 @@
 //! The role that we ship allows what the plugin does, and no more.
 
 use crate::between::Fate;
+use crate::headroom;
 use crate::plane;
 use crate::plugin::Plugin;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use std::collections::BTreeSet;
@@ -18,8 +19,9 @@ use windlass_plugin_core::trust::Denied;
 
 #[tokio::test]
 async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
-    Plugin::beside(plane().await, async |plugin| {
+    Plugin::sharing(plane().await, async |plugin| {
         let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
+        headroom::comes_grows_and_goes(plugin).await;
         let waiting = plugin.vm("waiting", 3).await;
         // Nodes and pods are listed and watched, and a pod is read and bound.
         assert_eq!(plugin.bind(&pod, &node).await, "");
@@ -77,8 +79,10 @@ async fn the_plugin_may_do_nothing_that_it_does_not_do() {
 async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
     let roles: Api<ClusterRole> = Api::all(admin.clone());
     let rules = roles.get("windlass-plugin").await.unwrap().rules.unwrap();
+    let roles: Api<Role> = Api::namespaced(admin.clone(), "windlass");
+    let own = roles.get("windlass-plugin-headroom").await.unwrap().rules.unwrap();
     let mut granted = BTreeSet::new();
-    for rule in rules {
+    for rule in rules.into_iter().chain(own) {
         let resources = rule.resources.unwrap();
         let is_review = resources == ["tokenreviews"];
         let group = if is_review { "authentication.k8s.io" } else { "" };

@@ -11,6 +11,7 @@ use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::{Binder, ClusterBooks, Epoch, Extender, Leadership};
+use windlass_plugin_core::pods::Pools;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources};
 
@@ -35,7 +36,7 @@ impl Asked {
     /// The same, of a plugin that leads or stands by.
     fn led_by(leadership: Leadership) -> Self {
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Bytes::from_gib(1)).unwrap();
-        let terms = Terms { unit, reserve: Resources::ZERO };
+        let terms = Terms { unit, reserve: Resources::ZERO, pools: Pools::default() };
         let clock = Clock::starting_at(Moment::from_millis(0));
         let books = ClusterBooks::new(terms, clock, leadership);
         let client = Client::try_from(Config::new(NO_API_SERVER.parse().unwrap())).unwrap();

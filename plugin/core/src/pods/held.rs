@@ -1,11 +1,13 @@
-//! One node: what it can allocate, what other pods take of it, and the books of its VMs.
+//! One node: what it can allocate, what its pods take of it, and the books of its VMs.
 //!
-//! A node's room for VMs is what it can allocate without the requests of all other pods that count there,
-//! and never below zero. Pods of a node that is not known are counted, and enter its books when it is seen.
+//! The books' room follows from both ([`Taken::room`]), in one step with each change of either. Pods of a node
+//! that is not known are counted, and enter its books when it is seen.
 
 use crate::books::Books;
 use crate::cluster::Node;
 use crate::pods::known::Share;
+use crate::pods::pools::Mode;
+use crate::pods::taken::Taken;
 use crate::pods::why_not::Short;
 use crate::summary::Summary;
 use crate::tally::Sum;
@@ -17,8 +19,7 @@ use windlass_protocol::{Resources, VmName, node};
 pub(crate) struct HeldNode<N> {
     /// Once it was seen.
     pub(crate) seen: Option<SeenNode<N>>,
-    /// The requests of all pods that are no VMs.
-    others: Sum,
+    pub(crate) taken: Taken,
     pub(crate) pods: BTreeSet<VmName>,
 }
 
@@ -29,6 +30,7 @@ pub(crate) struct SeenNode<N> {
     pub(crate) is_gone: bool,
     pub(crate) revision: String,
     pub(crate) allocatable: Resources,
+    pub(crate) mode: Mode,
     pub(crate) held: N,
 }
 
@@ -36,16 +38,11 @@ pub(crate) struct SeenNode<N> {
 
 impl<N> Default for HeldNode<N> {
     fn default() -> Self {
-        Self { seen: None, others: Sum::default(), pods: BTreeSet::new() }
+        Self { seen: None, taken: Taken::default(), pods: BTreeSet::new() }
     }
 }
 
 impl<N: Node> HeldNode<N> {
-    /// The requests of all pods that are no VMs.
-    pub(crate) fn others(&self) -> Resources {
-        self.others.resources()
-    }
-
     /// The node, if it is there.
     pub(crate) fn there(&self) -> Option<&SeenNode<N>> {
         self.seen.as_ref().filter(|seen| !seen.is_gone)
@@ -58,27 +55,34 @@ impl<N: Node> HeldNode<N> {
         }
     }
 
-    /// The node was seen; the shares of its pods enter the books that `hold` makes if it was not known.
+    /// Whether the shares of this node's pods have entered its books as they do in this mode.
+    pub(crate) fn has_entered(&self, mode: Mode) -> bool {
+        self.seen.as_ref().is_some_and(|seen| seen.mode == mode)
+    }
+
+    /// The node was seen; these shares of its pods enter the books, which `hold` makes if the node was not known.
     pub(crate) fn see<'a>(
         &mut self,
         node: &node::Node,
+        mode: Mode,
         hold: impl FnOnce() -> N,
         shares: impl Iterator<Item = (&'a VmName, Share)>,
     ) -> bool {
-        let is_new = self.seen.is_none();
-        let others = self.others();
+        let taken = self.taken;
         let allocatable = node.allocatable;
         let seen = self.seen.get_or_insert_with(|| SeenNode {
             is_gone: false,
             revision: String::new(),
             allocatable,
+            mode,
             held: hold(),
         });
+        let before = (taken, seen.mode, seen.allocatable);
         (seen.revision, seen.allocatable) = (node.revision.clone(), allocatable);
-        seen.is_gone = false;
-        seen.change(others, |books| {
-            for (name, share) in shares.filter(|_| is_new) {
-                enter(books, name, share);
+        (seen.is_gone, seen.mode) = (false, mode);
+        seen.change(before, taken, |books| {
+            for (name, share) in shares {
+                enter(books, name, share, mode);
             }
         })
     }
@@ -91,16 +95,17 @@ impl<N: Node> HeldNode<N> {
         after: Option<Share>,
         is_same_pod: bool,
     ) -> bool {
+        let taken_before = self.taken;
         self.count(name, before, after);
-        let others = self.others();
         let Some(seen) = &self.seen else { return false };
-        seen.change(others, |books| {
+        let before_it = (taken_before, seen.mode, seen.allocatable);
+        seen.change(before_it, self.taken, |books| {
             let is_vm = |share| matches!(share, Some(Share::Vm { .. }));
             if is_vm(before) && !(is_vm(after) && is_same_pod) {
                 books.leave(name);
             }
             if let Some(share) = after {
-                enter(books, name, share);
+                enter(books, name, share, seen.mode);
             }
         })
     }
@@ -114,15 +119,15 @@ impl<N: Node> HeldNode<N> {
         asked: Resources,
     ) -> Option<Result<(), Short>> {
         let seen = self.there()?;
-        let mut others = self.others;
-        others.change(Resources::ZERO, share.other());
-        let room = seen.allocatable.saturating_sub(others.resources());
+        let mut taken = self.taken;
+        taken.change(None, Some(share));
+        let room = taken.room(seen.mode, seen.allocatable);
         let reserved =
-            seen.held.with_books(|books| match Short::of(asked, books.free(), books.room()) {
+            seen.held.with_books(|books| match self.short(share, asked, books.summary()) {
                 Some(short) => Err(short),
                 None => {
                     books.set_room(room);
-                    enter(books, name, share);
+                    enter(books, name, share, seen.mode);
                     Ok(())
                 }
             });
@@ -132,37 +137,60 @@ impl<N: Node> HeldNode<N> {
         Some(reserved)
     }
 
-    /// What the books would come to without these pods; `None`: the node is not known.
-    pub(crate) fn without<'a>(
+    /// A headroom pod is to hold less: the room falls, if what comes free of it is free in the books. Whether it did.
+    pub(crate) fn give_up(&mut self, name: &VmName, before: Share, after: Share) -> bool {
+        let Some(seen) = &self.seen else { return false };
+        let mut taken = self.taken;
+        taken.change(Some(before), Some(after));
+        let room = taken.room(seen.mode, seen.allocatable);
+        let is_free = seen.held.with_books(|books| {
+            let is_free = room.covers(books.reserved().min(books.room()));
+            if is_free {
+                books.set_room(room);
+            }
+            is_free
+        });
+        if is_free {
+            self.count(name, Some(before), Some(after));
+        }
+        is_free
+    }
+
+    /// What pods that are to be placed find by these figures of the books.
+    pub(crate) fn open(&self, books: Summary) -> Summary {
+        self.there().map(|seen| seen.open(&self.taken, books)).unwrap_or_default()
+    }
+
+    /// On which axis a new pod is short by these figures of the books.
+    pub(crate) fn short(&self, share: Share, asked: Resources, books: Summary) -> Option<Short> {
+        self.there()?.short(&self.taken, share, asked, books)
+    }
+
+    /// On which axis a new pod were short without these pods, by the books; `None`: the node is not known.
+    pub(crate) fn short_without<'a>(
         &self,
         pods: impl Iterator<Item = (&'a VmName, Share)>,
-    ) -> Option<Summary> {
+        share: Share,
+        asked: Resources,
+    ) -> Option<Option<Short>> {
         let seen = self.there()?;
-        let mut others = self.others;
-        seen.held.with_books(|books| {
+        let mut taken = self.taken;
+        let books = seen.held.with_books(|books| {
             let mut reserved = Sum::default();
             reserved.change(Resources::ZERO, books.reserved());
             for (name, share) in pods {
-                others.change(share.other(), Resources::ZERO);
+                taken.change(Some(share), None);
                 reserved.change(books.reserved_for(name).unwrap_or_default(), Resources::ZERO);
             }
-            let room = seen.allocatable.saturating_sub(others.resources());
-            Some(Summary { room, reserved: reserved.resources() })
-        })
-    }
-
-    /// By how much other pods, and VMs for which this much is reserved, exceed what the node can allocate.
-    pub(crate) fn over(&self, reserved: Resources) -> Resources {
-        let mut all = self.others;
-        all.change(Resources::ZERO, reserved);
-        let allocatable = self.seen.as_ref().map(|seen| seen.allocatable).unwrap_or_default();
-        all.resources().saturating_sub(allocatable)
+            let room = taken.room(seen.mode, seen.allocatable);
+            Summary { room, reserved: reserved.resources() }
+        });
+        Some(seen.short(&taken, share, asked, books))
     }
 
     /// Counts what is no matter of the books.
     fn count(&mut self, name: &VmName, before: Option<Share>, after: Option<Share>) {
-        let other = |share: Option<Share>| share.map(|share| share.other()).unwrap_or_default();
-        self.others.change(other(before), other(after));
+        self.taken.change(before, after);
         match after {
             Some(_) if before.is_none() => drop(self.pods.insert(name.clone())),
             Some(_) => {}
@@ -174,20 +202,56 @@ impl<N: Node> HeldNode<N> {
 // === impl SeenNode ===
 
 impl<N: Node> SeenNode<N> {
-    /// Changes the books in one step with the room that is left by other pods. Whether room came free.
-    fn change(&self, others: Resources, change: impl FnOnce(&mut Books)) -> bool {
+    /// Changes the books in one step with the room that the pods leave. Whether room came free for pods that are to be
+    /// placed, since it was so `before`.
+    fn change(
+        &self,
+        before: (Taken, Mode, Resources),
+        taken: Taken,
+        change: impl FnOnce(&mut Books),
+    ) -> bool {
+        let Self { mode, allocatable, .. } = self;
+        let (taken_before, mode_before, allocatable_before) = before;
         self.held.with_books(|books| {
-            let before = books.free();
-            books.set_room(self.allocatable.saturating_sub(others));
+            let before = taken_before.open(mode_before, allocatable_before, books.summary());
+            books.set_room(taken.room(*mode, *allocatable));
             change(books);
-            !before.covers(books.free())
+            let after = taken.open(*mode, *allocatable, books.summary());
+            !before.free().covers(after.free())
         })
+    }
+
+    fn open(&self, taken: &Taken, books: Summary) -> Summary {
+        taken.open(self.mode, self.allocatable, books)
+    }
+
+    fn short(
+        &self,
+        taken: &Taken,
+        share: Share,
+        asked: Resources,
+        books: Summary,
+    ) -> Option<Short> {
+        let open = self.open(taken, books);
+        let short = Short::of(asked, open.free(), open.room);
+        match self.mode {
+            // What a VM starts with beyond its request is growth.
+            Mode::Headroom(_) => {
+                short.or_else(|| Short::of(share.beyond_requests(), books.free(), books.room))
+            }
+            Mode::Dedicated => short,
+        }
     }
 }
 
-/// A VM's share is an entry in the books; another's is no part of them.
-fn enter(books: &mut Books, name: &VmName, share: Share) {
-    if let Share::Vm { record, requests, ceiling } = share {
-        books.enter_pod(name.clone(), record, requests, ceiling);
+/// A VM's share is an entry in the books; another's is no part of them. No less is reserved for a VM than its pod
+/// requests; where others place pods, than its pod requests and has.
+fn enter(books: &mut Books, name: &VmName, share: Share, mode: Mode) {
+    if let Share::Vm { record, requests, sure, ceiling, .. } = share {
+        let least = match mode {
+            Mode::Dedicated => requests,
+            Mode::Headroom(_) => sure,
+        };
+        books.enter_pod(name.clone(), record, least, ceiling);
     }
 }

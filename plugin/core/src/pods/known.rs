@@ -16,7 +16,7 @@
 //!     refused, or on no node, on another, ended, gone
 //! ```
 
-use windlass_protocol::pod::{Pod, PodVm};
+use windlass_protocol::pod::{Allocation, Pod, PodVm};
 use windlass_protocol::{Resources, VmRecord};
 
 /// As many earlier revisions are remembered.
@@ -35,10 +35,35 @@ pub(crate) struct Known {
     is_terminating: bool,
     requests: Resources,
     vm: Option<Box<PodVm>>,
+    pub(crate) is_headroom: bool,
+    pub(crate) allocation: Option<Box<Allocation>>,
+    /// What was sent last to change a headroom pod, while the pod has the revision that it was sent for.
+    pub(crate) sent: Option<Sent>,
     /// Revisions that the watch delivered before.
     earlier: Vec<String>,
     pub(crate) told: Told,
     pub(crate) placed: Placed,
+}
+
+/// A change of a headroom pod that takes effect on one revision of it, if at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// The revision.
+    pub(crate) revision: String,
+    /// What the pod asks for after it.
+    pub(crate) to: Resources,
+    pub(crate) state: SentState,
+}
+
+/// What is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentState {
+    /// This many were sent, and none was answered.
+    Open(u32),
+    /// The API server has answered: the pod will be seen with another revision.
+    Answered,
+    /// An earlier plugin may have sent one.
+    Inherited,
 }
 
 /// How a pod came to be known.
@@ -77,7 +102,21 @@ pub(crate) enum Share {
     /// Its requests, in full.
     Other(Resources),
     /// An entry in the books.
-    Vm { record: VmRecord, requests: Resources, ceiling: Resources },
+    Vm {
+        record: VmRecord,
+        requests: Resources,
+        /// What of its requests is allocated to it and stays so.
+        sure: Resources,
+        /// The most that it may grow to.
+        most: Resources,
+        ceiling: Resources,
+    },
+    /// Room for VMs, where the node's pool has headroom.
+    Headroom {
+        requests: Resources,
+        /// What of its requests is allocated to it and stays so.
+        sure: Resources,
+    },
 }
 
 // === impl Known ===
@@ -93,6 +132,9 @@ impl Known {
             is_terminating: pod.is_terminating,
             requests: pod.requests,
             vm: pod.vm.map(Box::new),
+            is_headroom: pod.is_headroom,
+            allocation: pod.allocation,
+            sent: None,
             earlier: Vec::new(),
             told,
             placed: Placed::No,
@@ -106,11 +148,13 @@ impl Known {
             || (self.node.is_some() && pod.node.is_none())
             || (self.has_ended && !pod.phase.is_ended())
             || (self.is_terminating && !pod.is_terminating)
+            || self.generation() > pod.allocation.as_ref().map(|it| it.generation)
     }
 
     /// A new word on the same pod.
     pub(crate) fn told(self, pod: Pod, told: Told) -> Self {
         let Self { mut earlier, placed, vm, .. } = self;
+        let sent = self.sent.filter(|sent| sent.revision == pod.revision);
         if self.told == Told::Watched && self.revision != pod.revision {
             earlier.push(self.revision);
             let many = earlier.len().saturating_sub(EARLIER);
@@ -124,13 +168,14 @@ impl Known {
             Told::Read | Told::Ahead => placed.read(&pod),
             Told::Watched => placed.shown(&pod),
         };
-        Self { earlier, placed, ..Self::of(pod, told) }.still(vm)
+        Self { earlier, placed, sent, ..Self::of(pod, told) }.still(vm)
     }
 
     /// A list told of the pod: no word that came before counts.
     pub(crate) fn listed(self, pod: Pod) -> Self {
         let placed = self.placed.shown(&pod);
-        Self { placed, ..Self::of(pod, Told::Watched) }.still(self.vm)
+        let sent = self.sent.filter(|sent| sent.revision == pod.revision);
+        Self { placed, sent, ..Self::of(pod, Told::Watched) }.still(self.vm)
     }
 
     /// A pod that was a VM is one to its end, whatever its labels say: the VM may have what it was granted.
@@ -147,17 +192,42 @@ impl Known {
         self.vm.is_some()
     }
 
+    /// The number of the pod's spec, where it is read.
+    fn generation(&self) -> Option<i64> {
+        self.allocation.as_ref().map(|allocation| allocation.generation)
+    }
+
+    pub(crate) const fn is_terminating(&self) -> bool {
+        self.is_terminating
+    }
+
     /// What the pod takes of its node.
     pub(crate) fn share(&self) -> Share {
         let requests = self.requests;
-        let Some(vm) = &self.vm else { return Share::Other(requests) };
+        let Some(vm) = &self.vm else {
+            return if self.is_headroom {
+                Share::Headroom { requests, sure: self.sure_headroom() }
+            } else {
+                Share::Other(requests)
+            };
+        };
         let recorded = vm.ceiling.map(|ceiling| ceiling.size);
         let most = match &self.placed {
             Placed::No => recorded.unwrap_or(vm.bounds.max),
             Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
-        Share::Vm { record: vm.record(), requests, ceiling: most.max(requests) }
+        Share::of_vm(vm, requests, self.allocation.as_deref(), most)
+    }
+
+    /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.
+    fn sure_headroom(&self) -> Resources {
+        if self.is_terminating {
+            return Resources::ZERO;
+        }
+        let sure = self.allocation.as_ref().map(|allocation| allocation.sure());
+        let sure = sure.unwrap_or_default();
+        self.sent.as_ref().map_or(sure, |sent| sure.min(sent.to))
     }
 }
 
@@ -250,13 +320,27 @@ impl Share {
         let requests = pod.requests;
         let Some(vm) = &pod.vm else { return Self::Other(requests) };
         let most = vm.ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
-        Self::Vm { record: vm.record(), requests, ceiling: most.max(requests) }
+        Self::of_vm(vm, requests, pod.allocation.as_deref(), most)
+    }
+
+    /// Before its kubelet has said that the VM's pod is admitted, the requests of its spec are as good as its own: they are
+    /// reserved for it, and it is admitted with them.
+    fn of_vm(
+        vm: &PodVm,
+        requests: Resources,
+        allocation: Option<&Allocation>,
+        most: Resources,
+    ) -> Self {
+        let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
+        let sure = allocation.map_or(requests, spec).min(requests);
+        let (record, ceiling) = (vm.record(), most.max(requests));
+        Self::Vm { record, requests, sure, most: vm.bounds.max.max(requests), ceiling }
     }
 
     /// What it takes of a node from its first moment there, as the books count it.
     pub(crate) fn asked(&self) -> Resources {
         match self {
-            Self::Other(requests) => *requests,
+            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
             Self::Vm { record, requests, .. } => {
                 // A VM starts with no less than its minimum.
                 let least = requests.max(record.min);
@@ -268,16 +352,16 @@ impl Share {
     /// The most that it may have before its agent speaks.
     fn most(&self) -> Resources {
         match self {
-            Self::Other(requests) => *requests,
+            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
             Self::Vm { ceiling, .. } => *ceiling,
         }
     }
 
-    /// What it takes of a node beside the room for VMs.
-    pub(crate) const fn other(&self) -> Resources {
+    /// What it has from its first moment beyond what its pod requests.
+    pub(crate) fn beyond_requests(&self) -> Resources {
         match self {
-            Self::Other(requests) => *requests,
-            Self::Vm { .. } => Resources::ZERO,
+            Self::Other(_) | Self::Headroom { .. } => Resources::ZERO,
+            Self::Vm { record, requests, .. } => record.min.saturating_sub(*requests),
         }
     }
 }

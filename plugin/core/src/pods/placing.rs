@@ -15,7 +15,8 @@ use crate::pods::gone::How;
 use crate::pods::known::{Known, Placed, Share, Told};
 use crate::pods::placement::{Outcome, Placement, Settled};
 use crate::pods::refused::Refused;
-use crate::pods::why_not::{Short, WhyNot};
+use crate::pods::why_not::WhyNot;
+use crate::summary::Summary;
 use std::collections::BTreeSet;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Axis, Resources, VmName};
@@ -35,8 +36,9 @@ impl<N: Node> Pods<N> {
         if self.has_place(pod, node)? {
             return Ok(());
         }
-        let summary = held.summary();
-        match Short::of(asked(pod), summary.free(), summary.room) {
+        let share = Share::of(pod);
+        let of_node = self.nodes.get(node);
+        match of_node.and_then(|of_node| of_node.short(share, share.asked(), held.summary())) {
             Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
             None => Ok(()),
         }
@@ -45,8 +47,8 @@ impl<N: Node> Pods<N> {
     /// How good a node is for a pod, from 0 to 10: tenths of the node's room for VMs that would stay free,
     /// on the axis that has less. VMs grow into what is free.
     pub fn score(&self, pod: &Pod, node: &str) -> u8 {
-        let Some(held) = self.node(node) else { return 0 };
-        let (summary, asked) = (held.summary(), asked(pod));
+        let Some(summary) = self.open(node) else { return 0 };
+        let asked = asked(pod);
         let tenths = |axis: Axis| {
             let left = axis.of(summary.free()).saturating_sub(axis.of(asked));
             let room = u128::from(axis.of(summary.room)).max(1);
@@ -70,11 +72,12 @@ impl<N: Node> Pods<N> {
         let pods = held.pods.iter().filter_map(|name| Some((name, self.pods.get(name)?)));
         let victims = pods.filter(|(_, known)| victims.contains(&known.uid));
         let victims = victims.map(|(name, known)| (name, known.share()));
-        let without = held.without(victims).ok_or_else(unknown)?;
+        let share = Share::of(pod);
+        let short = held.short_without(victims, share, share.asked()).ok_or_else(unknown)?;
         if self.has_place(pod, node)? {
             return Ok(());
         }
-        match Short::of(asked(pod), without.free(), without.room) {
+        match short {
             Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
             None => Ok(()),
         }
@@ -90,6 +93,7 @@ impl<N: Node> Pods<N> {
         if self.has_place(pod, node)? {
             return Ok(self.place_again(pod, node));
         }
+        let pod = &self.judged(pod.clone());
         let known = self.pods.get(&pod.name).filter(|known| known.uid == pod.uid);
         let mut next = match known {
             Some(known) if known.is_late(pod) => known.clone(),
@@ -173,8 +177,14 @@ impl<N: Node> Pods<N> {
     /// The VM pods that were refused for want of room and fit on this node by what it publishes, one after
     /// the other. The pod that has waited longest comes first.
     pub fn waiting_for(&self, node: &str) -> Vec<&Refused> {
-        let free = self.node(node).map(|held| held.summary().free());
-        free.map(|free| self.waiting.that_fit(free)).unwrap_or_default()
+        let open = self.open(node);
+        open.map(|open| self.waiting.that_fit(open.free())).unwrap_or_default()
+    }
+
+    /// What pods that are to be placed find on a node, by what it publishes.
+    fn open(&self, node: &str) -> Option<Summary> {
+        let of_node = self.nodes.get(node)?;
+        Some(of_node.open(of_node.there()?.held.summary()))
     }
 
     /// Whether this node has room for the pod by an earlier placement or binding.

@@ -10,9 +10,13 @@ pub struct NodePods {
     pub name: String,
     /// What pods may request of it.
     pub allocatable: Resources,
-    /// The requests of all pods that are no VMs.
+    /// How its room is shared: `dedicated`, `headroom`.
+    pub mode: &'static str,
+    /// The requests of all pods that are neither VMs nor headroom.
     pub others: Resources,
-    /// The room for VMs: what others leave.
+    /// The requests of pods that hold headroom.
+    pub headroom: Resources,
+    /// The room for VMs: what others leave, or what VMs request and headroom pods hold.
     pub room: Resources,
     /// What is reserved for VMs.
     pub reserved: Resources,

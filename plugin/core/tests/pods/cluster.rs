@@ -89,6 +89,8 @@ pub(crate) fn other(name: &str, units: u64) -> Pod {
         is_terminating: false,
         requests: cu(units),
         vm: None,
+        is_headroom: false,
+        allocation: None,
         problems: Vec::new(),
     }
 }

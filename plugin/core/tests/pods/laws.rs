@@ -1,8 +1,12 @@
 //! Laws 2 and 9 over random histories of a cluster.
 
+use crate::cluster::cu;
 use crate::model::{Model, step};
+use crate::shared::{self, Shared};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 proptest! {
     /// Law 2: no placement and no grant raises what VMs and other pods take of a node above what it can
@@ -40,4 +44,37 @@ proptest! {
         let live = model.after_each_agent_spoke(&model.pods);
         prop_assert_eq!(model.after_each_agent_spoke(&rebuilt), live);
     }
+}
+
+proptest! {
+    /// Law 2 on a node that is shared with others: what VMs may have and what the kubelet has allocated to others never
+    /// exceeds what the node can allocate, whatever is lost or late of what the controller, the kubelet and the watch say.
+    #[test]
+    fn books_within_the_node_that_is_shared(
+        steps in vec(shared::step(), 0..120),
+        spare in prop_oneof![Just(None), Just(Some(0)), Just(Some(1))],
+    ) {
+        let mut node = Shared::new(spare);
+        for step in steps {
+            node.step(&step, spare);
+            let used = node.in_use();
+            prop_assert!(cu(8).covers(used), "{:?}: {} in use", step, used);
+        }
+    }
+}
+
+/// The histories of that law meet what it is about.
+#[test]
+fn growth_into_headroom_is_met_often() {
+    let mut runner = TestRunner::deterministic();
+    let steps = vec(shared::step(), 120);
+    let mut met = 0;
+    for _ in 0..100 {
+        let mut node = Shared::new(Some(1));
+        for step in steps.new_tree(&mut runner).unwrap().current() {
+            node.step(&step, Some(1));
+        }
+        met += usize::from(node.grants_beyond_requests > 0);
+    }
+    assert!(met > 30, "{met} of 100");
 }

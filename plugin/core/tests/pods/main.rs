@@ -3,8 +3,10 @@
 
 mod advice;
 mod cluster;
+mod headroom;
 mod laws;
 mod model;
 mod placing;
+mod shared;
 mod stories;
 mod watch;

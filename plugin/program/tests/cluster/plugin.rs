@@ -163,7 +163,9 @@ fn put(folder: &Folder, kubeconfig: &Path, ports: &str, leads: By) {
     let file = format!(
         "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [kubernetes]\nkubeconfig = \"{path}\"\n{ports}\
-         [kubernetes.lease]\nenabled = {by_lease}\n"
+         [kubernetes.lease]\nenabled = {by_lease}\n\
+         [[kubernetes.pool]]\nname = \"shared\"\nlabels = {{ pool = \"shared\" }}\n\
+         mode = \"headroom\"\nheadroom = {{ cpu = 0.05, memory = \"1GiB\" }}\n"
     );
     folder.put("plugin.toml", file);
 }

@@ -10,10 +10,12 @@ use futures_util::future::join_all;
 use std::time::Duration;
 use windlass_control_plane::space::node_of;
 
-const NODES: u64 = 20;
+pub(crate) const NODES: u64 = 20;
 /// Of a node, and the most that a VM grows to.
-const CPUS: u64 = 4;
-/// A race is tried so often until each side has won its share of one.
+pub(crate) const CPUS: u64 = 4;
+/// As many races are played of each kind, in place of one on each node.
+const COUNT: &str = "WINDLASS_RACES";
+/// As many more are tried until each side has won its share.
 const RACES: u32 = 12;
 
 #[tokio::test]
@@ -23,22 +25,53 @@ async fn growth_and_placement_never_get_the_same_room() {
         vms.space.node(&nth.to_string(), &CPUS.to_string(), "64Gi").await;
     }
     // VMs ask for more at moments that are spread over this time. Placement wins more of it the longer it is.
-    let mut spread = Duration::from_millis(400);
-    for race in 0..RACES {
-        let Won { growth, placement } = play(&vms, race, spread).await;
+    let spread = Duration::from_millis(400);
+    let play = async |race, spread| play(&vms, race, spread).await;
+    until_both_win(spread, Later::Growth, play).await;
+}
+
+/// Plays races, each on every node, until there were as many as are asked for and each side has won a fifth of them.
+/// Who has won moves the time over which one side is spread.
+pub(crate) async fn until_both_win(
+    mut spread: Duration,
+    later: Later,
+    mut play: impl AsyncFnMut(u32, Duration) -> Won,
+) {
+    let wanted = std::env::var(COUNT).ok().map_or(NODES, |count| count.parse().unwrap());
+    let most = u32::try_from(wanted.div_ceil(NODES)).unwrap() + RACES;
+    let mut all = Won { growth: 0, placement: 0 };
+    for race in 0..most {
+        let Won { growth, placement } = play(race, spread).await;
         println!("race {race}: growth won {growth} of {NODES}, placement {placement}");
-        if growth.min(placement) >= NODES / 5 {
+        all.growth += growth;
+        all.placement += placement;
+        let total = all.growth + all.placement;
+        if total >= wanted && all.growth.min(all.placement) >= total / 5 {
+            println!("of {total} races growth won {}, placement {}", all.growth, all.placement);
             return;
         }
-        spread = if growth > placement { spread * 2 } else { spread / 2 };
+        let is_longer = match later {
+            Later::Growth => growth > placement,
+            Later::Placement => placement > growth,
+        };
+        spread = if is_longer { spread * 3 / 2 } else { spread * 2 / 3 };
+        spread = spread.clamp(Duration::from_millis(50), Duration::from_secs(10));
     }
-    panic!("in no race has each side won a fifth");
+    panic!("of {most} races on each node neither side has won a fifth: {all:?}");
+}
+
+/// Which side begins at moments that are spread over a time, and wins less the longer that is.
+#[derive(Clone, Copy)]
+pub(crate) enum Later {
+    Growth,
+    Placement,
 }
 
 /// How many nodes each side won.
-struct Won {
-    growth: u64,
-    placement: u64,
+#[derive(Debug)]
+pub(crate) struct Won {
+    pub(crate) growth: u64,
+    pub(crate) placement: u64,
 }
 
 /// One race on every node.

@@ -86,6 +86,53 @@ const CLUSTER: &[(&str, &[&str])] = &[
         plain!("[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n"),
         &["node = a list: must not be there with [kubernetes]"],
     ),
+    (
+        plain!("namespace = \"a b\"\npool = 1\n"),
+        &[
+            "kubernetes.namespace = \"a b\": must be 1 to 253 letters",
+            "kubernetes.pool = 1: must be any number of [[kubernetes.pool]]",
+        ],
+    ),
+    (
+        plain!("[[kubernetes.pool]]\nname = \"a\"\nlabels = {}\nmode = \"shared\"\n"),
+        &[
+            "kubernetes.pool[a].labels = a table: must be one text or more",
+            "kubernetes.pool[a].mode = \"shared\": must be \"dedicated\", \"headroom\" or \"resize\"",
+        ],
+    ),
+    (
+        plain!("[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"resize\"\n"),
+        &["kubernetes.pool[a].mode = \"resize\": is not there yet"],
+    ),
+    (
+        plain!(
+            "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"dedicated\"\n\
+         headroom = { cpu = 1 }\n"
+        ),
+        &["kubernetes.pool[a].headroom = a table: must not be there unless mode = \"headroom\""],
+    ),
+    (
+        plain!(
+            "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = 1 }\nmode = \"headroom\"\n\
+         headroom = { cpu = 0, memory = 1, share = 2 }\n[[kubernetes.pool]]\n"
+        ),
+        &[
+            "kubernetes.pool[a].labels = a table: ",
+            "kubernetes.pool[a].headroom.cpu = 0: must be 0.05 to 4096 vCPUs",
+            "kubernetes.pool[a].headroom.memory = 1: must be 1MiB to 1024TiB",
+            "kubernetes.pool[a].headroom.share = 2: must be above 0, at most 1",
+            "kubernetes.pool[#2].name: is missing",
+            "kubernetes.pool[#2].labels: is missing",
+            "kubernetes.pool[#2].mode: is missing",
+        ],
+    ),
+    (
+        plain!(
+            "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"1\" }\nmode = \"headroom\"\n\
+         [[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"2\" }\nmode = \"headroom\"\n"
+        ),
+        &["kubernetes.pool[a].name = a: is listed already"],
+    ),
 ];
 
 #[test]

@@ -13,7 +13,8 @@ use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts as OfCluster;
 use windlass_plugin_cluster::{ClusterBooks, Epoch, Leadership};
 use windlass_plugin_config::config::PluginConfig;
-use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN};
+use windlass_plugin_config::keys::{JSON, LISTED, NODE, OVERRIDE, PLUGIN, POOL};
+use windlass_plugin_core::pods::Pools;
 use windlass_plugin_core::trust::Denied;
 use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
@@ -31,6 +32,7 @@ const EXAMPLE: &str = "[[node]]\nname = \"n\"\ncpu = 4\nmemory = \"4GiB\"\n";
 fn the_tables_of_keys_are_those_of_the_code() {
     for (heading, keys) in [
         ("## plugin.toml", PLUGIN),
+        ("### A pool of nodes", POOL),
         ("### A node", NODE),
         ("### A VM", LISTED),
         ("## The reference's JSON", JSON),
@@ -71,7 +73,11 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     let mut whole = registry(&counts, &Watchdog::default());
     register(&plugin, &mut whole);
     let (cluster, mut of_cluster) = (OfCluster::default(), Registry::default());
-    let terms = Terms { unit: UnitChoice::default().usual(), reserve: Resources::ZERO };
+    let terms = Terms {
+        unit: UnitChoice::default().usual(),
+        reserve: Resources::ZERO,
+        pools: Pools::default(),
+    };
     cluster.register(
         &ClusterBooks::new(terms, Clock::system(), Leadership::sole(Epoch(1))),
         &mut of_cluster,
@@ -81,6 +87,7 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.calls.count("filter", "some");
     cluster.denials.count("permits", &Denied::NoToken);
     cluster.reloads.count("done");
+    cluster.headroom.count("create", "done");
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
