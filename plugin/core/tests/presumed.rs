@@ -2,6 +2,7 @@
 
 use windlass_plugin_core::ask::Ask;
 use windlass_plugin_core::{Books, VmRecord};
+use windlass_protocol::timing::REQUEST_IS_LATE;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 
 const NOW: Moment = Moment::from_millis(1_000_000);
@@ -26,10 +27,15 @@ fn earlier_promises_are_kept_and_no_more_is_given_for_a_ceiling() {
 #[test]
 fn who_names_no_last_permit_may_have_what_he_asks_for() {
     let mut books = node(&["a", "b"]);
-    assert_eq!(ask(&mut books, "a", cu(3), None), cu(3));
-    assert_eq!(books.reserved_for(&VmName::on_host("a")), Some(cu(3)));
-    assert_eq!(ask(&mut books, "b", cu(1), None), cu(1));
-    assert_eq!(ask(&mut books, "b", cu(2), None), cu(1), "from here on it is a want");
+    let later = NOW.after(REQUEST_IS_LATE);
+    for (now, reserved) in [(NOW, [4, 4]), (later, [3, 1])] {
+        for ((vm, wanted), reserved) in [("a", 3), ("b", 1)].into_iter().zip(reserved) {
+            assert_eq!(ask_at(now, &mut books, vm, cu(wanted), None), cu(wanted));
+            assert_eq!(books.reserved_for(&VmName::on_host(vm)), Some(cu(reserved)), "{vm}");
+        }
+    }
+    let granted = ask_at(later, &mut books, "b", cu(2), None);
+    assert_eq!(granted, cu(1), "from here on it is a want");
 }
 
 #[test]
@@ -63,8 +69,18 @@ fn ask(
     wanted: Resources,
     last_permit: Option<Resources>,
 ) -> Resources {
+    ask_at(NOW, books, vm, wanted, last_permit)
+}
+
+fn ask_at(
+    now: Moment,
+    books: &mut Books,
+    vm: &str,
+    wanted: Resources,
+    last_permit: Option<Resources>,
+) -> Resources {
     let ask = Ask { wanted, last_permit, ..Ask::default() };
-    books.request(NOW, &VmName::on_host(vm), ask).expect("the VM is known").permit
+    books.request(now, &VmName::on_host(vm), ask).expect("the VM is known").permit
 }
 
 fn cu(count: u64) -> Resources {

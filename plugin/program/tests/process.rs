@@ -7,7 +7,9 @@ mod conformance;
 #[path = "process/moving.rs"]
 mod moving;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -36,9 +38,11 @@ fn permits_are_granted_and_refused_and_silent_vms_count_with_their_maximum() {
     // Both count with their maximum, so the node is over and nobody gets more.
     assert_eq!(plugin.booked("one"), [("a", 4, 8), ("b", 2, 4)].map(owned));
     assert_eq!(plugin.permit("a", 1, 2), (200, Some((1, 2))));
+    assert_eq!(plugin.booked("one")[0], owned(("a", 4, 8)), "it may be using more");
+    assert_eq!(plugin.permit("a", 1, 2), (200, Some((1, 2))), "it heard the answer");
     assert_eq!(plugin.booked("one"), [("a", 1, 2), ("b", 2, 4)].map(owned));
     assert_eq!(plugin.permit("a", 4, 8), (200, Some((2, 4))), "b is silent, and keeps its maximum");
-    assert_eq!(plugin.permit("b", 1, 2), (200, Some((1, 2))));
+    plugin.gives_back("b", 1, 2);
     assert_eq!(plugin.permit("a", 4, 8), (200, Some((3, 6))));
 
     let (status, text) = plugin.post("{}");
@@ -53,7 +57,7 @@ fn permits_are_granted_and_refused_and_silent_vms_count_with_their_maximum() {
 #[test]
 fn the_state_is_dumped_in_the_reference_s_shape() {
     let plugin = Plugin::start(LISTS);
-    plugin.permit("a", 1, 2);
+    plugin.gives_back("a", 1, 2);
     plugin.permit("a", 4, 8);
     let dump = plugin.dump();
     assert_eq!(dump["stopped"], false);
@@ -85,18 +89,18 @@ fn the_state_is_dumped_in_the_reference_s_shape() {
 #[test]
 fn the_reference_s_names_are_served_beside_ours() {
     let plugin = Plugin::start(LISTS);
-    plugin.permit("a", 1, 2);
+    plugin.gives_back("a", 1, 2);
     plugin.permit("stranger", 1, 2);
     let (status, text) = http(&plugin.admin, "GET", "/metrics", "");
     assert_eq!(status, 200);
     for line in [
-        "windlass_plugin_permit_requests_total{answer=\"granted\"} 1",
+        "windlass_plugin_permit_requests_total{answer=\"granted\"} 2",
         "windlass_plugin_room_milli_cpu{node=\"one\"} 4000",
         "windlass_plugin_reserved_bytes{node=\"one\"} 805306368",
         "windlass_plugin_over{node=\"two\"} 0",
         "windlass_plugin_list_problems 0",
         "autoscaling_plugin_resource_requests_total{code=\"404\"} 1",
-        "autoscaling_plugin_resource_requests_results_total{code=\"200\",node=\"one\",has_metrics=\"false\"} 1",
+        "autoscaling_plugin_resource_requests_results_total{code=\"200\",node=\"one\",has_metrics=\"false\"} 2",
         "autoscaling_plugin_resource_requests_results_total{code=\"404\",node=\"<none>\",has_metrics=\"false\"} 1",
         "autoscaling_plugin_node_cpu_resources_current{node=\"one\",node_group=\"\",field=\"Reserved\"} 3000",
         "autoscaling_plugin_node_mem_resources_current{node=\"one\",node_group=\"\",field=\"Buffer\"} 268435456",
@@ -139,8 +143,8 @@ fn requests_in_all_are_counted_also_where_their_node_is_gone() {
 #[test]
 fn a_hangup_reads_the_lists_again_and_a_bad_list_changes_nothing() {
     let plugin = Plugin::start(LISTS);
-    plugin.permit("a", 1, 2);
-    plugin.permit("b", 1, 2);
+    plugin.gives_back("a", 1, 2);
+    plugin.gives_back("b", 1, 2);
     // `a` moves, `b` stays and keeps what it was promised, `c` is new, `one` is smaller.
     let moved =
         LISTS.replacen("node = \"one\"", "node = \"two\"", 1).replacen("cpu = 4", "cpu = 3", 1)
@@ -282,6 +286,8 @@ struct Plugin {
     dumps: String,
     admin: String,
     folder: Folder,
+    /// What each agent was permitted last.
+    last: RefCell<BTreeMap<String, Value>>,
 }
 
 // === impl Plugin ===
@@ -303,7 +309,7 @@ impl Plugin {
         let (permits, dumps) = (next("permits http://"), next("dump-state http://"));
         let admin = next("admin http://");
         next("ready");
-        Self { process, permits, dumps, admin, folder }
+        Self { process, permits, dumps, admin, folder, last: RefCell::default() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -326,15 +332,23 @@ impl Plugin {
         http(&self.permits, "POST", "/", body)
     }
 
-    /// Asks for vCPUs and slots of 128 MiB.
+    /// Asks for vCPUs and slots of 128 MiB, in v2.1, and names what was permitted last.
     fn permit(&self, vm: &str, cpu: u64, slots: u64) -> (u16, Option<(u64, u64)>) {
-        let (status, answer) = self.post(&format!(
-            "{{\"protoVersion\":3,\"pod\":{{\"namespace\":\"default\",\"name\":\"{vm}\"}},\
-             \"resources\":{{\"vCPUs\":{cpu},\"mem\":{slots}}},\"metrics\":null}}"
-        ));
+        let last = self.last.borrow().get(vm).cloned();
+        let (status, answer) = self.post(&body(4, vm, (cpu, slots), last.as_ref()));
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
         let permit = &answer["permit"];
+        if permit.is_object() {
+            self.last.borrow_mut().insert(vm.to_owned(), permit.clone());
+        }
         (status, permit["vCPUs"].as_u64().zip(permit["mem"].as_u64()))
+    }
+
+    /// Asks for less, and again: the agent then names the answer, and what is beyond it is free.
+    fn gives_back(&self, vm: &str, cpu: u64, slots: u64) {
+        for _ in 0..2 {
+            assert_eq!(self.permit(vm, cpu, slots), (200, Some((cpu, slots))));
+        }
     }
 
     fn dump(&self) -> Value {
@@ -356,6 +370,21 @@ impl Plugin {
         });
         booked.collect()
     }
+}
+
+/// A request for vCPUs and slots of 128 MiB, in a version before v4.0. Versions from v2.1 (4) on name what was
+/// permitted last.
+fn body(version: u32, vm: &str, (cpu, slots): (u64, u64), last: Option<&Value>) -> String {
+    let mut body = json!({
+        "protoVersion": version,
+        "pod": { "namespace": "default", "name": vm },
+        "resources": { "vCPUs": cpu, "mem": slots },
+        "metrics": null,
+    });
+    if let Some(last) = last {
+        body["lastPermit"] = last.clone();
+    }
+    body.to_string()
 }
 
 fn in_all(rest: &str) -> String {

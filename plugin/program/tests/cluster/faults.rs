@@ -33,21 +33,23 @@ async fn a_plugin_that_was_killed_covers_again_what_it_had_granted() {
         vms.space.name().to_owned()
     };
     let node = format!("{name}-one");
-    let mut last = None;
+    let mut known = Vec::new();
     for (vm, size) in [("a", 3), ("b", 1)] {
         let mut agent = Agent::new(&cluster.plugin, &name, vm);
         assert_eq!((agent.ask(1), agent.ask(size)), (1, size));
-        last = last.or(agent.last().clone());
+        // Naming its permit, it says that it heard of it.
+        assert_eq!(agent.ask(size), size);
+        known.push(agent.last().clone());
     }
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 4000);
 
     cluster.plugin.restart();
     // No ceiling is recorded, so each VM counts with its maximum until its agent speaks.
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 8000);
-    let mut b = Agent::new(&cluster.plugin, &name, "b");
+    let mut b = Agent::new(&cluster.plugin, &name, "b").knowing(known.remove(1));
     assert_eq!(b.ask(1), 1);
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 5000, "a is silent");
-    let mut a = Agent::new(&cluster.plugin, &name, "a").knowing(last);
+    let mut a = Agent::new(&cluster.plugin, &name, "a").knowing(known.remove(0));
     assert_eq!(a.ask(3), 3);
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 4000, "as before the crash");
     assert_eq!((a.ask(4), b.ask(4)), (4, 4));

@@ -1,6 +1,6 @@
 //! A VM that the list calls moving: its agent is told, and its size stays.
 
-use super::{LISTS, Plugin, until};
+use super::{LISTS, Plugin, body, until};
 use serde_json::{Value, json};
 
 #[test]
@@ -24,7 +24,7 @@ fn a_vm_that_a_list_calls_moving_is_told_so_and_keeps_its_size() {
     assert_eq!(said(&plugin, "a", 2, 2), (200, true));
     assert_eq!(plugin.booked("one")[0].1, 1, "nothing was added to it");
     let words = "cannot change resources: agent has already been informed that pod is migrating";
-    let (status, text) = plugin.post(&body("a", 2, 2));
+    let (status, text) = plugin.post(&asks("a", 2, 2));
     assert!(status == 400 && text.starts_with(words), "{status} {text}");
     assert_eq!(said(&plugin, "a", 1, 2), (200, true), "the first answer may have been lost");
 
@@ -33,7 +33,7 @@ fn a_vm_that_a_list_calls_moving_is_told_so_and_keeps_its_size() {
     plugin.signal("HUP");
     let total = || plugin.dump()["state"]["nodes"][0]["value"]["vCPU"]["total"].clone();
     until("the list is in force", || total() == 5);
-    assert_eq!(plugin.post(&body("a", 2, 2)).0, 400);
+    assert_eq!(plugin.post(&asks("a", 2, 2)).0, 400);
 
     // It stays after all.
     plugin.write(LISTS);
@@ -50,18 +50,12 @@ fn migration(plugin: &Plugin) -> Value {
 
 /// The status of an answer, and whether it says `migrate`.
 fn said(plugin: &Plugin, vm: &str, cpu: u64, slots: u64) -> (u16, bool) {
-    let (status, text) = plugin.post(&body(vm, cpu, slots));
+    let (status, text) = plugin.post(&asks(vm, cpu, slots));
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     (status, answer.get("migrate") == Some(&json!({})))
 }
 
-/// A request of v2.0, for vCPUs and slots of 128 MiB.
-fn body(vm: &str, cpu: u64, slots: u64) -> String {
-    json!({
-        "protoVersion": 3,
-        "pod": { "namespace": "default", "name": vm },
-        "resources": { "vCPUs": cpu, "mem": slots },
-        "metrics": null,
-    })
-    .to_string()
+/// A request of v2.1, for vCPUs and slots of 128 MiB, by an agent that was permitted its VM's minimum last.
+fn asks(vm: &str, cpu: u64, slots: u64) -> String {
+    body(4, vm, (cpu, slots), Some(&json!({ "vCPUs": 1, "mem": 2 })))
 }
