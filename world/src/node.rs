@@ -34,6 +34,16 @@ pub(crate) struct Node {
     pub(crate) available: Option<Bytes>,
 }
 
+/// A request for a permit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PermitAsked<'a> {
+    /// Of this VM.
+    pub(crate) vm: &'a VmName,
+    pub(crate) body: &'a [u8],
+    /// Its agent hears the answer: it still waits.
+    pub(crate) waits: bool,
+}
+
 /// What came of a request for a permit.
 pub(crate) struct Requested {
     pub(crate) status: u16,
@@ -131,18 +141,16 @@ impl Node {
         self.books.set_moving(vm, moving);
     }
 
-    /// A request arrives. `here` are the VMs of this node, and what they have. An agent hears the answer only if it still
-    /// waits.
+    /// A request arrives. `here` are the VMs of this node, and what they have.
     pub(crate) fn request(
         &mut self,
         met: &mut Coverage,
         now: Moment,
-        vm: &VmName,
+        asked: PermitAsked<'_>,
         here: &[Present],
         unit: ComputeUnit,
-        body: &[u8],
-        waits: bool,
     ) -> Requested {
+        let PermitAsked { vm, body, waits } = asked;
         let (before, had) = (self.books.reserved(), self.books.reserved_for(vm));
         let spoken = self.books.is_spoken_for(vm);
         let uncounted = here.iter().filter(|present| self.books.record(&present.vm).is_none());

@@ -4,7 +4,7 @@ use super::{MOST_PLANS, World};
 use crate::agent::{Agent, Asked, Called};
 use crate::laws::{self, Law};
 use crate::message::{Body, Reply, Request};
-use crate::node::Requested;
+use crate::node::{PermitAsked, Requested};
 use crate::promises::Present;
 use crate::queue::Happening;
 use crate::vm::Vm;
@@ -213,8 +213,13 @@ impl World {
         if self.now < host.up_at {
             return None;
         }
-        let Requested { status, body, version, broken } =
-            host.request(&mut self.met, self.now, name, &here, unit, body, waits);
+        let Requested { status, body, version, broken } = host.request(
+            &mut self.met,
+            self.now,
+            PermitAsked { vm: name, body, waits },
+            &here,
+            unit,
+        );
         if let (Some(version), Some(vm)) = (version, self.vms.get_mut(who)) {
             vm.spoken = version;
         }

@@ -98,7 +98,8 @@ fn begin(world: &mut World, chance: &mut Chance) {
 fn happen(world: &mut World, chance: &mut Chance) {
     let alive: Vec<usize> =
         (0..world.processes.len()).filter(|nth| !world.processes[*nth].has_ended).collect();
-    let Some(nth) = alive.get(usize::try_from(chance.below(MANY as u64)).unwrap()).copied() else {
+    let drawn = usize::try_from(chance.below(MANY as u64)).unwrap_or_default();
+    let Some(nth) = alive.get(drawn).copied() else {
         return begin(world, chance);
     };
     match chance.below(8) {
