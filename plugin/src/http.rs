@@ -14,11 +14,12 @@ use windlass_protocol::plugin::RawRequest;
 
 /// What answers permit requests: the books of one node, or those of many.
 pub trait Permits: Clone + Send + Sync + 'static {
-    /// The body of the answer to a request that was read, or was refused while it was.
-    ///
-    /// # Errors
-    /// Why it is refused.
-    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal>;
+    /// The body of the answer to a request that was read, or was refused while it was; or why it is refused. An answer
+    /// may have to wait until what it promises is recorded.
+    fn answer(
+        &self,
+        request: Result<RawRequest, Refusal>,
+    ) -> impl Future<Output = Result<Vec<u8>, Refusal>> + Send;
 
     /// Whether the same request may be answered soon: then an agent to which any refusal is final gets no answer.
     fn passes(&self, _: &Refusal) -> bool {
@@ -34,16 +35,16 @@ pub struct Endpoint<P>(pub P);
 
 impl<P: Permits> Service for Endpoint<P> {
     async fn answer(&self, request: Request<Bytes>) -> Response {
-        self.respond(read(&request))
+        self.respond(read(&request)).await
     }
 }
 
 impl<P: Permits> Endpoint<P> {
     /// The answer to a request that was [`read`].
-    pub fn respond(&self, read: Result<RawRequest, Refusal>) -> Response {
+    pub async fn respond(&self, read: Result<RawRequest, Refusal>) -> Response {
         let version = read.as_ref().ok().map(RawRequest::version);
         let is_final = version.is_some_and(|version| !version.features().refusals_pass);
-        match self.0.answer(read) {
+        match self.0.answer(read).await {
             // axum gives bytes another content type first, so the response is built here.
             Ok(body) => {
                 let mut response = Response::new(Body::from(body));

@@ -10,4 +10,4 @@ pub mod metrics;
 pub mod shared;
 
 pub use http::{Endpoint, Permits};
-pub use shared::Shared;
+pub use shared::{Proposed, Shared};

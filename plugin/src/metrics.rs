@@ -13,8 +13,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use windlass_plugin_core::Books;
 use windlass_plugin_core::wire::Refusal;
+use windlass_plugin_core::{Books, Granted};
 
 /// Permit requests by what came of them. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -79,11 +79,14 @@ impl Requests {
     }
 
     /// Counts a request: whether it got less than it asked for, or why it was refused.
-    pub(crate) fn count(&self, short: Result<bool, &Refusal>) {
+    pub(crate) fn count(&self, came: Result<&Granted, &Refusal>) {
         let counter = |answer| self.by_answer.get_or_create_owned(&Labels { answer });
-        match short {
-            Ok(false) => self.granted.get_or_init(|| counter("granted")).inc(),
-            Ok(true) => self.short.get_or_init(|| counter("short")).inc(),
+        match came {
+            Ok(granted) if granted.is_unrecorded => counter("unrecorded").inc(),
+            Ok(granted) if granted.short.is_empty() => {
+                self.granted.get_or_init(|| counter("granted")).inc()
+            }
+            Ok(_) => self.short.get_or_init(|| counter("short")).inc(),
             Err(refusal) => counter(word(refusal)).inc(),
         };
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::debug;
 use windlass_kit::clock::Clock;
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::wire::{self, Permitted, Refusal};
+use windlass_plugin_core::wire::{self, Answer, Permitted, Refusal, Waiting};
 use windlass_plugin_core::{Books, Note, Summary};
 use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::status::NodeStatus;
@@ -39,6 +39,15 @@ struct Held {
     books: Books,
     /// Told to agents that have no compute unit of their own.
     unit: ComputeUnit,
+}
+
+/// What the books say where an answer may have to wait until a ceiling is recorded.
+#[derive(Debug)]
+pub enum Proposed {
+    /// The body of the answer.
+    Said(Vec<u8>),
+    /// The request, which is to be said [again](Shared::again) once a ceiling is recorded.
+    Waits(Waiting),
 }
 
 /// Everything that the books hold, for a person who looks for a fault. Fields are only added.
@@ -113,6 +122,45 @@ impl Shared {
         granted
     }
 
+    /// The body of the answer, or the request that waits until a ceiling is recorded.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn propose(&self, request: RawRequest) -> Result<Proposed, Refusal> {
+        let now = self.0.clock.now();
+        let Held { books, unit } = &mut *self.lock();
+        let answer = wire::propose(books, now, *unit, request);
+        self.0.published.publish(books.summary());
+        match answer {
+            Ok(Answer::Waits(waiting)) => Ok(Proposed::Waits(waiting)),
+            Ok(Answer::Permitted(permitted)) => self.counted(Ok(permitted)).map(Proposed::Said),
+            Err(refusal) => self.counted(Err(refusal)).map(Proposed::Said),
+        }
+    }
+
+    /// The body of the answer to a request that has waited.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn again(&self, waiting: Waiting) -> Result<Vec<u8>, Refusal> {
+        let now = self.0.clock.now();
+        let Held { books, unit } = &mut *self.lock();
+        let granted = waiting.again(books, now, *unit);
+        self.0.published.publish(books.summary());
+        self.counted(granted)
+    }
+
+    /// The body of an answer, which is counted.
+    fn counted(&self, permitted: Result<Permitted, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let answered = permitted.and_then(|permitted| {
+            let Permitted { vm, version, asked, granted, .. } = &permitted;
+            debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
+            Ok((permitted.encode()?, permitted.granted))
+        });
+        self.0.requests.count(answered.as_ref().map(|(_, granted)| granted));
+        answered.map(|(body, _)| body)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -150,14 +198,8 @@ impl Published {
 }
 
 impl Permits for Shared {
-    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
-        let answered = request.and_then(|request| {
-            let permitted = self.permit(request)?;
-            let Permitted { vm, version, asked, granted, .. } = &permitted;
-            debug!(%vm, %version, %asked, permit = %granted.permit, "permitted");
-            Ok((permitted.encode()?, !granted.short.is_empty()))
-        });
-        self.0.requests.count(answered.as_ref().map(|(_, short)| *short));
-        answered.map(|(body, _)| body)
+    /// Nothing is recorded of these VMs: no answer waits.
+    async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        self.counted(request.and_then(|request| self.permit(request)))
     }
 }

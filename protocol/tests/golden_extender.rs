@@ -99,7 +99,7 @@ fn pod() -> Pod {
             bounds,
             priority: 0,
             memory_slot: Bytes::from_mib(128),
-            ceiling: Some(Ceiling { epoch: 3, size: size(2000, 4096) }),
+            ceiling: Some(Ceiling { epoch: 3, write: 0, size: size(2000, 4096) }),
             problems: Vec::new(),
         }),
         is_headroom: false,

@@ -232,7 +232,7 @@ fn annotations_describe_the_vm() {
             r#"{"min":{"cpu":1,"mem":"1Gi"},"max":{"cpu":4,"mem":"8Gi"}}"#,
     }));
     let bounds = Bounds { min: size(1000, 1 << 30), max: size(8000, 8 << 30) };
-    let ceiling = Ceiling { epoch: 3, size: size(2000, 4 << 30) };
+    let ceiling = Ceiling { epoch: 3, write: 0, size: size(2000, 4 << 30) };
     let slot = Bytes::from_mib(128);
     assert_eq!((vm.bounds, vm.priority, vm.memory_slot), (bounds, 7, slot));
     assert_eq!((vm.ceiling, problems(&vm)), (Some(ceiling), vec![]));
@@ -319,13 +319,15 @@ fn an_unreadable_ceiling_is_a_problem() {
     }
     let later = r#"{"epoch":1,"cpu":"2","memory":"4Gi","disk":"9Gi"}"#;
     let size = size(2000, 4 << 30);
-    assert_eq!(Ceiling::decode(later), Ok(Ceiling { epoch: 1, size }));
+    assert_eq!(Ceiling::decode(later), Ok(Ceiling { epoch: 1, write: 0, size }));
 }
 
 #[test]
 fn a_ceiling_is_written_as_the_annotation_says() {
-    let ceiling = Ceiling { epoch: 1, size: size(2000, 4 << 30) };
+    let ceiling = Ceiling { epoch: 1, write: 0, size: size(2000, 4 << 30) };
     assert_eq!(ceiling.encode(), r#"{"epoch":1,"cpu":"2","memory":"4Gi"}"#);
+    let numbered = Ceiling { write: 2, ..ceiling };
+    assert_eq!(numbered.encode(), r#"{"epoch":1,"write":2,"cpu":"2","memory":"4Gi"}"#);
 }
 
 #[test]

@@ -41,7 +41,7 @@ impl HostBooks {
 impl Permits for HostBooks {
     fn ask(&self, body: Bytes) -> Asked<'_> {
         Box::pin(async move {
-            Ok(match self.books.answer(wire::read(&body, PluginVersion::SPOKEN)) {
+            Ok(match self.books.answer(wire::read(&body, PluginVersion::SPOKEN)).await {
                 Ok(body) => (200, body.into()),
                 Err(refusal) => {
                     warn!(%refusal, "permit request refused");

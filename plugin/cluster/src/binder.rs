@@ -21,8 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tokio::time::timeout;
 use tracing::{info, warn};
+use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
 use windlass_protocol::VmName;
+use windlass_protocol::annotations::CEILING;
 use windlass_protocol::extender::BindingArgs;
 use windlass_protocol::pod::Pod;
 
@@ -110,10 +112,10 @@ impl Binder {
         let _busy = self.begin(name).ok_or_else(|| BindError::UnderWay(name.clone()))?;
         let gone = || BindError::Gone(name.clone(), uid.clone());
         let pod = self.read(name).await?.filter(|pod| pod.uid == *uid).ok_or_else(gone)?;
-        let placement = self.books.place(&pod, node)?;
-        match self.request(&placement).await {
+        let (placement, first) = self.books.place(&pod, node)?;
+        match self.request(&placement, first).await {
             Ok(()) => {
-                self.books.settle(name, uid, Outcome::Bound);
+                self.books.bound(name, uid, first);
                 Ok(())
             }
             Err(ApiError::Refused(why)) => {
@@ -160,7 +162,13 @@ impl Binder {
         patched.await
     }
 
-    async fn request(&self, placement: &Placement) -> Result<(), ApiError> {
+    /// Binds, and records the first ceiling of the pod's VM in the same step: the API server copies annotations of a Binding
+    /// to its pod.
+    async fn request(
+        &self,
+        placement: &Placement,
+        first: Option<FirstCeiling>,
+    ) -> Result<(), ApiError> {
         let Placement { pod, uid, revision, node, .. } = placement;
         let binding = Binding {
             metadata: ObjectMeta {
@@ -168,6 +176,8 @@ impl Binder {
                 name: Some(pod.name.clone()),
                 uid: Some(uid.clone()),
                 resource_version: Some(revision.clone()),
+                annotations: first
+                    .map(|first| [(CEILING.to_owned(), first.recorded.encode())].into()),
                 ..ObjectMeta::default()
             },
             target: ObjectReference {

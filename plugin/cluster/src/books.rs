@@ -3,7 +3,10 @@
 //! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
+mod permits;
+
 use crate::leadership::{Epoch, Leadership};
+use crate::proposals::Proposals;
 use crate::rebuild::{NotYet, Rebuild};
 use prometheus_client::registry::Registry;
 use serde::Serialize;
@@ -11,17 +14,16 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 use windlass_kit::clock::Clock;
+use windlass_plugin::Shared;
 use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
-use windlass_plugin::{Permits, Shared};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_plugin_core::pods::{
-    Change, Freed, NodePods, Outcome, Placement, Pools, Settled, WhyNot, Written,
+    Change, Freed, NodePods, Outcome, Pools, Settled, WhyNot, Written,
 };
 use windlass_plugin_core::wire::Refusal;
 use windlass_plugin_core::{Books, Pods, Summary};
 use windlass_protocol::extender::{HostPriority, PreemptionArgs, PreemptionResult, Score};
-use windlass_protocol::plugin::RawRequest;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::{ComputeUnit, Moment, Resources, VmName, node};
@@ -60,6 +62,7 @@ struct Inner {
     requests: Requests,
     terms: Terms,
     leadership: Leadership,
+    proposals: Proposals,
 }
 
 /// The books as a person reads them who looks for a fault. Fields are only added.
@@ -94,6 +97,7 @@ impl ClusterBooks {
             requests,
             terms,
             leadership,
+            proposals: Proposals::default(),
         }))
     }
 
@@ -231,14 +235,6 @@ impl ClusterBooks {
         PreemptionResult { victims }
     }
 
-    /// Room for a pod that was read, or why there is none.
-    ///
-    /// # Errors
-    /// Why not.
-    pub(crate) fn place(&self, pod: &Pod, node: &str) -> Result<Placement, WhyNot> {
-        self.write().place(pod, node)
-    }
-
     /// What became of a binding.
     pub(crate) fn settle(&self, name: &VmName, uid: &str, outcome: Outcome) -> Settled {
         let settled = self.write().settle(name, uid, outcome);
@@ -373,29 +369,6 @@ impl ClusterBooks {
 
     fn write(&self) -> RwLockWriteGuard<'_, Pods<ClusterNode>> {
         self.0.pods.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Permits for ClusterBooks {
-    /// The node that has the VM's pod answers. What it gives back may be room for a pod that waits. A plugin that stands by
-    /// does not ask its books: they must not believe what an agent said to it.
-    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
-        let request = request.and_then(|request| self.answers().map(|()| request));
-        let vm = request.as_ref().ok().map(RawRequest::vm);
-        let node = vm.and_then(|vm| self.read().node_of(vm).cloned());
-        let Some(ClusterNode { name, books }) = node else { return self.0.nowhere.answer(request) };
-        let before = books.summary().free();
-        let answer = books.answer(request);
-        if !before.covers(books.summary().free()) {
-            self.note_freed(&name);
-        }
-        // The lease may have ended meanwhile.
-        answer.and_then(|body| self.answers().map(|()| body))
-    }
-
-    /// A pod that is not known may be one that the watch does not show yet.
-    fn passes(&self, refusal: &Refusal) -> bool {
-        matches!(refusal, Refusal::Passing(_) | Refusal::UnknownVm(_))
     }
 }
 

@@ -82,7 +82,7 @@ impl AgentsOnly {
         if let Ok(asked) = &read {
             Denied::unless_same(&node, self.books.node_of(asked.vm()).as_deref())?;
         }
-        Ok(Endpoint(self.books.clone()).respond(read))
+        Ok(Endpoint(self.books.clone()).respond(read).await)
     }
 }
 

@@ -7,6 +7,8 @@
 //!       └──── Binding ◄── binder ◄── bind ── extender ◄── kube-scheduler
 //! ```
 //!
+//! An answer to an agent above the recorded ceiling of its VM waits until [`ceilings`] has recorded a higher one.
+//!
 //! It decides nothing: [`windlass_plugin_core::Pods`] does. The commit point of a placement is `bind`: the books
 //! reserve, and then the API server binds the very revision of the pod that was read. What became of a
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
@@ -19,6 +21,7 @@ pub mod audit;
 mod binder;
 pub mod books;
 pub mod callers;
+pub mod ceilings;
 pub mod connect;
 pub mod extender;
 pub mod headroom;
@@ -26,6 +29,8 @@ pub mod leadership;
 pub mod lease;
 pub mod metrics;
 mod objects;
+mod patches;
+mod proposals;
 pub mod rebuild;
 pub mod retries;
 pub mod role;
@@ -41,4 +46,5 @@ pub use connect::connect;
 pub use extender::Extender;
 pub use leadership::{Epoch, Leadership};
 pub use lease::Election;
+pub use patches::Patches;
 pub use tokens::Tokens;

@@ -9,6 +9,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 use windlass_kit::server::Reloads;
 use windlass_plugin::metrics::gauge;
 use windlass_plugin_core::trust::Denied;
@@ -45,6 +47,13 @@ struct Leads(ClusterBooks);
 #[derive(Clone, Debug, Default)]
 pub struct HeadroomWrites(Family<Wrote, Counter>);
 
+/// Writes of ceilings by what came of them, and how long they took. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct CeilingWrites {
+    by_answer: Family<Answer, Counter>,
+    seconds: Counter<f64, AtomicU64>,
+}
+
 /// All that is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -64,6 +73,8 @@ pub struct Counts {
     pub reloads: Reloads,
     /// Writes of headroom pods.
     pub headroom: HeadroomWrites,
+    /// Writes of ceilings.
+    pub ceilings: CeilingWrites,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -123,6 +134,10 @@ impl Counts {
         self.reloads.register(registry);
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
+        let of = "Writes of the ceilings of VMs, by what came of them";
+        registry.register("ceiling_writes", of, self.ceilings.by_answer.clone());
+        let of = "How long writes of ceilings took, those without success too";
+        registry.register("ceiling_write_seconds", of, self.ceilings.seconds.clone());
     }
 }
 
@@ -175,6 +190,16 @@ impl Bindings {
     /// A binding came to this: the word of an error, or `bound`.
     pub fn count(&self, answer: &'static str) {
         self.0.get_or_create_owned(&Answer { answer }).inc();
+    }
+}
+
+// === impl CeilingWrites ===
+
+impl CeilingWrites {
+    /// A write came to this after that long.
+    pub fn count(&self, answer: &'static str, took: Duration) {
+        self.by_answer.get_or_create_owned(&Answer { answer }).inc();
+        self.seconds.inc_by(took.as_secs_f64());
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bindings and annotations at a real API server, with faults on the way to it.
+//! Bindings, ceilings and annotations at a real API server, with faults on the way to it.
 //!
 //! The parts of the plugin run in the test, with the role that we ship; no scheduler is there, the test asks in its place. What the
 //! plugin sends goes through [`between`], which loses, delays and records it. All tests share one control plane; each has
@@ -12,6 +12,8 @@ mod audit;
 mod between;
 #[path = "api_server/binding.rs"]
 mod binding;
+#[path = "api_server/ceilings.rs"]
+mod ceilings;
 #[path = "api_server/headroom.rs"]
 mod headroom;
 #[path = "api_server/leading.rs"]

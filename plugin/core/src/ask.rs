@@ -27,6 +27,26 @@ pub struct Granted {
     pub short: Vec<Shortage>,
     /// It is about to be moved, and keeps its size until then.
     pub moving: bool,
+    /// It may not be told of more yet: no ceiling that covers more was recorded in time.
+    pub is_unrecorded: bool,
+}
+
+/// What the books say to a request where ceilings are recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proposed {
+    /// The answer.
+    Granted(Granted),
+    /// The answer has to wait until a ceiling is recorded: what would be granted is reserved.
+    Waits,
+}
+
+// === impl Granted ===
+
+impl Granted {
+    /// All that was asked for, or all that there is.
+    pub(crate) const fn all(permit: Resources, moving: bool) -> Self {
+        Self { permit, short: Vec::new(), moving, is_unrecorded: false }
+    }
 }
 
 // === impl Ask ===

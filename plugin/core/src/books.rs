@@ -20,9 +20,15 @@
 //! `tests/laws.rs` looks for counterexamples of both.
 //!
 //! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
+//!
+//! Where [ceilings](crate::ceilings) are recorded, [`Books::propose`] reserves what it would grant and has its
+//! answer wait until the ceiling covers it; [`Books::request`] answers at once, with no more than is covered.
 
-use crate::ask::{Ask, Granted};
-use crate::entry::{Basis, Entry, Moving};
+mod recording;
+
+use crate::ask::{Ask, Granted, Proposed};
+use crate::ceilings::Kept;
+use crate::entry::{Above, Basis, Entry, Moving};
 use crate::offer::Offer;
 use crate::summary::Summary;
 use crate::tally::Tally;
@@ -107,20 +113,24 @@ impl Books {
     }
 
     /// A VM's pod is on this node, and requests this much of it: no less is reserved for as long as the pod is
-    /// there, whatever the VM has. Until its agent speaks, the VM counts with `ceiling`; a later word
-    /// on the pod replaces an earlier one.
+    /// there, whatever the VM has. Until its agent speaks, the VM counts with `ceiling`; a later ceiling that
+    /// was recorded replaces an earlier one, and without one nothing lowers what may have been promised.
+    /// `kept`: the pod is the VM, and its ceiling is recorded.
     pub fn enter_pod(
         &mut self,
         vm: VmName,
         record: VmRecord,
         requests: Resources,
         ceiling: Resources,
+        kept: Option<Kept>,
     ) {
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
+            entry.keep(kept);
             if let Basis::Presumed(most) = &mut entry.basis {
-                *most = ceiling;
+                let is_recorded = kept.is_some_and(|kept| kept.shown.is_some());
+                *most = if is_recorded { ceiling } else { ceiling.max(*most) };
             }
         });
     }
@@ -169,7 +179,8 @@ impl Books {
         }
     }
 
-    /// An agent says what its VM has or should get.
+    /// An agent says what its VM has or should get. The answer is no more than was promised or a recorded ceiling
+    /// covers, where ceilings are recorded.
     ///
     /// # Errors
     /// [`BooksError::UnknownVm`] if the VM never entered, [`BooksError::Moving`] if its agent was
@@ -195,6 +206,48 @@ impl Books {
         vm: &VmName,
         read: impl FnOnce(&VmRecord) -> Result<(T, Ask), E>,
     ) -> Result<(T, Granted), E> {
+        let (read, (granted, _)) = self.answer(now, vm, Above::IsCut, read)?;
+        Ok((read, granted))
+    }
+
+    /// An agent says what its VM has or should get. An answer above the recorded ceiling has to wait: what it would
+    /// grant is reserved, and [`Books::ceiling_due`] has the ceiling. The same request is then said once more, to
+    /// [`Books::request`].
+    ///
+    /// # Errors
+    /// Those of [`Books::request`].
+    pub fn propose(
+        &mut self,
+        now: Moment,
+        vm: &VmName,
+        ask: impl Into<Ask>,
+    ) -> Result<Proposed, BooksError> {
+        let ((), proposed) = self.propose_by(now, vm, |_| Ok::<_, BooksError>(((), ask.into())))?;
+        Ok(proposed)
+    }
+
+    /// The same, as [`Books::request_by`] reads it.
+    ///
+    /// # Errors
+    /// Those of [`Books::request_by`].
+    pub fn propose_by<T, E: From<BooksError>>(
+        &mut self,
+        now: Moment,
+        vm: &VmName,
+        read: impl FnOnce(&VmRecord) -> Result<(T, Ask), E>,
+    ) -> Result<(T, Proposed), E> {
+        let (read, (granted, waits)) = self.answer(now, vm, Above::Waits, read)?;
+        Ok((read, if waits { Proposed::Waits } else { Proposed::Granted(granted) }))
+    }
+
+    /// The answer, and whether it has to wait for a ceiling.
+    fn answer<T, E: From<BooksError>>(
+        &mut self,
+        now: Moment,
+        vm: &VmName,
+        above: Above,
+        read: impl FnOnce(&VmRecord) -> Result<(T, Ask), E>,
+    ) -> Result<(T, (Granted, bool)), E> {
         self.forget_old_claims(now);
         let free = self.free();
         let unknown = || BooksError::UnknownVm(vm.clone());
@@ -205,20 +258,26 @@ impl Books {
             Moving::No => false,
             Moving::Due => true,
             Moving::Told(permit) if wanted == permit => {
-                return Ok((read, Granted { permit, short: Vec::new(), moving: true }));
+                return Ok((read, (Granted::all(permit, true), false)));
             }
             Moving::Told(permit) => {
                 return Err(BooksError::Moving { vm: vm.clone(), wanted, permit }.into());
             }
         };
         let before = entry.part();
+        if let Some(first) = entry.first_word(&ask) {
+            // Until it is covered, no word of its agent lowers what it may have been promised.
+            let granted = Granted::all(first, moving);
+            let (granted, waits) = entry.above_its_ceiling(now, granted, &ask, above);
+            self.tally.change(&entry.name, Some(before), Some(entry.part()));
+            return Ok((read, (granted, waits)));
+        }
         entry.speak(now, &ask, free);
         let spoken = entry.part();
         let cpu = wanted.cpu.milli();
         let is_sayable = ask.sayable(Axis::Cpu, cpu) == cpu;
         if is_sayable && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
-            let granted = Granted { permit: wanted, short: Vec::new(), moving };
-            entry.grant(now, wanted, &granted);
+            let granted = entry.settle(now, Granted::all(wanted, moving), &ask, above);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));
             return Ok((read, granted));
         }
@@ -242,8 +301,8 @@ impl Books {
             .collect();
         let [cpu, mem] = offers.map(|offer| offer.permitted);
         let permit = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
-        let granted = Granted { permit, short, moving };
-        entry.grant(now, wanted, &granted);
+        let granted = Granted { short, ..Granted::all(permit, moving) };
+        let granted = entry.settle(now, granted, &ask, above);
         self.tally.change(&entry.name, Some(spoken), Some(entry.part()));
         Ok((read, granted))
     }

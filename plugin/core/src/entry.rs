@@ -1,13 +1,14 @@
 //! One VM in the books of its node.
 
 use crate::ask::{Ask, Granted};
+use crate::ceilings::{Kept, Recorded};
 use crate::journal::Journal;
 use crate::late::Answers;
 use crate::tally::{Part, Want};
 use std::sync::Arc;
 use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
-use windlass_protocol::{Axis, Bytes, Moment, Resources, VmName, VmRecord};
+use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName, VmRecord};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry {
@@ -18,10 +19,21 @@ pub(crate) struct Entry {
     pub(crate) floor: Resources,
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
+    /// Where ceilings are recorded.
+    pub(crate) recorded: Option<Box<Recorded>>,
     pub(crate) journal: Journal,
     /// No process sees what the VM has, and its agent asks over a network: a request may come late.
     pub(crate) is_remote: bool,
     answers: Answers,
+}
+
+/// What becomes of an answer above the recorded ceiling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Above {
+    /// It waits.
+    Waits,
+    /// It is cut.
+    IsCut,
 }
 
 /// Whether a VM is about to be moved.
@@ -68,20 +80,155 @@ impl Entry {
     pub(crate) fn new(name: VmName, record: VmRecord, basis: Basis) -> Self {
         let (name, journal) = (Arc::new(name), Journal::default());
         let (floor, answers) = (Resources::ZERO, Answers::default());
-        let (claim, moving, is_remote) = (None, Moving::No, false);
-        Self { name, record, basis, floor, claim, moving, journal, is_remote, answers }
+        let (claim, moving, recorded, is_remote) = (None, Moving::No, None, false);
+        Self { name, record, basis, floor, claim, moving, recorded, journal, is_remote, answers }
     }
 
     /// What is reserved for it.
     pub(crate) fn reserved(&self) -> Resources {
-        let most = self.basis.most().max(self.floor);
-        Resources { cpu: most.cpu, mem: most.mem.round_up(self.record.memory_slot) }
+        let above = self.proposal().max(self.told_early());
+        self.in_slots(self.basis.most().max(self.floor).max(above))
+    }
+
+    /// What a later leader may count it with, where ceilings are recorded.
+    pub(crate) fn counted_later(&self) -> Resources {
+        let ceiling = self.recorded.as_ref().map(|recorded| recorded.most());
+        self.reserved().max(ceiling.unwrap_or_default())
+    }
+
+    /// What an agent that names no last permit may have been promised of what it asks for, as long as no
+    /// agent has spoken and it is not sure that a later leader counts all that may have been promised.
+    pub(crate) fn first_word(&self, ask: &Ask) -> Option<Resources> {
+        match self.basis {
+            Basis::Presumed(_) | Basis::Silent(_) if ask.last_permit.is_none() => {
+                let most = self.reserved();
+                (!self.may_be_told(most)).then(|| most.min(ask.wanted))
+            }
+            Basis::Presumed(_) | Basis::Silent(_) | Basis::Spoken { .. } => None,
+        }
+    }
+
+    /// Whether its agent can be told this at once: it was promised as much, or a later leader is sure to count as much.
+    pub(crate) fn may_be_told(&self, permit: Resources) -> bool {
+        let sure = |recorded: &Recorded| recorded.cap().max(self.promised()).covers(permit);
+        self.recorded.as_deref().is_none_or(sure)
+    }
+
+    /// As much of a permit as its agent can be told at once.
+    pub(crate) fn told_at_once(&self, permit: Resources, ask: &Ask) -> Resources {
+        let Some(recorded) = &self.recorded else { return permit };
+        // What the pod requests counts without a ceiling.
+        let sure = permit.min(recorded.cap().max(self.floor));
+        let cpu = MilliCpu::from_milli(ask.sayable(Axis::Cpu, sure.cpu.milli()));
+        let mem = sure.mem.round_down(self.record.memory_slot);
+        Resources { cpu, mem }.max(self.promised().min(permit))
+    }
+
+    /// What its agent may use already.
+    fn promised(&self) -> Resources {
+        match self.basis {
+            Basis::Presumed(_) | Basis::Silent(_) => self.told_early(),
+            Basis::Spoken { permit, has: _ } => permit,
+        }
+    }
+
+    fn told_early(&self) -> Resources {
+        self.recorded.as_ref().map(|recorded| recorded.told_early).unwrap_or_default()
+    }
+
+    fn proposal(&self) -> Resources {
+        self.recorded.as_ref().map(|recorded| recorded.proposal()).unwrap_or_default()
+    }
+
+    fn in_slots(&self, size: Resources) -> Resources {
+        Resources { mem: size.mem.round_up(self.record.memory_slot), ..size }
+    }
+
+    /// The pod says so of its ceiling; `None`: none is recorded for it.
+    pub(crate) fn keep(&mut self, kept: Option<Kept>) {
+        match (&mut self.recorded, kept) {
+            (Some(recorded), Some(kept)) => recorded.shown(kept),
+            (recorded, kept) => *recorded = kept.map(|kept| Box::new(Recorded::new(kept))),
+        }
+    }
+
+    /// The books answer its agent, or have the answer wait.
+    pub(crate) fn settle(
+        &mut self,
+        now: Moment,
+        granted: Granted,
+        ask: &Ask,
+        above: Above,
+    ) -> (Granted, bool) {
+        let (granted, waits) = if self.may_be_told(granted.permit) {
+            (granted, false)
+        } else {
+            self.above_its_ceiling(now, granted, ask, above)
+        };
+        if !waits {
+            self.grant(now, ask.wanted, &granted);
+        }
+        (granted, waits)
+    }
+
+    /// What would be granted is above the ceiling: the answer waits, or is cut.
+    pub(crate) fn above_its_ceiling(
+        &mut self,
+        now: Moment,
+        granted: Granted,
+        ask: &Ask,
+        above: Above,
+    ) -> (Granted, bool) {
+        if let (Some(recorded), Some(unit)) = (&mut self.recorded, ask.unit) {
+            recorded.step = unit.into();
+        }
+        match above {
+            Above::Waits => {
+                self.propose(granted.permit);
+                (granted, true)
+            }
+            Above::IsCut => {
+                let permit = self.told_at_once(granted.permit, ask);
+                self.tell_early(now, permit);
+                (Granted { permit, is_unrecorded: true, ..granted }, false)
+            }
+        }
+    }
+
+    /// Its agent is told this while no word of it counts.
+    fn tell_early(&mut self, now: Moment, permit: Resources) {
+        if let (Basis::Presumed(_) | Basis::Silent(_), Some(recorded)) =
+            (self.basis, &mut self.recorded)
+        {
+            recorded.told_early = recorded.told_early.max(permit);
+            self.answers.answer(now, permit);
+        }
+    }
+
+    /// A permit is reserved, and waits until its ceiling is recorded.
+    fn propose(&mut self, permit: Resources) {
+        if let Some(recorded) = &mut self.recorded {
+            recorded.propose(permit);
+        }
+        let reserved = self.reserved();
+        self.claim = self.claim.filter(|claim| !reserved.covers(claim.wanted));
+    }
+
+    /// What was proposed is promised from here on.
+    pub(crate) fn confirm(&mut self, proposal: Resources) {
+        if let Basis::Spoken { permit, .. } = &mut self.basis {
+            *permit = permit.max(proposal);
+        }
     }
 
     /// Its agent asks: what it no longer wants is free, what it wants beyond becomes a claim.
     pub(crate) fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
         if self.is_remote && !matches!(self.basis, Basis::Spoken { .. }) {
             self.answers.hear(now, ask.last_permit);
+        }
+        let told = self.recorded.as_mut().map(|recorded| std::mem::take(&mut recorded.told_early));
+        if let (Some(told), Basis::Presumed(most) | Basis::Silent(most)) = (told, &mut self.basis) {
+            *most = most.max(told);
         }
         self.basis = match self.basis {
             Basis::Presumed(most) => {
@@ -103,6 +250,10 @@ impl Entry {
                 Basis::Spoken { permit: self.still_used(now, permit, ask), has }
             }
         };
+        let promised = self.promised();
+        if let Some(recorded) = &mut self.recorded {
+            recorded.wants(ask.wanted, promised);
+        }
         let enough = self.reserved().covers(ask.wanted);
         let stays = self.moving != Moving::No;
         self.claim = (!enough && !stays).then(|| Claim {
@@ -141,8 +292,8 @@ impl Entry {
     }
 
     /// The books answer its agent; a claim that is met ends.
-    pub(crate) fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
-        let Granted { permit, short, moving } = granted;
+    fn grant(&mut self, now: Moment, wanted: Resources, granted: &Granted) {
+        let Granted { permit, short, moving, is_unrecorded: _ } = granted;
         if self.is_remote {
             self.answers.answer(now, *permit);
         }

@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod books;
+pub mod ceilings;
 pub mod cluster;
 mod entry;
 pub mod host_vms;
@@ -22,7 +23,7 @@ mod tally;
 pub mod trust;
 pub mod wire;
 
-pub use ask::{Ask, Granted};
+pub use ask::{Ask, Granted, Proposed};
 pub use books::{Books, BooksError};
 pub use cluster::Cluster;
 pub use host_vms::HostVms;

@@ -27,6 +27,7 @@ mod known;
 mod placement;
 mod placing;
 mod pools;
+mod recording;
 mod refused;
 mod status;
 mod taken;

@@ -6,7 +6,7 @@
 //! reference's words and goes on to name the field. Bodies are read up to [`BODY_LIMIT`] bytes
 //! and no further.
 
-use crate::ask::{Ask, Granted};
+use crate::ask::{Ask, Granted, Proposed};
 use crate::books::{Books, BooksError};
 use thiserror::Error;
 use windlass_protocol::plugin::{BODY_LIMIT, OverRange, PermitResponse, RawRequest, Unfit};
@@ -27,6 +27,23 @@ pub struct Permitted {
     pub granted: Granted,
     unit: ComputeUnit,
     slot: Bytes,
+}
+
+/// What the books say at once.
+#[derive(Debug)]
+pub enum Answer {
+    /// The answer.
+    Permitted(Permitted),
+    /// It has to wait until a ceiling is recorded.
+    Waits(Waiting),
+}
+
+/// A request whose answer waits until a ceiling is recorded.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Which VM.
+    pub vm: VmName,
+    request: RawRequest,
 }
 
 /// Why a request is refused.
@@ -99,20 +116,64 @@ pub fn grant(
     unit: ComputeUnit,
     mut request: RawRequest,
 ) -> Result<Permitted, Refusal> {
+    Waiting { vm: request.take_vm(), request }.again(books, now, unit)
+}
+
+/// The same, where an answer may have to wait until a ceiling is recorded.
+///
+/// # Errors
+/// Those of [`grant`].
+pub fn propose(
+    books: &mut Books,
+    now: Moment,
+    unit: ComputeUnit,
+    mut request: RawRequest,
+) -> Result<Answer, Refusal> {
     let vm = request.take_vm();
-    let read = |record: &VmRecord| {
-        let slot = record.memory_slot;
-        let request = request.with_slot(slot)?;
-        let ask = Ask {
-            wanted: request.resources,
-            last_permit: request.last_permit,
-            unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
-            whole_cpus: !request.version.features().fractional_cpu,
-        };
-        Ok::<_, Refusal>(((request.version, request.resources, slot), ask))
+    let read = |record: &VmRecord| read_by(&request, record);
+    Ok(match books.propose_by(now, &vm, read)? {
+        (_, Proposed::Waits) => Answer::Waits(Waiting { vm, request }),
+        ((version, asked, slot), Proposed::Granted(granted)) => {
+            Answer::Permitted(Permitted { vm, version, asked, granted, unit, slot })
+        }
+    })
+}
+
+/// What a request says of a VM that is known like this.
+fn read_by(
+    request: &RawRequest,
+    record: &VmRecord,
+) -> Result<((PluginVersion, Resources, Bytes), Ask), Refusal> {
+    let slot = record.memory_slot;
+    // Its VM was taken: the copy is small.
+    let request = request.clone().with_slot(slot)?;
+    let ask = Ask {
+        wanted: request.resources,
+        last_permit: request.last_permit,
+        unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
+        whole_cpus: !request.version.features().fractional_cpu,
     };
-    let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
-    Ok(Permitted { vm, version, asked, granted, unit, slot })
+    Ok(((request.version, request.resources, slot), ask))
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Asks again: the answer is no more than a recorded ceiling covers or was promised before.
+    ///
+    /// # Errors
+    /// Those of [`grant`].
+    pub fn again(
+        self,
+        books: &mut Books,
+        now: Moment,
+        unit: ComputeUnit,
+    ) -> Result<Permitted, Refusal> {
+        let Self { vm, request } = self;
+        let read = |record: &VmRecord| read_by(&request, record);
+        let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
+        Ok(Permitted { vm, version, asked, granted, unit, slot })
+    }
 }
 
 // === impl Permitted ===

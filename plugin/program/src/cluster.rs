@@ -21,8 +21,8 @@ use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
-    AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Leadership,
-    SchedulerOnly, Tokens, connect, retries, role, settler, takeover,
+    AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Leadership, Patches,
+    SchedulerOnly, Tokens, ceilings, connect, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::kubernetes::Kubernetes;
@@ -119,6 +119,10 @@ pub(crate) async fn start(
         stop: stop.clone(),
     };
     tasks.vital("headroom pods", headroom::run(books.clone(), headroom));
+    let (patches, counting) = (Patches::new(client.clone()), counted.ceilings.clone());
+    let pulse = watchdog.watch("ceilings");
+    let recording = ceilings::run(books.clone(), patches, counting, pulse, stop.clone());
+    tasks.vital("ceilings", recording);
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
     let callers = Callers::new(counted.denials.clone());
     let tokens = Tokens::new(client, clock);

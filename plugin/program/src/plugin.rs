@@ -95,11 +95,11 @@ impl Plugin {
 impl Permits for Plugin {
     /// The node whose books know the VM answers; what is no request of a listed VM is refused by a
     /// node without VMs. Both count it.
-    fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+    async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
         let directory = self.directory();
         let with_metrics = request.as_ref().is_ok_and(RawRequest::has_metrics);
         let node = directory.node_of(request.as_ref().ok().map(RawRequest::vm));
-        let answer = node.books.answer(request);
+        let answer = node.books.answer(request).await;
         let status = answer.as_ref().map_or_else(Refusal::status, |_| 200);
         node.answered(status, with_metrics);
         let mut answers = self.0.answers.lock().unwrap_or_else(PoisonError::into_inner);

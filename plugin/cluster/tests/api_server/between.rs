@@ -1,15 +1,16 @@
-//! What stands between the plugin and the API server: it records requests, and has its way with bindings.
+//! What stands between the plugin and the API server: it records requests, and has its way with bindings and ceilings.
 
 use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
+use serde_json::json;
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tower::BoxError;
 
-/// What becomes of the next binding. Those that follow pass.
+/// What becomes of the next binding, or of the next write of a ceiling. Those that follow pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It passes.
@@ -21,8 +22,10 @@ pub(crate) enum Fate {
     IsHeldUp,
     /// It takes effect, and its answer is lost.
     IsNotAnswered,
-    /// The pod gets another revision first.
+    /// The pod gets another revision first, or another ceiling.
     ComesAfterAChange,
+    /// The API server is busy.
+    IsThrottled,
 }
 
 /// The way of one plugin to the API server. Clones are the same way.
@@ -38,6 +41,8 @@ struct State {
     next: Fate,
     /// Done when the next pod was read.
     on_read: Option<Box<dyn FnOnce() + Send>>,
+    next_ceiling: Fate,
+    ceilings: usize,
     kept: Option<Request<Body>>,
     let_go: Arc<Notify>,
     used: BTreeSet<(String, String)>,
@@ -75,7 +80,17 @@ impl Between {
         self.state().on_read = Some(Box::new(happens));
     }
 
-    /// Sends the binding on that was kept; the status of its answer.
+    /// What becomes of the next write of a ceiling that replaces another.
+    pub(crate) fn next_ceiling(&self, fate: Fate) {
+        self.state().next_ceiling = fate;
+    }
+
+    /// How many writes of ceilings that replace others were sent.
+    pub(crate) fn ceilings(&self) -> usize {
+        self.state().ceilings
+    }
+
+    /// Sends the request on that was kept; the status of its answer.
     pub(crate) async fn send_what_was_kept(&self) -> u16 {
         let request = self.state().kept.take().unwrap();
         self.plugin.send(request).await.unwrap().status().as_u16()
@@ -113,6 +128,11 @@ impl Between {
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
+            "pods" if is_ceiling(&request) => {
+                let mut state = self.state();
+                state.ceilings += 1;
+                std::mem::take(&mut state.next_ceiling)
+            }
             _ => Fate::Passes,
         };
         self.state().used.insert(right);
@@ -127,6 +147,7 @@ impl Between {
                 let_go.notified().await;
             }
             Fate::ComesAfterAChange => self.change(request.uri().path()).await,
+            Fate::IsThrottled => return Ok(throttled()),
         }
         let answer = self.plugin.send(request).await?;
         let on_read = if is_read { self.state().on_read.take() } else { None };
@@ -142,7 +163,10 @@ impl Between {
     /// Somebody changes the pod of a binding.
     async fn change(&self, path: &str) {
         let path = path.trim_end_matches("/binding");
-        let patch = br#"{"metadata":{"labels":{"changed":"yes"}}}"#.to_vec();
+        let patch = json!({"metadata": {
+            "labels": {"changed": "yes"}, "annotations": {"windlass.dev/ceiling": "a person's"},
+        }});
+        let patch = patch.to_string().into_bytes();
         let request = Request::patch(path).header("content-type", "application/merge-patch+json");
         let answer = self.admin.send(request.body(Body::from(patch)).unwrap()).await.unwrap();
         assert_eq!(answer.status(), 200);
@@ -160,6 +184,20 @@ impl State {
         self.reviews += 1;
         if self.loses_reviews { Fate::IsNotAnswered } else { Fate::Passes }
     }
+}
+
+/// Only the replacement of a ceiling is a JSON patch.
+fn is_ceiling(request: &Request<Body>) -> bool {
+    request.headers().get("content-type").is_some_and(|it| it == "application/json-patch+json")
+}
+
+fn throttled() -> Response<Body> {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "reason": "TooManyRequests", "message": "busy", "code": 429,
+    });
+    let body = Body::from(status.to_string().into_bytes());
+    Response::builder().status(429).body(body).unwrap()
 }
 
 fn lost() -> BoxError {

@@ -6,11 +6,12 @@ use axum::body::{Bytes, to_bytes};
 use futures_util::future::try_join_all;
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::pin::Pin;
+use std::sync::LazyLock;
 use tokio_util::sync::CancellationToken;
 use tower::BoxError;
 use windlass_control_plane::space::node_of;
@@ -19,14 +20,18 @@ use windlass_kit::admin::Readiness;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Service;
 use windlass_kit::watchdog::Watchdog;
+use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::headroom::Headroom;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
-    Binder, ClusterBooks, Epoch, Extender, Leadership, retries, settler, takeover,
+    Binder, ClusterBooks, Epoch, Extender, Leadership, Patches, ceilings, retries, settler,
+    takeover,
 };
 use windlass_plugin_core::pods::Pools;
+use windlass_protocol::annotations::CEILING;
+use windlass_protocol::pod::Ceiling;
 use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
 use windlass_testkit::wait;
 
@@ -37,6 +42,9 @@ pub(crate) struct Plugin<'a> {
     pub(crate) books: ClusterBooks,
     extender: Extender,
 }
+
+/// The labels of a pod that is a VM.
+static ENABLED: LazyLock<Value> = LazyLock::new(|| json!({"windlass.dev/enabled": "true"}));
 
 type Part = Pin<Box<dyn Future<Output = Result<(), std::convert::Infallible>>>>;
 
@@ -124,10 +132,30 @@ impl<'a> Plugin<'a> {
 
     /// The same, with a quantity as a person writes it.
     pub(crate) async fn vm_of(&self, name: &str, cpu: &str) -> Pod {
+        self.make(json!({"name": name, "labels": ENABLED.clone()}), cpu, None).await
+    }
+
+    /// A pod that is a VM of one vCPU, which may grow to this many.
+    pub(crate) async fn growing(&self, name: &str, most: u64) -> Pod {
+        let annotations = json!({"windlass.dev/bounds": bounds(most)});
+        let metadata = json!({"name": name, "labels": ENABLED.clone(), "annotations": annotations});
+        self.make(metadata, "1", None).await
+    }
+
+    /// Makes a pod of one vCPU with this metadata on this node, past the plugin.
+    pub(crate) async fn on(&self, node: &str, metadata: Value) -> Pod {
+        let pod = self.make(metadata, "1", Some(node)).await;
+        let counts = async || self.reserved(node) > 0;
+        wait::until_async("the books know the pod", counts).await;
+        pod
+    }
+
+    async fn make(&self, metadata: Value, cpu: &str, node: Option<&str>) -> Pod {
         let requests = json!({"cpu": cpu, "memory": "1Gi"});
         let pod = json!({
-            "metadata": {"name": name, "labels": {"windlass.dev/enabled": "true"}},
+            "metadata": metadata,
             "spec": {
+                "nodeName": node,
                 "schedulerName": "none",
                 "terminationGracePeriodSeconds": 0,
                 "containers": [
@@ -185,6 +213,46 @@ impl<'a> Plugin<'a> {
         node["placements"].as_array().unwrap().len()
     }
 
+    /// How many thousandths of a vCPU are reserved on a node.
+    pub(crate) fn reserved(&self, node: &str) -> u64 {
+        let dump = self.dump();
+        let nodes = dump["nodes"].as_array().unwrap();
+        let node = nodes.iter().find(|it| it["name"] == node).unwrap();
+        node["reserved"]["cpu"].as_u64().unwrap()
+    }
+
+    /// The agent of a VM asks for this many vCPUs and GiB, and says how many it was permitted last; what it is permitted.
+    pub(crate) async fn permit(&self, vm: &str, last: Option<u64>, size: u64) -> u64 {
+        let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
+        let body = json!({
+            "protoVersion": 7,
+            "pod": {"namespace": self.space.name(), "name": vm},
+            "computeUnit": resources(1),
+            "resources": resources(size),
+            "lastPermit": last.map(resources),
+            "metrics": null,
+        });
+        let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
+        let answer = Endpoint(self.books.clone()).answer(request).await;
+        assert_eq!(answer.status(), 200);
+        let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        answer["permit"]["vCPUs"].as_u64().unwrap()
+    }
+
+    /// The recorded ceiling of a VM, as the API server has it.
+    pub(crate) async fn ceiling(&self, vm: &str) -> Option<Ceiling> {
+        let pod = self.space.pods().get(vm).await.unwrap();
+        Ceiling::decode(pod.annotations().get(CEILING)?).ok()
+    }
+
+    /// A person sets the annotation of a pod.
+    pub(crate) async fn edit_ceiling(&self, vm: &str, text: Option<&str>) {
+        let patch = json!({"metadata": {"annotations": {CEILING: text}}});
+        let params = PatchParams::default();
+        self.space.pods().patch(vm, &params, &Patch::Merge(patch)).await.unwrap();
+    }
+
     pub(crate) fn dump(&self) -> Value {
         serde_json::to_value(self.books.dump()).unwrap()
     }
@@ -196,6 +264,12 @@ impl<'a> Plugin<'a> {
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         serde_json::from_slice(&body).unwrap()
     }
+}
+
+/// From one vCPU and GiB to this many.
+pub(crate) fn bounds(most: u64) -> String {
+    let size = |count: u64| json!({"cpu": count, "mem": format!("{count}Gi")});
+    json!({"min": size(1), "max": size(most)}).to_string()
 }
 
 fn parts(
@@ -229,6 +303,13 @@ fn parts(
             books.clone(),
             binder.clone(),
             watchdog.watch("placements"),
+            stop.clone(),
+        )),
+        Box::pin(ceilings::run(
+            books.clone(),
+            Patches::new(between.client()),
+            counts.ceilings.clone(),
+            watchdog.watch("ceilings"),
             stop.clone(),
         )),
         Box::pin(retries::run(books.clone(), binder, watchdog.watch("refused pods"), stop.clone())),

@@ -89,9 +89,10 @@ impl Asked {
         self.books.pod_seen(pod);
     }
 
-    /// A pod that is a VM and requests one vCPU is on a node.
+    /// A pod that runs the VM of another object and requests one vCPU is on a node. Nothing is recorded of such a VM.
     pub(crate) fn bound_vm(&self, name: &str, node: &str) {
         let mut object = pod(name, "1");
+        object["metadata"]["labels"]["vm.neon.tech/name"] = json!("object");
         object["spec"]["nodeName"] = json!(node);
         let pod: Pod = serde_json::from_value(object).unwrap();
         self.books.pod_seen(pod);

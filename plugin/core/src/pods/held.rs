@@ -247,11 +247,11 @@ impl<N: Node> SeenNode<N> {
 /// A VM's share is an entry in the books; another's is no part of them. No less is reserved for a VM than its pod
 /// requests; where others place pods, than its pod requests and has.
 fn enter(books: &mut Books, name: &VmName, share: Share, mode: Mode) {
-    if let Share::Vm { record, requests, sure, ceiling, .. } = share {
+    if let Share::Vm { record, requests, sure, ceiling, kept, .. } = share {
         let least = match mode {
             Mode::Dedicated => requests,
             Mode::Headroom(_) => sure,
         };
-        books.enter_pod(name.clone(), record, least, ceiling);
+        books.enter_pod(name.clone(), record, least, ceiling, kept);
     }
 }

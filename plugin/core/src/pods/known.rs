@@ -16,6 +16,7 @@
 //!     refused, or on no node, on another, ended, gone
 //! ```
 
+use crate::ceilings::{Kept, is_of_binding};
 use windlass_protocol::pod::{Allocation, Pod, PodVm};
 use windlass_protocol::{Resources, VmRecord};
 
@@ -39,6 +40,8 @@ pub(crate) struct Known {
     pub(crate) allocation: Option<Box<Allocation>>,
     /// What was sent last to change a headroom pod, while the pod has the revision that it was sent for.
     pub(crate) sent: Option<Sent>,
+    /// The pod is the VM, rather than running one of another object.
+    is_object: bool,
     /// Revisions that the watch delivered before.
     earlier: Vec<String>,
     pub(crate) told: Told,
@@ -110,6 +113,8 @@ pub(crate) enum Share {
         /// The most that it may grow to.
         most: Resources,
         ceiling: Resources,
+        /// What is recorded of it, if the pod is the VM.
+        kept: Option<Kept>,
     },
     /// Room for VMs, where the node's pool has headroom.
     Headroom {
@@ -124,6 +129,7 @@ pub(crate) enum Share {
 impl Known {
     /// A pod that nothing was known of.
     pub(crate) fn of(pod: Pod, told: Told) -> Self {
+        let is_object = is_object(&pod);
         Self {
             uid: pod.uid,
             revision: pod.revision,
@@ -131,6 +137,7 @@ impl Known {
             has_ended: pod.phase.is_ended(),
             is_terminating: pod.is_terminating,
             requests: pod.requests,
+            is_object,
             vm: pod.vm.map(Box::new),
             is_headroom: pod.is_headroom,
             allocation: pod.allocation,
@@ -153,7 +160,7 @@ impl Known {
 
     /// A new word on the same pod.
     pub(crate) fn told(self, pod: Pod, told: Told) -> Self {
-        let Self { mut earlier, placed, vm, .. } = self;
+        let Self { mut earlier, placed, vm, is_object, .. } = self;
         let sent = self.sent.filter(|sent| sent.revision == pod.revision);
         if self.told == Told::Watched && self.revision != pod.revision {
             earlier.push(self.revision);
@@ -168,19 +175,19 @@ impl Known {
             Told::Read | Told::Ahead => placed.read(&pod),
             Told::Watched => placed.shown(&pod),
         };
-        Self { earlier, placed, sent, ..Self::of(pod, told) }.still(vm)
+        Self { earlier, placed, sent, ..Self::of(pod, told) }.still((vm, is_object))
     }
 
     /// A list told of the pod: no word that came before counts.
     pub(crate) fn listed(self, pod: Pod) -> Self {
         let placed = self.placed.shown(&pod);
         let sent = self.sent.filter(|sent| sent.revision == pod.revision);
-        Self { placed, sent, ..Self::of(pod, Told::Watched) }.still(self.vm)
+        Self { placed, sent, ..Self::of(pod, Told::Watched) }.still((self.vm, self.is_object))
     }
 
     /// A pod that was a VM is one to its end, whatever its labels say: the VM may have what it was granted.
-    fn still(self, vm: Option<Box<PodVm>>) -> Self {
-        Self { vm: self.vm.or(vm), ..self }
+    fn still(self, (vm, is_object): (Option<Box<PodVm>>, bool)) -> Self {
+        if self.vm.is_some() { self } else { Self { vm, is_object, ..self } }
     }
 
     /// The node that holds room for the pod, if any.
@@ -214,10 +221,13 @@ impl Known {
         let recorded = vm.ceiling.map(|ceiling| ceiling.size);
         let most = match &self.placed {
             Placed::No => recorded.unwrap_or(vm.bounds.max),
+            // The headroom of the ceiling that these books had recorded with the binding is promised to no agent yet.
+            Placed::Shown { reserved, .. } if vm.ceiling.is_none_or(is_of_binding) => *reserved,
             Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
-        Share::of_vm(vm, requests, self.allocation.as_deref(), most)
+        let kept = self.is_object.then(|| kept(vm));
+        Share::of_vm(vm, requests, self.allocation.as_deref(), most, kept)
     }
 
     /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.
@@ -320,7 +330,8 @@ impl Share {
         let requests = pod.requests;
         let Some(vm) = &pod.vm else { return Self::Other(requests) };
         let most = vm.ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
-        Self::of_vm(vm, requests, pod.allocation.as_deref(), most)
+        let kept = is_object(pod).then(|| kept(vm));
+        Self::of_vm(vm, requests, pod.allocation.as_deref(), most, kept)
     }
 
     /// Before its kubelet has said that the VM's pod is admitted, the requests of its spec are as good as its own: they are
@@ -330,11 +341,12 @@ impl Share {
         requests: Resources,
         allocation: Option<&Allocation>,
         most: Resources,
+        kept: Option<Kept>,
     ) -> Self {
         let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
         let sure = allocation.map_or(requests, spec).min(requests);
         let (record, ceiling) = (vm.record(), most.max(requests));
-        Self::Vm { record, requests, sure, most: vm.bounds.max.max(requests), ceiling }
+        Self::Vm { record, requests, sure, most: vm.bounds.max.max(requests), ceiling, kept }
     }
 
     /// What it takes of a node from its first moment there, as the books count it.
@@ -364,4 +376,13 @@ impl Share {
             Self::Vm { record, requests, .. } => record.min.saturating_sub(*requests),
         }
     }
+}
+
+/// Whether the pod is its VM's object: the controller of another object has its way with the pod's annotations.
+fn is_object(pod: &Pod) -> bool {
+    pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name)
+}
+
+fn kept(vm: &PodVm) -> Kept {
+    Kept { max: vm.bounds.max, shown: vm.ceiling }
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{Placement, WhyNot};
-use windlass_plugin_core::{Ask, Books, Granted, Pods, Summary};
+use windlass_plugin_core::{Ask, Books, Granted, Pods, Proposed, Summary};
 use windlass_protocol::pod::{Ceiling, Phase, Pod, PodVm};
 use windlass_protocol::{Bounds, Bytes, MilliCpu, Moment, Resources, VmInfo, VmName, node};
 
@@ -112,7 +112,7 @@ pub(crate) fn ended(pod: Pod) -> Pod {
 
 /// The same VM pod with this ceiling recorded.
 pub(crate) fn capped(units: u64, mut pod: Pod) -> Pod {
-    let ceiling = Ceiling { epoch: 1, size: cu(units) };
+    let ceiling = Ceiling { epoch: 1, write: 2, size: cu(units) };
     pod.vm.as_mut().unwrap().ceiling = Some(ceiling);
     at(&format!("{} capped at {units}", pod.revision), pod)
 }
@@ -133,7 +133,19 @@ pub(crate) fn why(fits: Result<(), WhyNot>) -> Option<String> {
 pub(crate) fn ask(pods: &Pods<Held>, vm: &str, last: u64, wanted: u64) -> Granted {
     let vm = VmName::on_host(vm);
     let ask = Ask { last_permit: Some(cu(last)), ..Ask::from(cu(wanted)) };
-    pods.node_of(&vm).unwrap().with_books(|books| books.request(NOW, &vm, ask)).unwrap()
+    pods.node_of(&vm).unwrap().with_books(|books| permit(books, NOW, &vm, ask))
+}
+
+/// What an agent is granted where a ceiling that is called for is recorded at once.
+pub(crate) fn permit(books: &mut Books, now: Moment, vm: &VmName, ask: Ask) -> Granted {
+    match books.propose(now, vm, ask).unwrap() {
+        Proposed::Granted(granted) => granted,
+        Proposed::Waits => {
+            let write = books.ceiling_due(vm, 1).unwrap();
+            books.ceiling_written(vm, write.next);
+            books.request(now, vm, ask).unwrap()
+        }
+    }
 }
 
 /// What is reserved for a VM on a node.

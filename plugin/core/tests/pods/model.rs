@@ -4,7 +4,7 @@
 //! later; watch events wait, and come again; the plugin is restarted. What a VM may have is what its agent
 //! was permitted.
 
-use crate::cluster::{Held, NOW, cu, node, other, vm};
+use crate::cluster::{Held, NOW, cu, node, other, permit, vm};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -209,7 +209,7 @@ impl Model {
                 let last = self.permits.get(&pod.uid).copied();
                 let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(cu(1))) };
                 let node = pods.node_of(&pod.name).unwrap();
-                node.with_books(|books| books.request(later, &pod.name, ask)).unwrap();
+                node.with_books(|books| permit(books, later, &pod.name, ask));
             }
         }
         let later = later.after(Duration::from_secs(60));
@@ -280,7 +280,8 @@ impl Model {
         }
         self.change(name, |pod| {
             pod.node = Some(node.clone());
-            pod.vm.as_mut().unwrap().ceiling = Some(Ceiling { epoch: 1, size: *reserved });
+            pod.vm.as_mut().unwrap().ceiling =
+                Some(Ceiling { epoch: 1, write: 1, size: *reserved });
         });
         true
     }
@@ -319,7 +320,7 @@ impl Model {
         let last = self.permits.get(&pod.uid).copied();
         let last_permit = says_last.then(|| last.unwrap_or_default());
         let ask = Ask { last_permit, ..Ask::from(cu(units)) };
-        let granted = node.with_books(|books| books.request(NOW, name, ask)).unwrap();
+        let granted = node.with_books(|books| permit(books, NOW, name, ask));
         let recorded = pod.vm.unwrap().ceiling.unwrap().size;
         if !recorded.covers(granted.permit) {
             self.record(name, recorded.max(granted.permit));
@@ -341,7 +342,7 @@ impl Model {
     }
 
     fn record(&mut self, name: &VmName, size: Resources) {
-        let ceiling = Some(Ceiling { epoch: 1, size });
+        let ceiling = Some(Ceiling { epoch: 1, write: 2, size });
         self.change(name, |pod| pod.vm.as_mut().unwrap().ceiling = ceiling);
     }
 

@@ -47,6 +47,25 @@ fn placing_again_is_placing_once() {
 }
 
 #[test]
+fn the_headroom_of_a_first_ceiling_takes_no_room() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let placement = place(&mut pods, &vm("a", 1), "n1");
+    let first = pods.first_ceiling(&vm("a", 1), 1).unwrap();
+    assert_eq!((placement.reserved, first.recorded.size), (cu(1), cu(2)));
+    assert_eq!(settle(&mut pods, "a", Outcome::Bound), Settled::Bound);
+    pods.bound_with(&placement.pod, "another uid", first);
+    pods.bound_with(&placement.pod, &placement.uid, first);
+    let mut bound = on("n1", vm("a", 1));
+    bound.vm.as_mut().unwrap().ceiling = Some(first.recorded);
+    pods.pod_seen(bound.clone());
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(1)));
+    // Books that know of no placement: an agent may have been told of it.
+    let mut pods = cluster(&[("n1", 8)]);
+    pods.pods_listed(vec![bound]);
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)));
+}
+
+#[test]
 fn a_bound_pod_counts_with_what_was_reserved_until_its_agent_speaks() {
     for answered in [true, false] {
         let mut pods = cluster(&[("n1", 8)]);

@@ -25,8 +25,9 @@ async fn a_plugin_that_was_killed_covers_again_what_it_had_granted() {
         let vms = Vms::new(&cluster).await;
         vms.space.node("one", "8", "64Gi").await;
         for vm in ["a", "b"] {
-            vms.vm(vm, 4).await;
+            vms.vm(vm, 8).await;
             vms.bound(vm).await;
+            assert_eq!(vms.ceiling(vm).await, Some(2), "recorded with the binding");
         }
         vms.vm_on("waits", 8, 8, &format!("{}-one", vms.space.name())).await;
         vms.refused("waits").await;
@@ -42,19 +43,25 @@ async fn a_plugin_that_was_killed_covers_again_what_it_had_granted() {
         known.push(agent.last().clone());
     }
     assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 4000);
+    let vms = Vms::in_space(&cluster, &name).await;
+    assert_eq!(vms.ceiling("a").await, Some(4), "raised before the answer, with headroom");
+    drop(vms);
 
     cluster.plugin.restart();
-    // No ceiling is recorded, so each VM counts with its maximum until its agent speaks.
-    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 8000);
-    let mut b = Agent::new(&cluster.plugin, &name, "b").knowing(known.remove(1));
-    assert_eq!(b.ask(1), 1);
-    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 5000, "a is silent");
-    let mut a = Agent::new(&cluster.plugin, &name, "a").knowing(known.remove(0));
-    assert_eq!(a.ask(3), 3);
-    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 4000, "as before the crash");
-    assert_eq!((a.ask(4), b.ask(4)), (4, 4));
+    // Each VM counts with its ceiling until its agent speaks. By their maxima no pod would fit.
+    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 6000);
     let vms = Vms::in_space(&cluster, &name).await;
     vms.is_annotated("waits", "windlass.dev/binding-settled").await;
+    vms.vm_on("fits", 2, 2, &node).await;
+    vms.bound("fits").await;
+    let mut b = Agent::new(&cluster.plugin, &name, "b").knowing(known.remove(1));
+    assert_eq!(b.ask(1), 1);
+    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 7000, "a is silent");
+    let mut a = Agent::new(&cluster.plugin, &name, "a").knowing(known.remove(0));
+    assert_eq!(a.ask(3), 3);
+    assert_eq!(cluster.plugin.node(&node)["reserved"]["cpu"], 6000, "as before the crash");
+    assert_eq!((a.ask(4), b.ask(4)), (4, 2), "all that is left");
+    assert_eq!((vms.ceiling("a").await, vms.ceiling("b").await), (Some(4), Some(2)));
     vms.vm("c", 4).await;
     vms.refused("c").await;
 }

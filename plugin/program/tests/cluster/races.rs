@@ -97,7 +97,8 @@ async fn play(vms: &Vms<'_>, race: u32, spread: Duration) -> Won {
         // In an order that is not the pods'.
         let at = u32::try_from((nth * 7) % NODES).unwrap();
         tokio::time::sleep(spread * at / u32::try_from(NODES).unwrap()).await;
-        agent.ask(CPUS)
+        // Where the API server is slow, it is told of its first ceiling, and asks again.
+        (0..10).map(|_| agent.ask(CPUS)).find(|size| [1, CPUS].contains(size)).unwrap_or_default()
     });
     let (comes, grows) = (join_all(comes), join_all(grows));
     let (_, sizes) = futures_util::future::join(comes, grows).await;

@@ -89,6 +89,14 @@ impl<'a> Vms<'a> {
         self.space.until_pod(name, key, has).await;
     }
 
+    /// The vCPUs of the recorded ceiling of a VM.
+    pub(crate) async fn ceiling(&self, name: &str) -> Option<u64> {
+        let pod = self.space.pods().get(name).await.unwrap();
+        let text = pod.metadata.annotations?.get("windlass.dev/ceiling")?.clone();
+        let ceiling: Value = serde_json::from_str(&text).unwrap();
+        ceiling["cpu"].as_str()?.parse().ok()
+    }
+
     /// Waits until the scheduler has refused a pod.
     pub(crate) async fn refused(&self, name: &str) {
         let refused =

@@ -5,6 +5,7 @@ use axum::http::Request;
 use clap::CommandFactory;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
+use std::time::Duration;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Counts, Refusal, Service};
 use windlass_kit::watchdog::Watchdog;
@@ -88,6 +89,7 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.denials.count("permits", &Denied::NoToken);
     cluster.reloads.count("done");
     cluster.headroom.count("create", "done");
+    cluster.ceilings.count("written", Duration::from_millis(5));
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));

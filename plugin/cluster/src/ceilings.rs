@@ -1,0 +1,246 @@
+//! Records the ceilings of VMs, ahead of the answers that need them.
+//!
+//! One task owns the writes, whatever becomes of the requests that wait for them. A VM has at most one write under
+//! way, and all together a few; no lock is held across one. Its outcome goes to the books before any request goes on.
+//! While the API server does not answer, one write at a time finds out whether it does again, and with each that fails
+//! all that was proposed meanwhile is given up.
+
+use crate::books::ClusterBooks;
+use crate::metrics::CeilingWrites;
+use crate::patches::{Found, PatchError, Patches};
+use crate::proposals::Turn;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use windlass_kit::backoff::Backoff;
+use windlass_kit::watchdog::{Pulse, TURN};
+use windlass_protocol::VmName;
+
+/// Writes that are under way at a time.
+const AT_ONCE: usize = 32;
+
+/// A write that finds another annotation than was known is made so often in all.
+const ATTEMPTS: u32 = 4;
+
+/// Between writes while the API server does not answer.
+const BACKOFF: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(2) };
+
+/// Between two looks at ceilings that are too high or too low.
+const LOOKS: Duration = Duration::from_secs(10);
+
+/// Ceilings that are mended at one look, at most.
+const MENDED: usize = 50;
+
+/// What came of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// The ceiling is recorded.
+    Written,
+    /// None was called for any more, or a later leader recorded one.
+    NotDue,
+    /// This process does not lead.
+    NotLeading,
+    /// The annotation was changed each time.
+    Conflict,
+    /// There is no such pod any more.
+    Gone,
+    /// The API server does not allow it.
+    Refused(String),
+    /// The API server is busy or gone.
+    NoAnswer(String),
+}
+
+/// Failures in a row.
+#[derive(Default)]
+struct Failures {
+    /// Without an answer.
+    many: u32,
+    /// No write is sent before this.
+    rests_until: Option<Instant>,
+    are_refused: bool,
+}
+
+/// Records ceilings until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn run(
+    books: ClusterBooks,
+    patches: Patches,
+    counts: CeilingWrites,
+    pulse: Pulse,
+    stop: CancellationToken,
+) -> Result<(), Infallible> {
+    let (mut writes, mut failures) = (FuturesUnordered::new(), Failures::default());
+    let mut next_look = Instant::now() + LOOKS;
+    loop {
+        pulse.turn("ceilings to record");
+        let now = Instant::now();
+        if now >= next_look && failures.many == 0 {
+            next_look = now + LOOKS;
+            let mended = books.ceilings_to_mend().into_iter().take(MENDED);
+            mended.for_each(|vm| books.proposals().call_for(&vm));
+        }
+        while writes.len() < failures.at_once(now)
+            && let Some(turn) = books.proposals().take()
+        {
+            writes.push(record(&books, &patches, turn));
+        }
+        let wakes = failures.wakes(now).unwrap_or(next_look);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            Some((turn, outcome, took)) = writes.next(), if !writes.is_empty() => {
+                counts.count(outcome.word(), took);
+                if outcome != Outcome::Written {
+                    books.ceiling_given_up(&turn.vm);
+                }
+                failures.note(&turn.vm, &outcome);
+                books.proposals().end(turn);
+                if failures.many > 1 {
+                    give_up_all(&books);
+                }
+            }
+            () = books.proposals().more() => {}
+            () = tokio::time::sleep_until(wakes) => {}
+            () = tokio::time::sleep(TURN) => {}
+        }
+    }
+}
+
+/// What was proposed holds no room while nothing can be recorded. Agents ask again.
+fn give_up_all(books: &ClusterBooks) {
+    while let Some(turn) = books.proposals().take() {
+        books.ceiling_given_up(&turn.vm);
+        books.proposals().end(turn);
+    }
+}
+
+/// Records the ceiling of one VM, as the books say at its turn.
+async fn record(books: &ClusterBooks, patches: &Patches, turn: Turn) -> (Turn, Outcome, Duration) {
+    let began = Instant::now();
+    let outcome = write(books, patches, &turn.vm).await.unwrap_or_else(Outcome::from);
+    (turn, outcome, began.elapsed())
+}
+
+async fn write(
+    books: &ClusterBooks,
+    patches: &Patches,
+    vm: &VmName,
+) -> Result<Outcome, PatchError> {
+    let mut read: Option<Found> = None;
+    for _ in 0..ATTEMPTS {
+        let Some(act) = books.leadership().act().filter(|_| books.serves().is_ok()) else {
+            return Ok(Outcome::NotLeading);
+        };
+        let Some((uid, due)) = books.ceiling_due(vm, act.epoch) else {
+            return Ok(Outcome::NotDue);
+        };
+        let known = due.known.map(|known| Found::Text(known.encode()));
+        let replaced = match read.take().or(known) {
+            Some(found) => patches.replace(vm, &uid, &found, &due.next).await,
+            None => Err(PatchError::Conflict),
+        };
+        match replaced {
+            Ok(()) => {
+                books.ceiling_written(vm, due.next);
+                return Ok(Outcome::Written);
+            }
+            Err(PatchError::Conflict) => {
+                let found = patches.read(vm, &uid).await?;
+                books.ceiling_read(vm, found.ceiling());
+                read = Some(found);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(PatchError::Conflict)
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// As it is counted.
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::NotDue => "not-due",
+            Self::NotLeading => "not-leading",
+            Self::Conflict => "conflict",
+            Self::Gone => "gone",
+            Self::Refused(_) => "refused",
+            Self::NoAnswer(_) => "no-answer",
+        }
+    }
+}
+
+impl From<PatchError> for Outcome {
+    fn from(error: PatchError) -> Self {
+        match error {
+            PatchError::Conflict => Self::Conflict,
+            PatchError::Gone => Self::Gone,
+            PatchError::Refused(why) => Self::Refused(why),
+            PatchError::Unknown(why) => Self::NoAnswer(why),
+        }
+    }
+}
+
+// === impl Failures ===
+
+impl Failures {
+    /// How many writes may be under way.
+    fn at_once(&self, now: Instant) -> usize {
+        match self.rests_until {
+            None => AT_ONCE,
+            Some(until) if now < until => 0,
+            Some(_) => 1,
+        }
+    }
+
+    /// When the next write may be sent, after failures.
+    fn wakes(&self, now: Instant) -> Option<Instant> {
+        let until = self.rests_until?;
+        Some(if now < until { until } else { now + TURN })
+    }
+
+    fn note(&mut self, vm: &VmName, outcome: &Outcome) {
+        match outcome {
+            Outcome::NoAnswer(why) => {
+                self.many = self.many.saturating_add(1);
+                if self.many == 1 {
+                    warn!(%vm, why, "no ceiling is recorded; no VM grows beyond its own meanwhile");
+                }
+                let wait = BACKOFF.wait(self.many, u64::from(std::process::id()));
+                self.rests_until = Some(Instant::now() + wait);
+            }
+            Outcome::Refused(why) => {
+                if !self.are_refused {
+                    self.are_refused = true;
+                    warn!(%vm, why, "the API server refuses a ceiling; the VM does not grow");
+                }
+                self.answered();
+            }
+            Outcome::Written => {
+                self.are_refused = false;
+                self.answered();
+            }
+            Outcome::Conflict | Outcome::Gone => {
+                debug!(%vm, answer = outcome.word(), "a ceiling is not recorded");
+                self.answered();
+            }
+            Outcome::NotDue | Outcome::NotLeading => {}
+        }
+    }
+
+    fn answered(&mut self) {
+        if self.many > 0 {
+            info!(failures = self.many, "ceilings are recorded again");
+        }
+        (self.many, self.rests_until) = (0, None);
+    }
+}

@@ -1,0 +1,150 @@
+//! The annotation `windlass.dev/ceiling` of a pod, as it is read and replaced at the API server.
+//!
+//! A write takes effect on one uid and on one text alone: another text, or a pod of another uid, refuses it. Where
+//! the annotation is absent, the pod's revision stands in for the text.
+
+use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::objects::PodObject;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{Method, Request};
+use kube::api::{Patch, PatchParams};
+use kube::core::Status;
+use kube::{Api, Client, ResourceExt};
+use serde_json::{Value, json};
+use std::future::Future;
+use tokio::time::timeout;
+use windlass_protocol::VmName;
+use windlass_protocol::annotations::CEILING;
+use windlass_protocol::pod::Ceiling;
+
+/// In a JSON pointer `/` is written as `~1`.
+const POINTER: &str = "/metadata/annotations/windlass.dev~1ceiling";
+
+/// The API server answers with the metadata alone.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
+/// Reads and replaces the annotation. Clones are cheap.
+#[derive(Clone)]
+pub struct Patches(Client);
+
+/// The annotation of a pod, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// This text.
+    Text(String),
+    /// None, at this revision of the pod.
+    Absent(String),
+}
+
+/// Why a request had no success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PatchError {
+    /// The pod or its annotation is not what the write is for.
+    Conflict,
+    /// There is no such pod any more.
+    Gone,
+    /// The API server does not allow it.
+    Refused(String),
+    /// The API server is busy or gone: the write may have taken effect.
+    Unknown(String),
+}
+
+// === impl Patches ===
+
+impl Patches {
+    /// Through this client.
+    pub const fn new(client: Client) -> Self {
+        Self(client)
+    }
+
+    /// The annotation of the pod with this name and uid.
+    pub(crate) async fn read(&self, pod: &VmName, uid: &str) -> Result<Found, PatchError> {
+        let read = answered(self.pods(pod).get_metadata_opt(&pod.name)).await?;
+        let read = read.filter(|read| read.metadata.uid.as_deref() == Some(uid));
+        let read = read.ok_or(PatchError::Gone)?;
+        let revision = || Found::Absent(read.resource_version().unwrap_or_default());
+        Ok(read.annotations().get(CEILING).map_or_else(revision, |text| Found::Text(text.clone())))
+    }
+
+    /// Replaces what was found.
+    pub(crate) async fn replace(
+        &self,
+        pod: &VmName,
+        uid: &str,
+        found: &Found,
+        next: &Ceiling,
+    ) -> Result<(), PatchError> {
+        let next = next.encode();
+        match found {
+            Found::Text(text) => self.replace_text(pod, uid, text, &next).await,
+            Found::Absent(revision) => {
+                let annotations = json!({ CEILING: next });
+                let metadata = json!({
+                    "uid": uid, "resourceVersion": revision, "annotations": annotations,
+                });
+                let patch = Patch::Merge(json!({ "metadata": metadata }));
+                let (pods, params) = (self.pods(pod), PatchParams::default());
+                answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)
+            }
+        }
+    }
+
+    async fn replace_text(
+        &self,
+        pod: &VmName,
+        uid: &str,
+        text: &str,
+        next: &str,
+    ) -> Result<(), PatchError> {
+        let patch = json!([
+            { "op": "test", "path": "/metadata/uid", "value": uid },
+            { "op": "test", "path": POINTER, "value": text },
+            { "op": "replace", "path": POINTER, "value": next },
+        ]);
+        let VmName { namespace, name } = pod;
+        let request = Request::builder()
+            .method(Method::PATCH)
+            .uri(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
+            .header(CONTENT_TYPE, "application/json-patch+json")
+            .header(ACCEPT, METADATA)
+            .body(patch.to_string().into_bytes())
+            .map_err(|error| PatchError::Refused(error.to_string()))?;
+        answered(self.0.request::<Value>(request)).await.map(drop)
+    }
+
+    fn pods(&self, pod: &VmName) -> Api<PodObject> {
+        Api::namespaced(self.0.clone(), &pod.namespace)
+    }
+}
+
+// === impl Found ===
+
+impl Found {
+    /// The ceiling, if it is readable.
+    pub(crate) fn ceiling(&self) -> Option<Ceiling> {
+        match self {
+            Self::Text(text) => Ceiling::decode(text).ok(),
+            Self::Absent(_) => None,
+        }
+    }
+}
+
+/// The answer of the API server, within its time.
+async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, PatchError> {
+    match timeout(ANSWERS_WITHIN, request).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(kube::Error::Api(status))) => Err(refused(*status)),
+        Ok(Err(error)) => Err(PatchError::Unknown(chain(&error))),
+        Err(_) => Err(PatchError::Unknown(format!("not within {}s", ANSWERS_WITHIN.as_secs()))),
+    }
+}
+
+fn refused(status: Status) -> PatchError {
+    match status.code {
+        404 => PatchError::Gone,
+        409 | 422 => PatchError::Conflict,
+        429 => PatchError::Unknown(status.message),
+        code if (400..500).contains(&code) => PatchError::Refused(status.message),
+        _ => PatchError::Unknown(status.message),
+    }
+}
