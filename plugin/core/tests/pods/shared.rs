@@ -4,7 +4,7 @@
 //! The worst scheduler binds other pods without a look at what is free: the kubelet rejects what does not fit in beside
 //! what it has allocated. What a VM has is what its agent was permitted.
 
-use crate::cluster::{Held, NOW, cu, node, other, vm};
+use crate::cluster::{Held, NOW, cu, node, other, permit, vm};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use windlass_plugin_core::cluster::Node;
@@ -223,7 +223,7 @@ impl Shared {
         let Some(held) = self.pods.node_of(name) else { return };
         let last = self.permits.get(&pod.uid).copied();
         let ask = Ask { last_permit: Some(last.unwrap_or_default()), ..Ask::from(cu(units)) };
-        let granted = held.with_books(|books| books.request(NOW, name, ask)).unwrap();
+        let granted = held.with_books(|books| permit(books, NOW, name, ask));
         let grew = !pod.requests.covers(granted.permit) && last != Some(granted.permit);
         self.grants_beyond_requests += usize::from(grew);
         self.permits.insert(pod.uid.clone(), granted.permit);
