@@ -27,4 +27,6 @@ pub mod dump_state;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
+pub mod stops;
+#[cfg(feature = "server")]
 pub mod watchdog;

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::watch;
 use windlass_kit::clock::Clock;
+use windlass_kit::stops::{self, Stops};
 use windlass_plugin::Shared;
 use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin_core::cluster::Node;
@@ -63,6 +64,7 @@ struct Inner {
     terms: Terms,
     leadership: Leadership,
     proposals: Proposals,
+    stops: Stops,
 }
 
 /// The books as a person reads them who looks for a fault. Fields are only added.
@@ -98,6 +100,7 @@ impl ClusterBooks {
             terms,
             leadership,
             proposals: Proposals::default(),
+            stops: Stops::new(clock),
         }))
     }
 
@@ -341,7 +344,15 @@ impl ClusterBooks {
         Dump { at, is_rebuilt, epoch, nodes: pods.status(), vms }
     }
 
+    /// Notices that the process was stopped.
+    pub fn stops(&self) -> &Stops {
+        &self.0.stops
+    }
+
     fn answers(&self) -> Result<(), Refusal> {
+        if self.0.stops.is_just_over() {
+            return Err(Refusal::Passing(stops::WORDS));
+        }
         self.serves().map(drop).map_err(|not_yet| Refusal::Passing(not_yet.as_str()))
     }
 

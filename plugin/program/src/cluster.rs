@@ -58,6 +58,8 @@ pub(crate) async fn start(
     let ports = Ports::open(kubernetes, &counted.reloads, said).await?;
     counted.register(&books, registry);
     let stop = tasks.stopping();
+    let stops = books.stops().clone();
+    tasks.vital("stops", stops.run(watchdog.watch("stops"), stop.clone()));
     if let Some(dump) = dump {
         let books = books.clone();
         let gather = move |stopped| gather(&books, stopped);

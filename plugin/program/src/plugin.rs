@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tracing::{error, info, warn};
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::{Problem, Report};
+use windlass_kit::stops::{self, Stops};
 use windlass_plugin::Permits;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::lists::Lists;
@@ -24,6 +25,7 @@ struct Inner {
     answers: Mutex<BTreeMap<u16, u64>>,
     /// Problems of the last reload, and nodes whose minima exceed their room.
     problems: AtomicI64,
+    stops: Stops,
 }
 
 // === impl Plugin ===
@@ -36,6 +38,7 @@ impl Plugin {
             directory: RwLock::new(Arc::new(directory)),
             answers: Mutex::default(),
             problems: AtomicI64::new(0),
+            stops: Stops::new(clock),
         }));
         plugin.weigh(0);
         plugin
@@ -70,6 +73,11 @@ impl Plugin {
         self.0.directory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Notices that the process was stopped.
+    pub(crate) fn stops(&self) -> &Stops {
+        &self.0.stops
+    }
+
     pub(crate) fn answers(&self) -> BTreeMap<u16, u64> {
         self.0.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -96,6 +104,10 @@ impl Permits for Plugin {
     /// The node whose books know the VM answers; what is no request of a listed VM is refused by a
     /// node without VMs. Both count it.
     async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let is_late = self.0.stops.is_just_over();
+        let passed_over = Refusal::Passing(stops::WORDS);
+        let request =
+            request.and_then(|request| if is_late { Err(passed_over) } else { Ok(request) });
         let directory = self.directory();
         let with_metrics = request.as_ref().is_ok_and(RawRequest::has_metrics);
         let node = directory.node_of(request.as_ref().ok().map(RawRequest::vm));
@@ -106,5 +118,9 @@ impl Permits for Plugin {
         *answers.entry(status).or_default() += 1;
         drop(answers);
         answer
+    }
+
+    fn passes(&self, refusal: &Refusal) -> bool {
+        matches!(refusal, Refusal::Passing(_))
     }
 }

@@ -115,6 +115,8 @@ fn serve_lists(
         let gather = move |ends| dump::dump(&of, ends);
         said.push_str(&dump.serve(counts.clone(), stop.clone(), gather));
     }
+    let (stops, pulse) = (plugin.stops().clone(), watchdog.watch("stops"));
+    tasks.vital("stops", stops.run(pulse, stop.clone()));
     let pulse = watchdog.watch("lists");
     tasks.vital("permits", serve(permits, Endpoint(plugin.clone()), limits(counts), stop.clone()));
     tasks.vital("lists", reloads(plugin, source, hangups, pulse, stop));

@@ -6,6 +6,8 @@
 mod conformance;
 #[path = "process/moving.rs"]
 mod moving;
+#[path = "process/stopped.rs"]
+mod stopped;
 
 use serde_json::{Value, json};
 use std::cell::RefCell;
