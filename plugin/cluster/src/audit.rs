@@ -1,8 +1,8 @@
 //! Looks now and then whether the API server's objects are those that the watches told of.
 //!
 //! A watch that lost an event does not say so, and one that goes on from a revision that the API server does not have
-//! any more, after its store was replaced by an earlier copy, is silent for ever. One page of metadata is read per
-//! look and compared with what is known. Where something is off, everything is listed anew, and it is counted.
+//! any more, after its store was replaced by an earlier copy, is silent for ever. Metadata of
+//! all objects is read, in pages, and compared with what is known. Where something is off, everything is listed anew, and it is counted.
 
 use crate::books::ClusterBooks;
 use crate::connect::{ANSWERS_WITHIN, chain};
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::fmt::{Debug, Display};
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use windlass_kit::watchdog::Pulse;
@@ -26,7 +26,10 @@ use windlass_protocol::VmName;
 pub const EVERY: Duration = Duration::from_secs(15);
 
 /// Objects of a page.
-const PAGE: u32 = 500;
+pub const PAGE: u32 = 500;
+
+/// A pass over many pages is made less often.
+const PER_PAGE: Duration = Duration::from_secs(1);
 
 /// What an audit needs besides the books.
 pub struct Auditing {
@@ -38,6 +41,8 @@ pub struct Auditing {
     pub followed: Followed,
     /// Between two looks: [`EVERY`], but in tests.
     pub every: Duration,
+    /// Objects of a page: [`PAGE`], but in tests.
+    pub page: u32,
     /// Shows that the audit is alive.
     pub pulse: Pulse,
     /// Ends it.
@@ -76,9 +81,9 @@ where
     O: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
     K: Ord + Clone + Display,
 {
-    let Auditing { client, audits, followed, every, pulse, stop } = auditing;
+    let Auditing { client, audits, followed, every, page, pulse, stop } = auditing;
     let api = Api::<O>::all(client);
-    let (mut audit, mut from) = (Audit::default(), None::<String>);
+    let (mut audit, mut next_pass) = (Audit::default(), Instant::now());
     loop {
         pulse.turn("the next look at what the watch told");
         tokio::select! {
@@ -86,69 +91,83 @@ where
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(every) => {}
         }
-        let highest = followed.highest();
-        if highest == 0 {
-            continue;
+        let is_pass = Instant::now() >= next_pass;
+        if is_pass {
+            audit.begin_pass();
         }
-        pulse.turn("the API server, for a page of objects");
-        let params =
-            ListParams { continue_token: from.clone(), ..ListParams::default().limit(PAGE) };
-        let list = match timeout(ANSWERS_WITHIN, api.list_metadata(&params)).await {
-            Ok(Ok(list)) => list,
-            Ok(Err(error)) => {
-                debug!(of, why = chain(&error), "a page was not read");
-                audits.count(of, "failed");
-                // A page that begins where an old one ended is there for some minutes only.
-                from = None;
-                continue;
-            }
-            Err(_) => {
-                audits.count(of, "failed");
-                continue;
-            }
-        };
-        let revision = list.metadata.resource_version.as_deref().and_then(|at| at.parse().ok());
-        let objects = list.items.iter().map(|object| {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            let meta = &object.metadata;
-            let key = name(&text(&meta.namespace), &text(&meta.name));
-            (key, text(&meta.resource_version))
-        });
-        let objects: Vec<(K, String)> = objects.collect();
-        let more = list.metadata.remaining_item_count.unwrap_or(0);
-        let all = from.is_none().then(|| objects.len() + usize::try_from(more).unwrap_or(0));
-        let next = list.metadata.continue_.filter(|token| !token.is_empty());
-        let looked = compare(&mut audit, Page { objects, all });
-        let found: &'static str = if revision.is_some_and(|revision: u64| revision < highest) {
-            warn!(
-                of,
-                highest,
-                revision,
-                "the API server went back to an earlier state: all is listed anew"
-            );
-            "back"
-        } else {
-            match looked {
-                Looked::Same => {
-                    from = next;
-                    "same"
+        let (mut from, mut pages) = (None, 0);
+        // What is listed anew says all by itself.
+        while !stop.is_cancelled() && followed.is_listed() {
+            pulse.turn("the API server, for a page of objects");
+            let highest = followed.highest();
+            let params =
+                ListParams { continue_token: from.clone(), ..ListParams::default().limit(page) };
+            let read = match timeout(ANSWERS_WITHIN, api.list_metadata(&params)).await {
+                Ok(list) => list.map_err(|error| chain(&error)),
+                Err(_) => Err(format!("not within {}s", ANSWERS_WITHIN.as_secs())),
+            };
+            let list = match read {
+                Ok(list) => list,
+                Err(why) => {
+                    debug!(of, why, "a page was not read");
+                    audits.count(of, "failed");
+                    break;
                 }
-                Looked::Differs => "differs",
-                Looked::Off(name) => {
-                    warn!(of, %name, "the watch lost an event: all is listed anew");
-                    "off"
-                }
-                Looked::Miscounted { said, known } => {
-                    warn!(of, said, known, "the watch lost an event: all is listed anew");
-                    "off"
+            };
+            // Later pages are of the moment of the first.
+            let at = list.metadata.resource_version.as_deref().and_then(|at| at.parse().ok());
+            if from.is_none()
+                && let Some(at) = at.filter(|at: &u64| *at < highest)
+            {
+                warn!(
+                    of,
+                    highest, at, "the API server went back to an earlier state: all is listed anew"
+                );
+                audits.count(of, "back");
+                audit.begin();
+                followed.list_again();
+                break;
+            }
+            if !is_pass {
+                break;
+            }
+            let objects = list.items.iter().map(|object| {
+                let text = |text: &Option<String>| text.clone().unwrap_or_default();
+                let meta = &object.metadata;
+                let key = name(&text(&meta.namespace), &text(&meta.name));
+                (key, text(&meta.resource_version))
+            });
+            let objects: Vec<(K, String)> = objects.collect();
+            let more = list.metadata.remaining_item_count.unwrap_or(0);
+            let all = from.is_none().then(|| objects.len() + usize::try_from(more).unwrap_or(0));
+            let looked = compare(&mut audit, Page { objects, all });
+            pages += 1;
+            from = list.metadata.continue_.filter(|token| !token.is_empty());
+            match &looked {
+                Looked::Same if from.is_none() => audits.count(of, "same"),
+                Looked::Differs if from.is_none() => audits.count(of, "differs"),
+                Looked::Same | Looked::Differs => continue,
+                Looked::Off(_) | Looked::Miscounted { .. } => {
+                    let what = off(&looked);
+                    warn!(of, what, "the watch lost an event: all is listed anew");
+                    audits.count(of, "off");
+                    audit.begin();
+                    followed.list_again();
                 }
             }
-        };
-        audits.count(of, found);
-        if matches!(found, "back" | "off") {
-            audit.begin();
-            from = None;
-            followed.list_again();
+            break;
         }
+        if is_pass {
+            next_pass = Instant::now() + PER_PAGE.saturating_mul(pages);
+        }
+    }
+}
+
+/// What is off, in words.
+fn off<K: Display>(looked: &Looked<K>) -> String {
+    match looked {
+        Looked::Same | Looked::Differs => String::new(),
+        Looked::Off(name) => name.to_string(),
+        Looked::Miscounted { said, known } => format!("{said} there, {known} known"),
     }
 }

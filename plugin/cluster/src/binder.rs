@@ -159,7 +159,14 @@ impl Binder {
                 Err(error) => Err(error),
             }
         });
-        patched.await
+        if let Some(pod) = patched.await? {
+            return Ok(Some(pod));
+        }
+        // A conflict may be one with another change of the same pod.
+        match self.read(name).await?.filter(|pod| pod.uid == uid) {
+            Some(_) => Err(ApiError::Unknown("the pod changes at the same time".to_owned())),
+            None => Ok(None),
+        }
     }
 
     /// Binds, and records the first ceiling of the pod's VM in the same step: the API server copies annotations of a Binding
@@ -256,13 +263,18 @@ fn is_name(text: &str) -> bool {
         && text.ends_with(is_inner)
 }
 
+/// Whether a status refuses the request itself: not its rate, its time, or credentials that are renewed.
+fn is_refusal(status: u16) -> bool {
+    (400..500).contains(&status) && ![401, 408, 429].contains(&status)
+}
+
 /// The answer of the API server, within its time. What is no refusal of the request itself may have taken effect.
 pub(crate) async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, ApiError> {
     match timeout(ANSWERS_WITHIN, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) => {
+        Ok(Err(kube::Error::Api(status))) if is_refusal(status.code) => {
             Err(ApiError::Refused(status.message))
         }
         Ok(Err(error)) => Err(ApiError::Unknown(chain(&error))),

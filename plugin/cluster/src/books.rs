@@ -167,7 +167,9 @@ impl ClusterBooks {
         let mut inherited = Rebuild::unbound(&pods);
         let mut all = self.write();
         let freed = all.pods_listed(pods);
-        inherited.extend(all.inherit_headroom());
+        if self.0.rebuild.is_first(epoch) {
+            inherited.extend(all.inherit_headroom());
+        }
         drop(all);
         self.note(freed);
         self.0.rebuild.pods_listed(epoch, inherited);

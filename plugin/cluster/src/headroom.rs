@@ -107,7 +107,11 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
             let failures = waits.get(&change.node).map_or(0, |it| it.failures);
             let (failures, wait) = match (outcome, &change.write) {
                 // The watch shows what comes of it.
-                (Ok(()), Write::Resize { gives_up: false, .. } | Write::Delete { .. }) => continue,
+                (Ok(()), Write::Resize { gives_up: false, .. }) => continue,
+                // One that has ended is deleted: the kubelet may reject the next one, too.
+                (Ok(()), Write::Delete { .. }) => {
+                    (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
+                }
                 (Ok(()), Write::Create { .. }) => (failures, SHOWN_WITHIN),
                 (Ok(()), Write::Resize { gives_up: true, .. }) => {
                     debug!(node = change.node, "the kubelet has no room for more headroom");

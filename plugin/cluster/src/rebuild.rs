@@ -107,10 +107,15 @@ impl Rebuild {
         self.has_nodes.store(true, Ordering::Release);
     }
 
+    /// Whether no list of this epoch, or a later one, was noted yet.
+    pub(crate) fn is_first(&self, epoch: u64) -> bool {
+        epoch > self.listed.load(Ordering::Acquire)
+    }
+
     /// These are the pods; the list began in this epoch. What it says was noted before.
     pub(crate) fn pods_listed(&self, epoch: u64, inherited: BTreeSet<(VmName, String)>) {
         let mut left = self.inherited();
-        if epoch > self.listed.load(Ordering::Acquire) {
+        if self.is_first(epoch) {
             *left = inherited;
             self.listed.store(epoch, Ordering::Release);
             self.settle(&left);
@@ -164,4 +169,22 @@ impl Rebuild {
 fn is_inherited(pod: &Pod) -> bool {
     let is_ours = pod.vm.is_some() || pod.scheduler != DEFAULT_SCHEDULER;
     is_ours && pod.node.is_none() && !pod.phase.is_ended()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_has_one_first_list() {
+        let rebuild = Rebuild::default();
+        let pod = || BTreeSet::from([(VmName::on_host("a"), "uid".to_owned())]);
+        assert!(rebuild.is_first(1));
+        rebuild.pods_listed(1, pod());
+        assert!(!rebuild.is_first(1), "a watch that failed lists again in the same epoch");
+        rebuild.pods_listed(1, BTreeSet::new());
+        assert_eq!(rebuild.left().len(), 1, "what the first list left to do is still to be done");
+        rebuild.begin();
+        assert!(rebuild.is_first(2) && rebuild.left().is_empty());
+    }
 }

@@ -11,13 +11,16 @@ use kube::{Api, Client, Resource};
 use serde_json::json;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_kit::watchdog::Pulse;
 
 /// Between two looks at whether the plugin answers.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// The label is written again after this.
+const SHOWN_FOR: Duration = Duration::from_secs(30);
 
 /// The pod that the plugin runs in, and what it is labelled with.
 pub struct OwnPod {
@@ -41,7 +44,8 @@ pub async fn run(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let (mut shown, mut has_failed) = (None, false);
+    // What the pod shows, and until when that is believed: a person may change labels.
+    let (mut shown, mut has_failed) = (None::<(bool, Instant)>, false);
     loop {
         pulse.turn("the next look at whether the plugin leads");
         tokio::select! {
@@ -50,16 +54,18 @@ pub async fn run(
             () = sleep(EVERY) => {}
         }
         let leads = books.serves().is_ok();
-        if shown == Some(leads) {
+        if shown.is_some_and(|(shows, until)| shows == leads && Instant::now() < until) {
             continue;
         }
+        // A request whose answer is lost may have changed it.
+        shown = None;
         pulse.turn("the API server, for the label of the leader's pod");
         let showed = match timeout(ANSWERS_WITHIN, own.show(leads)).await {
             Ok(showed) => showed.map_err(|error| chain(&error)),
             Err(_) => Err(format!("no answer within {}s", ANSWERS_WITHIN.as_secs())),
         };
         match showed {
-            Ok(()) => (shown, has_failed) = (Some(leads), false),
+            Ok(()) => (shown, has_failed) = (Some((leads, Instant::now() + SHOWN_FOR)), false),
             Err(why) => {
                 if !std::mem::replace(&mut has_failed, true) {
                     warn!(

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::watch::Receiver;
@@ -53,8 +53,10 @@ pub struct Followed(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The highest revision that came; 0: nothing was listed yet.
+    /// The highest revision that came.
     highest: AtomicU64,
+    /// Everything was listed, and the watch goes on from there.
+    is_listed: AtomicBool,
     again: Notify,
 }
 
@@ -130,6 +132,7 @@ where
                 list.clear();
                 epoch = epoch_of(&mut anew);
                 events = begin();
+                followed.lists();
                 continue;
             }
             event = events.next() => event,
@@ -137,6 +140,7 @@ where
         };
         let told = match event {
             Some(Ok(Event::Init)) => {
+                followed.lists();
                 list.clear();
                 continue;
             }
@@ -162,6 +166,7 @@ where
                     // A watch that cannot go on from where it was does not always say so.
                     epoch = epoch_of(&mut anew);
                     events = begin();
+                    followed.lists();
                 }
                 tokio::select! {
                     () = stop.cancelled() => return Ok(()),
@@ -187,12 +192,23 @@ where
 // === impl Followed ===
 
 impl Followed {
-    /// Everything is to be listed anew.
+    /// Everything is to be listed anew, unless that is under way.
     pub fn list_again(&self) {
-        self.0.again.notify_one();
+        if self.is_listed() {
+            self.0.again.notify_one();
+        }
     }
 
-    /// The highest revision that came, as far as revisions are numbers; 0: nothing was listed yet.
+    /// Whether everything was listed, and no other list is under way.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.0.is_listed.load(Ordering::Acquire)
+    }
+
+    fn lists(&self) {
+        self.0.is_listed.store(false, Ordering::Release);
+    }
+
+    /// The highest revision that came, as far as revisions are numbers.
     pub(crate) fn highest(&self) -> u64 {
         self.0.highest.load(Ordering::Acquire)
     }
@@ -201,8 +217,8 @@ impl Followed {
         let highest = &self.0.highest;
         match told {
             Told::All(all, _) => {
-                let last = all.iter().map(revision).max().unwrap_or(0);
-                highest.store(last.max(1), Ordering::Release);
+                highest.store(all.iter().map(revision).max().unwrap_or(0), Ordering::Release);
+                self.0.is_listed.store(true, Ordering::Release);
             }
             Told::Seen(object) | Told::Gone(object) => {
                 highest.fetch_max(revision(object), Ordering::AcqRel);

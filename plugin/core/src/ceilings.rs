@@ -144,10 +144,11 @@ impl Recorded {
         epoch: u64,
         size: Resources,
     ) -> Option<(Option<Ceiling>, Ceiling)> {
-        let is_replaced = self.known.is_some_and(|known| known.epoch > epoch);
-        if !self.is_due || is_replaced {
+        if !self.is_due {
             return None;
         }
+        // Epochs begin anew with a new Lease: what is recorded never goes back.
+        let epoch = self.known.map_or(epoch, |known| epoch.max(known.epoch));
         let write = self.number.checked_add(1)?;
         let next = Ceiling { epoch, write, size };
         (self.number, self.is_due, self.under_way) = (write, false, Some(next));

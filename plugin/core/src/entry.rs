@@ -269,7 +269,11 @@ impl Entry {
             return permit.min(ask.wanted);
         }
         let slot = self.record.memory_slot;
-        self.answers.used(now, permit, ask.wanted, ask.last_permit, slot)
+        let used = self.answers.used(now, permit, ask.wanted, ask.last_permit, slot);
+        // A part of a vCPU that its agent cannot be told of stays reserved: the VM may have it.
+        let is_told = ask.sayable(Axis::Cpu, permit.cpu.milli()) == used.cpu.milli();
+        let cpu = if is_told { permit.cpu.min(ask.wanted.cpu.max(used.cpu)) } else { used.cpu };
+        Resources { cpu, ..used }
     }
 
     /// Whether it keeps more than its agent was answered last, until that is known to be received.

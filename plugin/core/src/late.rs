@@ -3,8 +3,7 @@
 //! A request for a permit carries no number. Over a network it may arrive after a newer one, or twice, and one
 //! that says a smaller size must not free what its agent was granted since. So:
 //!
-//! - An agent that names the last answer as its last permit has received it, and uses no more than that or
-//!   what it says now. A smaller figure is answered at once, and counts once the agent names that answer. The name
+//! - An agent that names the last answer as its last permit has received it, and uses no more than that. A smaller figure is answered at once, and counts once the agent names that answer. The name
 //!   proves nothing while a request may be under way that names the same figure for an earlier answer.
 //! - Any other smaller figure is *doubted*: it counts once a smaller figure was said again,
 //!   [`REQUEST_IS_LATE`] or more after the first one, with no word between that the VM still needs what is
@@ -57,7 +56,7 @@ impl Answers {
     ) -> Resources {
         let received = self.last.filter(|_| self.is_received(now, last_permit, slot));
         self.hear(now, last_permit);
-        let used = received.map_or(used, |answer| used.min(answer.max(wanted)));
+        let used = received.map_or(used, |answer| used.min(answer));
         if received.is_some() || wanted.covers(used) {
             self.doubted = None;
             return used;
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(answers.hears(21, 4, 1, Some(4)), 4, "it may be older than one that said 4");
         answers.answer(at(21), size(1));
         for (wanted, last, used) in
-            [(1, Some(1), 1), (3, Some(1), 3), (5, Some(1), 4), (1, Some(4), 4), (1, None, 4)]
+            [(1, Some(1), 1), (5, Some(1), 1), (1, Some(4), 4), (1, None, 4)]
         {
             assert_eq!(answers.clone().hears(22, 4, wanted, last), used, "{wanted} {last:?}");
         }

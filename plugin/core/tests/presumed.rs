@@ -39,6 +39,16 @@ fn who_names_no_last_permit_may_have_what_he_asks_for() {
 }
 
 #[test]
+fn a_vm_that_was_presumed_to_have_more_than_there_is_gets_all_that_there_is() {
+    let mut books = node(&["a"]);
+    books.presume(VmName::on_host("a"), VmRecord { grain: cu(1), ..VmRecord::default() }, cu(8));
+    assert_eq!(ask(&mut books, "a", cu(1), None), cu(1));
+    assert!(books.is_over(), "it may have more");
+    assert_eq!(ask(&mut books, "a", cu(8), Some(cu(1))), cu(4), "it heard the answer");
+    assert!(!books.is_over());
+}
+
+#[test]
 fn what_is_seen_takes_the_place_of_what_was_presumed() {
     let mut books = node(&["a"]);
     let vm = VmName::on_host("a");

@@ -82,6 +82,7 @@ pub(crate) async fn start(
         audits: counted.audits.clone(),
         followed: followed.clone(),
         every: audit::EVERY,
+        page: audit::PAGE,
         pulse: watchdog.watch(of),
         stop: stop.clone(),
     };

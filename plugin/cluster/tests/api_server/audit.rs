@@ -106,6 +106,7 @@ impl<'a> Watcher<'a> {
             audits: counts.audits.clone(),
             followed: followed.clone(),
             every: Duration::from_millis(100),
+            page: 2,
             pulse: watchdog.watch(of),
             stop: stop.clone(),
         };

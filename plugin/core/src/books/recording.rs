@@ -15,7 +15,7 @@ use windlass_protocol::{Moment, Resources, VmName};
 
 impl Books {
     /// The ceiling of this VM that is to be recorded in this epoch, if any. From here on the write may take
-    /// effect. `None` also where a later leader recorded one: what was proposed is given up then.
+    /// effect. Where none is, what was proposed is given up.
     pub fn ceiling_due(&mut self, vm: &VmName, epoch: u64) -> Option<CeilingWrite> {
         let room = self.room.saturating_sub(self.counted_later_but(vm));
         let mut sent = None;

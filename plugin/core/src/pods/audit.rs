@@ -1,17 +1,20 @@
 //! Whether what a watch told of objects is what the API server has.
 //!
 //! A watch may lose an event, or stay silent where the API server went back to an earlier state. So the API
-//! server's objects are read page by page and compared. An object that differs at one look is under
-//! way; one that differs at the next look too, while the watch told nothing of it, is *off*: its event is lost.
+//! server's objects are read page by page and compared, in one pass after the other. An object that differs in one pass is
+//! under way; one that differs in the next pass too, while the watch told nothing of it, is *off*: its event is lost. The
+//! pages of a pass are of one moment, so what differs may be newer than its page: the next pass is.
 
 use std::collections::BTreeMap;
 
 /// Looks at one kind of objects, page after page. `K` names an object, a revision is its `resourceVersion`.
 #[derive(Clone, Debug)]
 pub struct Audit<K> {
-    /// Objects that differed at the last look, with the revision that was known of each then.
+    /// Objects that differed in the last pass, with the revision that was known of each then.
+    before: BTreeMap<K, Option<String>>,
+    /// The same of this pass.
     suspects: BTreeMap<K, Option<String>>,
-    /// At the last look at the whole: how many the API server had, and how many were known.
+    /// In the last pass: how many the API server had, and how many were known.
     counted: Option<(usize, usize)>,
 }
 
@@ -27,9 +30,9 @@ pub struct Page<K> {
 /// What a look came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Looked<K> {
-    /// Nothing differs: the next page is due.
+    /// Nothing differs in this pass.
     Same,
-    /// Something differs: the same page is to be looked at again.
+    /// Something differs, in this page or an earlier one of the pass.
     Differs,
     /// This differed before, and nothing was told of it since.
     Off(K),
@@ -46,11 +49,16 @@ pub enum Looked<K> {
 
 impl<K> Default for Audit<K> {
     fn default() -> Self {
-        Self { suspects: BTreeMap::new(), counted: None }
+        Self { before: BTreeMap::new(), suspects: BTreeMap::new(), counted: None }
     }
 }
 
 impl<K: Ord + Clone> Audit<K> {
+    /// Another pass begins, with the first page.
+    pub fn begin_pass(&mut self) {
+        self.before = std::mem::take(&mut self.suspects);
+    }
+
     /// A page was read from the API server. `many` objects are known after that, and of each its revision.
     pub fn look<'a>(
         &mut self,
@@ -58,13 +66,12 @@ impl<K: Ord + Clone> Audit<K> {
         many: usize,
         known: impl Fn(&K) -> Option<&'a str>,
     ) -> Looked<K> {
-        let before = std::mem::take(&mut self.suspects);
         for (key, revision) in page.objects {
             let known = known(&key);
             if known == Some(&revision) {
                 continue;
             }
-            if before.get(&key).is_some_and(|before| before.as_deref() == known) {
+            if self.before.get(&key).is_some_and(|before| before.as_deref() == known) {
                 return Looked::Off(key);
             }
             self.suspects.insert(key, known.map(str::to_owned));
@@ -101,6 +108,7 @@ mod tests {
             let known: BTreeMap<&str, &str> = known.iter().copied().collect();
             let said = said.iter().map(|(name, revision)| (*name, (*revision).to_owned()));
             let page = Page { objects: said.collect(), all: None };
+            audit.begin_pass();
             audit.look(page, known.len(), |name| known.get(name).copied())
         };
         assert_eq!(look(&[("a", "1"), ("b", "2")], &[("a", "1"), ("b", "2")]), Looked::Same);
@@ -122,6 +130,7 @@ mod tests {
         let mut audit = Audit::<&str>::default();
         let mut count = |said, many| {
             let page = Page { objects: Vec::new(), all: Some(said) };
+            audit.begin_pass();
             audit.look(page, many, |_| None) == Looked::Miscounted { said, known: many }
         };
         for (said, known, is_off) in [
@@ -137,5 +146,22 @@ mod tests {
         audit.begin();
         let page = Page { objects: Vec::new(), all: Some(6) };
         assert_eq!(audit.look(page, 7, |_| None), Looked::Same, "all was listed anew");
+    }
+
+    #[test]
+    fn what_was_newer_than_its_page_is_not_off() {
+        let mut audit = Audit::default();
+        let mut look = |said: &str, known: &str| {
+            let page = Page { objects: vec![("a", said.to_owned())], all: None };
+            audit.begin_pass();
+            let looked = audit.look(page, 1, |_| Some(known));
+            // A later page of the same pass has other objects.
+            let other = Page { objects: vec![("b", "1".to_owned())], all: None };
+            (looked, audit.look(other, 1, |_| Some("1")))
+        };
+        assert_eq!(look("5", "6"), (Looked::Differs, Looked::Differs), "the event came meanwhile");
+        assert_eq!(look("6", "6"), (Looked::Same, Looked::Same));
+        assert_eq!(look("7", "6").0, Looked::Differs);
+        assert_eq!(look("8", "6").0, Looked::Off("a"));
     }
 }

@@ -218,11 +218,13 @@ impl Known {
                 Share::Other(requests)
             };
         };
-        let recorded = vm.ceiling.map(|ceiling| ceiling.size);
+        // A VM of another object records no ceiling: one that is there is no promise of a plugin.
+        let ceiling = vm.ceiling.filter(|_| self.is_object);
+        let recorded = ceiling.map(|ceiling| ceiling.size);
         let most = match &self.placed {
             Placed::No => recorded.unwrap_or(vm.bounds.max),
             // The headroom of the ceiling that these books had recorded with the binding is promised to no agent yet.
-            Placed::Shown { reserved, .. } if vm.ceiling.is_none_or(is_of_binding) => *reserved,
+            Placed::Shown { reserved, .. } if ceiling.is_none_or(is_of_binding) => *reserved,
             Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
@@ -329,7 +331,8 @@ impl Share {
     pub(crate) fn of(pod: &Pod) -> Self {
         let requests = pod.requests;
         let Some(vm) = &pod.vm else { return Self::Other(requests) };
-        let most = vm.ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
+        let ceiling = vm.ceiling.filter(|_| is_object(pod));
+        let most = ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
         let kept = is_object(pod).then(|| kept(vm));
         Self::of_vm(vm, requests, pod.allocation.as_deref(), most, kept)
     }

@@ -150,13 +150,17 @@ fn the_watch_lowers_what_is_sure_and_never_raises_it() {
 }
 
 #[test]
-fn a_later_leader_is_not_overwritten() {
+fn a_recorded_epoch_that_is_higher_goes_on() {
     let mut books = bound(8, &["a"]);
     assert_eq!(propose(&mut books, "a", 3), None);
     books.ceiling_due(&vm("a"), EPOCH).unwrap();
-    books.ceiling_read(&vm("a"), Some(Ceiling { epoch: EPOCH + 1, write: 2, size: cu(4) }));
-    assert_eq!(books.ceiling_due(&vm("a"), EPOCH), None);
-    assert_eq!(request(&mut books, "a", 3), 2);
+    // The Lease was made anew since, and epochs began again.
+    let read = Ceiling { epoch: EPOCH + 1, write: 2, size: cu(4) };
+    books.ceiling_read(&vm("a"), Some(read));
+    let due = books.ceiling_due(&vm("a"), EPOCH).unwrap();
+    assert_eq!((due.known, due.next.epoch, due.next.write), (Some(read), EPOCH + 1, 3));
+    books.ceiling_written(&vm("a"), due.next);
+    assert_eq!(request(&mut books, "a", 3), 3);
 }
 
 #[test]
