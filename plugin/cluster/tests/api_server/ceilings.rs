@@ -99,16 +99,18 @@ async fn a_ceiling_that_a_person_changed_is_read_and_replaced() {
     .await;
 }
 
+/// Where the Lease is made anew, epochs begin again, and the pods remember.
 #[tokio::test]
-async fn the_ceiling_of_a_later_leader_stays() {
+async fn a_recorded_epoch_that_is_higher_does_not_stop_growth() {
     Plugin::beside(plane().await, async |plugin| {
         let (node, pod) = (plugin.node().await, plugin.growing("vm", 4).await);
         assert_eq!(plugin.bind(&pod, &node).await, "");
         assert_eq!(plugin.permit("vm", None, 1).await, 1);
-        let later = Ceiling { epoch: 2, write: 2, size: cu(1) };
-        plugin.edit_ceiling("vm", Some(&later.encode())).await;
-        assert!(plugin.permit("vm", Some(1), 4).await <= 2);
-        assert_eq!(plugin.ceiling("vm").await, Some(later));
+        let higher = Ceiling { epoch: 7, write: 2, size: cu(1) };
+        plugin.edit_ceiling("vm", Some(&higher.encode())).await;
+        assert_eq!(plugin.permit("vm", Some(1), 4).await, 4);
+        let recorded = plugin.ceiling("vm").await.unwrap();
+        assert_eq!((recorded.epoch, recorded.size), (7, cu(4)));
     })
     .await;
 }
