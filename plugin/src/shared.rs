@@ -113,13 +113,13 @@ impl Shared {
         })
     }
 
-    /// Asks the books what a request says.
-    fn permit(&self, request: RawRequest) -> Result<Permitted, Refusal> {
+    /// Asks the books at this moment, with the compute unit that agents are told.
+    fn ask<T>(&self, ask: impl FnOnce(&mut Books, Moment, ComputeUnit) -> T) -> T {
         let now = self.0.clock.now();
         let Held { books, unit } = &mut *self.lock();
-        let granted = wire::grant(books, now, *unit, request);
+        let answer = ask(books, now, *unit);
         self.0.published.publish(books.summary());
-        granted
+        answer
     }
 
     /// The body of the answer, or the request that waits until a ceiling is recorded.
@@ -127,11 +127,7 @@ impl Shared {
     /// # Errors
     /// Why it is refused.
     pub fn propose(&self, request: RawRequest) -> Result<Proposed, Refusal> {
-        let now = self.0.clock.now();
-        let Held { books, unit } = &mut *self.lock();
-        let answer = wire::propose(books, now, *unit, request);
-        self.0.published.publish(books.summary());
-        match answer {
+        match self.ask(|books, now, unit| wire::propose(books, now, unit, request)) {
             Ok(Answer::Waits(waiting)) => Ok(Proposed::Waits(waiting)),
             Ok(Answer::Permitted(permitted)) => self.counted(Ok(permitted)).map(Proposed::Said),
             Err(refusal) => self.counted(Err(refusal)).map(Proposed::Said),
@@ -143,11 +139,7 @@ impl Shared {
     /// # Errors
     /// Why it is refused.
     pub fn again(&self, waiting: Waiting) -> Result<Vec<u8>, Refusal> {
-        let now = self.0.clock.now();
-        let Held { books, unit } = &mut *self.lock();
-        let granted = waiting.again(books, now, *unit);
-        self.0.published.publish(books.summary());
-        self.counted(granted)
+        self.counted(self.ask(|books, now, unit| waiting.again(books, now, unit)))
     }
 
     /// The body of an answer, which is counted.
@@ -200,6 +192,8 @@ impl Published {
 impl Permits for Shared {
     /// Nothing is recorded of these VMs: no answer waits.
     async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
-        self.counted(request.and_then(|request| self.permit(request)))
+        self.counted(request.and_then(|request| {
+            self.ask(|books, now, unit| wire::grant(books, now, unit, request))
+        }))
     }
 }

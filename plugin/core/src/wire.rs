@@ -130,7 +130,8 @@ pub fn propose(
     mut request: RawRequest,
 ) -> Result<Answer, Refusal> {
     let vm = request.take_vm();
-    let read = |record: &VmRecord| read_by(&request, record);
+    // Its VM was taken: the copy is small.
+    let read = |record: &VmRecord| read_by(request.clone(), record);
     Ok(match books.propose_by(now, &vm, read)? {
         (_, Proposed::Waits) => Answer::Waits(Waiting { vm, request }),
         ((version, asked, slot), Proposed::Granted(granted)) => {
@@ -141,12 +142,11 @@ pub fn propose(
 
 /// What a request says of a VM that is known like this.
 fn read_by(
-    request: &RawRequest,
+    request: RawRequest,
     record: &VmRecord,
 ) -> Result<((PluginVersion, Resources, Bytes), Ask), Refusal> {
     let slot = record.memory_slot;
-    // Its VM was taken: the copy is small.
-    let request = request.clone().with_slot(slot)?;
+    let request = request.with_slot(slot)?;
     let ask = Ask {
         wanted: request.resources,
         last_permit: request.last_permit,
@@ -170,7 +170,7 @@ impl Waiting {
         unit: ComputeUnit,
     ) -> Result<Permitted, Refusal> {
         let Self { vm, request } = self;
-        let read = |record: &VmRecord| read_by(&request, record);
+        let read = |record: &VmRecord| read_by(request, record);
         let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
         Ok(Permitted { vm, version, asked, granted, unit, slot })
     }
