@@ -63,15 +63,11 @@ impl Stops {
     /// # Errors
     /// None.
     pub async fn run(self, pulse: Pulse, stop: CancellationToken) -> Result<(), Infallible> {
-        loop {
+        self.look();
+        while pulse.rest("the next look at the clock", LOOKS, &stop).await {
             self.look();
-            pulse.turn("the next look at the clock");
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => return Ok(()),
-                () = tokio::time::sleep(LOOKS) => {}
-            }
         }
+        Ok(())
     }
 
     fn look(&self) {

@@ -140,6 +140,21 @@ impl Pulse {
         lock(&self.turns).turned(self.id, waits_for);
     }
 
+    /// The part has turned, and rests for this long before its next look; `false`: it is told to stop.
+    pub async fn rest(
+        &self,
+        waits_for: &'static str,
+        time: Duration,
+        stop: &CancellationToken,
+    ) -> bool {
+        self.turn(waits_for);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => false,
+            () = tokio::time::sleep(time) => true,
+        }
+    }
+
     /// The part now waits for this, before its next turn.
     pub fn at(&self, waits_for: &'static str) {
         lock(&self.turns).at(self.id, waits_for);

@@ -5,7 +5,7 @@
 //! all objects is read, in pages, and compared with what is known. Where something is off, everything is listed anew, and it is counted.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::connect::{ANSWERS_WITHIN, within};
 use crate::metrics::Audits;
 use crate::objects::{NodeObject, PodObject};
 use crate::watch::Followed;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::fmt::{Debug, Display};
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use windlass_kit::watchdog::Pulse;
@@ -84,13 +84,7 @@ where
     let Auditing { client, audits, followed, every, page, pulse, stop } = auditing;
     let api = Api::<O>::all(client);
     let (mut audit, mut next_pass) = (Audit::default(), Instant::now());
-    loop {
-        pulse.turn("the next look at what the watch told");
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(every) => {}
-        }
+    while pulse.rest("the next look at what the watch told", every, &stop).await {
         let is_pass = Instant::now() >= next_pass;
         if is_pass {
             audit.begin_pass();
@@ -102,14 +96,10 @@ where
             let highest = followed.highest();
             let params =
                 ListParams { continue_token: from.clone(), ..ListParams::default().limit(page) };
-            let read = match timeout(ANSWERS_WITHIN, api.list_metadata(&params)).await {
-                Ok(list) => list.map_err(|error| chain(&error)),
-                Err(_) => Err(format!("not within {}s", ANSWERS_WITHIN.as_secs())),
-            };
-            let list = match read {
+            let list = match within(ANSWERS_WITHIN, api.list_metadata(&params)).await {
                 Ok(list) => list,
-                Err(why) => {
-                    debug!(of, why, "a page was not read");
+                Err(failed) => {
+                    debug!(of, why = %failed, "a page was not read");
                     audits.count(of, "failed");
                     break;
                 }
@@ -143,31 +133,28 @@ where
             let looked = compare(&mut audit, Page { objects, all });
             pages += 1;
             from = list.metadata.continue_.filter(|token| !token.is_empty());
-            match &looked {
-                Looked::Same if from.is_none() => audits.count(of, "same"),
-                Looked::Differs if from.is_none() => audits.count(of, "differs"),
-                Looked::Same | Looked::Differs => continue,
-                Looked::Off(_) | Looked::Miscounted { .. } => {
-                    let what = off(&looked);
-                    warn!(of, what, "the watch lost an event: all is listed anew");
-                    audits.count(of, "off");
-                    audit.begin();
-                    followed.list_again();
+            let what = match looked {
+                Looked::Same | Looked::Differs if from.is_some() => continue,
+                Looked::Same => {
+                    audits.count(of, "same");
+                    break;
                 }
-            }
+                Looked::Differs => {
+                    audits.count(of, "differs");
+                    break;
+                }
+                Looked::Off(name) => name.to_string(),
+                Looked::Miscounted { said, known } => format!("{said} there, {known} known"),
+            };
+            warn!(of, what, "the watch lost an event: all is listed anew");
+            audits.count(of, "off");
+            audit.begin();
+            followed.list_again();
             break;
         }
         if is_pass {
             next_pass = Instant::now() + PER_PAGE.saturating_mul(pages);
         }
     }
-}
-
-/// What is off, in words.
-fn off<K: Display>(looked: &Looked<K>) -> String {
-    match looked {
-        Looked::Same | Looked::Differs => String::new(),
-        Looked::Off(name) => name.to_string(),
-        Looked::Miscounted { said, known } => format!("{said} there, {known} known"),
-    }
+    Ok(())
 }

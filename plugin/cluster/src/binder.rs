@@ -5,7 +5,7 @@
 //! answer is lost stays in the books until the [`settler`](crate::settler) has read the pod.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::connect::{ANSWERS_WITHIN, Failed, within};
 use crate::metrics::Bindings;
 use crate::objects::PodObject;
 use crate::rebuild::NotYet;
@@ -19,7 +19,6 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
-use tokio::time::timeout;
 use tracing::{info, warn};
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
@@ -272,12 +271,10 @@ fn is_refusal(status: u16) -> bool {
 pub(crate) async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, ApiError> {
-    match timeout(ANSWERS_WITHIN, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) if is_refusal(status.code) => {
-            Err(ApiError::Refused(status.message))
+    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
+        Failed::Error(kube::Error::Api(status)) if is_refusal(status.code) => {
+            ApiError::Refused(status.message)
         }
-        Ok(Err(error)) => Err(ApiError::Unknown(chain(&error))),
-        Err(_) => Err(ApiError::Unknown(format!("not within {}s", ANSWERS_WITHIN.as_secs()))),
-    }
+        failed @ (Failed::Error(_) | Failed::Late(_)) => ApiError::Unknown(failed.to_string()),
+    })
 }

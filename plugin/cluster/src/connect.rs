@@ -2,9 +2,11 @@
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
+use tokio::time::timeout;
 
 /// No answer of the API server is waited for longer than this, but those of a list and of a watch.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
@@ -58,6 +60,36 @@ async fn of_file(path: &Path) -> Result<Config, ConnectError> {
     let file = Kubeconfig::read_from(path).map_err(|error| wrong(chain(&error)))?;
     let config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await;
     config.map_err(|error| wrong(chain(&error)))
+}
+
+/// Why a request had no success.
+pub(crate) enum Failed {
+    /// The API server refused it, or it was not reached.
+    Error(kube::Error),
+    /// There was no answer within this time.
+    Late(Duration),
+}
+
+// === impl Failed ===
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Error(error) => f.write_str(&chain(error)),
+            Self::Late(limit) => write!(f, "not within {}s", limit.as_secs()),
+        }
+    }
+}
+
+/// The answer of the API server, if it comes within this time.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Failed> {
+    match timeout(limit, request).await {
+        Ok(answer) => answer.map_err(Failed::Error),
+        Err(_) => Err(Failed::Late(limit)),
+    }
 }
 
 /// An error with its causes, each once, without line breaks.

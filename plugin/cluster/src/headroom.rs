@@ -82,13 +82,7 @@ struct Waits {
 pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallible> {
     let mut waits: BTreeMap<String, Waits> = BTreeMap::new();
     let mut is_failing = false;
-    loop {
-        headroom.pulse.turn("headroom pods");
-        tokio::select! {
-            biased;
-            () = headroom.stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(EVERY) => {}
-        }
+    while headroom.pulse.rest("headroom pods", EVERY, &headroom.stop).await {
         if books.serves().is_err() {
             continue;
         }
@@ -136,6 +130,7 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
             (Some(_), true) | (None, false) => {}
         }
     }
+    Ok(())
 }
 
 // === impl Headroom ===

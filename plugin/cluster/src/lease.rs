@@ -5,7 +5,7 @@
 //! that is told to end stops answering, lets its requests to the API server end, and releases the lease then.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::connect::{ANSWERS_WITHIN, within};
 use crate::metrics::Leases;
 use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -14,7 +14,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::clock::since_boot;
@@ -155,12 +155,16 @@ impl Election {
                 let object = self.object(&write);
                 let params = PostParams::default();
                 match write.over {
-                    Some(_) => within(self.leases.replace(&self.name, &params, &object)).await,
-                    None => within(self.leases.create(&params, &object)).await,
+                    Some(_) => {
+                        within(LONGEST_ACT, self.leases.replace(&self.name, &params, &object)).await
+                    }
+                    None => within(LONGEST_ACT, self.leases.create(&params, &object)).await,
                 }
                 .map(|object| (Some(object), true))
             }
-            None => within(self.leases.get_opt(&self.name)).await.map(|object| (object, false)),
+            None => within(LONGEST_ACT, self.leases.get_opt(&self.name))
+                .await
+                .map(|object| (object, false)),
         };
         let event = match answered {
             Ok((object, is_write)) => {
@@ -170,10 +174,10 @@ impl Election {
                     (record, _) => Event::Read(record),
                 }
             }
-            Err(why) => {
+            Err(failed) => {
                 counts.failed();
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    warn!(why, "a request for the lease failed; it is tried again");
+                    warn!(why = %failed, "a request for the lease failed; it is tried again");
                 }
                 Event::Failed
             }
@@ -227,12 +231,5 @@ fn record(object: &Object) -> Record {
         renewed: spec.renew_time.map(|time| time.0.to_string()).unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
         revision: metadata.resource_version.clone().unwrap_or_default(),
-    }
-}
-
-async fn within<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, String> {
-    match timeout(LONGEST_ACT, request).await {
-        Ok(answer) => answer.map_err(|error| chain(&error)),
-        Err(_) => Err(format!("no answer within {}s", LONGEST_ACT.as_secs())),
     }
 }

@@ -3,7 +3,7 @@
 //! A write takes effect on one uid and on one text alone: another text, or a pod of another uid, refuses it. Where
 //! the annotation is absent, the pod's revision stands in for the text.
 
-use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::connect::{ANSWERS_WITHIN, Failed, within};
 use crate::objects::PodObject;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
@@ -12,7 +12,6 @@ use kube::core::Status;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use std::future::Future;
-use tokio::time::timeout;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
@@ -131,12 +130,10 @@ impl Found {
 
 /// The answer of the API server, within its time.
 async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, PatchError> {
-    match timeout(ANSWERS_WITHIN, request).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(kube::Error::Api(status))) => Err(refused(*status)),
-        Ok(Err(error)) => Err(PatchError::Unknown(chain(&error))),
-        Err(_) => Err(PatchError::Unknown(format!("not within {}s", ANSWERS_WITHIN.as_secs()))),
-    }
+    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
+        Failed::Error(kube::Error::Api(status)) => refused(*status),
+        failed @ (Failed::Error(_) | Failed::Late(_)) => PatchError::Unknown(failed.to_string()),
+    })
 }
 
 fn refused(status: Status) -> PatchError {

@@ -34,13 +34,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
     let mut told: BTreeMap<String, Instant> = BTreeMap::new();
-    loop {
-        pulse.turn("room that comes free");
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(EVERY) => {}
-        }
+    while pulse.rest("room that comes free", EVERY, &stop).await {
         if books.serves().is_err() {
             continue;
         }
@@ -72,4 +66,5 @@ pub async fn run(
             }
         }
     }
+    Ok(())
 }

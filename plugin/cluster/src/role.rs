@@ -4,14 +4,14 @@
 //! the next leader takes the label from every other pod of its namespace first.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, chain};
+use crate::connect::{ANSWERS_WITHIN, within};
 use crate::objects::PodObject;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_kit::watchdog::Pulse;
@@ -46,13 +46,7 @@ pub async fn run(
 ) -> Result<(), Infallible> {
     // What the pod shows, and until when that is believed: a person may change labels.
     let (mut shown, mut has_failed) = (None::<(bool, Instant)>, false);
-    loop {
-        pulse.turn("the next look at whether the plugin leads");
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = sleep(EVERY) => {}
-        }
+    while pulse.rest("the next look at whether the plugin leads", EVERY, &stop).await {
         let leads = books.serves().is_ok();
         if shown.is_some_and(|(shows, until)| shows == leads && Instant::now() < until) {
             continue;
@@ -60,22 +54,19 @@ pub async fn run(
         // A request whose answer is lost may have changed it.
         shown = None;
         pulse.turn("the API server, for the label of the leader's pod");
-        let showed = match timeout(ANSWERS_WITHIN, own.show(leads)).await {
-            Ok(showed) => showed.map_err(|error| chain(&error)),
-            Err(_) => Err(format!("no answer within {}s", ANSWERS_WITHIN.as_secs())),
-        };
-        match showed {
+        match within(ANSWERS_WITHIN, own.show(leads)).await {
             Ok(()) => (shown, has_failed) = (Some((leads, Instant::now() + SHOWN_FOR)), false),
-            Err(why) => {
+            Err(failed) => {
                 if !std::mem::replace(&mut has_failed, true) {
                     warn!(
                         pod = own.name,
-                        why, "the leader's pod is not labelled; it is tried again"
+                        why = %failed, "the leader's pod is not labelled; it is tried again"
                     );
                 }
             }
         }
     }
+    Ok(())
 }
 
 // === impl OwnPod ===

@@ -37,13 +37,7 @@ pub async fn run(
     let mut open: BTreeSet<Placed> = BTreeSet::new();
     // Looks go round: a pod whose read is refused again and again holds up no other.
     let mut last: Option<Placed> = None;
-    loop {
-        pulse.turn("the next look at placements");
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(EVERY) => {}
-        }
+    while pulse.rest("the next look at placements", EVERY, &stop).await {
         if books.leadership().epoch().is_none() {
             continue;
         }
@@ -70,6 +64,7 @@ pub async fn run(
         }
         open = now;
     }
+    Ok(())
 }
 
 /// A pod's name and uid.

@@ -46,12 +46,10 @@ pub async fn run(
 ) -> Result<(), Infallible> {
     let (mut began, mut failures, mut failed) = (None, 0_u32, BTreeSet::new());
     loop {
-        pulse.turn("pods that were not bound when this plugin began to lead");
-        let wait = if failures == 0 { EVERY } else { BACKOFF.wait(failures, 0) };
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(wait.min(TURN)) => {}
+        let wait = if failures == 0 { EVERY } else { BACKOFF.wait(failures, 0).min(TURN) };
+        if !pulse.rest("pods that were not bound when this plugin began to lead", wait, &stop).await
+        {
+            return Ok(());
         }
         let Some(epoch) = books.leadership().epoch() else { continue };
         let inherited = books.inherited();

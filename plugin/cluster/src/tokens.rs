@@ -3,7 +3,7 @@
 //! [`Reviews`] decides how long. Here tokens are hashed, and the API server is asked. A token is in no log, no error
 //! and no memory beyond the request that brought it.
 
-use crate::connect::chain;
+use crate::connect::within;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::{HeaderMap, header};
@@ -105,13 +105,12 @@ impl Tokens {
             ..TokenReview::default()
         };
         let (reviews, params) = (Api::all(self.0.client.clone()), PostParams::default());
-        let why = match timeout(REVIEW_WITHIN, reviews.create(&params, &review)).await {
-            Ok(Ok(TokenReview { status: Some(status), .. })) => {
+        let why = match within(REVIEW_WITHIN, reviews.create(&params, &review)).await {
+            Ok(TokenReview { status: Some(status), .. }) => {
                 return asking.heard(verdict(status), expires(token));
             }
-            Ok(Ok(_)) => "a review without a status".to_owned(),
-            Ok(Err(error)) => chain(&error),
-            Err(_) => format!("not within {}s", REVIEW_WITHIN.as_secs()),
+            Ok(_) => "a review without a status".to_owned(),
+            Err(failed) => failed.to_string(),
         };
         asking.met_silence();
         if self.0.said.is_due(()) {
