@@ -15,7 +15,7 @@ use std::time::Duration;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
-    Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources,
+    AgentId, Bytes, Decision, InformantVersion, MilliCpu, Moment, PluginVersion, Resize, Resources,
     Versions, VmInfo,
 };
 
@@ -255,12 +255,14 @@ impl Vm {
         }
     }
 
-    /// The guest agrees to nothing any more.
-    pub(crate) fn end_consents(&mut self) {
-        self.consents.clear();
-        self.outdated.clear();
+    /// The guest takes back what it agreed to in this session. What it agreed to in another one stands: the call
+    /// may be older than that.
+    pub(crate) fn end_consents(&mut self, session: AgentId) {
+        let stands = |consent: &Consent| consent.to != session;
+        self.consents.retain(stands);
+        self.outdated.retain(stands);
         if let Some(run) = &mut self.informant {
-            run.consents.clear();
+            run.consents.retain(stands);
         }
     }
 

@@ -298,7 +298,7 @@ impl World {
             (Call::MoreResources { memory: true, .. }, CallAnswer::Ours(..))
         ) {
             // A guest that needs more takes back what it agreed to.
-            vm.end_consents();
+            vm.end_consents(id);
         }
         if let Some((called, answer)) = now_due {
             self.answer_call(who, called, answer);
