@@ -42,6 +42,8 @@ pub struct Options {
     pub moving: Option<Vm>,
     /// Bytes of a slot of memory of these VMs.
     pub slot: u64,
+    /// It keeps what a VM gave back until it is sure that the VM does not use it.
+    pub frees_late: bool,
     /// In which versions, and which cases.
     pub choice: Choice,
 }

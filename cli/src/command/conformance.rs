@@ -101,6 +101,9 @@ pub(crate) struct Plugin {
     /// The slot of memory of these VMs.
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = given::slot)]
     slot: Bytes,
+    /// What a VM gave back is asked for again only when the plugin can be sure of it, as windlass-plugin's is.
+    #[arg(long)]
+    frees_late: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -171,7 +174,8 @@ fn plugin(args: &Plugin) -> Result<(), Failure> {
     given::reach(args.target)?;
     given::report_file(args.common.json.as_ref())?;
     let (target, slot) = (args.target, args.slot.bytes());
-    let options = plugin::Options { target, vm, other, moving, slot, choice };
+    let frees_late = args.frees_late;
+    let options = plugin::Options { target, vm, other, moving, slot, frees_late, choice };
     conclude(&plugin::run(&options, &mut tell), args.common.json.as_deref())
 }
 

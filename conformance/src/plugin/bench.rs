@@ -7,9 +7,16 @@ use crate::http::{self, Answer, Lost};
 use crate::versions::Version;
 use serde_json::Value;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// What was said so long ago makes no word of now uncertain to a plugin that frees late.
+const IS_PAST: Duration = Duration::from_millis(12_500);
+
+/// The first version in which an agent names its last permit.
+const NAMES_LAST: u32 = 4;
 
 /// What both VMs have when a case begins.
 pub(super) const BASE: Size = size(1000, 8);
@@ -26,6 +33,7 @@ pub(super) struct Bench {
     pub(super) other: Vm,
     pub(super) slot: u64,
     moving: Option<Vm>,
+    frees_late: bool,
 }
 
 /// What was permitted.
@@ -41,8 +49,8 @@ pub(super) struct Permit {
 
 impl Bench {
     pub(super) fn new(options: &Options, version: Version) -> Self {
-        let Options { target, vm, other, moving, slot, .. } = options.clone();
-        Self { target, version, vm, other, slot, moving }
+        let Options { target, vm, other, moving, slot, frees_late, .. } = options.clone();
+        Self { target, version, vm, other, slot, moving, frees_late }
     }
 
     /// The VM that is moved.
@@ -73,6 +81,28 @@ impl Bench {
                     "{vm} is to begin with {BASE:?}, and is permitted {permit:?}: is the node larger than twice that, and empty but for these VMs?"
                 )
             })?;
+        }
+        Ok(())
+    }
+
+    /// Both VMs are where every case begins, and what they had before is free.
+    pub(super) fn settle_and_free(&self) -> Verdict {
+        self.settle()?;
+        self.is_free(&[&self.vm, &self.other], BASE)
+    }
+
+    /// What these VMs gave back, who were just permitted this size, is free for others: at once, or when a plugin that
+    /// frees late is sure of it, since each names the answer, or says its size twice more.
+    pub(super) fn is_free(&self, vms: &[&Vm], size: Size) -> Verdict {
+        let words = if self.version.number < NAMES_LAST { 2 } else { 1 };
+        for _ in 0..if self.frees_late { words } else { 0 } {
+            thread::sleep(IS_PAST);
+            for vm in vms {
+                let said = self.said(vm, size);
+                let last_permit = format!(r#"{{"vCPUs":{},"mem":{}}}"#, said.cpu, said.mem);
+                let body = Said { last_permit, ..said }.body();
+                self.read(&self.post(&body)?, &format!("POST {body}"))?;
+            }
         }
         Ok(())
     }

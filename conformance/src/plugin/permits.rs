@@ -69,7 +69,7 @@ fn too_much(bench: &Bench) -> Verdict {
 }
 
 fn once(bench: &Bench) -> Verdict {
-    bench.settle()?;
+    bench.settle_and_free()?;
     let first = bench.permitted(&bench.vm, ALL)?.size;
     let other = bench.permitted(&bench.other, ALL)?.size;
     ensure(other == BASE, || {
@@ -79,13 +79,16 @@ fn once(bench: &Bench) -> Verdict {
         )
     })?;
     is_permitted(bench, BASE, BASE)?;
+    bench.is_free(&[&bench.vm], BASE)?;
     let other = bench.permitted(&bench.other, ALL)?.size;
     ensure(other == first, || {
         format!(
             "{} gave back all but {BASE:?}, {first:?} can be had, {} is permitted {other:?}",
             bench.vm, bench.other
         )
-    })
+    })?;
+    bench.permitted(&bench.other, BASE)?;
+    bench.is_free(&[&bench.other], BASE)
 }
 
 fn by_axis(bench: &Bench) -> Verdict {
@@ -130,10 +133,11 @@ fn rounded(bench: &Bench) -> Verdict {
 }
 
 fn nothing(bench: &Bench) -> Verdict {
-    bench.settle()?;
+    bench.settle_and_free()?;
     let before = most(bench)?;
     let none = size(0, 0);
     bench.permitted(&bench.other, none)?;
+    bench.is_free(&[&bench.other], none)?;
     let after = most(bench)?;
     ensure(after == size(before.milli + BASE.milli, before.slots + BASE.slots), || {
         format!(

@@ -57,7 +57,7 @@ pub(crate) fn spoken() -> Vec<Version> {
 pub(crate) fn options(target: SocketAddr, choice: Choice) -> Options {
     let slot = VmInfo::DEFAULT_MEMORY_SLOT.bytes();
     let (vm, other) = (Vm::named("a"), Vm::named("other"));
-    Options { target, vm, other, moving: Some(Vm::named("moved")), slot, choice }
+    Options { target, vm, other, moving: Some(Vm::named("moved")), slot, frees_late: false, choice }
 }
 
 fn node() -> Shared {

@@ -19,31 +19,41 @@ min = { cpu = 0.25, memory = \"128MiB\" }\nmax = { cpu = 4, memory = \"4GiB\" }\
 [[vm]]\nname = \"moved\"\nnode = \"n\"\nmoving = true\n\
 min = { cpu = 1, memory = \"1GiB\" }\nmax = { cpu = 1, memory = \"1GiB\" }\n";
 
-/// In these cases one VM gets at once what another gave back. No process sees the VMs of a list, so their room is
-/// kept until it is sure that no late request freed it; the test below has what holds of them instead.
-const FREED_AT_ONCE: [&str; 2] = ["a-node-is-given-out-once", "nothing-may-be-asked-for"];
+/// In these cases one VM gets what another gave back, of which the program is sure after a while.
+const WAIT: [&str; 2] = ["a-node-is-given-out-once", "nothing-may-be-asked-for"];
 
 #[test]
 fn the_program_keeps_to_its_protocol_in_every_version() {
-    let plugin = Plugin::start(LISTS);
     let ours = PluginVersion::SPOKEN;
     let versions: Vec<_> = PLUGIN
         .into_iter()
         .filter(|version| ours.contains(PluginVersion::from_number(version.number)))
         .collect();
     assert_eq!(versions.len(), PluginVersion::known().count());
-    let is_freed_at_once = |name: &str| FREED_AT_ONCE.contains(&name);
-    let mut only: Vec<_> = catalogue().iter().map(|case| case.name.to_owned()).collect();
-    let all = only.len();
-    only.retain(|name| !is_freed_at_once(name));
-    assert_eq!(only.len() + FREED_AT_ONCE.len(), all);
+    let all = catalogue().len();
+    let mut only: Vec<_> = catalogue().into_iter().map(|case| case.name.to_owned()).collect();
+    only.retain(|name| !WAIT.contains(&name.as_str()));
+    assert_eq!(only.len() + WAIT.len(), all);
+    holds(Choice { versions, only, ..Choice::default() });
+}
+
+#[test]
+fn what_a_vm_gave_back_is_given_to_another() {
+    let versions = PLUGIN[PLUGIN.len() - 1..].to_vec();
+    let only = WAIT.map(str::to_owned).to_vec();
+    holds(Choice { versions, only, ..Choice::default() });
+}
+
+fn holds(choice: Choice) {
+    let plugin = Plugin::start(LISTS);
     let options = Options {
         target: plugin.permits.parse().unwrap(),
         vm: Vm::named("a"),
         other: Vm::named("other"),
         moving: Some(Vm::named("moved")),
         slot: VmInfo::DEFAULT_MEMORY_SLOT.bytes(),
-        choice: Choice { versions, only, ..Choice::default() },
+        frees_late: true,
+        choice,
     };
     let report = run(&options, &mut |_| {});
     assert!(report.holds(), "{report}");
