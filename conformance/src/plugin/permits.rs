@@ -145,7 +145,8 @@ fn nothing(bench: &Bench) -> Verdict {
             bench.other
         )
     })?;
-    is_permitted(bench, none, none)
+    is_permitted(bench, none, none)?;
+    bench.is_free(&[&bench.vm], none)
 }
 
 fn last_permit(bench: &Bench) -> Verdict {

@@ -204,15 +204,7 @@ impl ClusterBooks {
     /// Which of these nodes have room for a pod, and why the others have not. A VM pod that none has room for is
     /// remembered.
     pub fn filter(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
-        let (mut fit, mut others) = (Vec::new(), Vec::new());
-        let pods = self.read();
-        for node in nodes {
-            match pods.fits(pod, &node) {
-                Ok(()) => fit.push(node),
-                Err(why) => others.push((node, why)),
-            }
-        }
-        drop(pods);
+        let (fit, others) = self.read().fits_each(pod, nodes);
         if fit.is_empty() && others.iter().any(|(_, why)| why.is_for_room()) {
             self.write().refused(pod);
         }

@@ -24,6 +24,28 @@ use windlass_protocol::{Axis, Resources, VmName};
 /// The best score.
 const BEST: u8 = 10;
 
+/// The node that a pod is placed on or bound to, if there is one.
+struct Place<'a> {
+    node: Option<&'a str>,
+    /// The books have the pod, and so its room there.
+    is_known: bool,
+}
+
+// === impl Place ===
+
+impl Place<'_> {
+    /// Whether this node has room for the pod already.
+    fn is_at(&self, node: &str) -> Result<bool, WhyNot> {
+        match self.node {
+            Some(placed) if placed == node => Ok(self.is_known),
+            Some(placed) => {
+                Err(WhyNot::Elsewhere { node: node.to_owned(), placed: placed.to_owned() })
+            }
+            None => Ok(false),
+        }
+    }
+}
+
 // === impl Pods ===
 
 impl<N: Node> Pods<N> {
@@ -32,13 +54,36 @@ impl<N: Node> Pods<N> {
     /// # Errors
     /// Why not.
     pub fn fits(&self, pod: &Pod, node: &str) -> Result<(), WhyNot> {
-        let held = self.node(node).ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))?;
-        if self.has_place(pod, node)? {
+        self.fits_as(self.place_of(pod).as_ref(), Share::of(pod), node)
+    }
+
+    /// Which of these nodes have room for a pod, or have it already, and why the others have not.
+    pub fn fits_each(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
+        let (mut fit, mut others) = (Vec::new(), Vec::new());
+        // What is the same for all nodes is looked up once.
+        let (place, share) = (self.place_of(pod), Share::of(pod));
+        for node in nodes {
+            match self.fits_as(place.as_ref(), share, &node) {
+                Ok(()) => fit.push(node),
+                Err(why) => others.push((node, why)),
+            }
+        }
+        (fit, others)
+    }
+
+    fn fits_as(
+        &self,
+        place: Result<&Place<'_>, &WhyNot>,
+        share: Share,
+        node: &str,
+    ) -> Result<(), WhyNot> {
+        let unknown = || WhyNot::UnknownNode(node.to_owned());
+        let of_node = self.nodes.get(node).ok_or_else(unknown)?;
+        let summary = of_node.there().ok_or_else(unknown)?.held.summary();
+        if place.map_err(Clone::clone)?.is_at(node)? {
             return Ok(());
         }
-        let share = Share::of(pod);
-        let of_node = self.nodes.get(node);
-        match of_node.and_then(|of_node| of_node.short(share, share.asked(), held.summary())) {
+        match of_node.short(share, share.asked(), summary) {
             Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
             None => Ok(()),
         }
@@ -189,6 +234,11 @@ impl<N: Node> Pods<N> {
 
     /// Whether this node has room for the pod by an earlier placement or binding.
     fn has_place(&self, pod: &Pod, node: &str) -> Result<bool, WhyNot> {
+        self.place_of(pod)?.is_at(node)
+    }
+
+    /// Where a pod has room by an earlier placement or binding.
+    fn place_of<'a>(&'a self, pod: &'a Pod) -> Result<Place<'a>, WhyNot> {
         let known = self.pods.get(&pod.name);
         let same = known.filter(|known| known.uid == pod.uid);
         let has_ended = pod.phase.is_ended() || same.is_some_and(|known| known.has_ended);
@@ -196,13 +246,8 @@ impl<N: Node> Pods<N> {
         if has_ended || (same.is_none() && self.gone.holds(&pod.uid, false)) {
             return Err(WhyNot::Gone(pod.name.clone()));
         }
-        match same.and_then(Known::place).or(pod.node.as_deref()) {
-            Some(placed) if placed == node => Ok(same.is_some()),
-            Some(placed) => {
-                Err(WhyNot::Elsewhere { node: node.to_owned(), placed: placed.to_owned() })
-            }
-            None => Ok(false),
-        }
+        let node = same.and_then(Known::place).or(pod.node.as_deref());
+        Ok(Place { node, is_known: same.is_some() })
     }
 
     fn place_again(&mut self, pod: &Pod, node: &str) -> Placement {

@@ -40,6 +40,22 @@ fn a_pod_fits_where_it_is_placed_and_nowhere_else() {
 }
 
 #[test]
+fn many_nodes_are_told_what_each_is_told() {
+    let mut pods = cluster(&[("n1", 4), ("n2", 4), ("n3", 1)]);
+    place(&mut pods, &vm("a", 4), "n1");
+    let second = Pod { uid: "second".into(), ..vm("a", 4) };
+    for pod in [vm("a", 4), second, ended(vm("a", 4)), vm("b", 2), on("n2", other("c", 2))] {
+        let names = ["n1", "n2", "n3", "n4"].map(str::to_owned);
+        let (fit, others) = pods.fits_each(&pod, names.to_vec());
+        for node in &names {
+            let told = others.iter().find(|(name, _)| name == node).map(|(_, why)| why.clone());
+            assert_eq!(told, pods.fits(&pod, node).err(), "{} {node}", pod.name);
+            assert_eq!(told.is_none(), fit.contains(node));
+        }
+    }
+}
+
+#[test]
 fn the_node_with_most_room_to_grow_is_preferred() {
     let mut pods = cluster(&[("full", 4), ("half", 4), ("empty", 4), ("large", 40)]);
     pods.pod_seen(on("full", capped(3, vm("a", 1))));
