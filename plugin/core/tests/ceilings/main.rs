@@ -132,6 +132,17 @@ fn what_an_agent_was_told_before_its_word_counts_stays_reserved() {
 }
 
 #[test]
+fn what_an_agent_was_told_before_its_word_counts_is_no_proof_of_what_its_vm_has() {
+    let mut books = restarted(8, &[("a", 4)]);
+    assert_eq!((propose(&mut books, "a", 3), request(&mut books, "a", 3)), (None, 1));
+    books.ceiling_given_up(&vm("a"));
+    assert_eq!(propose_knowing(&mut books, "a", 1, 3), None, "its VM has three all the same");
+    assert_eq!(reserved(&books), 4);
+    assert_eq!(record(&mut books, "a"), 5);
+    assert_eq!((propose_knowing(&mut books, "a", 1, 3), reserved(&books)), (Some(3), 4));
+}
+
+#[test]
 fn the_watch_lowers_what_is_sure_and_never_raises_it() {
     let mut books = bound(8, &["a"]);
     assert_eq!(propose(&mut books, "a", 1), Some(1));
