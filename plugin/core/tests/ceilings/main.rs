@@ -143,6 +143,17 @@ fn what_an_agent_was_told_before_its_word_counts_is_no_proof_of_what_its_vm_has(
 }
 
 #[test]
+fn an_answer_that_is_cut_covers_the_whole_of_the_slot_that_a_pod_requests() {
+    let mut books = bound(8, &[]);
+    let size = |mib| Resources { mem: Bytes::from_mib(mib), ..cu(1) };
+    let kept = Kept { max: cu(4), shown: None };
+    books.enter_pod(vm("a"), record_of(), size(1044), cu(4), Some(kept));
+    let has = size(1152);
+    assert_eq!(books.propose(NOW, &vm("a"), has).unwrap(), Proposed::Waits);
+    assert_eq!(books.request(NOW, &vm("a"), has).unwrap().permit, has, "its VM starts with that");
+}
+
+#[test]
 fn the_watch_lowers_what_is_sure_and_never_raises_it() {
     let mut books = bound(8, &["a"]);
     assert_eq!(propose(&mut books, "a", 1), Some(1));
