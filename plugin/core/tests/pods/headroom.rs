@@ -3,8 +3,8 @@
 use crate::cluster::*;
 use crate::shared::{OWN, headroom_pod, pools, shared_node};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use windlass_plugin_core::Pods;
 use windlass_plugin_core::pods::{Change, Write, Written};
+use windlass_plugin_core::Pods;
 use windlass_protocol::pod::{Allocation, Pending, Pod};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
@@ -79,6 +79,18 @@ fn the_room_falls_before_the_headroom_shrinks_and_rises_after_it_has_grown() {
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(2));
     see(&mut pods, 3, Some(3));
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(4));
+}
+
+#[test]
+fn headroom_covers_the_whole_of_the_slot_that_a_pod_requests() {
+    let mut pods = shared(None);
+    let mut odd = vm("odd", 1);
+    odd.requests.mem = Bytes::from_mib(1044);
+    odd.vm.as_mut().unwrap().bounds.max = cu(1);
+    pods.pod_seen(on("n", odd));
+    come(&mut pods, "a", 1);
+    let size = Resources { mem: Bytes::from_mib(3 * 1024 + 108), ..cu(3) };
+    assert_eq!(created(&pods), size);
 }
 
 #[test]
