@@ -4,7 +4,7 @@ use crate::cluster::*;
 use crate::shared::{OWN, headroom_pod, pools, shared_node};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windlass_plugin_core::pods::{Change, Write, Written};
-use windlass_plugin_core::Pods;
+use windlass_plugin_core::{NoSuccess, Pods};
 use windlass_protocol::pod::{Allocation, Pending, Pod};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
@@ -79,6 +79,18 @@ fn the_room_falls_before_the_headroom_shrinks_and_rises_after_it_has_grown() {
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(2));
     see(&mut pods, 3, Some(3));
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(4));
+}
+
+#[test]
+fn a_conflict_is_no_proof_that_the_pod_has_another_revision() {
+    let mut pods = shared(Some(1));
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    let change = only(&pods);
+    assert!(pods.headroom_sent(&change));
+    pods.headroom_written(&change, Written::of(NoSuccess::Conflict));
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4), "it has not taken effect");
+    assert_eq!(pods.headroom_plan(NOW), [], "nothing is to be given up any more");
 }
 
 #[test]
