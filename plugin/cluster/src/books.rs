@@ -179,7 +179,11 @@ impl ClusterBooks {
 
     /// Takes those whose earlier bindings are too old to take effect.
     pub(crate) fn take_too_old(&self) -> Vec<(VmName, String)> {
-        self.0.rebuild.take_too_old(self.now())
+        let too_old = self.0.rebuild.take_too_old(self.now());
+        for (name, uid) in &too_old {
+            self.write().inherited_is_too_old(name, uid);
+        }
+        too_old
     }
 
     /// No binding of an earlier leader can take effect on this pod any more. It may have taken effect before, and the watch

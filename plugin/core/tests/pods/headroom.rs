@@ -187,6 +187,19 @@ fn a_headroom_pod_of_an_earlier_plugin_counts_once_it_was_touched() {
 }
 
 #[test]
+fn a_headroom_pod_that_cannot_be_touched_counts_once_earlier_writes_are_too_old() {
+    let mut pods = shared(None);
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    let [(name, uid)] = pods.inherit_headroom().try_into().unwrap();
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(1));
+    pods.inherited_is_too_old(&name, "another");
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(1));
+    pods.inherited_is_too_old(&name, &uid);
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4));
+}
+
+#[test]
 fn headroom_is_for_the_vms_of_the_node() {
     let mut pods = shared(None);
     assert_eq!(pods.headroom_plan(NOW), []);
