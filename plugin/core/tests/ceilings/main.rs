@@ -143,6 +143,19 @@ fn what_an_agent_was_told_before_its_word_counts_is_no_proof_of_what_its_vm_has(
 }
 
 #[test]
+fn the_headroom_of_a_ceiling_that_was_recorded_for_a_first_word_is_no_promise() {
+    let mut books = restarted(8, &[("a", 4)]);
+    assert_eq!(propose(&mut books, "a", 3), None);
+    let write = books.ceiling_due(&vm("a"), EPOCH).unwrap();
+    assert_eq!(write.next.size, cu(5), "with headroom");
+    let kept = Kept { max: cu(16), shown: Some(write.next) };
+    books.enter_pod(vm("a"), record_of(), cu(1), write.next.size, Some(kept));
+    assert_eq!(reserved(&books), 4);
+    books.ceiling_written(&vm("a"), write.next);
+    assert_eq!((propose(&mut books, "a", 3), reserved(&books)), (Some(3), 4));
+}
+
+#[test]
 fn an_answer_that_is_cut_covers_the_whole_of_the_slot_that_a_pod_requests() {
     let mut books = bound(8, &[]);
     let size = |mib| Resources { mem: Bytes::from_mib(mib), ..cu(1) };
