@@ -326,6 +326,12 @@ impl Books {
         self.vms.get(vm).is_some_and(spoken)
     }
 
+    /// Whether an answer to this `wanted` may be less than a VM has that no agent has spoken for. Its agent would name it
+    /// as its last permit, and a plugin that does not know better would believe it: so it is not told.
+    pub fn says_too_little(&self, vm: &VmName, wanted: Resources, granted: &Granted) -> bool {
+        granted.is_unrecorded && !granted.permit.covers(wanted) && !self.is_spoken_for(vm)
+    }
+
     /// Whether more is reserved for a VM than its agent was answered last, since the request may have come late.
     pub fn is_doubted(&self, vm: &VmName) -> bool {
         self.vms.get(vm).is_some_and(Entry::is_doubted)

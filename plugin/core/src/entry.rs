@@ -96,11 +96,11 @@ impl Entry {
         self.reserved().max(ceiling.unwrap_or_default())
     }
 
-    /// What an agent that names no last permit of earlier books may have been promised of what it asks for, as long as
-    /// no agent has spoken and it is not sure that a later leader counts all that may have been promised.
+    /// What an agent that names no last permit may have been promised of what it asks for, as long as no
+    /// agent has spoken and it is not sure that a later leader counts all that may have been promised.
     pub(crate) fn first_word(&self, ask: &Ask) -> Option<Resources> {
         match self.basis {
-            Basis::Presumed(_) | Basis::Silent(_) if self.earlier_permit(ask).is_none() => {
+            Basis::Presumed(_) | Basis::Silent(_) if ask.last_permit.is_none() => {
                 let most = self.reserved();
                 (!self.may_be_told(most)).then(|| most.min(ask.wanted))
             }
@@ -130,13 +130,6 @@ impl Entry {
             Basis::Presumed(_) | Basis::Silent(_) => self.told_early(),
             Basis::Spoken { permit, has: _ } => permit,
         }
-    }
-
-    /// The last permit of earlier books, if the agent names one. What these books told it early may be less than its VM
-    /// has, so that an agent which names that says nothing of what it was promised.
-    fn earlier_permit(&self, ask: &Ask) -> Option<Resources> {
-        let told = self.told_early();
-        ask.last_permit.filter(|last| told == Resources::ZERO || !told.covers(*last))
     }
 
     fn told_early(&self) -> Resources {
@@ -233,7 +226,6 @@ impl Entry {
         if self.is_remote && !matches!(self.basis, Basis::Spoken { .. }) {
             self.answers.hear(now, ask.last_permit);
         }
-        let earlier_permit = self.earlier_permit(ask);
         let told = self.recorded.as_mut().map(|recorded| std::mem::take(&mut recorded.told_early));
         if let (Some(told), Basis::Presumed(most) | Basis::Silent(most)) = (told, &mut self.basis) {
             *most = most.max(told);
@@ -241,12 +233,10 @@ impl Entry {
         self.basis = match self.basis {
             Basis::Presumed(most) => {
                 // An agent that names a permit below the ceiling keeps that permit.
-                let least = if earlier_permit.is_some() { Resources::ZERO } else { most };
+                let least = if ask.last_permit.is_some() { Resources::ZERO } else { most };
                 let reserved = self.reserved_again(least, ask, free);
-                let permit = match earlier_permit {
-                    None if self.is_remote => {
-                        self.still_used(now, reserved, &Ask { last_permit: None, ..*ask })
-                    }
+                let permit = match ask.last_permit {
+                    None if self.is_remote => self.still_used(now, reserved, ask),
                     Some(_) | None => reserved.min(ask.wanted),
                 };
                 Basis::Spoken { permit, has: Resources::ZERO }

@@ -132,14 +132,18 @@ fn what_an_agent_was_told_before_its_word_counts_stays_reserved() {
 }
 
 #[test]
-fn what_an_agent_was_told_before_its_word_counts_is_no_proof_of_what_its_vm_has() {
+fn an_agent_that_was_told_nothing_yet_is_not_told_less_than_its_vm_may_have() {
     let mut books = restarted(8, &[("a", 4)]);
-    assert_eq!((propose(&mut books, "a", 3), request(&mut books, "a", 3)), (None, 1));
+    assert_eq!(propose(&mut books, "a", 3), None);
+    let cut = books.request(NOW, &vm("a"), cu(3)).unwrap();
+    assert_eq!((cut.permit, cut.is_unrecorded), (cu(1), true));
+    assert!(books.says_too_little(&vm("a"), cu(3), &cut), "it would name one as its last permit");
+    assert!(!books.says_too_little(&vm("a"), cu(1), &cut), "its VM has no more");
     books.ceiling_given_up(&vm("a"));
-    assert_eq!(propose_knowing(&mut books, "a", 1, 3), None, "its VM has three all the same");
-    assert_eq!(reserved(&books), 4);
-    assert_eq!(record(&mut books, "a"), 5);
-    assert_eq!((propose_knowing(&mut books, "a", 1, 3), reserved(&books)), (Some(3), 4));
+    assert_eq!((propose(&mut books, "a", 3), record(&mut books, "a")), (None, 5));
+    let granted = books.request(NOW, &vm("a"), cu(3)).unwrap();
+    assert_eq!(granted.permit, cu(3));
+    assert!(!books.says_too_little(&vm("a"), cu(3), &granted));
 }
 
 #[test]
