@@ -111,6 +111,7 @@ struct Process {
     state: State,
     /// What has come while it was stopped.
     inbox: Vec<Reaching>,
+    cut_off_until: Moment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,7 +221,8 @@ impl ClusterWorld {
             let clock = Clock { offset: 1_000_000 * (nth as u64 + 1), rate: *rate };
             let plugin = Plugin::start(format!("p{nth}.1"), world.pools.clone());
             let state = State::Runs;
-            world.plugins.push(Process { plugin, clock, life: 1, state, inbox: Vec::new() });
+            let (inbox, cut_off_until) = (Vec::new(), Moment::default());
+            world.plugins.push(Process { plugin, clock, life: 1, state, inbox, cut_off_until });
             let first = world.chance.below(TURN);
             world.arrange(first, Due::Reaches { nth, life: 1, what: Reaching::Turn });
         }
@@ -321,9 +323,14 @@ impl ClusterWorld {
                 self.compare_with_the_last(nth);
                 (self.last, self.lost) = (Some(nth), None);
             }
-            self.judge.covered(self.now, &self.plugins[nth].plugin, &self.agents);
+            self.judge.covered(self.now, (&self.api, &self.plugins[nth].plugin), &self.agents);
         }
         self.judge.nodes(self.now, &self.api, &self.agents);
+        if let (Some(broken), [(nth, _)]) = (self.judge.broken.first(), &serve[..]) {
+            let status = self.plugins[*nth].plugin.books.status();
+            let line = format!("{broken}, by the books of plugin {nth}: {status:?}");
+            self.tell(|| line);
+        }
         self.judge.recorded(self.now, &self.api, &self.agents);
     }
 

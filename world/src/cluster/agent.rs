@@ -16,6 +16,8 @@ pub(crate) struct Agent {
     /// Its clock shows `rate` milliseconds for a thousand.
     pub(crate) rate: u64,
     pub(crate) names_last: bool,
+    /// It has named none at some time.
+    pub(crate) was_old: bool,
     /// What its hypervisor has.
     pub(crate) size: Resources,
     /// What it may use by the plugin's last answer; `None`: no answer has come since the agent started.
@@ -39,6 +41,7 @@ impl Agent {
             node,
             rate,
             names_last: true,
+            was_old: false,
             size,
             permit: None,
             goal: size,

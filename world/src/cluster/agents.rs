@@ -38,8 +38,9 @@ impl ClusterWorld {
             return self.wake_agent(uid, 1_000);
         }
         let (number, ask) = agent.ask(self.now);
-        let (vm, gives_up) = (agent.pod.clone(), agent.gives_up_after());
-        let asks = Asks { uid: uid.to_owned(), vm, number, ask };
+        let (vm, node) = (agent.pod.clone(), agent.node.clone());
+        let gives_up = agent.gives_up_after();
+        let asks = Asks { uid: uid.to_owned(), vm, node, number, ask };
         self.tell(|| format!("{} asks for {} ({:?})", asks.vm.name, ask.wanted, ask.last_permit));
         let wait = gives_up + self.chance.below(2_000);
         self.wake_agent(uid, wait);

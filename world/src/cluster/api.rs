@@ -83,6 +83,16 @@ impl Api {
         self.pods.get(name).filter(|pod| pod.uid == uid)
     }
 
+    /// The uid of the pod that has or had this revision.
+    pub(crate) fn uid_at(&self, revision: &str) -> Option<&str> {
+        let revision: u64 = revision.parse().ok()?;
+        let at = self.log.binary_search_by_key(&revision, |(revision, _)| *revision).ok()?;
+        match &self.log[at].1 {
+            Told::Pod(pod) => Some(&pod.uid),
+            Told::PodGone(_) | Told::Node(_) => None,
+        }
+    }
+
     /// Pods that take room of a node.
     pub(crate) fn on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Rc<Pod>> {
         let here = move |pod: &&Rc<Pod>| pod.counts() && pod.node.as_deref() == Some(node);

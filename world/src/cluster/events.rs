@@ -16,12 +16,16 @@ impl ClusterWorld {
     pub fn step(&mut self, step: Step) {
         self.tell(|| format!("{step:?}"));
         match step {
-            Step::Vm { name, units, odd, most, least } => {
+            Step::Vm { name, units, odd, most, least, is_others } => {
                 let bounds = Bounds { min: cu(least), max: cu(most.max(least)) };
                 let name = vm_name(name);
                 let mem = cu(units).mem.saturating_add(Bytes::from_mib(odd));
                 let pod = pod(&name, Resources { mem, ..cu(units) }, "windlass");
-                self.create(with_vm(pod, bounds));
+                let mut pod = with_vm(pod, bounds);
+                if let Some(vm) = pod.vm.as_mut().filter(|_| is_others) {
+                    vm.object.name = format!("object of {}", pod.name.name);
+                }
+                self.create(pod);
             }
             Step::VmPast { name, node, units } => {
                 let bounds = Bounds { min: cu(1), max: cu(units + 1) };
@@ -41,7 +45,9 @@ impl ClusterWorld {
                 self.agents_of(name, |agent| agent.goal = goal);
             }
             Step::AgentRestarts(name) => self.agents_of(name, super::agent::Agent::restart),
-            Step::AgentIsOld(name) => self.agents_of(name, |agent| agent.names_last = false),
+            Step::AgentIsOld(name) => self.agents_of(name, |agent| {
+                (agent.names_last, agent.was_old) = (false, true);
+            }),
             Step::AgentIsSilent(name, time) => {
                 let until = Moment::from_millis(self.now().millis() + time);
                 self.agents_of(name, |agent| agent.silent_until = until);
@@ -56,7 +62,8 @@ impl ClusterWorld {
             }
             Step::Stop(nth, time) => self.stop(nth, time),
             Step::Kill(nth, time) => self.end_process(nth, time, "plugins that were killed"),
-            Step::Leave(nth, _) => self.leave(nth),
+            Step::Leave(nth) => self.leave(nth),
+            Step::CutOff(nth, time) => self.cut_off(nth, time),
             Step::CutPods(nth) => self.cut(nth, Kind::Pods),
             Step::CutNodes(nth) => self.cut(nth, Kind::Nodes),
             Step::Compact => self.api.compact(),
@@ -93,7 +100,9 @@ impl ClusterWorld {
             process.inbox.push(what);
             return;
         }
+        let is_cut_off = self.now < process.cut_off_until;
         match what {
+            Reaching::Answer { .. } | Reaching::Watch { .. } if is_cut_off => {}
             Reaching::Watch { kind, upto } => self.watch(nth, kind, upto),
             Reaching::Turn => {
                 self.with_plugin(nth, Plugin::tick);
@@ -133,6 +142,9 @@ impl ClusterWorld {
 
     fn send(&mut self, nth: usize, life: u64, id: u64, call: Call) {
         let fate = self.network.fate(&mut self.chance);
+        if self.now < self.plugins[nth].cut_off_until {
+            return self.met.note("requests of a plugin that was cut off");
+        }
         if self.now < self.down_until {
             self.met.note("requests while the API server was down");
             return;
@@ -263,6 +275,12 @@ impl ClusterWorld {
         let identity = format!("p{nth}.{life}");
         process.plugin = Plugin::start(identity, self.pools.clone());
         self.arrange(1, Due::Reaches { nth, life, what: Reaching::Turn });
+    }
+
+    fn cut_off(&mut self, nth: usize, time: u64) {
+        self.plugins[nth].cut_off_until = Moment::from_millis(self.now.millis() + time);
+        self.met.note("plugins that were cut off");
+        Kind::ALL.into_iter().for_each(|kind| self.cut(nth, kind));
     }
 
     fn cut(&mut self, nth: usize, kind: Kind) {

@@ -58,7 +58,7 @@ impl Kubelet {
                     looked.deferred += usize::from(it.pending.is_none());
                     (it.seen, it.pending) = (seen, Some(Pending::Deferred));
                 }
-                None if self.rejected.contains(&pod.uid) => {}
+                None if self.rejected.contains(&pod.uid) || pod.is_terminating => {}
                 None if fits => {
                     let admitted = Admitted { allocated: spec, seen, pending: None };
                     self.admitted.insert(pod.uid.clone(), admitted);

@@ -5,6 +5,7 @@ use crate::cluster::api::Api;
 use crate::cluster::plugin::Plugin;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 use windlass_plugin_core::cluster::Node;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Moment, Resources};
@@ -79,6 +80,11 @@ impl Judge {
     /// Looks at what is taken of each node.
     pub(crate) fn nodes(&mut self, at: Moment, api: &Api, agents: &BTreeMap<String, Agent>) {
         for node in api.nodes.values() {
+            // A later leader believes an agent that names no last permit once, up to what was recorded.
+            let is_old = |pod: &&Rc<Pod>| agents.get(&pod.uid).is_some_and(|agent| agent.was_old);
+            if self.served > 1 && api.on(&node.name).any(|pod| is_old(&pod)) {
+                continue;
+            }
             let is_shared = !node.labels.is_empty();
             let mut taken = Resources::ZERO;
             for pod in api.on(&node.name) {
@@ -108,10 +114,14 @@ impl Judge {
     pub(crate) fn covered(
         &mut self,
         at: Moment,
-        plugin: &Plugin,
+        (api, plugin): (&Api, &Plugin),
         agents: &BTreeMap<String, Agent>,
     ) {
         for (uid, agent) in agents {
+            let known = plugin.books.pod_revision(&agent.pod);
+            if known.and_then(|revision| api.uid_at(revision)) != Some(uid) {
+                continue;
+            }
             let node = plugin.books.node_of(&agent.pod);
             let reserved = node.and_then(|node| node.with_books(|it| it.reserved_for(&agent.pod)));
             let most = agent.most();

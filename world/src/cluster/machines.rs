@@ -20,7 +20,9 @@ impl ClusterWorld {
         for uid in looked.started {
             self.vm_starts(&uid);
         }
-        let terminating = self.api.on(node).filter(|pod| pod.is_headroom && pod.is_terminating);
+        let terminating = self.api.pods.values().filter(|pod| {
+            pod.is_headroom && pod.is_terminating && pod.node.as_deref() == Some(node)
+        });
         let ends: Vec<_> = terminating.map(|pod| (pod.name.clone(), pod.uid.clone())).collect();
         for (pod, uid) in ends {
             self.arrange(500, Due::Ends { pod, uid });
@@ -73,6 +75,7 @@ impl ClusterWorld {
     }
 
     pub(super) fn removes(&mut self, name: &VmName, uid: &str) {
+        self.agents.remove(uid);
         if self.api.pod(name, uid).is_some() {
             self.api.remove(name);
         }

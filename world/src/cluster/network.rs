@@ -14,7 +14,7 @@ pub struct Network {
     pub refused: u64,
     /// Requests that are answered with 500 though they have taken effect.
     pub half_done: u64,
-    /// Requests that take effect late, by up to `late` milliseconds.
+    /// Requests that take effect late, by up to `late` milliseconds, and as many whose answers come late.
     pub slow: u64,
     /// At most 50 s: the API server gives up a request after a minute.
     pub late: u64,
@@ -31,6 +31,9 @@ pub struct Network {
     /// Of a thousand events of a watch, so many are lost, and as many others come again.
     pub gaps: u64,
 }
+
+/// An answer that takes longer than this is not heard: what was read is that old at most.
+const SLOWEST_ANSWER: u64 = 3_500;
 
 /// What becomes of one request to the API server.
 #[derive(Clone, Copy, Debug)]
@@ -49,15 +52,17 @@ pub(crate) struct Fate {
 
 impl Network {
     pub(crate) fn fate(&self, chance: &mut Chance) -> Fate {
-        let mut there = 1 + chance.below(20);
-        if self.slow > 0 && chance.happens(self.slow) {
+        let (mut there, mut back) = (1 + chance.below(20), 1 + chance.below(20));
+        if chance.happens(self.slow) {
             there += chance.below(self.late);
+        } else if chance.happens(self.slow) {
+            back += chance.below(SLOWEST_ANSWER);
         }
         let statuses = [429, 429, 409, 500, 503];
         let drawn = usize::try_from(chance.below(5)).unwrap_or(0);
         Fate {
             there: (!chance.happens(self.lost)).then_some(there),
-            back: (!chance.happens(self.unanswered)).then_some(1 + chance.below(20)),
+            back: (!chance.happens(self.unanswered)).then_some(back),
             refused: chance.happens(self.refused).then_some(statuses[drawn]),
             half_done: chance.happens(self.half_done),
         }

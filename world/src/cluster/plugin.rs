@@ -37,7 +37,10 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// The books of a node, for one thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Held(RefCell<Books>);
+pub(crate) struct Held {
+    name: Rc<str>,
+    books: RefCell<Books>,
+}
 
 /// A clock that is at `offset` when time begins, and shows `rate` milliseconds for a thousand.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +55,8 @@ pub(crate) struct Asks {
     /// The uid of the agent's pod.
     pub(crate) uid: String,
     pub(crate) vm: VmName,
+    /// The node that its token names.
+    pub(crate) node: String,
     pub(crate) number: u64,
     pub(crate) ask: Ask,
 }
@@ -190,14 +195,15 @@ struct Waiting {
 // === impl Held ===
 
 impl Held {
-    pub(crate) fn empty() -> Self {
-        Self(RefCell::new(Books::new(Resources::ZERO)))
+    /// Of a node of this name, without VMs.
+    pub(crate) fn empty(name: &str) -> Self {
+        Self { name: name.into(), books: RefCell::new(Books::new(Resources::ZERO)) }
     }
 }
 
 impl Node for Held {
     fn with_books<T>(&self, ask: impl FnOnce(&mut Books) -> T) -> T {
-        ask(&mut self.0.borrow_mut())
+        ask(&mut self.books.borrow_mut())
     }
 }
 

@@ -22,6 +22,8 @@ pub enum Step {
         most: u64,
         /// What it starts with at least.
         least: u64,
+        /// The pod runs the VM of another object: no ceiling is recorded.
+        is_others: bool,
     },
     /// A VM pod is bound past the plugin.
     VmPast {
@@ -76,8 +78,10 @@ pub enum Step {
     Stop(usize, u64),
     /// A plugin is killed, and another one starts after so many milliseconds.
     Kill(usize, u64),
-    /// A plugin is told to end, and another one starts after so many milliseconds.
-    Leave(usize, u64),
+    /// A plugin is told to end, and another one starts soon.
+    Leave(usize),
+    /// A plugin does not reach the API server for so many milliseconds; agents reach it.
+    CutOff(usize, u64),
     /// The watch of a plugin breaks.
     CutPods(usize),
     /// The same of nodes.

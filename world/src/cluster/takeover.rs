@@ -31,6 +31,11 @@ impl ClusterWorld {
         let (books, its_clock) = (process.plugin.books.clone(), process.clock);
         let live = self.after_each_agent_spoke(lost, clock);
         let rebuilt = self.after_each_agent_spoke(books, its_clock);
+        // What it has sent of headroom since then holds no room.
+        let plugin = &self.plugins[nth].plugin;
+        let rests = |(node, _): &Spoken| !plugin.writes_headroom_of(&node.name);
+        let [live, rebuilt] =
+            [live, rebuilt].map(|spoken| spoken.into_iter().filter(rests).collect::<Vec<_>>());
         if let Some(unlike) = unlike(&live, &rebuilt) {
             self.judge.say(self.now, Law::RebuildEqualsLive, unlike);
         }
@@ -48,8 +53,8 @@ impl ClusterWorld {
     /// What books come to once the API server's objects were listed, and each agent has said once more what it may
     /// have, and again once nothing that was said before can be under way.
     fn after_each_agent_spoke(&self, mut pods: Pods<Held>, clock: Clock) -> Vec<Spoken> {
-        pods.nodes_listed(self.api.nodes.values().map(|it| (**it).clone()).collect(), |_| {
-            Held::empty()
+        pods.nodes_listed(self.api.nodes.values().map(|it| (**it).clone()).collect(), |node| {
+            Held::empty(&node.name)
         });
         let all: Vec<Pod> = self.api.pods.values().map(|pod| Pod::clone(pod)).collect();
         pods.pods_listed(all);

@@ -15,17 +15,17 @@ pub fn draw(seed: u64) -> Schedule {
     let mut chance = Chance::new(seed ^ APART);
     let setup = setup(seed, &mut chance);
     let (nodes, plugins) = (setup.nodes.len(), setup.rates.len());
+    // Where an agent names no last permit and no ceiling is recorded, it is believed up to the maximum.
+    let has_old = chance.happens(40);
     let mut turns = Vec::new();
     let mut put = |after: u64, step: Step| {
         turns.push(Turn { after: Duration::from_millis(after), step });
     };
     let first = 2 + chance.below(4);
     for name in 0..first {
-        put(if name == 0 { 3_000 } else { 10 }, vm(to_usize(name), &mut chance));
+        put(if name == 0 { 3_000 } else { 10 }, vm(to_usize(name), has_old, &mut chance));
     }
     put(5_000 + chance.below(5_000), Step::Network(network(&mut chance)));
-    // Where an agent names no last permit and no ceiling is recorded, it is believed up to the maximum.
-    let has_old = chance.happens(40);
     let quiet = [400, 1_200, 3_000][to_usize(chance.below(3))];
     let lasts = 40_000 + chance.below(60_000);
     let mut time = 0;
@@ -64,7 +64,7 @@ fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) ->
     let plugin = to_usize(chance.below(plugins as u64));
     let is_vm = chance.happens(60);
     match chance.below(100) {
-        0..=17 => vm(name, chance),
+        0..=17 => vm(name, has_old, chance),
         18..=19 if !has_old => Step::VmPast { name, node, units: 1 + chance.below(2) },
         20..=25 => Step::Other { name, node, units: 1 + chance.below(4) },
         26..=33 => Step::Delete { is_vm, name, grace: chance.below(6_000) },
@@ -74,9 +74,10 @@ fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) ->
         65 if has_old => Step::AgentIsOld(name),
         65 => Step::NoCeiling(name),
         18..=19 | 66..=68 => Step::AgentIsSilent(name, chance.below(25_000)),
-        69..=74 => Step::Stop(plugin, [1_500, 4_000, 30_000][to_usize(chance.below(3))]),
-        75..=79 => Step::Kill(plugin, chance.below(20_000)),
-        80..=82 => Step::Leave(plugin, 0),
+        69..=71 => Step::CutOff(plugin, [3_000, 12_000, 30_000][to_usize(chance.below(3))]),
+        72..=74 => Step::Stop(plugin, [1_500, 4_000, 30_000][to_usize(chance.below(3))]),
+        75..=78 => Step::Kill(plugin, chance.below(20_000)),
+        79..=82 => Step::Leave(plugin),
         83..=86 => Step::CutPods(plugin),
         87 => Step::CutNodes(plugin),
         88..=89 => Step::Compact,
@@ -85,10 +86,11 @@ fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) ->
     }
 }
 
-fn vm(name: usize, chance: &mut Chance) -> Step {
+fn vm(name: usize, has_old: bool, chance: &mut Chance) -> Step {
     let odd = if chance.happens(25) { chance.below(128) } else { 0 };
     let (units, least) = (1 + chance.below(2), 1 + u64::from(chance.happens(15)));
-    Step::Vm { name, units, odd, most: 2 + chance.below(5), least }
+    let is_others = !has_old && chance.happens(15);
+    Step::Vm { name, units, odd, most: 2 + chance.below(5), least, is_others }
 }
 
 fn network(chance: &mut Chance) -> Network {
@@ -107,7 +109,7 @@ fn network(chance: &mut Chance) -> Network {
         agents_lost: some(15),
         agents_twice: some(25),
         agents_slow: some(25),
-        agents_late: 8_000,
+        agents_late: [1_900, 8_000][to_usize(kind % 2)],
         lag: some(4_000),
         gaps: some(30),
     }

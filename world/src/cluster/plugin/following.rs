@@ -13,8 +13,8 @@ use windlass_protocol::pod::Pod;
 const AUDITED_EVERY: Duration = Duration::from_secs(15);
 /// After so many failures in a row everything is listed anew.
 const LISTED_AFTER: u32 = 5;
-/// Events that may come again.
-const MOST_TOLD: usize = 40;
+/// Events that may come again. None of before a list does: a watch and its lists come in order.
+const MOST_TOLD: usize = 4;
 
 // === impl Plugin ===
 
@@ -92,7 +92,7 @@ impl Plugin {
         match told {
             Told::Pod(pod) => drop(self.books.pod_seen(Pod::clone(&pod))),
             Told::PodGone(pod) => drop(self.books.pod_gone(&pod.name, &pod.uid)),
-            Told::Node(node) => drop(self.books.node_seen(&node, Held::empty)),
+            Told::Node(node) => drop(self.books.node_seen(&node, || Held::empty(&node.name))),
         }
     }
 
@@ -108,7 +108,7 @@ impl Plugin {
         let (at, highest) = match answer {
             Ok(Answer::Nodes(nodes, at)) => {
                 let nodes: Vec<_> = nodes.iter().map(|node| (**node).clone()).collect();
-                self.books.nodes_listed(nodes, |_| Held::empty());
+                self.books.nodes_listed(nodes, |node| Held::empty(&node.name));
                 self.rebuild.nodes_listed();
                 (at, 0)
             }
@@ -128,6 +128,7 @@ impl Plugin {
         let stream = &mut self.streams[kind.at()];
         (stream.at, stream.highest, stream.failures) = (at, highest, 0);
         (stream.wants_list, stream.state) = (false, StreamState::Follows);
+        stream.told.clear();
         turn.out.push(Out::CatchUp(kind));
     }
 

@@ -21,21 +21,25 @@ impl Plugin {
         }
         let now = turn.now;
         self.headroom_waits.retain(|_, (_, until)| now < until.after(FORGOTTEN_AFTER));
-        let is_asked = |change: &Change| {
-            let of = |task: &Task| matches!(task, Task::Headroom(it) if it.node == change.node);
-            self.asked.values().any(|asked| of(&asked.task))
-        };
         let is_due =
             |change: &Change| self.headroom_waits.get(&change.node).is_none_or(|it| it.1 <= now);
         let plan = self.books.headroom_plan(now);
-        let due: Vec<Change> =
-            plan.into_iter().filter(|change| is_due(change) && !is_asked(change)).collect();
+        let due: Vec<Change> = plan
+            .into_iter()
+            .filter(|change| is_due(change) && !self.writes_headroom_of(&change.node))
+            .collect();
         for change in due {
             if self.books.headroom_sent(&change) {
                 let call = Call::Headroom(change.clone());
                 self.ask(turn, call, Task::Headroom(change));
             }
         }
+    }
+
+    /// Whether a write of the headroom pod of a node is under way.
+    pub(crate) fn writes_headroom_of(&self, node: &str) -> bool {
+        let of = |task: &Task| matches!(task, Task::Headroom(it) if it.node == node);
+        self.asked.values().any(|asked| of(&asked.task))
     }
 
     pub(super) fn written(

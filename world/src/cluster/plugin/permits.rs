@@ -20,6 +20,10 @@ impl Plugin {
             turn.met.note("requests that waited in a stopped plugin");
             return self.answer(turn, asks, None);
         }
+        if self.books.node_of(&asks.vm).is_some_and(|node| *node.name != *asks.node) {
+            turn.met.note("agents of another node than the pod's");
+            return self.answer(turn, asks, None);
+        }
         let (now, ask) = (turn.now, asks.ask);
         let proposed = self.ask_books(&asks.vm, |books| books.propose(now, &asks.vm, ask).ok());
         match proposed {
@@ -49,7 +53,10 @@ impl Plugin {
         let these: Vec<Waiting> = these;
         for Waiting { asks, .. } in these {
             let (now, ask) = (turn.now, asks.ask);
-            let granted = self.ask_books(&asks.vm, |books| books.request(now, &asks.vm, ask).ok());
+            let granted = self.ask_books(&asks.vm, |books| {
+                let granted = books.request(now, &asks.vm, ask).ok()?;
+                (!books.says_too_little(&asks.vm, ask.wanted, &granted)).then_some(granted)
+            });
             if granted.as_ref().is_some_and(|granted| granted.is_unrecorded) {
                 turn.met.note("answers that were cut at a ceiling");
             }

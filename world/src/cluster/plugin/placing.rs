@@ -137,6 +137,7 @@ impl Plugin {
         }
         let too_old = self.rebuild.take_too_old(turn.now);
         turn.met.note_if("earlier bindings that were waited for", !too_old.is_empty());
+        too_old.iter().for_each(|(name, uid)| self.books.inherited_is_too_old(name, uid));
         let under_way: Vec<Inherited> =
             self.asked.values().filter_map(|asked| asked.task.taken_over().cloned()).collect();
         let left = self.rebuild.left().into_iter().filter(|pod| !under_way.contains(pod));
