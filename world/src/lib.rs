@@ -11,10 +11,12 @@
 //! [`message`] what they say to each other, as bytes; [`process`] how any of them stops, lingers
 //! and ends; `vm` keeps together what belongs to one VM, [`sides`] its two agents; [`laws`] what
 //! is checked, and when; `lease` what a lie lets an agent do; `instant` how much may happen before time goes on; [`coverage`] what
-//! happened to whom, in which state; [`script`] the histories that property tests draw.
+//! happened to whom, in which state; [`script`] the histories that property tests draw. [`cluster`] is a world of its own: Kubernetes,
+//! with the plugin's core in it.
 
 pub mod agent;
 pub mod chance;
+pub mod cluster;
 pub mod coverage;
 mod group;
 pub mod guest;

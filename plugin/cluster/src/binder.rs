@@ -20,6 +20,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tracing::{info, warn};
+use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
 use windlass_protocol::VmName;
@@ -262,17 +263,12 @@ fn is_name(text: &str) -> bool {
         && text.ends_with(is_inner)
 }
 
-/// Whether a status refuses the request itself: not its rate, its time, or credentials that are renewed.
-fn is_refusal(status: u16) -> bool {
-    (400..500).contains(&status) && ![401, 408, 429].contains(&status)
-}
-
 /// The answer of the API server, within its time. What is no refusal of the request itself may have taken effect.
 pub(crate) async fn answered<T>(
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, ApiError> {
     within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
-        Failed::Error(kube::Error::Api(status)) if is_refusal(status.code) => {
+        Failed::Error(kube::Error::Api(status)) if NoSuccess::of(status.code).is_refusal() => {
             ApiError::Refused(status.message)
         }
         failed @ (Failed::Error(_) | Failed::Late(_)) => ApiError::Unknown(failed.to_string()),

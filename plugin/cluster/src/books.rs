@@ -116,10 +116,7 @@ impl ClusterBooks {
     pub fn serves(&self) -> Result<Epoch, NotYet> {
         let Inner { leadership, rebuild, .. } = &*self.0;
         let epoch = leadership.epoch().ok_or(NotYet::NotLeading)?;
-        if !rebuild.is_rebuilt() {
-            return Err(NotYet::NotRebuilt);
-        }
-        if rebuild.is_done() { Ok(epoch) } else { Err(NotYet::TakingOver) }
+        rebuild.serves().map(|()| epoch)
     }
 
     /// Whether all nodes and pods were listed since the start, and since the process began to lead.
@@ -172,12 +169,21 @@ impl ClusterBooks {
         }
         drop(all);
         self.note(freed);
-        self.0.rebuild.pods_listed(epoch, inherited);
+        self.0.rebuild.pods_listed(self.now(), epoch, inherited);
     }
 
     /// The pods that may still be bound by an earlier leader.
     pub(crate) fn inherited(&self) -> Vec<(VmName, String)> {
         self.0.rebuild.left()
+    }
+
+    /// Takes those whose earlier bindings are too old to take effect.
+    pub(crate) fn take_too_old(&self) -> Vec<(VmName, String)> {
+        let too_old = self.0.rebuild.take_too_old(self.now());
+        for (name, uid) in &too_old {
+            self.write().inherited_is_too_old(name, uid);
+        }
+        too_old
     }
 
     /// No binding of an earlier leader can take effect on this pod any more. It may have taken effect before, and the watch

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::Pulse;
+use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::pods::{Change, Write, Written};
 use windlass_protocol::Resources;
 use windlass_protocol::pod::HEADROOM;
@@ -101,13 +102,14 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
             let failures = waits.get(&change.node).map_or(0, |it| it.failures);
             let (failures, wait) = match (outcome, &change.write) {
                 // The watch shows what comes of it.
-                (Ok(()), Write::Resize { gives_up: false, .. }) => continue,
+                (Ok(true), Write::Resize { gives_up: false, .. }) => continue,
+                (Ok(false), _) => (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node))),
                 // One that has ended is deleted: the kubelet may reject the next one, too.
-                (Ok(()), Write::Delete { .. }) => {
+                (Ok(true), Write::Delete { .. }) => {
                     (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
                 }
-                (Ok(()), Write::Create { .. }) => (failures, SHOWN_WITHIN),
-                (Ok(()), Write::Resize { gives_up: true, .. }) => {
+                (Ok(true), Write::Create { .. }) => (failures, SHOWN_WITHIN),
+                (Ok(true), Write::Resize { gives_up: true, .. }) => {
                     debug!(node = change.node, "the kubelet has no room for more headroom");
                     (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
                 }
@@ -136,8 +138,8 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
 // === impl Headroom ===
 
 impl Headroom {
-    /// Writes a change, if the books let it.
-    async fn write(&self, books: &ClusterBooks, change: &Change) -> Result<(), String> {
+    /// Writes a change, if the books let it. `false`: it meets another revision.
+    async fn write(&self, books: &ClusterBooks, change: &Change) -> Result<bool, String> {
         let owner = match &change.write {
             Write::Create { .. } => Some(self.owner().await?),
             Write::Resize { .. } | Write::Delete { .. } => None,
@@ -145,7 +147,7 @@ impl Headroom {
         // Right before the write: another may lead since the look began.
         let act = books.leadership().act();
         if act.is_none() || !books.headroom_sent(change) {
-            return Ok(());
+            return Ok(true);
         }
         let (word, sent) = match &change.write {
             Write::Create { size } => {
@@ -158,14 +160,17 @@ impl Headroom {
         };
         let (written, answer) = match &sent {
             Ok(true) => (Written::Answered, "done"),
-            Ok(false) => (Written::Answered, "conflict"),
-            Err(ApiError::Refused(_) | ApiError::NotSent) => (Written::Refused, "refused"),
-            Err(ApiError::Unknown(_)) => (Written::Unknown, "no-answer"),
+            Ok(false) => (Written::of(NoSuccess::Conflict), "conflict"),
+            Err(ApiError::Refused(_) | ApiError::NotSent) => {
+                (Written::of(NoSuccess::Refused), "refused")
+            }
+            Err(ApiError::Unknown(_)) => (Written::of(NoSuccess::Unknown), "no-answer"),
         };
         self.counts.count(word, answer);
         books.headroom_written(change, written);
         match sent {
-            Ok(_) | Err(ApiError::NotSent) => Ok(()),
+            Ok(is_done) => Ok(is_done),
+            Err(ApiError::NotSent) => Ok(true),
             Err(ApiError::Refused(why) | ApiError::Unknown(why)) => Err(why),
         }
     }

@@ -121,7 +121,8 @@ impl Election {
         Ok(())
     }
 
-    /// Stops answering, and releases the lease once nothing that was sent can be on its way without its sender.
+    /// Stops answering, and releases the lease once nothing that was sent can be on its way without its sender, and no
+    /// agent uses what it was answered last.
     async fn leave(&mut self, books: &ClusterBooks, counts: &Leases, pulse: &Pulse) {
         let leadership = books.leadership();
         let began = since_boot();
@@ -134,9 +135,9 @@ impl Election {
             }
             sleep(LOOKS).await;
         }
-        self.lease.observe(since_boot(), Event::Leaves);
+        self.lease.observe(began, Event::Leaves);
         let began = since_boot();
-        while since_boot().since(began) < LONGEST_ACT {
+        while since_boot().since(began) < LONGEST_ACT.saturating_mul(2) {
             pulse.turn("the release of the lease");
             match self.lease.plan(since_boot()) {
                 Act::Wait(until) => sleep(until.since(since_boot())).await,

@@ -12,6 +12,7 @@ use kube::core::Status;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use std::future::Future;
+use windlass_plugin_core::NoSuccess;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
@@ -137,11 +138,10 @@ async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T
 }
 
 fn refused(status: Status) -> PatchError {
-    match status.code {
-        404 => PatchError::Gone,
-        409 | 422 => PatchError::Conflict,
-        429 => PatchError::Unknown(status.message),
-        code if (400..500).contains(&code) => PatchError::Refused(status.message),
-        _ => PatchError::Unknown(status.message),
+    match NoSuccess::of(status.code) {
+        NoSuccess::Gone => PatchError::Gone,
+        NoSuccess::Conflict => PatchError::Conflict,
+        NoSuccess::Refused => PatchError::Refused(status.message),
+        NoSuccess::Unknown => PatchError::Unknown(status.message),
     }
 }

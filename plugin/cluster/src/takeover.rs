@@ -13,7 +13,6 @@ use futures_util::stream::iter;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::backoff::Backoff;
@@ -30,10 +29,6 @@ const BACKOFF: Backoff =
 /// Pods that are changed at the same time.
 const AT_ONCE: usize = 16;
 
-/// The API server gives up a request after a minute: what was sent before this process began to lead is carried out by
-/// then, or never.
-const CARRIED_OUT_WITHIN: Duration = Duration::from_secs(65);
-
 /// Takes over whenever this process begins to lead, until told to stop.
 ///
 /// # Errors
@@ -44,7 +39,7 @@ pub async fn run(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let (mut began, mut failures, mut failed) = (None, 0_u32, BTreeSet::new());
+    let (mut failures, mut failed) = (0_u32, BTreeSet::new());
     loop {
         let wait = if failures == 0 { EVERY } else { BACKOFF.wait(failures, 0).min(TURN) };
         if !pulse.rest("pods that were not bound when this plugin began to lead", wait, &stop).await
@@ -52,17 +47,13 @@ pub async fn run(
             return Ok(());
         }
         let Some(epoch) = books.leadership().epoch() else { continue };
+        for (pod, _) in books.take_too_old() {
+            warn!(%pod, "the pod could not be changed; an earlier binding of it is too old by now");
+        }
         let inherited = books.inherited();
         if inherited.is_empty() {
-            (began, failures) = (None, 0);
+            failures = 0;
             failed.clear();
-            continue;
-        }
-        if began.get_or_insert_with(Instant::now).elapsed() > CARRIED_OUT_WITHIN {
-            for pod in &inherited {
-                warn!(pod = %pod.0, "the pod could not be changed; an earlier binding of it is too old by now");
-                books.inherit(pod, None);
-            }
             continue;
         }
         let many = inherited.len();

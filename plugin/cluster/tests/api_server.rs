@@ -20,6 +20,8 @@ mod headroom;
 mod leading;
 #[path = "api_server/plugin.rs"]
 mod plugin;
+#[path = "api_server/rebuilding.rs"]
+mod rebuilding;
 #[path = "api_server/rights.rs"]
 mod rights;
 #[path = "api_server/tokens.rs"]

@@ -114,7 +114,8 @@ impl Books {
 
     /// A VM's pod is on this node, and requests this much of it: no less is reserved for as long as the pod is
     /// there, whatever the VM has. Until its agent speaks, the VM counts with `ceiling`; a later ceiling that
-    /// was recorded replaces an earlier one, and without one nothing lowers what may have been promised.
+    /// was recorded replaces an earlier one, but for one that these books had recorded, whose headroom nobody was promised;
+    /// without one nothing lowers what may have been promised.
     /// `kept`: the pod is the VM, and its ceiling is recorded.
     pub fn enter_pod(
         &mut self,
@@ -128,9 +129,15 @@ impl Books {
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
             entry.keep(kept);
+            let shown = kept.and_then(|kept| kept.shown);
+            let own = entry.recorded.as_ref().zip(shown);
+            let is_own = own.is_some_and(|(recorded, shown)| recorded.is_own(shown));
             if let Basis::Presumed(most) = &mut entry.basis {
-                let is_recorded = kept.is_some_and(|kept| kept.shown.is_some());
-                *most = if is_recorded { ceiling } else { ceiling.max(*most) };
+                *most = match shown {
+                    Some(_) if is_own => *most,
+                    Some(_) => ceiling,
+                    None => ceiling.max(*most),
+                };
             }
         });
     }
@@ -317,6 +324,12 @@ impl Books {
     pub fn is_spoken_for(&self, vm: &VmName) -> bool {
         let spoken = |entry: &Entry| matches!(entry.basis, Basis::Spoken { .. });
         self.vms.get(vm).is_some_and(spoken)
+    }
+
+    /// Whether an answer to this `wanted` may be less than a VM has that no agent has spoken for. Its agent would name it
+    /// as its last permit, and a plugin that does not know better would believe it: so it is not told.
+    pub fn says_too_little(&self, vm: &VmName, wanted: Resources, granted: &Granted) -> bool {
+        granted.is_unrecorded && !granted.permit.covers(wanted) && !self.is_spoken_for(vm)
     }
 
     /// Whether more is reserved for a VM than its agent was answered last, since the request may have come late.

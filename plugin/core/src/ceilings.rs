@@ -22,6 +22,9 @@ const LOWERED_AFTER: Duration = Duration::from_secs(300);
 /// A watch that shows an older ceiling than the API server confirmed tells the truth after this long.
 const BELIEVED_AFTER: Duration = Duration::from_secs(30);
 
+/// As many of the ceilings that were written last are remembered.
+const OWN: usize = 4;
+
 /// The step of a VM whose agent has named no compute unit.
 const STEP: Resources = Resources::new(MilliCpu::from_cores(1), Bytes::from_gib(1));
 
@@ -74,6 +77,8 @@ pub(crate) struct Recorded {
     number: u64,
     /// A write whose outcome is not known yet.
     under_way: Option<Ceiling>,
+    /// What these books had written last, whatever became of it.
+    own: [Option<Ceiling>; OWN],
     /// A write is called for, by a proposal or by a ceiling that is too high or too low.
     is_due: bool,
     /// Since when the ceiling is too high.
@@ -97,6 +102,7 @@ impl Recorded {
             shown,
             number: shown.map_or(OF_BINDING, |shown| shown.write.max(OF_BINDING)),
             under_way: None,
+            own: [None; OWN],
             is_due: false,
             high_since: None,
             behind_since: None,
@@ -152,9 +158,16 @@ impl Recorded {
         let write = self.number.checked_add(1)?;
         let next = Ceiling { epoch, write, size };
         (self.number, self.is_due, self.under_way) = (write, false, Some(next));
+        self.own.rotate_right(1);
+        self.own[0] = Some(next);
         // A lower ceiling may be in force from here on.
         self.cap = self.cap.min(size);
         Some((self.known, next))
+    }
+
+    /// Whether these books had this ceiling written: its headroom is promised to no agent yet.
+    pub(crate) fn is_own(&self, shown: Ceiling) -> bool {
+        self.own.contains(&Some(shown))
     }
 
     /// The write that is under way is to be made once more.

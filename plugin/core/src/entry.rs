@@ -117,8 +117,8 @@ impl Entry {
     /// As much of a permit as its agent can be told at once.
     pub(crate) fn told_at_once(&self, permit: Resources, ask: &Ask) -> Resources {
         let Some(recorded) = &self.recorded else { return permit };
-        // What the pod requests counts without a ceiling.
-        let sure = permit.min(recorded.cap().max(self.floor));
+        // What the pod requests counts without a ceiling; a part of a slot counts as a whole one.
+        let sure = permit.min(recorded.cap().max(self.in_slots(self.floor)));
         let cpu = MilliCpu::from_milli(ask.sayable(Axis::Cpu, sure.cpu.milli()));
         let mem = sure.mem.round_down(self.record.memory_slot);
         Resources { cpu, mem }.max(self.promised().min(permit))

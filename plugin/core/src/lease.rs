@@ -10,7 +10,8 @@
 //! - Another process takes the lease once it has watched one record, unchanged, for [`LEADER_LEASE`] since it first
 //!   saw it. It compares whole records, and no time that another machine wrote. While it could not look, it has not
 //!   watched: after an outage of the API server the holder renews first.
-//! - It takes a released lease at once: the releaser answers no more. A record that is gone is like any other
+//! - A holder that ends answers no more, and releases the lease [`LONGEST_ACT`] later: an agent uses no older answer.
+//! - It takes a released lease at once: no answer of the releaser is used any more. A record that is gone is like any other
 //!   record, since its holder may not know yet, and so is one of an epoch before one that was seen.
 //!
 //! ```text
@@ -28,7 +29,7 @@
 
 use std::time::Duration;
 use windlass_protocol::Moment;
-use windlass_protocol::timing::{LEADER_ANSWERS, LEADER_LEASE, LEADER_RENEWS};
+use windlass_protocol::timing::{LEADER_ANSWERS, LEADER_LEASE, LEADER_RENEWS, LONGEST_ACT};
 
 /// A standby looks at the lease this often: a lease that is released is taken within a second.
 const STANDBY_LOOKS: Duration = Duration::from_secs(1);
@@ -76,7 +77,7 @@ pub enum Event {
     Written(Record),
     /// A read failed, a write was refused, or the outcome is not known.
     Failed,
-    /// The process ends, and has stopped answering.
+    /// The process ends, and has stopped answering at this moment.
     Leaves,
 }
 
@@ -162,7 +163,7 @@ impl Lease {
             Event::Read(record) => {
                 (self.is_stale, self.sent) = (false, None);
                 self.see(now, record);
-                self.next = now.after(self.rests());
+                self.rest_until(now.after(self.rests()));
             }
             Event::Sent(write) => {
                 (self.sent, self.is_stale) = (Some(now), true);
@@ -177,13 +178,13 @@ impl Lease {
                     self.part = Part::Leads { epoch: record.transitions, until };
                 }
                 self.see(now, Some(record));
-                self.next = began.after(LEADER_RENEWS).max(now);
+                self.rest_until(began.after(LEADER_RENEWS).max(now));
             }
             Event::Failed => {
                 self.sent = None;
-                self.next = now.after(TRIES_AGAIN);
+                self.rest_until(now.after(TRIES_AGAIN));
             }
-            Event::Leaves => (self.part, self.next) = (Part::Leaves, now),
+            Event::Leaves => (self.part, self.next) = (Part::Leaves, now.after(LONGEST_ACT)),
         }
     }
 
@@ -235,6 +236,11 @@ impl Lease {
             Some(_) | None => now,
         };
         self.seen = Some(Seen { record, since, looked: now });
+    }
+
+    /// No request is made before this; a process that ends waits for what it answered last.
+    fn rest_until(&mut self, next: Moment) {
+        self.next = if self.part == Part::Leaves { self.next.max(next) } else { next };
     }
 
     /// How long to wait after a read.

@@ -13,7 +13,9 @@ Examples:
   windlass-sim --from-seed 1 --schedules 100000 --coverage
   windlass-sim --from-seed 1 --until-failure --minutes 30
   windlass-sim --seed 4711 --trace
-  windlass-sim --seed 4711 --minimise"
+  windlass-sim --seed 4711 --minimise
+  windlass-sim --cluster --schedules 100000
+  windlass-sim --cluster --seed 4711 --trace"
 )]
 pub struct Arguments {
     /// The first seed of a range.
@@ -34,6 +36,9 @@ pub struct Arguments {
     /// The books are a process of their own, and know of VMs by a list alone.
     #[arg(long)]
     pub listed: bool,
+    /// Clusters: an API server, plugins that lead one after the other, schedulers, kubelets and agents.
+    #[arg(long, conflicts_with_all = ["listed", "coverage"])]
+    pub cluster: bool,
     /// How many at a time; as many as there are cores.
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,

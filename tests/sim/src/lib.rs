@@ -4,9 +4,10 @@
 //! [`play::play`] has a `windlass-world` carry it out: the real cores, under virtual time, judged
 //! by what the simulated hypervisors have. Afterwards the world is kind, and every VM must get
 //! its goal. A schedule that fails can be replayed as a story, and made smaller
-//! ([`minimise::minimise`]).
+//! ([`minimise::minimise`]). [`cluster`] does the same for Kubernetes clusters.
 
 pub mod arguments;
+pub mod cluster;
 pub mod draw;
 pub mod gaps;
 mod limits;

@@ -1,6 +1,7 @@
 //! Plays what was asked for, and prints how it came out.
 
 use crate::arguments::Arguments;
+use crate::cluster;
 use crate::draw::draw;
 use crate::gaps::unexplained;
 use crate::minimise::minimise;
@@ -81,6 +82,11 @@ fn drawn(seed: u64, listed: bool) -> Schedule {
 }
 
 fn one(seed: u64, arguments: &Arguments) -> Result<bool> {
+    if arguments.cluster {
+        let (text, passed) = cluster::run::one(seed, arguments.trace, arguments.minimise);
+        say(&text)?;
+        return Ok(passed);
+    }
     let mut schedule = drawn(seed, arguments.listed);
     if arguments.minimise {
         let (smaller, tried) = minimise(&schedule);
@@ -108,14 +114,17 @@ fn many(arguments: &Arguments) -> Result<bool> {
     ensure!(threads > 0, "--threads 0: none would play");
     ensure!(arguments.schedules > 0, "--schedules 0: there would be nothing to play");
     let began = Instant::now();
-    let tally = play_range(Range {
-        from: arguments.from_seed,
-        count: if arguments.minutes.is_some() { u64::MAX } else { arguments.schedules },
-        until_failure: arguments.until_failure,
-        until: arguments.minutes.map(|minutes| began + Duration::from_secs(minutes * 60)),
-        listed: arguments.listed,
-        threads,
-    });
+    let (from, until_failure) = (arguments.from_seed, arguments.until_failure);
+    let count = if arguments.minutes.is_some() { u64::MAX } else { arguments.schedules };
+    let until = arguments.minutes.map(|minutes| began + Duration::from_secs(minutes * 60));
+    if arguments.cluster {
+        let range = cluster::run::Range { from, count, until_failure, until, threads };
+        let tally = cluster::run::play_range(range);
+        say(&tally.text(began.elapsed(), threads))?;
+        return Ok(tally.passed());
+    }
+    let tally =
+        play_range(Range { from, count, until_failure, until, listed: arguments.listed, threads });
     if arguments.coverage {
         say(&format!("{}\n", tally.coverage().text()))?;
         let (open, argued) = unexplained(&tally.coverage().gaps());

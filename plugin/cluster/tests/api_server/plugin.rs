@@ -223,10 +223,21 @@ impl<'a> Plugin<'a> {
 
     /// The agent of a VM asks for this many vCPUs and GiB, and says how many it was permitted last; what it is permitted.
     pub(crate) async fn permit(&self, vm: &str, last: Option<u64>, size: u64) -> u64 {
+        self.permit_in(self.space.name(), vm, last, size).await.unwrap()
+    }
+
+    /// The same, of a VM in this namespace; `None`: the plugin does not know it.
+    pub(crate) async fn permit_in(
+        &self,
+        namespace: &str,
+        vm: &str,
+        last: Option<u64>,
+        size: u64,
+    ) -> Option<u64> {
         let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
         let body = json!({
             "protoVersion": 7,
-            "pod": {"namespace": self.space.name(), "name": vm},
+            "pod": {"namespace": namespace, "name": vm},
             "computeUnit": resources(1),
             "resources": resources(size),
             "lastPermit": last.map(resources),
@@ -234,10 +245,13 @@ impl<'a> Plugin<'a> {
         });
         let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
         let answer = Endpoint(self.books.clone()).answer(request).await;
+        if answer.status() == 404 {
+            return None;
+        }
         assert_eq!(answer.status(), 200);
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         let answer: Value = serde_json::from_slice(&body).unwrap();
-        answer["permit"]["vCPUs"].as_u64().unwrap()
+        Some(answer["permit"]["vCPUs"].as_u64().unwrap())
     }
 
     /// The recorded ceiling of a VM, as the API server has it.

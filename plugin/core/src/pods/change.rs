@@ -1,5 +1,6 @@
 //! A change of a headroom pod, and what becomes of it.
 
+use crate::no_success::NoSuccess;
 use windlass_protocol::{Resources, VmName};
 
 /// What is to be written of a headroom pod.
@@ -44,10 +45,23 @@ pub enum Write {
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The API server carried it out, or says that the pod has another revision.
+    /// The API server carried it out: the pod will be seen with another revision.
     Answered,
-    /// The API server refuses it.
+    /// The API server refuses it, or says that the pod has another revision.
     Refused,
     /// No answer tells.
     Unknown,
+}
+
+// === impl Written ===
+
+impl Written {
+    /// Of a write that had no success. A conflict by itself is no proof that the pod has another revision: an API server that
+    /// is busy says so, too, and then the pod is never seen with one.
+    pub const fn of(why: NoSuccess) -> Self {
+        match why {
+            NoSuccess::Gone | NoSuccess::Conflict | NoSuccess::Refused => Self::Refused,
+            NoSuccess::Unknown => Self::Unknown,
+        }
+    }
 }

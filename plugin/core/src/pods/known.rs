@@ -349,7 +349,10 @@ impl Share {
         let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
         let sure = allocation.map_or(requests, spec).min(requests);
         let (record, ceiling) = (vm.record(), most.max(requests));
-        Self::Vm { record, requests, sure, most: vm.bounds.max.max(requests), ceiling, kept }
+        let most = vm.bounds.max.max(requests);
+        // A part of a slot takes the whole of it.
+        let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
+        Self::Vm { record, requests, sure, most, ceiling, kept }
     }
 
     /// What it takes of a node from its first moment there, as the books count it.

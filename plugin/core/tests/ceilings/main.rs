@@ -132,6 +132,45 @@ fn what_an_agent_was_told_before_its_word_counts_stays_reserved() {
 }
 
 #[test]
+fn an_agent_that_was_told_nothing_yet_is_not_told_less_than_its_vm_may_have() {
+    let mut books = restarted(8, &[("a", 4)]);
+    assert_eq!(propose(&mut books, "a", 3), None);
+    let cut = books.request(NOW, &vm("a"), cu(3)).unwrap();
+    assert_eq!((cut.permit, cut.is_unrecorded), (cu(1), true));
+    assert!(books.says_too_little(&vm("a"), cu(3), &cut), "it would name one as its last permit");
+    assert!(!books.says_too_little(&vm("a"), cu(1), &cut), "its VM has no more");
+    books.ceiling_given_up(&vm("a"));
+    assert_eq!((propose(&mut books, "a", 3), record(&mut books, "a")), (None, 5));
+    let granted = books.request(NOW, &vm("a"), cu(3)).unwrap();
+    assert_eq!(granted.permit, cu(3));
+    assert!(!books.says_too_little(&vm("a"), cu(3), &granted));
+}
+
+#[test]
+fn the_headroom_of_a_ceiling_that_was_recorded_for_a_first_word_is_no_promise() {
+    let mut books = restarted(8, &[("a", 4)]);
+    assert_eq!(propose(&mut books, "a", 3), None);
+    let write = books.ceiling_due(&vm("a"), EPOCH).unwrap();
+    assert_eq!(write.next.size, cu(5), "with headroom");
+    let kept = Kept { max: cu(16), shown: Some(write.next) };
+    books.enter_pod(vm("a"), record_of(), cu(1), write.next.size, Some(kept));
+    assert_eq!(reserved(&books), 4);
+    books.ceiling_written(&vm("a"), write.next);
+    assert_eq!((propose(&mut books, "a", 3), reserved(&books)), (Some(3), 4));
+}
+
+#[test]
+fn an_answer_that_is_cut_covers_the_whole_of_the_slot_that_a_pod_requests() {
+    let mut books = bound(8, &[]);
+    let size = |mib| Resources { mem: Bytes::from_mib(mib), ..cu(1) };
+    let kept = Kept { max: cu(4), shown: None };
+    books.enter_pod(vm("a"), record_of(), size(1044), cu(4), Some(kept));
+    let has = size(1152);
+    assert_eq!(books.propose(NOW, &vm("a"), has).unwrap(), Proposed::Waits);
+    assert_eq!(books.request(NOW, &vm("a"), has).unwrap().permit, has, "its VM starts with that");
+}
+
+#[test]
 fn the_watch_lowers_what_is_sure_and_never_raises_it() {
     let mut books = bound(8, &["a"]);
     assert_eq!(propose(&mut books, "a", 1), Some(1));

@@ -3,8 +3,8 @@
 use crate::cluster::*;
 use crate::shared::{OWN, headroom_pod, pools, shared_node};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use windlass_plugin_core::Pods;
 use windlass_plugin_core::pods::{Change, Write, Written};
+use windlass_plugin_core::{NoSuccess, Pods};
 use windlass_protocol::pod::{Allocation, Pending, Pod};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
@@ -79,6 +79,30 @@ fn the_room_falls_before_the_headroom_shrinks_and_rises_after_it_has_grown() {
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(2));
     see(&mut pods, 3, Some(3));
     assert_eq!(ask(&pods, "a", 2, 4).permit, cu(4));
+}
+
+#[test]
+fn a_conflict_is_no_proof_that_the_pod_has_another_revision() {
+    let mut pods = shared(Some(1));
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    let change = only(&pods);
+    assert!(pods.headroom_sent(&change));
+    pods.headroom_written(&change, Written::of(NoSuccess::Conflict));
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4), "it has not taken effect");
+    assert_eq!(pods.headroom_plan(NOW), [], "nothing is to be given up any more");
+}
+
+#[test]
+fn headroom_covers_the_whole_of_the_slot_that_a_pod_requests() {
+    let mut pods = shared(None);
+    let mut odd = vm("odd", 1);
+    odd.requests.mem = Bytes::from_mib(1044);
+    odd.vm.as_mut().unwrap().bounds.max = cu(1);
+    pods.pod_seen(on("n", odd));
+    come(&mut pods, "a", 1);
+    let size = Resources { mem: Bytes::from_mib(3 * 1024 + 108), ..cu(3) };
+    assert_eq!(created(&pods), size);
 }
 
 #[test]
@@ -159,6 +183,19 @@ fn a_headroom_pod_of_an_earlier_plugin_counts_once_it_was_touched() {
     assert_eq!(ask(&pods, "a", 1, 4).permit, cu(1), "a resize may have been sent for it");
     assert_eq!(pods.headroom_plan(NOW), []);
     pods.pod_seen(at("touched", headroom(3, Some(3))));
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4));
+}
+
+#[test]
+fn a_headroom_pod_that_cannot_be_touched_counts_once_earlier_writes_are_too_old() {
+    let mut pods = shared(None);
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    let [(name, uid)] = pods.inherit_headroom().try_into().unwrap();
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(1));
+    pods.inherited_is_too_old(&name, "another");
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(1));
+    pods.inherited_is_too_old(&name, &uid);
     assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4));
 }
 

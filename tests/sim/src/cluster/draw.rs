@@ -1,0 +1,120 @@
+//! A schedule, drawn from a seed.
+
+use super::{Schedule, Turn};
+use std::time::Duration;
+use windlass_world::Chance;
+use windlass_world::cluster::network::Network;
+use windlass_world::cluster::steps::NAMES;
+use windlass_world::cluster::{Setup, Spare, Step};
+
+/// What follows the seed of a schedule is not what follows the seed of its world.
+const APART: u64 = 0x5EED_C105;
+
+/// The schedule of this seed.
+pub fn draw(seed: u64) -> Schedule {
+    let mut chance = Chance::new(seed ^ APART);
+    let setup = setup(seed, &mut chance);
+    let (nodes, plugins) = (setup.nodes.len(), setup.rates.len());
+    // Where an agent names no last permit and no ceiling is recorded, it is believed up to the maximum.
+    let has_old = chance.happens(40);
+    let mut turns = Vec::new();
+    let mut put = |after: u64, step: Step| {
+        turns.push(Turn { after: Duration::from_millis(after), step });
+    };
+    let first = 2 + chance.below(4);
+    for name in 0..first {
+        put(if name == 0 { 3_000 } else { 10 }, vm(to_usize(name), has_old, &mut chance));
+    }
+    put(5_000 + chance.below(5_000), Step::Network(network(&mut chance)));
+    let quiet = [400, 1_200, 3_000][to_usize(chance.below(3))];
+    let lasts = 40_000 + chance.below(60_000);
+    let mut time = 0;
+    while time < lasts {
+        let after = 1 + chance.below(2 * quiet);
+        time += after;
+        put(after, step((nodes, plugins), has_old, &mut chance));
+    }
+    Schedule { seed, setup, turns }
+}
+
+fn setup(seed: u64, chance: &mut Chance) -> Setup {
+    let many = 2 + chance.below(2);
+    let mix = chance.below(4);
+    let nodes = (0..many).map(|_| {
+        let is_shared = match mix {
+            0 | 1 => false,
+            2 => chance.happens(50),
+            _ => true,
+        };
+        let spare = match chance.below(3) {
+            0 => Spare::All,
+            units => Spare::Units(units - 1),
+        };
+        (5 + chance.below(6), is_shared.then_some(spare))
+    });
+    let nodes = nodes.collect();
+    let plugins = 2 + u64::from(chance.happens(15));
+    let rates = (0..plugins).map(|_| 980 + chance.below(41)).collect();
+    Setup { seed, nodes, rates }
+}
+
+fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) -> Step {
+    let name = to_usize(chance.below(NAMES as u64));
+    let node = to_usize(chance.below(nodes as u64));
+    let plugin = to_usize(chance.below(plugins as u64));
+    let is_vm = chance.happens(60);
+    match chance.below(100) {
+        0..=17 => vm(name, has_old, chance),
+        18..=19 if !has_old => Step::VmPast { name, node, units: 1 + chance.below(2) },
+        20..=25 => Step::Other { name, node, units: 1 + chance.below(4) },
+        26..=33 => Step::Delete { is_vm, name, grace: chance.below(6_000) },
+        34..=36 => Step::End { is_vm, name },
+        37..=61 => Step::Goal { name, units: 1 + chance.below(6) },
+        62..=64 => Step::AgentRestarts(name),
+        65 if has_old => Step::AgentIsOld(name),
+        65 => Step::NoCeiling(name),
+        18..=19 | 66..=68 => Step::AgentIsSilent(name, chance.below(25_000)),
+        69..=71 => Step::CutOff(plugin, [3_000, 12_000, 30_000][to_usize(chance.below(3))]),
+        72..=74 => Step::Stop(plugin, [1_500, 4_000, 30_000][to_usize(chance.below(3))]),
+        75..=78 => Step::Kill(plugin, chance.below(20_000)),
+        79..=82 => Step::Leave(plugin),
+        83..=86 => Step::CutPods(plugin),
+        87 => Step::CutNodes(plugin),
+        88..=89 => Step::Compact,
+        90..=91 => Step::Down([1_000, 5_000, 25_000][to_usize(chance.below(3))]),
+        _ => Step::Network(network(chance)),
+    }
+}
+
+fn vm(name: usize, has_old: bool, chance: &mut Chance) -> Step {
+    let odd = if chance.happens(25) { chance.below(128) } else { 0 };
+    let (units, least) = (1 + chance.below(2), 1 + u64::from(chance.happens(15)));
+    let is_others = !has_old && chance.happens(15);
+    Step::Vm { name, units, odd, most: 2 + chance.below(5), least, is_others }
+}
+
+fn network(chance: &mut Chance) -> Network {
+    let kind = chance.below(5);
+    if kind == 0 {
+        return Network { lag: 50, ..Network::default() };
+    }
+    let mut some = |most: u64| if chance.happens(60) { chance.below(most) } else { 0 };
+    Network {
+        lost: some(15),
+        unanswered: some(20),
+        refused: some(25),
+        half_done: some(10),
+        slow: some(15),
+        late: 1 + if kind == 1 { 50_000 } else { 8_000 },
+        agents_lost: some(15),
+        agents_twice: some(25),
+        agents_slow: some(25),
+        agents_late: [1_900, 8_000][to_usize(kind % 2)],
+        lag: some(4_000),
+        gaps: some(30),
+    }
+}
+
+fn to_usize(drawn: u64) -> usize {
+    usize::try_from(drawn).unwrap_or(0)
+}

@@ -1,0 +1,263 @@
+//! The API server: objects, their revisions, and the log that watches read.
+//!
+//! A change gives an object another revision. A write that names a revision, a uid or a text takes effect on that alone. A watch
+//! goes on from a revision, unless the log before it was compacted.
+
+use crate::cluster::call::{Answer, Call, Found, Kind, Told};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use windlass_plugin_core::lease::{Record, Write as LeaseWrite};
+use windlass_plugin_core::pods::{Change, Write};
+use windlass_protocol::node::Node;
+use windlass_protocol::pod::{Allocation, Ceiling, Phase, Pod};
+use windlass_protocol::{Resources, VmName};
+
+/// The objects of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Api {
+    pub(crate) revision: u64,
+    pub(crate) pods: BTreeMap<VmName, Rc<Pod>>,
+    pub(crate) nodes: BTreeMap<String, Rc<Node>>,
+    lease: Option<Record>,
+    log: Vec<(u64, Told)>,
+    compacted: u64,
+    /// Nodes with pods that changed since the last look.
+    touched: BTreeSet<String>,
+    uids: u64,
+}
+
+// === impl Api ===
+
+impl Api {
+    /// An operator makes a Lease that nobody has held.
+    pub(crate) fn make_lease(&mut self) {
+        self.write_lease(LeaseWrite { holder: String::new(), transitions: 0, over: None });
+    }
+
+    pub(crate) fn put_node(&mut self, mut node: Node) {
+        self.revision += 1;
+        node.revision = self.revision.to_string();
+        let node = Rc::new(node);
+        self.nodes.insert(node.name.clone(), Rc::clone(&node));
+        self.log.push((self.revision, Told::Node(node)));
+    }
+
+    /// A pod is made, unless its name is taken. Its uid is new.
+    pub(crate) fn create(&mut self, mut pod: Pod) -> bool {
+        if self.pods.contains_key(&pod.name) {
+            return false;
+        }
+        self.uids += 1;
+        pod.uid = format!("u{}", self.uids);
+        let name = pod.name.clone();
+        self.pods.insert(name.clone(), Rc::new(pod));
+        self.change(&name, |_| {});
+        true
+    }
+
+    pub(crate) fn change(&mut self, name: &VmName, change: impl FnOnce(&mut Pod)) {
+        let Some(pod) = self.pods.get_mut(name) else { return };
+        self.revision += 1;
+        let mut next = Pod::clone(pod);
+        change(&mut next);
+        next.revision = self.revision.to_string();
+        self.touched.extend(next.node.clone());
+        *pod = Rc::new(next);
+        self.log.push((self.revision, Told::Pod(Rc::clone(pod))));
+    }
+
+    pub(crate) fn remove(&mut self, name: &VmName) {
+        if let Some(pod) = self.pods.remove(name) {
+            self.revision += 1;
+            self.touched.extend(pod.node.clone());
+            self.log.push((self.revision, Told::PodGone(pod)));
+        }
+    }
+
+    /// The name of the pod with this uid.
+    pub(crate) fn name_of(&self, uid: &str) -> Option<VmName> {
+        self.pods.values().find(|pod| pod.uid == uid).map(|pod| pod.name.clone())
+    }
+
+    pub(crate) fn pod(&self, name: &VmName, uid: &str) -> Option<&Rc<Pod>> {
+        self.pods.get(name).filter(|pod| pod.uid == uid)
+    }
+
+    /// The uid of the pod that has or had this revision.
+    pub(crate) fn uid_at(&self, revision: &str) -> Option<&str> {
+        let revision: u64 = revision.parse().ok()?;
+        let at = self.log.binary_search_by_key(&revision, |(revision, _)| *revision).ok()?;
+        match &self.log[at].1 {
+            Told::Pod(pod) => Some(&pod.uid),
+            Told::PodGone(_) | Told::Node(_) => None,
+        }
+    }
+
+    /// Pods that take room of a node.
+    pub(crate) fn on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Rc<Pod>> {
+        let here = move |pod: &&Rc<Pod>| pod.counts() && pod.node.as_deref() == Some(node);
+        self.pods.values().filter(here)
+    }
+
+    /// What pods request of a node.
+    pub(crate) fn requested(&self, node: &str) -> Resources {
+        self.on(node).fold(Resources::ZERO, |sum, pod| sum.saturating_add(pod.requests))
+    }
+
+    /// What a watch at `after` tells up to `upto`.
+    pub(crate) fn told(&self, kind: Kind, after: u64, upto: u64) -> Vec<(u64, Told)> {
+        let from = self.log.partition_point(|(revision, _)| *revision <= after);
+        let told = self.log[from..].iter().take_while(|(revision, _)| *revision <= upto);
+        told.filter(|(_, told)| told.kind() == kind).cloned().collect()
+    }
+
+    pub(crate) fn has_news(&self, kind: Kind, after: u64) -> bool {
+        let from = self.log.partition_point(|(revision, _)| *revision <= after);
+        self.log[from..].iter().any(|(_, told)| told.kind() == kind)
+    }
+
+    /// No watch can go on from before this moment.
+    pub(crate) const fn compact(&mut self) {
+        self.compacted = self.revision;
+    }
+
+    pub(crate) fn take_touched(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Carries a request out.
+    pub(crate) fn serve(&mut self, call: &Call) -> Answer {
+        match call {
+            Call::LeaseRead => Answer::Lease(self.lease.clone()),
+            Call::LeaseWrite(write) => self.write_lease(write.clone()),
+            Call::Read(name) => Answer::Pod(self.pods.get(name).cloned()),
+            Call::Bind { pod, uid, revision, node, ceiling, epoch: _ } => {
+                self.bind((pod, uid, revision), node, *ceiling)
+            }
+            Call::Annotate { pod, uid } => match self.pods.get(pod) {
+                None => Answer::Status(404),
+                Some(found) if found.uid != *uid => Answer::Status(409),
+                Some(_) => {
+                    self.change(pod, |_| {});
+                    Answer::Pod(self.pods.get(pod).cloned())
+                }
+            },
+            Call::Replace { pod, uid, found, next } => self.replace(pod, uid, found, *next),
+            Call::Headroom(change) => self.write_headroom(change),
+            Call::List(Kind::Pods) => {
+                Answer::Pods(self.pods.values().cloned().collect(), self.revision)
+            }
+            Call::List(Kind::Nodes) => {
+                Answer::Nodes(self.nodes.values().cloned().collect(), self.revision)
+            }
+            Call::Watch { from } if *from < self.compacted => Answer::Status(410),
+            Call::Watch { .. } => Answer::Done,
+        }
+    }
+
+    fn bind(
+        &mut self,
+        (name, uid, revision): (&VmName, &str, &str),
+        node: &str,
+        ceiling: Option<Ceiling>,
+    ) -> Answer {
+        let Some(pod) = self.pods.get(name) else { return Answer::Status(404) };
+        let is_same = pod.uid == uid && pod.revision == revision;
+        if !is_same || pod.node.is_some() || pod.is_terminating {
+            return Answer::Status(409);
+        }
+        self.change(name, |pod| {
+            pod.node = Some(node.to_owned());
+            if let (Some(vm), Some(ceiling)) = (&mut pod.vm, ceiling) {
+                vm.ceiling = Some(ceiling);
+            }
+        });
+        Answer::Done
+    }
+
+    fn replace(&mut self, name: &VmName, uid: &str, found: &Found, next: Ceiling) -> Answer {
+        let Some(pod) = self.pods.get(name) else { return Answer::Status(404) };
+        let is_met = match found {
+            Found::Ceiling(ceiling) => pod.vm.as_ref().and_then(|vm| vm.ceiling) == Some(*ceiling),
+            Found::Absent(revision) => pod.revision == *revision,
+        };
+        if pod.uid != uid || !is_met {
+            return Answer::Status(422);
+        }
+        self.change(name, |pod| {
+            if let Some(vm) = &mut pod.vm {
+                vm.ceiling = Some(next);
+            }
+        });
+        Answer::Done
+    }
+
+    fn write_headroom(&mut self, change: &Change) -> Answer {
+        let name = &change.pod;
+        let is_same = |uid: &str, revision: &str| {
+            self.pods.get(name).is_some_and(|pod| pod.uid == uid && pod.revision == revision)
+        };
+        match &change.write {
+            Write::Create { size } => {
+                if self.create(headroom(name, &change.node, *size)) {
+                    return Answer::Done;
+                }
+            }
+            Write::Resize { uid, revision, size, .. } if is_same(uid, revision) => {
+                self.change(name, |pod| respec(pod, *size));
+                return Answer::Done;
+            }
+            Write::Delete { uid, revision } if is_same(uid, revision) => {
+                self.change(name, |pod| pod.is_terminating = true);
+                return Answer::Done;
+            }
+            Write::Resize { .. } | Write::Delete { .. } => {}
+        }
+        Answer::Status(409)
+    }
+
+    fn write_lease(&mut self, write: LeaseWrite) -> Answer {
+        let LeaseWrite { holder, transitions, over } = write;
+        let revision = |record: &Record| record.revision.clone();
+        if self.lease.as_ref().map(revision) != over.as_ref().map(revision) {
+            return Answer::Status(409);
+        }
+        self.revision += 1;
+        let revision = self.revision.to_string();
+        let uid = over.map_or_else(|| format!("lease {revision}"), |over| over.uid);
+        // Wall clocks stand still: what is written as time says nothing.
+        let record = Record { holder, transitions, renewed: String::new(), uid, revision };
+        self.lease = Some(record.clone());
+        Answer::LeaseWritten(record)
+    }
+}
+
+/// A pod's spec asks for something else.
+fn respec(pod: &mut Pod, spec: Resources) {
+    if let Some(it) = pod.allocation.as_mut().filter(|it| it.spec != spec) {
+        (it.spec, it.generation, it.is_observed) = (spec, it.generation + 1, false);
+        pod.requests = it.spec.max(it.allocated.unwrap_or_default());
+    }
+}
+
+/// What a kubelet has not seen yet.
+pub(crate) fn unseen(spec: Resources) -> Box<Allocation> {
+    Box::new(Allocation { spec, allocated: None, generation: 1, is_observed: false, pending: None })
+}
+
+fn headroom(name: &VmName, node: &str, size: Resources) -> Pod {
+    Pod {
+        name: name.clone(),
+        uid: String::new(),
+        revision: String::new(),
+        node: Some(node.to_owned()),
+        scheduler: "none".to_owned(),
+        phase: Phase::Pending,
+        is_terminating: false,
+        requests: size,
+        vm: None,
+        is_headroom: true,
+        allocation: Some(unseen(size)),
+        problems: Vec::new(),
+    }
+}

@@ -1,0 +1,119 @@
+//! The kind world at the end: nothing is lost or late any more, and everybody gets what fits.
+
+use crate::cluster::ClusterWorld;
+use crate::cluster::agent::Agent;
+use crate::cluster::laws::{Law, PAST};
+use crate::cluster::network::Network;
+use std::time::Duration;
+use windlass_protocol::Resources;
+
+/// A leader is found, bindings of earlier ones are too old, lost events are found, and smaller sizes are said twice within this.
+const WITHIN: Duration = Duration::from_secs(240);
+/// Between two looks.
+const LOOKS: Duration = Duration::from_secs(5);
+
+// === impl ClusterWorld ===
+
+impl ClusterWorld {
+    /// Faults end, and the world comes to rest within a stated time: a plugin answers, pods that fit are placed, VMs have
+    /// what they want where that fits, and rebuilt books equal those of the leader.
+    pub fn end(&mut self) {
+        self.network = Network::default();
+        for agent in self.agents.values_mut() {
+            agent.silent_until = self.now;
+            agent.names_last = true;
+        }
+        let until = self.now.after(WITHIN);
+        while self.judge.broken.is_empty() {
+            self.run(LOOKS);
+            let (law, unmet) = match self.unmet() {
+                Some(unmet) => (Law::KindWorld, unmet),
+                None => match self.unlike_the_rebuilt() {
+                    // A write of a headroom pod may be under way.
+                    Some(unlike) => (Law::RebuildEqualsLive, unlike),
+                    None => break,
+                },
+            };
+            if self.now >= until {
+                return self.judge.say(self.now, law, unmet);
+            }
+        }
+    }
+
+    /// What is not as it should be yet.
+    fn unmet(&self) -> Option<String> {
+        if !self.all_run() || self.serving().next().is_none() {
+            return Some("no plugin answers".to_owned());
+        }
+        self.unplaced().or_else(|| self.short())
+    }
+
+    /// A pod that waits though a node has room for it.
+    fn unplaced(&self) -> Option<String> {
+        let pending = self
+            .api
+            .pods
+            .values()
+            .filter(|pod| pod.node.is_none() && !pod.is_terminating && pod.scheduler != PAST);
+        for pod in pending {
+            let Some(vm) = &pod.vm else { continue };
+            let asked = pod.requests.max(vm.bounds.min);
+            let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
+            for name in self.nodes_for(pod.requests) {
+                let Some(node) = self.api.nodes.get(&name) else { continue };
+                let is_shared = !node.labels.is_empty();
+                // What a VM starts with beyond its request is growth, which headroom has to cover.
+                let fits = if is_shared {
+                    asked == pod.requests
+                } else {
+                    node.allocatable.covers(self.may_be_taken(&name).saturating_add(asked))
+                };
+                if fits {
+                    return Some(format!("{} waits, and fits on {name}", pod.name));
+                }
+            }
+        }
+        None
+    }
+
+    /// A VM that has not what it wants, on a node where all that VMs want fits.
+    fn short(&self) -> Option<String> {
+        for node in self.api.nodes.values() {
+            let here = || self.agents.values().filter(|agent| agent.node == node.name);
+            let is_ahead = |agent: &&Agent| agent.size != agent.goal;
+            let Some(short) = here().find(is_ahead) else { continue };
+            let wanted = self.api.on(&node.name).filter(|pod| !pod.is_headroom).map(|pod| {
+                let goal = self.agents.get(&pod.uid).map(|agent| agent.goal);
+                pod.requests.max(goal.unwrap_or_default())
+            });
+            let wanted = wanted.fold(Resources::ZERO, Resources::saturating_add);
+            if node.allocatable.covers(wanted) && self.may_grow(short) {
+                let seen = format!("{} has {} of {}", short.pod, short.size, short.goal);
+                return Some(format!("{seen}: {}", self.leader_says(&node.name)));
+            }
+        }
+        None
+    }
+
+    /// What the books of the leader say of a node, and of its headroom pod.
+    fn leader_says(&self, node: &str) -> String {
+        let leader = self.serving().next().map(|(nth, _)| &self.plugins[nth].plugin);
+        let status = leader.and_then(|plugin| plugin.books.status_of(node));
+        let headroom = self.api.on(node).find(|pod| pod.is_headroom);
+        format!("{status:?}, and {headroom:?}")
+    }
+
+    /// Whether a VM asks for no more than its bounds.
+    fn may_grow(&self, agent: &Agent) -> bool {
+        let vm = self.api.pods.get(&agent.pod).and_then(|pod| pod.vm.as_ref());
+        vm.is_some_and(|vm| vm.bounds.max.covers(agent.goal))
+    }
+
+    /// What pods may take of a dedicated node.
+    fn may_be_taken(&self, node: &str) -> Resources {
+        let taken = self.api.on(node).map(|pod| {
+            pod.requests.max(self.agents.get(&pod.uid).map(Agent::most).unwrap_or_default())
+        });
+        taken.fold(Resources::ZERO, Resources::saturating_add)
+    }
+}

@@ -1,0 +1,197 @@
+//! Lists and watches of nodes and pods, and the audit of what they told.
+
+use super::{LISTED_WITHIN, Plugin, StreamState, Task, Turn};
+use crate::cluster::call::{Answer, Call, Kind, Told};
+use crate::cluster::plugin::{Held, Out};
+use std::time::Duration;
+use windlass_plugin_core::pods::audit::{Looked, Page};
+use windlass_plugin_core::{NoSuccess, Rebuild};
+use windlass_protocol::Moment;
+use windlass_protocol::pod::Pod;
+
+/// Between two looks of the audit.
+const AUDITED_EVERY: Duration = Duration::from_secs(15);
+/// After so many failures in a row everything is listed anew.
+const LISTED_AFTER: u32 = 5;
+/// Events that may come again. None of before a list does: a watch and its lists come in order.
+const MOST_TOLD: usize = 4;
+
+// === impl Plugin ===
+
+impl Plugin {
+    pub(super) fn follow(&mut self, turn: &mut Turn<'_>) {
+        for kind in [Kind::Nodes, Kind::Pods] {
+            let stream = &mut self.streams[kind.at()];
+            let is_due = matches!(stream.state, StreamState::Rests(until) if until <= turn.now);
+            if !is_due {
+                continue;
+            }
+            stream.state = StreamState::Asks;
+            let (from, number) = (stream.at, stream.number);
+            if stream.wants_list {
+                let task = Task::List { kind, epoch: self.rebuild.begun(), number };
+                self.ask_within(turn, LISTED_WITHIN, Call::List(kind), task);
+            } else {
+                self.ask(turn, Call::Watch { from }, Task::Watch { kind, number });
+            }
+        }
+        if turn.now >= self.next_audit {
+            self.next_audit = turn.now.after(AUDITED_EVERY);
+            let stream = &self.streams[Kind::Pods.at()];
+            if !stream.wants_list {
+                self.ask(turn, Call::List(Kind::Pods), Task::Audit);
+            }
+        }
+    }
+
+    /// The connection of a watch is lost.
+    pub(crate) fn cut(&mut self, clock: Moment, kind: Kind) {
+        let stream = &mut self.streams[kind.at()];
+        if stream.state == StreamState::Follows {
+            stream.state = StreamState::Rests(clock.after(Duration::from_millis(100)));
+        }
+    }
+
+    /// Where a watch goes on that delivers now.
+    pub(crate) fn follows(&self, kind: Kind) -> Option<u64> {
+        let stream = &self.streams[kind.at()];
+        (stream.state == StreamState::Follows).then_some(stream.at)
+    }
+
+    /// A watch has come so far.
+    pub(crate) fn came_to(&mut self, kind: Kind, at: u64) {
+        self.streams[kind.at()].at = at;
+    }
+
+    /// A watch tells of an object.
+    pub(crate) fn tell(&mut self, revision: u64, told: Told) {
+        let stream = &mut self.streams[told.kind().at()];
+        stream.highest = stream.highest.max(revision);
+        stream.told.push_back(told.clone());
+        if stream.told.len() > MOST_TOLD {
+            stream.told.pop_front();
+        }
+        self.hear(told);
+    }
+
+    /// A watch tells once more of what it told before.
+    pub(crate) fn repeat(&mut self, kind: Kind, nth: usize) {
+        let told = &self.streams[kind.at()].told;
+        if let Some(told) = told.get(nth % told.len().max(1)).cloned() {
+            self.hear(told);
+        }
+    }
+
+    pub(super) fn list_again(&mut self, now: Moment, kind: Kind) {
+        let stream = &mut self.streams[kind.at()];
+        (stream.wants_list, stream.state) = (true, StreamState::Rests(now));
+        stream.number += 1;
+    }
+
+    fn hear(&mut self, told: Told) {
+        match told {
+            Told::Pod(pod) => drop(self.books.pod_seen(Pod::clone(&pod))),
+            Told::PodGone(pod) => drop(self.books.pod_gone(&pod.name, &pod.uid)),
+            Told::Node(node) => drop(self.books.node_seen(&node, || Held::empty(&node.name))),
+        }
+    }
+
+    pub(super) fn listed(
+        &mut self,
+        turn: &mut Turn<'_>,
+        (kind, epoch, number): (Kind, u64, u64),
+        answer: Result<Answer, NoSuccess>,
+    ) {
+        if self.streams[kind.at()].number != number {
+            return;
+        }
+        let (at, highest) = match answer {
+            Ok(Answer::Nodes(nodes, at)) => {
+                let nodes: Vec<_> = nodes.iter().map(|node| (**node).clone()).collect();
+                self.books.nodes_listed(nodes, |node| Held::empty(&node.name));
+                self.rebuild.nodes_listed();
+                (at, 0)
+            }
+            Ok(Answer::Pods(pods, at)) => {
+                let pods: Vec<Pod> = pods.iter().map(|pod| Pod::clone(pod)).collect();
+                let highest = pods.iter().filter_map(|pod| pod.revision.parse().ok()).max();
+                let mut inherited = Rebuild::unbound(&pods);
+                self.books.pods_listed(pods);
+                if self.rebuild.is_first(epoch) {
+                    inherited.extend(self.books.inherit_headroom());
+                }
+                self.rebuild.pods_listed(turn.now, epoch, inherited);
+                (at, highest.unwrap_or(0))
+            }
+            Ok(_) | Err(_) => return self.failed(turn, kind),
+        };
+        let stream = &mut self.streams[kind.at()];
+        (stream.at, stream.highest, stream.failures) = (at, highest, 0);
+        (stream.wants_list, stream.state) = (false, StreamState::Follows);
+        stream.told.clear();
+        turn.out.push(Out::CatchUp(kind));
+    }
+
+    pub(super) fn watches(
+        &mut self,
+        turn: &mut Turn<'_>,
+        kind: Kind,
+        number: u64,
+        answer: Result<Answer, NoSuccess>,
+    ) {
+        let stream = &mut self.streams[kind.at()];
+        if stream.number != number {
+            return;
+        }
+        match answer {
+            Ok(_) => {
+                (stream.failures, stream.state) = (0, StreamState::Follows);
+                turn.out.push(Out::CatchUp(kind));
+            }
+            Err(NoSuccess::Gone) => self.list_again(turn.now, kind),
+            Err(_) => self.failed(turn, kind),
+        }
+    }
+
+    fn failed(&mut self, turn: &mut Turn<'_>, kind: Kind) {
+        let stream = &mut self.streams[kind.at()];
+        stream.failures += 1;
+        stream.wants_list |= stream.failures.is_multiple_of(LISTED_AFTER);
+        let wait = Duration::from_millis(100 << stream.failures.min(4));
+        stream.state = StreamState::Rests(turn.now.after(wait));
+    }
+
+    pub(super) fn audited(&mut self, turn: &mut Turn<'_>, answer: Result<Answer, NoSuccess>) {
+        let Ok(Answer::Pods(pods, at)) = answer else { return };
+        let stream = &self.streams[Kind::Pods.at()];
+        if stream.wants_list {
+            return;
+        }
+        if at < stream.highest {
+            return self.list_again(turn.now, Kind::Pods);
+        }
+        let objects = pods.iter().map(|pod| (pod.name.clone(), pod.revision.clone())).collect();
+        self.audit.begin_pass();
+        let page = Page { objects, all: Some(pods.len()) };
+        let books = &self.books;
+        match self.audit.look(page, books.count(), |name| books.pod_revision(name)) {
+            Looked::Same | Looked::Differs => {}
+            Looked::Off(_) | Looked::Miscounted { .. } => {
+                turn.met.note("audits that found a lost event");
+                self.audit.begin();
+                self.list_again(turn.now, Kind::Pods);
+            }
+        }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    const fn at(self) -> usize {
+        match self {
+            Self::Nodes => 0,
+            Self::Pods => 1,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Answers to agents, at once or once a ceiling is recorded.
+
+use super::{Asks, Out, Plugin, Turn, Waiting};
+use std::time::Duration;
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::{Books, Proposed};
+use windlass_protocol::{Resources, VmName};
+
+/// An answer waits this long for a ceiling.
+const WAITS: Duration = Duration::from_millis(1500);
+
+// === impl Plugin ===
+
+impl Plugin {
+    pub(crate) fn permit(&mut self, turn: &mut Turn<'_>, asks: Asks) {
+        if self.serves(turn.now).is_err() {
+            return self.answer(turn, asks, None);
+        }
+        if self.passes_over(turn.now) {
+            turn.met.note("requests that waited in a stopped plugin");
+            return self.answer(turn, asks, None);
+        }
+        if self.books.node_of(&asks.vm).is_some_and(|node| *node.name != *asks.node) {
+            turn.met.note("agents of another node than the pod's");
+            return self.answer(turn, asks, None);
+        }
+        let (now, ask) = (turn.now, asks.ask);
+        let proposed = self.ask_books(&asks.vm, |books| books.propose(now, &asks.vm, ask).ok());
+        match proposed {
+            Some(Proposed::Granted(granted)) => self.answer(turn, asks, Some(granted.permit)),
+            Some(Proposed::Waits) => {
+                turn.met.note("answers that waited for a ceiling");
+                self.proposals.put(&asks.vm);
+                let until = turn.now.after(WAITS);
+                self.proposals.waiting.push(Waiting { asks, turn: None, until });
+                self.record(turn);
+            }
+            None => self.answer(turn, asks, None),
+        }
+    }
+
+    /// Requests that have waited for long enough are answered as far as they can be.
+    pub(super) fn end_waits(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now;
+        self.answer_those(turn, |waiting| waiting.until <= now);
+    }
+
+    /// The requests of a write are answered: what came of it is in the books.
+    pub(super) fn answer_those(&mut self, turn: &mut Turn<'_>, these: impl Fn(&Waiting) -> bool) {
+        let waiting = std::mem::take(&mut self.proposals.waiting);
+        let (these, others) = waiting.into_iter().partition(these);
+        self.proposals.waiting = others;
+        let these: Vec<Waiting> = these;
+        for Waiting { asks, .. } in these {
+            let (now, ask) = (turn.now, asks.ask);
+            let granted = self.ask_books(&asks.vm, |books| {
+                let granted = books.request(now, &asks.vm, ask).ok()?;
+                (!books.says_too_little(&asks.vm, ask.wanted, &granted)).then_some(granted)
+            });
+            if granted.as_ref().is_some_and(|granted| granted.is_unrecorded) {
+                turn.met.note("answers that were cut at a ceiling");
+            }
+            self.answer(turn, asks, granted.map(|granted| granted.permit));
+        }
+    }
+
+    /// Asks the books of the node that has a VM.
+    pub(super) fn ask_books<T>(
+        &self,
+        vm: &VmName,
+        ask: impl FnOnce(&mut Books) -> Option<T>,
+    ) -> Option<T> {
+        self.books.node_of(vm)?.with_books(ask)
+    }
+
+    /// The lease may have ended meanwhile.
+    fn answer(&self, turn: &mut Turn<'_>, to: Asks, permit: Option<Resources>) {
+        let epoch = self.serves(turn.now).ok().filter(|_| !self.passes_over(turn.now));
+        let permit = permit.filter(|_| epoch.is_some());
+        turn.out.push(Out::Answers { to, epoch: epoch.unwrap_or(0), permit });
+    }
+}

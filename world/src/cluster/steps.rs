@@ -1,0 +1,106 @@
+//! What people and misfortune do to a cluster.
+
+use crate::cluster::call::Kind;
+use crate::cluster::network::Network;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
+
+/// A name of a pod has one of so many numbers.
+pub const NAMES: usize = 8;
+
+/// Something that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A VM pod of this name is made, if there is none, for the scheduler to place.
+    Vm {
+        /// Its number.
+        name: usize,
+        /// What it requests, in compute units.
+        units: u64,
+        /// MiB that it requests beyond that.
+        odd: u64,
+        /// What it may grow to.
+        most: u64,
+        /// What it starts with at least.
+        least: u64,
+        /// The pod runs the VM of another object: no ceiling is recorded.
+        is_others: bool,
+    },
+    /// A VM pod is bound past the plugin.
+    VmPast {
+        /// Its number.
+        name: usize,
+        /// The number of the node.
+        node: usize,
+        /// What it requests.
+        units: u64,
+    },
+    /// Another pod is bound past the plugin.
+    Other {
+        /// Its number.
+        name: usize,
+        /// The number of the node.
+        node: usize,
+        /// What it requests.
+        units: u64,
+    },
+    /// A pod is deleted: it goes after its grace.
+    Delete {
+        /// Whether it is a VM.
+        is_vm: bool,
+        /// Its number.
+        name: usize,
+        /// Milliseconds that it takes.
+        grace: u64,
+    },
+    /// A pod ends by itself.
+    End {
+        /// Whether it is a VM.
+        is_vm: bool,
+        /// Its number.
+        name: usize,
+    },
+    /// A VM is to have another size.
+    Goal {
+        /// Its number.
+        name: usize,
+        /// In compute units.
+        units: u64,
+    },
+    /// The agent of a VM starts anew.
+    AgentRestarts(usize),
+    /// The agent of a VM names no last permit any more.
+    AgentIsOld(usize),
+    /// The agent of a VM is silent.
+    AgentIsSilent(usize, u64),
+    /// A person removes a recorded ceiling.
+    NoCeiling(usize),
+    /// A plugin does not run for so many milliseconds.
+    Stop(usize, u64),
+    /// A plugin is killed, and another one starts after so many milliseconds.
+    Kill(usize, u64),
+    /// A plugin is told to end, and another one starts soon.
+    Leave(usize),
+    /// A plugin does not reach the API server for so many milliseconds; agents reach it.
+    CutOff(usize, u64),
+    /// The watch of a plugin breaks.
+    CutPods(usize),
+    /// The same of nodes.
+    CutNodes(usize),
+    /// The API server forgets what watches could go on from.
+    Compact,
+    /// The API server does not answer for so many milliseconds.
+    Down(u64),
+    /// From here on the network is like this.
+    Network(Network),
+}
+
+// === impl Kind ===
+
+impl Kind {
+    pub(crate) const ALL: [Self; 2] = [Self::Nodes, Self::Pods];
+}
+
+/// So many compute units.
+pub(crate) fn cu(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}

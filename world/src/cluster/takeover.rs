@@ -1,0 +1,107 @@
+//! Whether books that are rebuilt equal those that were lost, after each agent's next requests.
+
+use crate::cluster::ClusterWorld;
+use crate::cluster::laws::Law;
+use crate::cluster::plugin::{Clock, Held};
+use std::time::Duration;
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::{NodePods, Outcome};
+use windlass_plugin_core::{Ask, Books, Pods, Proposed};
+use windlass_protocol::pod::Pod;
+use windlass_protocol::status::NodeStatus;
+use windlass_protocol::timing::REQUEST_IS_LATE;
+use windlass_protocol::{Moment, VmName};
+
+/// Nothing that was said before is under way by then.
+const LATER: Duration = Duration::from_secs(60);
+
+// === impl ClusterWorld ===
+
+impl ClusterWorld {
+    /// This plugin begins to answer: its books equal those of the plugin that answered before.
+    pub(super) fn compare_with_the_last(&mut self, nth: usize) {
+        let lost = self.lost.take();
+        let last = self.last.filter(|last| *last != nth).map(|last| {
+            let process = &self.plugins[last];
+            (process.plugin.books.clone(), process.clock)
+        });
+        let Some((lost, clock)) = lost.or(last) else { return };
+        self.met.note("takeovers");
+        let process = &self.plugins[nth];
+        let (books, its_clock) = (process.plugin.books.clone(), process.clock);
+        let live = self.after_each_agent_spoke(lost, clock);
+        let rebuilt = self.after_each_agent_spoke(books, its_clock);
+        // What it has sent of headroom since then holds no room.
+        let plugin = &self.plugins[nth].plugin;
+        let rests = |(node, _): &Spoken| !plugin.writes_headroom_of(&node.name);
+        let [live, rebuilt] =
+            [live, rebuilt].map(|spoken| spoken.into_iter().filter(rests).collect::<Vec<_>>());
+        if let Some(unlike) = unlike(&live, &rebuilt) {
+            self.judge.say(self.now, Law::RebuildEqualsLive, unlike);
+        }
+    }
+
+    /// Where the books of the plugin that answers differ from books that are made of nothing but what the API server has.
+    pub(super) fn unlike_the_rebuilt(&self) -> Option<String> {
+        let process = &self.plugins[self.serving().next()?.0];
+        let (books, clock) = (process.plugin.books.clone(), process.clock);
+        let live = self.after_each_agent_spoke(books, clock);
+        let rebuilt = self.after_each_agent_spoke(Pods::of(self.pools.clone()), clock);
+        unlike(&live, &rebuilt)
+    }
+
+    /// What books come to once the API server's objects were listed, and each agent has said once more what it may
+    /// have, and again once nothing that was said before can be under way.
+    fn after_each_agent_spoke(&self, mut pods: Pods<Held>, clock: Clock) -> Vec<Spoken> {
+        pods.nodes_listed(self.api.nodes.values().map(|it| (**it).clone()).collect(), |node| {
+            Held::empty(&node.name)
+        });
+        let all: Vec<Pod> = self.api.pods.values().map(|pod| Pod::clone(pod)).collect();
+        pods.pods_listed(all);
+        let open: Vec<(VmName, String)> =
+            pods.placements().map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect();
+        for (name, uid) in open {
+            // It is read once no binding of it can take effect any more.
+            let read = self.api.pods.get(&name).map(|pod| {
+                Box::new(Pod { revision: format!("{} touched", pod.revision), ..Pod::clone(pod) })
+            });
+            pods.settle(&name, &uid, Outcome::Read(read));
+        }
+        let later = clock.at(self.now).after(LATER);
+        for later in [later, later.after(REQUEST_IS_LATE)] {
+            for pod in self.api.pods.values().filter(|pod| pod.vm.is_some() && pod.counts()) {
+                let agent = self.agents.get(&pod.uid);
+                let last = agent.and_then(|agent| agent.permit);
+                let has = agent.map_or(pod.requests, |agent| agent.size);
+                let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(has)) };
+                if let Some(node) = pods.node_of(&pod.name) {
+                    node.with_books(|books| permit(books, later, &pod.name, ask));
+                }
+            }
+        }
+        let later = later.after(LATER);
+        let spoken = |(name, held): (&str, &Held)| {
+            let status = held.with_books(|books| books.status(later));
+            Some((pods.status_of(name)?, status))
+        };
+        pods.nodes().filter_map(spoken).collect()
+    }
+}
+
+/// A node, and its VMs.
+type Spoken = (NodePods, NodeStatus);
+
+fn unlike(live: &[Spoken], rebuilt: &[Spoken]) -> Option<String> {
+    let unlike = live.iter().zip(rebuilt).find(|(live, rebuilt)| live != rebuilt);
+    unlike.map(|(live, rebuilt)| format!("{live:?} was lost, and {rebuilt:?} is rebuilt"))
+}
+
+/// An agent asks, and a ceiling that is called for is recorded at once.
+fn permit(books: &mut Books, now: Moment, vm: &VmName, ask: Ask) {
+    if let Ok(Proposed::Waits) = books.propose(now, vm, ask) {
+        if let Some(write) = books.ceiling_due(vm, u64::from(u32::MAX)) {
+            books.ceiling_written(vm, write.next);
+        }
+        let _ = books.request(now, vm, ask);
+    }
+}
