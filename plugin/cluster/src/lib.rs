@@ -17,6 +17,7 @@
 //! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
+mod answers;
 pub mod audit;
 mod binder;
 pub mod books;

@@ -22,6 +22,8 @@ pub(crate) enum Fate {
     IsHeldUp,
     /// It takes effect, and its answer is lost.
     IsNotAnswered,
+    /// It takes effect, and is answered with 504.
+    IsTimedOut,
     /// The pod gets another revision first, or another ceiling.
     ComesAfterAChange,
     /// The API server is busy.
@@ -137,7 +139,7 @@ impl Between {
         };
         self.state().used.insert(right);
         match fate {
-            Fate::Passes | Fate::IsNotAnswered => {}
+            Fate::Passes | Fate::IsNotAnswered | Fate::IsTimedOut => {}
             Fate::IsKept => {
                 self.state().kept = Some(request);
                 return Err(lost());
@@ -147,7 +149,7 @@ impl Between {
                 let_go.notified().await;
             }
             Fate::ComesAfterAChange => self.change(request.uri().path()).await,
-            Fate::IsThrottled => return Ok(throttled()),
+            Fate::IsThrottled => return Ok(status(429, "TooManyRequests")),
         }
         let answer = self.plugin.send(request).await?;
         let on_read = if is_read { self.state().on_read.take() } else { None };
@@ -157,7 +159,15 @@ impl Between {
         if answer.status() == 403 {
             self.state().denied.push(line);
         }
-        if fate == Fate::IsNotAnswered { Err(lost()) } else { Ok(answer) }
+        match fate {
+            Fate::IsNotAnswered => Err(lost()),
+            Fate::IsTimedOut => Ok(status(504, "Timeout")),
+            Fate::Passes
+            | Fate::IsKept
+            | Fate::IsHeldUp
+            | Fate::ComesAfterAChange
+            | Fate::IsThrottled => Ok(answer),
+        }
     }
 
     /// Somebody changes the pod of a binding.
@@ -191,13 +201,13 @@ fn is_ceiling(request: &Request<Body>) -> bool {
     request.headers().get("content-type").is_some_and(|it| it == "application/json-patch+json")
 }
 
-fn throttled() -> Response<Body> {
+fn status(code: u16, reason: &str) -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "reason": "TooManyRequests", "message": "busy", "code": 429,
+        "reason": reason, "message": "busy", "code": code,
     });
     let body = Body::from(status.to_string().into_bytes());
-    Response::builder().status(429).body(body).unwrap()
+    Response::builder().status(code).body(body).unwrap()
 }
 
 fn lost() -> BoxError {
