@@ -405,6 +405,17 @@ fn an_invalid_amount_of_a_node_is_no_room_and_a_problem() {
     }
 }
 
+#[test]
+fn what_the_plugin_writes_into_pods_is_no_problem() {
+    let bounds = r#"{"min":{"cpu":1,"mem":"1Gi"},"max":{"cpu":2,"mem":"2Gi"}}"#;
+    let annotations = json!({
+        "windlass.dev/bounds": bounds,
+        "windlass.dev/room-came-free": "n1 at 5ms",
+        "windlass.dev/binding-settled": "4711",
+    });
+    assert_eq!(problems(&vm(&annotations)), Vec::<String>::new());
+}
+
 fn read(pod: &Value) -> Pod {
     serde_json::from_value(pod.clone()).unwrap()
 }
