@@ -98,7 +98,7 @@ impl Kubernetes {
             agent: file.get("kubernetes.agent"),
             kubeconfig: file.find("kubernetes.kubeconfig"),
             reserve: Resources { cpu, mem },
-            pools: Pools { pools: pools::read(file), namespace },
+            pools: Pools { pools: pools::read(file), namespace, ..Pools::default() },
             lease: Lease::read(file),
         })
     }

@@ -54,7 +54,12 @@ fn pool(table: BTreeMap<String, Node>) -> Result<Pool, Vec<Problem>> {
         }
         None => None,
     };
-    let pool = name.zip(labels).zip(mode).map(|((name, labels), mode)| Pool { name, labels, mode });
+    let pool = name.zip(labels).zip(mode).map(|((name, labels), mode)| Pool {
+        name,
+        labels,
+        mode,
+        watermark: None,
+    });
     file.finish(pool)
 }
 
