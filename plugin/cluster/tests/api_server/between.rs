@@ -1,4 +1,4 @@
-//! What stands between the plugin and the API server: it records requests, and has its way with bindings and ceilings.
+//! What stands between the plugin and the API server: it records requests, and has its way with bindings, ceilings and migrations.
 
 use http::{Method, Request, Response};
 use kube::Client;
@@ -45,6 +45,7 @@ struct State {
     on_read: Option<Box<dyn FnOnce() + Send>>,
     next_ceiling: Fate,
     ceilings: usize,
+    next_migration: Fate,
     kept: Option<Request<Body>>,
     let_go: Arc<Notify>,
     used: BTreeSet<(String, String)>,
@@ -85,6 +86,11 @@ impl Between {
     /// What becomes of the next write of a ceiling that replaces another.
     pub(crate) fn next_ceiling(&self, fate: Fate) {
         self.state().next_ceiling = fate;
+    }
+
+    /// What becomes of the next migration that is made.
+    pub(crate) fn next_migration(&self, fate: Fate) {
+        self.state().next_migration = fate;
     }
 
     /// How many writes of ceilings that replace others were sent.
@@ -130,6 +136,7 @@ impl Between {
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
+            MIGRATIONS if right.1 == "create" => std::mem::take(&mut self.state().next_migration),
             "pods" if is_ceiling(&request) => {
                 let mut state = self.state();
                 state.ceilings += 1;
@@ -196,6 +203,9 @@ impl State {
     }
 }
 
+/// The resource of migrations.
+pub(crate) const MIGRATIONS: &str = "virtualmachinemigrations";
+
 /// Only the replacement of a ceiling is a JSON patch.
 fn is_ceiling(request: &Request<Body>) -> bool {
     request.headers().get("content-type").is_some_and(|it| it == "application/json-patch+json")
@@ -223,8 +233,11 @@ fn right(request: &Request<Body>) -> (String, String) {
         ["api", "v1", "namespaces", _, kind]
         | ["api", "v1", kind]
         | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
-        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind] => (kind, None, None),
-        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind, name] => {
+        ["apis", "vm.neon.tech", "v1", kind] => (kind, None, None),
+        ["apis", "coordination.k8s.io" | "vm.neon.tech", "v1", "namespaces", _, kind] => {
+            (kind, None, None)
+        }
+        ["apis", "coordination.k8s.io" | "vm.neon.tech", "v1", "namespaces", _, kind, name] => {
             (kind, Some(name), None)
         }
         _ => panic!("{path:?}"),
