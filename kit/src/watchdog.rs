@@ -147,11 +147,19 @@ impl Pulse {
         time: Duration,
         stop: &CancellationToken,
     ) -> bool {
-        self.turn(waits_for);
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => false,
-            () = tokio::time::sleep(time) => true,
+        let until = tokio::time::Instant::now() + time;
+        loop {
+            self.turn(waits_for);
+            // A part that rests for longer than the watchdog's patience is alive.
+            let turn = until.min(tokio::time::Instant::now() + TURN);
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return false,
+                () = tokio::time::sleep_until(turn) => {}
+            }
+            if turn == until {
+                return true;
+            }
         }
     }
 

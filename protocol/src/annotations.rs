@@ -32,12 +32,19 @@ pub const MODE: &str = "windlass.dev/mode";
 pub const PAUSED_UNTIL: &str = "windlass.dev/paused-until";
 /// The plugin writes and reads this annotation.
 pub const CEILING: &str = "windlass.dev/ceiling";
+/// The plugin gives a pod this annotation when room came free for it.
+pub const ROOM_CAME_FREE: &str = "windlass.dev/room-came-free";
+/// The plugin gives a pod this annotation so that no earlier binding of it takes effect.
+pub const BINDING_SETTLED: &str = "windlass.dev/binding-settled";
 /// The reference's bounds; all four are required.
 pub const THEIR_BOUNDS: &str = "autoscaling.neon.tech/bounds";
 /// The reference's target.
 pub const THEIR_CONFIG: &str = "autoscaling.neon.tech/config";
 
 const OURS: [&str; 7] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, CEILING];
+
+/// What the plugin writes to have a pod changed: nobody reads them.
+const MARKS: [&str; 2] = [ROOM_CAME_FREE, BINDING_SETTLED];
 
 /// The last valid value of each annotation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -93,7 +100,8 @@ impl Annotations {
         update.take(PAUSED_UNTIL, &mut self.paused_until, time);
         let mut errors = update.errors;
         let ours = |name: &&String| name.starts_with("windlass.dev/");
-        for name in annotations.keys().filter(ours).filter(|name| !OURS.contains(&name.as_str())) {
+        let known = |name: &&String| [&OURS[..], &MARKS].concat().contains(&name.as_str());
+        for name in annotations.keys().filter(ours).filter(|name| !known(name)) {
             let limit = format!("is no annotation of ours, which are {}", OURS.join(", "));
             errors.push(Problem::new(name, "", limit));
         }

@@ -15,7 +15,9 @@ pub(crate) mod wire;
 
 pub use allocation::{Allocation, HEADROOM, Pending};
 pub use ceiling::Ceiling;
-pub use vm::{ENABLED, PodVm, THEIR_ENABLED, THEIR_NAME, THEIR_RESOURCES};
+pub use vm::{
+    ENABLED, MAY_MOVE, PodVm, THEIR_ENABLED, THEIR_MAY_MOVE, THEIR_NAME, THEIR_RESOURCES,
+};
 
 use crate::config::Problem;
 use crate::{Resources, VmName};

@@ -99,6 +99,8 @@ fn pod() -> Pod {
             bounds,
             priority: 0,
             memory_slot: Bytes::from_mib(128),
+            controller: None,
+            may_move: false,
             ceiling: Some(Ceiling { epoch: 3, write: 0, size: size(2000, 4096) }),
             problems: Vec::new(),
         }),

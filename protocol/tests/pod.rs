@@ -405,6 +405,47 @@ fn an_invalid_amount_of_a_node_is_no_room_and_a_problem() {
     }
 }
 
+#[test]
+fn a_vm_may_be_moved_if_its_object_says_so_and_controls_the_pod() {
+    let owner = |kind: &str, group: &str, controller: bool| json!({"apiVersion": group, "kind": kind, "name": "db1", "uid": "u1", "controller": controller});
+    let (vm, neon) = ("VirtualMachine", "vm.neon.tech/v1");
+    let uid = Some("u1");
+    for (labels, owners, controller, may_move) in [
+        (json!({}), json!(null), None, false),
+        (json!({"windlass.dev/may-move": "true"}), json!([owner(vm, neon, true)]), uid, true),
+        (json!({"windlass.dev/may-move": "yes"}), json!([owner(vm, neon, true)]), uid, false),
+        (json!({"autoscaling.neon.tech/auto-migration-enabled": "true"}), json!([]), None, true),
+        (
+            json!({
+                "autoscaling.neon.tech/auto-migration-enabled": "true",
+                "windlass.dev/may-move": "false",
+            }),
+            json!([owner(vm, neon, false), owner("ReplicaSet", "apps/v1", true)]),
+            None,
+            false,
+        ),
+        (json!({}), json!([owner("VirtualMachineMigration", neon, true)]), None, false),
+        (json!({}), json!([owner(vm, "kubevirt.io/v1", true)]), None, false),
+    ] {
+        let mut all = json!({"vm.neon.tech/name": "db1"});
+        all.as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
+        let pod = json!({"metadata": {"name": "a", "labels": all, "ownerReferences": owners}});
+        let vm = read(&pod).vm.unwrap();
+        assert_eq!((vm.controller.as_deref(), vm.may_move), (controller, may_move), "{pod}");
+    }
+}
+
+#[test]
+fn what_the_plugin_writes_into_pods_is_no_problem() {
+    let bounds = r#"{"min":{"cpu":1,"mem":"1Gi"},"max":{"cpu":2,"mem":"2Gi"}}"#;
+    let annotations = json!({
+        "windlass.dev/bounds": bounds,
+        "windlass.dev/room-came-free": "n1 at 5ms",
+        "windlass.dev/binding-settled": "4711",
+    });
+    assert_eq!(problems(&vm(&annotations)), Vec::<String>::new());
+}
+
 fn read(pod: &Value) -> Pod {
     serde_json::from_value(pod.clone()).unwrap()
 }

@@ -354,9 +354,9 @@ fn pools(setup: &Setup) -> Pools {
             }
         };
         let mode = Mode::Headroom(HeadroomTerms { cpu, mem, ..HeadroomTerms::default() });
-        Pool { name: spare.word(), labels: labels(spare), mode }
+        Pool { name: spare.word(), labels: labels(spare), mode, watermark: None }
     };
-    Pools { pools: spares.map(pool).collect(), namespace: OWN.to_owned() }
+    Pools { pools: spares.map(pool).collect(), namespace: OWN.to_owned(), ..Pools::default() }
 }
 
 fn labels(spare: Spare) -> BTreeMap<String, String> {

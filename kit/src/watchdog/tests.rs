@@ -56,6 +56,30 @@ async fn a_process_that_was_stopped_raises_no_alarm() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_part_that_rests_for_long_is_alive() {
+    let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
+    let pulse = watchdog.watch("audit");
+    let running =
+        tokio::task::JoinSet::from_iter([watchdog.clone().run(Notify::default(), stop.clone())]);
+    let rests = async { pulse.rest("the next look", TURN * 15, &stop).await };
+    let looks = async {
+        for _ in 0..14 {
+            sleep(TURN).await;
+            assert_eq!(watchdog.hanging(), []);
+        }
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        goes_on = rests => assert!(goes_on),
+        () = looks => {}
+    }
+    sleep(TURN * 12).await;
+    assert_eq!(watchdog.hanging().len(), 1, "it has not rested since");
+    stop.cancel();
+    running.join_all().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn systemd_hears_that_the_process_is_alive_while_nothing_hangs() {
     let folder = windlass_testkit::Folder::create().unwrap();
     let path = folder.at("notify.sock");

@@ -4,8 +4,8 @@
 //! the Binding carries its uid and resourceVersion. No lock is held across a request. A binding whose
 //! answer is lost stays in the books until the [`settler`](crate::settler) has read the pod.
 
+use crate::answers::{Failure, answered};
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, Failed, within};
 use crate::metrics::Bindings;
 use crate::objects::PodObject;
 use crate::rebuild::NotYet;
@@ -16,11 +16,9 @@ use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tracing::{info, warn};
-use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
 use windlass_protocol::VmName;
@@ -152,15 +150,10 @@ impl Binder {
         let Some(pods) = self.pods(name) else { return Ok(None) };
         let params = PatchParams::default();
         let _act = self.books.leadership().act().ok_or(ApiError::NotSent)?;
-        let patched = answered(async {
-            match pods.patch(&name.name, &params, &Patch::Merge(&patch)).await {
-                Ok(object) => Ok(Some(object.pod)),
-                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(None),
-                Err(error) => Err(error),
-            }
-        });
-        if let Some(pod) = patched.await? {
-            return Ok(Some(pod));
+        match answered(pods.patch(&name.name, &params, &Patch::Merge(&patch))).await {
+            Ok(object) => return Ok(Some(object.pod)),
+            Err(Failure::Gone(_) | Failure::Conflict(_)) => {}
+            Err(failure) => return Err(failure.into()),
         }
         // A conflict may be one with another change of the same pod.
         match self.read(name).await?.filter(|pod| pod.uid == uid) {
@@ -199,7 +192,7 @@ impl Binder {
         // The pod's revision was read before this look: a leader that comes after it changes the pod first.
         let _act = self.books.leadership().act().ok_or(ApiError::NotSent)?;
         let sent = pods.create_subresource::<_, Status>("binding", &pod.name, &params, &binding);
-        answered(sent).await.map(drop)
+        Ok(answered(sent).await.map(drop)?)
     }
 
     /// The pods of a namespace; `None`: no pod can have this name. Names of the scheduler's requests become parts of a
@@ -242,6 +235,18 @@ impl Drop for Busy<'_> {
     }
 }
 
+impl From<Failure> for ApiError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Gone(why)
+            | Failure::Conflict(why)
+            | Failure::Invalid(why)
+            | Failure::Refused(why) => Self::Refused(why),
+            Failure::Unknown(why) => Self::Unknown(why),
+        }
+    }
+}
+
 impl From<ApiError> for BindError {
     fn from(error: ApiError) -> Self {
         match error {
@@ -261,16 +266,4 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(is_known)
         && text.starts_with(is_inner)
         && text.ends_with(is_inner)
-}
-
-/// The answer of the API server, within its time. What is no refusal of the request itself may have taken effect.
-pub(crate) async fn answered<T>(
-    request: impl Future<Output = kube::Result<T>>,
-) -> Result<T, ApiError> {
-    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
-        Failed::Error(kube::Error::Api(status)) if NoSuccess::of(status.code).is_refusal() => {
-            ApiError::Refused(status.message)
-        }
-        failed @ (Failed::Error(_) | Failed::Late(_)) => ApiError::Unknown(failed.to_string()),
-    })
 }

@@ -3,6 +3,7 @@
 //! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
+mod moving;
 mod permits;
 
 use crate::leadership::{Epoch, Leadership};

@@ -1,5 +1,6 @@
 //! The client of the API server.
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::fmt;
@@ -7,12 +8,16 @@ use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::time::timeout;
+use tower::util::MapFutureLayer;
 
 /// No answer of the API server is waited for longer than this, but those of a list and of a watch.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The API server ends a watch after this, and the next one goes on from there.
 pub(crate) const WATCH_LASTS: Duration = Duration::from_secs(30);
+
+/// An answer of the API server begins within this, that of a list or a watch too: a request that was lost is sent again.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
 
 /// A connection on which nothing comes for this long is dead.
 const SILENCE: Duration = Duration::from_secs(35);
@@ -52,8 +57,19 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
     // plugin tries its own requests again.
     config.default_retry = false;
     (config.read_timeout, config.reset_reader_on_write) = (Some(SILENCE), true);
-    Client::try_from(config).map_err(|error| ConnectError::Client(chain(&error)))
+    let builder = ClientBuilder::try_from(config);
+    let builder = builder.map_err(|error| ConnectError::Client(chain(&error)))?;
+    let begins = MapFutureLayer::new(|answer| async {
+        // A watch that has begun is silent for as long as nothing happens.
+        timeout(BEGINS_WITHIN, answer).await.unwrap_or_else(|_| Err(NotBegun.into()))
+    });
+    Ok(builder.with_layer(&begins).build())
 }
+
+/// An answer has not begun in time.
+#[derive(Debug, Error)]
+#[error("no answer began within 10s")]
+struct NotBegun;
 
 async fn of_file(path: &Path) -> Result<Config, ConnectError> {
     let wrong = |why: String| ConnectError::Kubeconfig { path: path.display().to_string(), why };
@@ -102,4 +118,35 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         }
     }
     said.replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::Api;
+    use kube::api::ListParams;
+    use tokio::net::TcpListener;
+    use tokio::time::Instant;
+    use windlass_testkit::Folder;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_nobody_answers_ends_soon() {
+        // It takes connections and says nothing.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let folder = Folder::create().unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap());
+        let config = serde_json::json!({
+            "clusters": [{"name": "a", "cluster": {"server": url}}],
+            "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "current-context": "a",
+        });
+        let path = folder.put("kubeconfig", config.to_string());
+        let pods: Api<Pod> = Api::all(connect(Some(&path)).await.unwrap());
+        let began = Instant::now();
+        let error = pods.list(&ListParams::default()).await.unwrap_err();
+        assert!(chain(&error).contains("no answer began within 10s"), "{}", chain(&error));
+        assert_eq!(began.elapsed().as_secs(), 10);
+    }
 }

@@ -10,7 +10,8 @@
 //! over no pod without an owner. The pod has requests and no limits: a pod with both equal is given processors of its
 //! own by a kubelet with a static policy, and those would be taken from the VMs.
 
-use crate::binder::{ApiError, answered};
+use crate::answers::{Failure, answered};
+use crate::binder::ApiError;
 use crate::books::ClusterBooks;
 use crate::metrics::HeadroomWrites;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
@@ -178,7 +179,7 @@ impl Headroom {
     /// The uid of the object that owns headroom pods.
     async fn owner(&self) -> Result<String, String> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.namespace);
-        match answered(accounts.get(OWNER)).await {
+        match answered(accounts.get(OWNER)).await.map_err(ApiError::from) {
             Ok(account) => Ok(account.metadata.uid.unwrap_or_default()),
             Err(ApiError::Refused(why) | ApiError::Unknown(why)) => Err(why),
             Err(ApiError::NotSent) => Err("another plugin may lead".to_owned()),
@@ -196,7 +197,7 @@ impl Headroom {
         let pod: Pod = serde_json::from_value(pod)
             .map_err(|error| ApiError::Refused(format!("no pod can be so: {error}")))?;
         let params = PostParams::default();
-        answered(async { unless_conflict(self.pods().create(&params, &pod).await) }).await
+        unless_conflict(answered(self.pods().create(&params, &pod)).await)
     }
 
     async fn resize(
@@ -211,17 +212,15 @@ impl Headroom {
             "spec": {"containers": [{"name": CONTAINER, "resources": {"requests": requests(size)}}]},
         }));
         let (params, name) = (PatchParams::default(), &change.pod.name);
-        answered(async {
-            unless_conflict(self.pods().patch_subresource("resize", name, &params, &patch).await)
-        })
-        .await
+        unless_conflict(
+            answered(self.pods().patch_subresource("resize", name, &params, &patch)).await,
+        )
     }
 
     async fn delete(&self, change: &Change, uid: &str, revision: &str) -> Result<bool, ApiError> {
         let (uid, resource_version) = (Some(uid.to_owned()), Some(revision.to_owned()));
         let params = DeleteParams::default().preconditions(Preconditions { uid, resource_version });
-        answered(async { unless_conflict(self.pods().delete(&change.pod.name, &params).await) })
-            .await
+        unless_conflict(answered(self.pods().delete(&change.pod.name, &params)).await)
     }
 
     fn pods(&self) -> Api<Pod> {
@@ -230,11 +229,11 @@ impl Headroom {
 }
 
 /// `false`: the pod has another revision, is gone, or is there already. The watch will show it.
-fn unless_conflict<T>(answer: kube::Result<T>) -> kube::Result<bool> {
+fn unless_conflict<T>(answer: Result<T, Failure>) -> Result<bool, ApiError> {
     match answer {
         Ok(_) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-        Err(error) => Err(error),
+        Err(Failure::Conflict(_)) => Ok(false),
+        Err(failure) => Err(failure.into()),
     }
 }
 

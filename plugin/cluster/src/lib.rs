@@ -14,9 +14,11 @@
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
-//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into.
+//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into. Away from nodes that are too full,
+//! [`migrations`] has VMs move that may be moved.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
+mod answers;
 pub mod audit;
 mod binder;
 pub mod books;
@@ -28,6 +30,7 @@ pub mod headroom;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
+pub mod migrations;
 mod objects;
 mod patches;
 mod proposals;

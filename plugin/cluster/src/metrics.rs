@@ -39,13 +39,17 @@ pub struct Denials(Family<Denial, Counter>);
 #[derive(Clone, Debug, Default)]
 pub struct Leases(Counter);
 
-/// What is read at the moment of a scrape: whether the process leads is a matter of the clock.
+/// What is read at the moment of a scrape: whether the process leads is a matter of the clock. And which VMs move.
 #[derive(Debug)]
 struct Leads(ClusterBooks);
 
 /// Writes of headroom pods by what was written and what came of it. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct HeadroomWrites(Family<Wrote, Counter>);
+
+/// Writes of migrations by what was written and what came of it. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Migrations(Family<Wrote, Counter>);
 
 /// Writes of ceilings by what came of them, and how long they took. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +77,8 @@ pub struct Counts {
     pub reloads: Reloads,
     /// Writes of headroom pods.
     pub headroom: HeadroomWrites,
+    /// Writes of migrations.
+    pub migrations: Migrations,
     /// Writes of ceilings.
     pub ceilings: CeilingWrites,
 }
@@ -134,6 +140,8 @@ impl Counts {
         self.reloads.register(registry);
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
+        let of = "Writes of migrations of VMs, by what was written and what came of it";
+        registry.register("migration_writes", of, self.migrations.0.clone());
         let of = "Writes of the ceilings of VMs, by what came of them";
         registry.register("ceiling_writes", of, self.ceilings.by_answer.clone());
         let of = "How long writes of ceilings took, those without success too";
@@ -162,7 +170,11 @@ impl Collector for Leads {
         let help = "The epoch in which this plugin answers; 0 while it does not";
         let number =
             encoder.encode_descriptor("windlass_plugin_epoch", help, None, MetricType::Gauge)?;
-        gauge(epoch).encode(number)
+        gauge(epoch).encode(number)?;
+        let help = "VMs that move to another node";
+        let name = "windlass_plugin_moving";
+        let moving = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        gauge(u64::try_from(self.0.moving()).unwrap_or(u64::MAX)).encode(moving)
     }
 }
 
@@ -224,6 +236,15 @@ impl Denials {
 // === impl HeadroomWrites ===
 
 impl HeadroomWrites {
+    /// A write was answered so.
+    pub fn count(&self, write: &'static str, answer: &'static str) {
+        self.0.get_or_create_owned(&Wrote { write, answer }).inc();
+    }
+}
+
+// === impl Migrations ===
+
+impl Migrations {
     /// A write was answered so.
     pub fn count(&self, write: &'static str, answer: &'static str) {
         self.0.get_or_create_owned(&Wrote { write, answer }).inc();

@@ -1,10 +1,12 @@
-//! Pods and nodes as the client of the API server lists and watches them: ours, with the metadata that it needs.
+//! Pods, nodes and migrations as the client of the API server lists and watches them: ours, with the metadata that it needs.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
+use windlass_plugin_core::pods::Migration;
+use windlass_protocol::VmName;
 use windlass_protocol::config::Problem;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::Pod;
@@ -69,9 +71,66 @@ impl<'de> Deserialize<'de> for NodeObject {
     }
 }
 
-/// An object of the core API.
-macro_rules! core_object {
-    ($type:ty, $scope:ty, $kind:literal, $plural:literal) => {
+/// A migration of a VM, read from what the API server sends: NeonVM's object.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "MigrationWire")]
+pub(crate) struct MigrationObject {
+    meta: ObjectMeta,
+    pub(crate) migration: Migration,
+}
+
+/// The label of a migration that the plugin made.
+pub(crate) const OURS: &str = "windlass.dev/migration";
+
+#[derive(Deserialize)]
+struct MigrationWire {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: MigrationSpec,
+    #[serde(default)]
+    status: Option<MigrationStatus>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MigrationSpec {
+    #[serde(default)]
+    vm_name: String,
+}
+
+#[derive(Deserialize)]
+struct MigrationStatus {
+    #[serde(default)]
+    phase: String,
+}
+
+impl From<MigrationWire> for MigrationObject {
+    fn from(wire: MigrationWire) -> Self {
+        let MigrationWire { metadata: meta, spec, status } = wire;
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        let named = |name: String| VmName { namespace: namespace.clone(), name };
+        let phase = status.map(|status| status.phase).unwrap_or_default();
+        let ours = meta.labels.as_ref().and_then(|labels| labels.get(OURS));
+        let migration = Migration {
+            name: named(meta.name.clone().unwrap_or_default()),
+            uid: meta.uid.clone().unwrap_or_default(),
+            vm: named(spec.vm_name),
+            is_ours: ours.is_some_and(|word| word == "true"),
+            is_over: phase == "Succeeded" || phase == "Failed",
+        };
+        Self { meta, migration }
+    }
+}
+
+impl Read for MigrationObject {
+    fn problem(&self) -> Option<&Problem> {
+        None
+    }
+}
+
+/// An object of an API group.
+macro_rules! object {
+    ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
         impl Resource for $type {
             type DynamicType = ();
             type Scope = $scope;
@@ -81,7 +140,7 @@ macro_rules! core_object {
             }
 
             fn group((): &()) -> Cow<'_, str> {
-                "".into()
+                $group.into()
             }
 
             fn version((): &()) -> Cow<'_, str> {
@@ -103,5 +162,12 @@ macro_rules! core_object {
     };
 }
 
-core_object!(PodObject, NamespaceResourceScope, "Pod", "pods");
-core_object!(NodeObject, k8s_openapi::ClusterResourceScope, "Node", "nodes");
+object!(PodObject, NamespaceResourceScope, "", "Pod", "pods");
+object!(NodeObject, k8s_openapi::ClusterResourceScope, "", "Node", "nodes");
+object!(
+    MigrationObject,
+    NamespaceResourceScope,
+    "vm.neon.tech",
+    "VirtualMachineMigration",
+    "virtualmachinemigrations"
+);

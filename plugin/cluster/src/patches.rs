@@ -3,16 +3,13 @@
 //! A write takes effect on one uid and on one text alone: another text, or a pod of another uid, refuses it. Where
 //! the annotation is absent, the pod's revision stands in for the text.
 
-use crate::connect::{ANSWERS_WITHIN, Failed, within};
+use crate::answers::{Failure, answered};
 use crate::objects::PodObject;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
 use kube::api::{Patch, PatchParams};
-use kube::core::Status;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use std::future::Future;
-use windlass_plugin_core::NoSuccess;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
@@ -84,7 +81,7 @@ impl Patches {
                 });
                 let patch = Patch::Merge(json!({ "metadata": metadata }));
                 let (pods, params) = (self.pods(pod), PatchParams::default());
-                answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)
+                Ok(answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)?)
             }
         }
     }
@@ -109,7 +106,7 @@ impl Patches {
             .header(ACCEPT, METADATA)
             .body(patch.to_string().into_bytes())
             .map_err(|error| PatchError::Refused(error.to_string()))?;
-        answered(self.0.request::<Value>(request)).await.map(drop)
+        Ok(answered(self.0.request::<Value>(request)).await.map(drop)?)
     }
 
     fn pods(&self, pod: &VmName) -> Api<PodObject> {
@@ -129,19 +126,13 @@ impl Found {
     }
 }
 
-/// The answer of the API server, within its time.
-async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, PatchError> {
-    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
-        Failed::Error(kube::Error::Api(status)) => refused(*status),
-        failed @ (Failed::Error(_) | Failed::Late(_)) => PatchError::Unknown(failed.to_string()),
-    })
-}
-
-fn refused(status: Status) -> PatchError {
-    match NoSuccess::of(status.code) {
-        NoSuccess::Gone => PatchError::Gone,
-        NoSuccess::Conflict => PatchError::Conflict,
-        NoSuccess::Refused => PatchError::Refused(status.message),
-        NoSuccess::Unknown => PatchError::Unknown(status.message),
+impl From<Failure> for PatchError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Gone(_) => Self::Gone,
+            Failure::Conflict(_) | Failure::Invalid(_) => Self::Conflict,
+            Failure::Refused(why) => Self::Refused(why),
+            Failure::Unknown(why) => Self::Unknown(why),
+        }
     }
 }

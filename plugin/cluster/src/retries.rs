@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 use windlass_kit::watchdog::Pulse;
+use windlass_protocol::annotations::ROOM_CAME_FREE;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_millis(500);
@@ -20,8 +21,6 @@ const EVERY: Duration = Duration::from_millis(500);
 const AT_ONCE: usize = 10;
 /// Between two annotations of one pod, at least.
 const PER_POD: Duration = Duration::from_secs(2);
-/// What a pod is given.
-const ANNOTATION: &str = "windlass.dev/room-came-free";
 
 /// Tells refused pods of room until told to stop.
 ///
@@ -53,7 +52,7 @@ pub async fn run(
                 pulse.turn("the API server, for a pod that was refused");
                 // No value of an earlier process: a pod that does not change is not tried again.
                 let value = format!("{node} at {}ms", books.now().millis());
-                let sent = binder.annotate(&pod, &uid, ANNOTATION, &value).await;
+                let sent = binder.annotate(&pod, &uid, ROOM_CAME_FREE, &value).await;
                 match sent {
                     Ok(Some(_)) => {}
                     Ok(None) => books.waits_no_longer(&pod, &uid),

@@ -14,15 +14,13 @@ use tracing::{debug, info, warn};
 use windlass_kit::watchdog::Pulse;
 use windlass_plugin_core::pods::{Outcome, Settled};
 use windlass_protocol::VmName;
+use windlass_protocol::annotations::BINDING_SETTLED;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// The pods that are read at one look, at most: a start after an outage does not flood the API server.
 const AT_ONCE: usize = 50;
-
-/// What a pod is given so that its revision is another.
-pub(crate) const ANNOTATION: &str = "windlass.dev/binding-settled";
 
 /// Settles placements until told to stop.
 ///
@@ -84,7 +82,7 @@ async fn settle(
         Settled::Bound => debug!(pod = %name, "the pod is bound: its placement stays"),
         Settled::Released(_) => info!(pod = %name, "the pod is not bound: its placement ends"),
         Settled::Open => {
-            binder.annotate(name, uid, ANNOTATION, &revision).await?;
+            binder.annotate(name, uid, BINDING_SETTLED, &revision).await?;
         }
         Settled::Unknown => {}
     }

@@ -7,7 +7,6 @@
 
 use crate::binder::{ApiError, Binder};
 use crate::books::ClusterBooks;
-use crate::settler::ANNOTATION;
 use futures_util::StreamExt;
 use futures_util::stream::iter;
 use std::collections::BTreeSet;
@@ -18,6 +17,7 @@ use tracing::{debug, info, warn};
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
 use windlass_protocol::VmName;
+use windlass_protocol::annotations::BINDING_SETTLED;
 
 /// Between two looks at what is left to do.
 const EVERY: Duration = Duration::from_millis(100);
@@ -95,7 +95,7 @@ async fn take(
     value: &str,
 ) -> ((VmName, String), bool) {
     let (name, uid) = &inherited;
-    match binder.annotate(name, uid, ANNOTATION, value).await {
+    match binder.annotate(name, uid, BINDING_SETTLED, value).await {
         Ok(pod) => {
             books.inherit(&inherited, pod);
             return (inherited, true);

@@ -1,4 +1,4 @@
-//! Follows the nodes and pods of the API server.
+//! Follows the nodes, pods and migrations of the API server.
 //!
 //! A list replaces all that was known, and the events of a watch change it. Where a watch ends or fails, another
 //! begins after at most two seconds; a failure is logged once and counted.
@@ -6,7 +6,7 @@
 use crate::books::ClusterBooks;
 use crate::connect::{WATCH_LASTS, chain};
 use crate::metrics::Watches;
-use crate::objects::{NodeObject, PodObject, Read};
+use crate::objects::{MigrationObject, NodeObject, PodObject, Read};
 use futures_util::StreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
@@ -87,6 +87,21 @@ pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infal
         }
         Told::Seen(object) => books.pod_seen(object.pod),
         Told::Gone(object) => books.pod_gone(&object.pod.name, &object.pod.uid),
+    })
+    .await
+}
+
+/// Follows the migrations of VMs until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn migrations(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
+    follow::<MigrationObject>("migrations", following, None, |told| match told {
+        Told::All(all, _) => {
+            books.migrations_listed(all.into_iter().map(|object| object.migration).collect());
+        }
+        Told::Seen(object) => books.migration_seen(object.migration),
+        Told::Gone(object) => books.migration_gone(&object.migration),
     })
     .await
 }

@@ -18,6 +18,8 @@ mod ceilings;
 mod headroom;
 #[path = "api_server/leading.rs"]
 mod leading;
+#[path = "api_server/migrations.rs"]
+mod migrations;
 #[path = "api_server/plugin.rs"]
 mod plugin;
 #[path = "api_server/rebuilding.rs"]

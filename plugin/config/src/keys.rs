@@ -1,11 +1,12 @@
 //! Every key of the plugin's files. The operator's page is compared with these tables.
 
 use std::ops::Bound;
+use std::time::Duration;
 use windlass_kit::addresses::{
     ADMIN, DUMP_STATE, DUMP_STATE_TIMEOUT, GATHERING, LONGEST_DUMP, USUAL_DUMP,
 };
 use windlass_protocol::config::Value::{
-    Cpu, Memory, Number, Quantity, Seconds, Text, Truth, Whole,
+    Cpu, Memory, Number, Quantity, Seconds, Text, Time, Truth, Whole,
 };
 use windlass_protocol::config::{Field, Kind, Table, key};
 use windlass_protocol::unit_choice::{self, USUAL_CPU, USUAL_MEM};
@@ -13,7 +14,7 @@ use windlass_protocol::vm_file::{MAX_CPU, MAX_MEMORY, MEMORY_SLOT, MIN_CPU, MIN_
 use windlass_protocol::{Bytes, VmInfo, limits};
 
 /// The keys of plugin.toml.
-pub const PLUGIN: Table = Table::toml(&[OWN, LISTS, KUBERNETES]);
+pub const PLUGIN: Table = Table::toml(&[OWN, LISTS, KUBERNETES, MIGRATION]);
 
 /// The keys of the list that goes with a .json.
 pub const BOOKS: Table = Table::toml(&[LISTS]);
@@ -108,6 +109,34 @@ const KUBERNETES: &[Field] = &[
     .otherwise("nothing"),
 ];
 
+const MIGRATION: &[Field] = &[
+    key(
+        "kubernetes.migration.watermark",
+        limits::SHARE,
+        "The share of a node above which VMs that may be moved leave it; of nodes whose pool has none.",
+    )
+    .otherwise("none leaves"),
+    key("kubernetes.migration.per_node", AT_ONCE, "As many VMs leave a node at a time.")
+        .or(Whole(1)),
+    key("kubernetes.migration.in_all", AT_ONCE, "As many VMs move at a time, those that others move too.")
+        .or(Whole(4)),
+    key(
+        "kubernetes.migration.rests",
+        UP_TO_A_DAY,
+        "A VM whose migration ended is not moved again for this long.",
+    )
+    .or(Time(Duration::from_secs(600))),
+    key(
+        "kubernetes.migration.placed_within",
+        UP_TO_A_DAY,
+        "A migration whose VM has no pod on another node after this is given up.",
+    )
+    .or(Time(Duration::from_secs(120))),
+];
+
+const AT_ONCE: Kind = Kind::Whole { least: 1, most: 1000 };
+const UP_TO_A_DAY: Kind =
+    Kind::Time { least: Duration::from_secs(10), most: Duration::from_secs(86_400) };
 const NO_TLS: &str = "required, but with plain_permits and plain_extender";
 const RESERVE: &str =
     "Kept of each node for pods that come past the plugin, as those of a DaemonSet.";
@@ -130,6 +159,12 @@ pub const POOL: Table = Table::toml(&[&[
         .otherwise(ALL_GROWTH),
     key("headroom.share", limits::SHARE, "The most of a node that its headroom pod holds.")
         .or(Number(1.0)),
+    key(
+        "watermark",
+        limits::SHARE,
+        "The share of a node above which VMs that may be moved leave it.",
+    )
+    .otherwise("kubernetes.migration.watermark"),
 ]]);
 
 const SPARE: &str =

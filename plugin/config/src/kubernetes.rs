@@ -7,7 +7,7 @@ use crate::lists::name;
 use crate::pools;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use windlass_plugin_core::pods::Pools;
+use windlass_plugin_core::pods::{MigrationTerms, Pools};
 use windlass_protocol::Resources;
 use windlass_protocol::config::Reader;
 
@@ -98,7 +98,12 @@ impl Kubernetes {
             agent: file.get("kubernetes.agent"),
             kubeconfig: file.find("kubernetes.kubeconfig"),
             reserve: Resources { cpu, mem },
-            pools: Pools { pools: pools::read(file), namespace },
+            pools: Pools {
+                pools: pools::read(file),
+                namespace,
+                watermark: file.find("kubernetes.migration.watermark").map(pools::thousandths),
+                migration: migration(file),
+            },
             lease: Lease::read(file),
         })
     }
@@ -110,6 +115,16 @@ impl Kubernetes {
             ("kubernetes.plain_permits", self.plain_permits),
             ("kubernetes.extender", Some(self.extender)),
         ]
+    }
+}
+
+/// How VMs move away from nodes that are above their watermark.
+fn migration(file: &mut Reader) -> MigrationTerms {
+    MigrationTerms {
+        per_node: file.get("kubernetes.migration.per_node"),
+        in_all: file.get("kubernetes.migration.in_all"),
+        rests: file.get("kubernetes.migration.rests"),
+        placed_within: file.get("kubernetes.migration.placed_within"),
     }
 }
 

@@ -54,7 +54,9 @@ fn pool(table: BTreeMap<String, Node>) -> Result<Pool, Vec<Problem>> {
         }
         None => None,
     };
-    let pool = name.zip(labels).zip(mode).map(|((name, labels), mode)| Pool { name, labels, mode });
+    let watermark = file.find("watermark").map(thousandths);
+    let pool = name.zip(labels).zip(mode);
+    let pool = pool.map(|((name, labels), mode)| Pool { name, labels, mode, watermark });
     file.finish(pool)
 }
 
@@ -85,7 +87,7 @@ fn labels(node: &Node) -> Option<BTreeMap<String, String>> {
 }
 
 /// The share is above zero and at most one.
-fn thousandths(share: f64) -> u64 {
+pub(crate) fn thousandths(share: f64) -> u64 {
     let share = (share * WHOLE).ceil();
     // Counting up needs no cast that could lose a part.
     (1..=1000).find(|count: &u16| f64::from(*count) >= share).map_or(1000, u64::from)

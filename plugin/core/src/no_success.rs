@@ -7,6 +7,8 @@ pub enum NoSuccess {
     Gone,
     /// The object is not what the request was for: it has not taken effect.
     Conflict,
+    /// No object can be so, or a JSON patch found another value than it tests for: it has not taken effect.
+    Invalid,
     /// The request itself is refused: it has not taken effect.
     Refused,
     /// It may have taken effect, or may do so when it is sent again.
@@ -20,8 +22,9 @@ impl NoSuccess {
     /// request for good.
     pub const fn of(status: u16) -> Self {
         match status {
-            404 => Self::Gone,
-            409 | 422 => Self::Conflict,
+            404 | 410 => Self::Gone,
+            409 | 412 => Self::Conflict,
+            422 => Self::Invalid,
             401 | 408 | 429 => Self::Unknown,
             400..500 => Self::Refused,
             _ => Self::Unknown,
@@ -31,7 +34,7 @@ impl NoSuccess {
     /// Whether it has not taken effect.
     pub const fn is_refusal(self) -> bool {
         match self {
-            Self::Gone | Self::Conflict | Self::Refused => true,
+            Self::Gone | Self::Conflict | Self::Invalid | Self::Refused => true,
             Self::Unknown => false,
         }
     }
@@ -46,9 +49,15 @@ mod tests {
         for (status, says) in [
             (404, NoSuccess::Gone),
             (409, NoSuccess::Conflict),
-            (422, NoSuccess::Conflict),
+            (410, NoSuccess::Gone),
+            (412, NoSuccess::Conflict),
+            (422, NoSuccess::Invalid),
             (400, NoSuccess::Refused),
             (403, NoSuccess::Refused),
+            (413, NoSuccess::Refused),
+            (451, NoSuccess::Refused),
+            (0, NoSuccess::Unknown),
+            (302, NoSuccess::Unknown),
             (401, NoSuccess::Unknown),
             (408, NoSuccess::Unknown),
             (429, NoSuccess::Unknown),

@@ -24,6 +24,9 @@ mod gone;
 mod headroom;
 mod held;
 mod known;
+mod leaving;
+mod migration;
+mod moving;
 mod placement;
 mod placing;
 mod pools;
@@ -35,6 +38,7 @@ mod why_not;
 
 pub use change::{Change, Write, Written};
 pub use freed::Freed;
+pub use migration::{Migration, MigrationTerms, Move, Step};
 pub use placement::{Outcome, Placement, Settled};
 pub use pools::{HeadroomTerms, Mode, Pool, Pools};
 pub use refused::Refused;
@@ -46,6 +50,7 @@ use crate::summary::Summary;
 use gone::{Gone, How};
 use held::HeldNode;
 use known::{Known, Told};
+use migration::Migrations;
 use refused::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::pod::Pod;
@@ -63,6 +68,7 @@ pub struct Pods<N> {
     headroom: BTreeSet<VmName>,
     gone: Gone,
     waiting: Waiting,
+    migrations: Migrations,
 }
 
 // === impl Pods ===
@@ -77,6 +83,7 @@ impl<N> Default for Pods<N> {
             headroom: BTreeSet::new(),
             gone: Gone::default(),
             waiting: Waiting::default(),
+            migrations: Migrations::default(),
         }
     }
 }
@@ -227,7 +234,9 @@ impl<N: Node> Pods<N> {
         let pods: Vec<VmName> = held.pods.iter().filter(|_| is_new).cloned().collect();
         let shares = pods.iter().filter_map(|name| Some((name, self.pods.get(name)?.share())));
         let mut freed = Freed::default();
-        freed.note(&node.name, held.see(node, mode, hold, shares));
+        let watermark = self.pools.watermark_of(&node.labels);
+        freed.note(&node.name, held.see(node, (mode, watermark), hold, shares));
+        pods.iter().for_each(|pod| self.mark_pod(pod));
         freed
     }
 
@@ -334,6 +343,7 @@ impl<N: Node> Pods<N> {
             freed.note(&from, held.change(name, share, None, false));
             self.drop_unused(&from);
         }
+        self.mark_pod(name);
         freed
     }
 

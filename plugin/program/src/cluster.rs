@@ -18,6 +18,7 @@ use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::headroom::{self, Headroom};
 use windlass_plugin_cluster::metrics::Counts;
+use windlass_plugin_cluster::migrations::{self, Migrating};
 use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
@@ -126,6 +127,26 @@ pub(crate) async fn start(
     let pulse = watchdog.watch("ceilings");
     let recording = ceilings::run(books.clone(), patches, counting, pulse, stop.clone());
     tasks.vital("ceilings", recording);
+    // Without a watermark nobody moves, and the cluster need not have NeonVM's objects.
+    if kubernetes.pools.have_watermarks() {
+        // The plugin is ready without them.
+        let following = Following {
+            client: client.clone(),
+            watches: counted.watches.clone(),
+            readiness: readiness.clone(),
+            followed: Followed::default(),
+            pulse: watchdog.watch("migrations"),
+            stop: stop.clone(),
+        };
+        tasks.vital("migrations", watch::migrations(books.clone(), following));
+        let migrating = Migrating {
+            client: client.clone(),
+            counts: counted.migrations.clone(),
+            pulse: watchdog.watch("moves"),
+            stop: stop.clone(),
+        };
+        tasks.vital("moves", migrations::run(books.clone(), migrating));
+    }
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
     let callers = Callers::new(counted.denials.clone());
     let tokens = Tokens::new(client, clock);

@@ -11,6 +11,14 @@ mod agent;
 mod counts;
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/front.rs"]
+mod front;
+#[path = "cluster/judge.rs"]
+mod judge;
+#[path = "cluster/load.rs"]
+mod load;
+#[path = "cluster/outage.rs"]
+mod outage;
 #[path = "cluster/placing.rs"]
 mod placing;
 #[path = "cluster/plugin.rs"]
@@ -21,10 +29,14 @@ mod races;
 mod shared_races;
 #[path = "cluster/standby.rs"]
 mod standby;
+#[path = "cluster/storm.rs"]
+mod storm;
 #[path = "cluster/trust.rs"]
 mod trust;
 #[path = "cluster/vms.rs"]
 mod vms;
+#[path = "cluster/workloads.rs"]
+mod workloads;
 
 use plugin::Plugin;
 use std::path::Path;

@@ -5,6 +5,7 @@
 //! NeonVM copies them from its object to the pod.
 
 use super::Ceiling;
+use super::wire::Owner;
 use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults};
 use crate::config::Problem;
 use crate::go_json::{self, keys};
@@ -20,6 +21,14 @@ pub const ENABLED: &str = "windlass.dev/enabled";
 pub const THEIR_ENABLED: &str = "autoscaling.neon.tech/enabled";
 /// The label with which NeonVM names the object of a pod's VM, in the pod's namespace.
 pub const THEIR_NAME: &str = "vm.neon.tech/name";
+/// The label of a VM that may be moved to another node while it runs: `true`, on the VM's object.
+pub const MAY_MOVE: &str = "windlass.dev/may-move";
+/// The reference's label of such a VM; ours wins.
+pub const THEIR_MAY_MOVE: &str = "autoscaling.neon.tech/auto-migration-enabled";
+/// The kind of NeonVM's objects.
+const THEIR_KIND: &str = "VirtualMachine";
+/// The API group of NeonVM's objects.
+const THEIR_GROUP: &str = "vm.neon.tech/";
 /// The annotation in which later NeonVMs copy their object's sizes to the pod: the slot of memory, and the
 /// bounds where no annotation of ours or the reference's says them.
 pub const THEIR_RESOURCES: &str = "vm.neon.tech/resources";
@@ -40,6 +49,11 @@ pub struct PodVm {
     pub memory_slot: Bytes,
     /// The recorded ceiling, if one is readable.
     pub ceiling: Option<Ceiling>,
+    /// The uid of the object that controls the pod, if that is a VM of a kind that can be moved to another node while it
+    /// runs. The pod that such a VM moves to is controlled by the migration.
+    pub controller: Option<Box<str>>,
+    /// Whether the VM may be moved.
+    pub may_move: bool,
     /// The annotations that are missing or invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }
@@ -52,11 +66,12 @@ impl PodVm {
         VmRecord::listed(self.priority, self.bounds, self.memory_slot)
     }
 
-    /// The VM of the pod with this name, labels, annotations and requests; `None` if it has none.
+    /// The VM of the pod with this name, labels, annotations, owners and requests; `None` if it has none.
     pub(super) fn of(
         pod: &VmName,
         labels: &Texts,
         annotations: &Texts,
+        owners: &[Owner],
         requests: Resources,
     ) -> Option<Self> {
         let object = labels.get(THEIR_NAME).filter(|name| !name.is_empty());
@@ -82,7 +97,32 @@ impl PodVm {
                 Bounds { min: requests, max: requests }
             }
         };
-        Some(Self { object, bounds, priority, memory_slot, ceiling, problems })
+        let may_move = labels.get(MAY_MOVE).or_else(|| labels.get(THEIR_MAY_MOVE));
+        let may_move = may_move.is_some_and(|word| word == "true");
+        let controller = owners.iter().find(|owner| owner.is_vm()).and_then(|it| it.uid.as_deref());
+        let controller = controller.map(Into::into);
+        Some(Self {
+            object,
+            bounds,
+            priority,
+            memory_slot,
+            ceiling,
+            controller,
+            may_move,
+            problems,
+        })
+    }
+}
+
+// === impl Owner ===
+
+impl Owner {
+    /// Whether it is a VM, and controls what it owns.
+    fn is_vm(&self) -> bool {
+        let is_theirs = |group: &String| group.starts_with(THEIR_GROUP);
+        self.controller == Some(true)
+            && self.kind.as_deref() == Some(THEIR_KIND)
+            && self.api_version.as_ref().is_some_and(is_theirs)
     }
 }
 

@@ -33,6 +33,17 @@ struct Metadata {
     deletion_timestamp: Option<IgnoredAny>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
+    owner_references: Option<Vec<Owner>>,
+}
+
+/// An object that owns the pod.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Owner {
+    pub(super) api_version: Option<String>,
+    pub(super) kind: Option<String>,
+    pub(super) uid: Option<String>,
+    pub(super) controller: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -129,7 +140,10 @@ impl TryFrom<PodWire> for Pod {
         let mut reading = Reading::with(Instead::Largest);
         let requests = requests::of(&spec, &status, &mut reading);
         let (labels, annotations) = (metadata.labels.unwrap_or_default(), metadata.annotations);
-        let vm = PodVm::of(&name, &labels, &annotations.unwrap_or_default(), requests);
+        let vm = {
+            let owners = metadata.owner_references.unwrap_or_default();
+            PodVm::of(&name, &labels, &annotations.unwrap_or_default(), &owners, requests)
+        };
         let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
         let allocation = (is_headroom || vm.is_some())
             .then(|| Box::new(Allocation::of(&spec, &status, metadata.generation)));

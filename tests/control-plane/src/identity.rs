@@ -14,6 +14,8 @@ pub enum Identity {
     Admin,
     /// The scheduler, with the roles that Kubernetes itself gives it.
     Scheduler,
+    /// The controllers, with the role that Kubernetes itself gives them; each acts as a service account of its own.
+    Controllers,
     /// The plugin's service account, `windlass-plugin` of the namespace `windlass`. It may do what the
     /// manifests say that the test applies.
     Plugin,
@@ -25,13 +27,15 @@ pub enum Identity {
 
 impl Identity {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Admin, Self::Scheduler, Self::Plugin, Self::Stranger];
+    pub const ALL: [Self; 5] =
+        [Self::Admin, Self::Scheduler, Self::Controllers, Self::Plugin, Self::Stranger];
 
     /// The name by which RBAC knows it.
     pub const fn user(self) -> &'static str {
         match self {
             Self::Admin => "admin",
             Self::Scheduler => "system:kube-scheduler",
+            Self::Controllers => "system:kube-controller-manager",
             Self::Plugin => "system:serviceaccount:windlass:windlass-plugin",
             Self::Stranger => "stranger",
         }
@@ -42,7 +46,7 @@ impl Identity {
         match self {
             Self::Admin => "system:masters",
             Self::Plugin => "system:serviceaccounts,system:serviceaccounts:windlass",
-            Self::Scheduler | Self::Stranger => "",
+            Self::Scheduler | Self::Controllers | Self::Stranger => "",
         }
     }
 
@@ -50,6 +54,7 @@ impl Identity {
         match self {
             Self::Admin => "token-of-admin",
             Self::Scheduler => "token-of-scheduler",
+            Self::Controllers => "token-of-controllers",
             Self::Plugin => "token-of-plugin",
             Self::Stranger => "token-of-stranger",
         }
@@ -65,8 +70,13 @@ pub(crate) fn tokens() -> String {
     Identity::ALL.map(line).concat()
 }
 
-/// Writes the file by which a client finds an API server and is this identity.
-pub(crate) fn put_kubeconfig(folder: &Folder, who: Identity, url: &str, ca: &Path) -> PathBuf {
+/// Writes the file by which a client finds an API server and is this identity; without `ca` it speaks plain text.
+pub(crate) fn put_kubeconfig(
+    folder: &Folder,
+    who: Identity,
+    url: &str,
+    ca: Option<&Path>,
+) -> PathBuf {
     // JSON is YAML.
     let config = json!({
         "apiVersion": "v1",

@@ -103,7 +103,7 @@ impl ControlPlane {
         })
         .await?;
         for identity in Identity::ALL {
-            identity::put_kubeconfig(&self.folder, identity, &self.url, &ca);
+            identity::put_kubeconfig(&self.folder, identity, &self.url, Some(&ca));
         }
         let client = self.client(Identity::Admin).await;
         self.look("the API server is ready", within, async || ready(&client).await).await

@@ -5,12 +5,16 @@ use std::path::Path;
 use std::process::{Command, Output};
 use windlass_testkit::Folder;
 
+const PROGRAMS: [&str; 5] =
+    ["etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl"];
+
 #[test]
 fn what_is_not_built_is_named_with_the_way_to_have_it() {
     let folder = Folder::create().expect("a folder");
     put_program(&folder, "bin/go", "#!/bin/sh\necho go1.26.8\n");
     let words = refusal(where_with(&folder, "none"));
-    assert!(words.contains("not built yet: etcd kube-apiserver kube-scheduler kubectl"), "{words}");
+    let names = PROGRAMS.join(" ");
+    assert!(words.contains(&format!("not built yet: {names}")), "{words}");
     assert!(words.contains("in some minutes: dev/control-plane"), "{words}");
 }
 
@@ -31,8 +35,7 @@ fn a_go_that_is_too_old_is_named_with_the_way_to_have_another() {
 fn programs_that_are_given_need_no_go() {
     let folder = Folder::create().expect("a folder");
     put_program(&folder, "bin/go", "#!/bin/sh\nexit 1\n");
-    let names = ["etcd", "kube-apiserver", "kube-scheduler", "kubectl"];
-    let paths = names.map(|name| {
+    let paths = PROGRAMS.map(|name| {
         put_program(&folder, &format!("given/{name}"), "");
         folder.at("given").join(name).display().to_string()
     });

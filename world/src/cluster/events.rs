@@ -331,6 +331,8 @@ fn with_vm(pod: Pod, bounds: Bounds) -> Pod {
         priority: 0,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         ceiling: None,
+        controller: None,
+        may_move: false,
         problems: Vec::new(),
     };
     Pod { vm: Some(vm), ..pod }

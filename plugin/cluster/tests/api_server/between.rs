@@ -1,4 +1,4 @@
-//! What stands between the plugin and the API server: it records requests, and has its way with bindings and ceilings.
+//! What stands between the plugin and the API server: it records requests, and has its way with bindings, ceilings and migrations.
 
 use http::{Method, Request, Response};
 use kube::Client;
@@ -22,6 +22,8 @@ pub(crate) enum Fate {
     IsHeldUp,
     /// It takes effect, and its answer is lost.
     IsNotAnswered,
+    /// It takes effect, and is answered with 504.
+    IsTimedOut,
     /// The pod gets another revision first, or another ceiling.
     ComesAfterAChange,
     /// The API server is busy.
@@ -43,6 +45,7 @@ struct State {
     on_read: Option<Box<dyn FnOnce() + Send>>,
     next_ceiling: Fate,
     ceilings: usize,
+    next_migration: Fate,
     kept: Option<Request<Body>>,
     let_go: Arc<Notify>,
     used: BTreeSet<(String, String)>,
@@ -83,6 +86,11 @@ impl Between {
     /// What becomes of the next write of a ceiling that replaces another.
     pub(crate) fn next_ceiling(&self, fate: Fate) {
         self.state().next_ceiling = fate;
+    }
+
+    /// What becomes of the next migration that is made.
+    pub(crate) fn next_migration(&self, fate: Fate) {
+        self.state().next_migration = fate;
     }
 
     /// How many writes of ceilings that replace others were sent.
@@ -128,6 +136,7 @@ impl Between {
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
+            MIGRATIONS if right.1 == "create" => std::mem::take(&mut self.state().next_migration),
             "pods" if is_ceiling(&request) => {
                 let mut state = self.state();
                 state.ceilings += 1;
@@ -137,7 +146,7 @@ impl Between {
         };
         self.state().used.insert(right);
         match fate {
-            Fate::Passes | Fate::IsNotAnswered => {}
+            Fate::Passes | Fate::IsNotAnswered | Fate::IsTimedOut => {}
             Fate::IsKept => {
                 self.state().kept = Some(request);
                 return Err(lost());
@@ -147,7 +156,7 @@ impl Between {
                 let_go.notified().await;
             }
             Fate::ComesAfterAChange => self.change(request.uri().path()).await,
-            Fate::IsThrottled => return Ok(throttled()),
+            Fate::IsThrottled => return Ok(status(429, "TooManyRequests")),
         }
         let answer = self.plugin.send(request).await?;
         let on_read = if is_read { self.state().on_read.take() } else { None };
@@ -157,7 +166,15 @@ impl Between {
         if answer.status() == 403 {
             self.state().denied.push(line);
         }
-        if fate == Fate::IsNotAnswered { Err(lost()) } else { Ok(answer) }
+        match fate {
+            Fate::IsNotAnswered => Err(lost()),
+            Fate::IsTimedOut => Ok(status(504, "Timeout")),
+            Fate::Passes
+            | Fate::IsKept
+            | Fate::IsHeldUp
+            | Fate::ComesAfterAChange
+            | Fate::IsThrottled => Ok(answer),
+        }
     }
 
     /// Somebody changes the pod of a binding.
@@ -186,18 +203,21 @@ impl State {
     }
 }
 
+/// The resource of migrations.
+pub(crate) const MIGRATIONS: &str = "virtualmachinemigrations";
+
 /// Only the replacement of a ceiling is a JSON patch.
 fn is_ceiling(request: &Request<Body>) -> bool {
     request.headers().get("content-type").is_some_and(|it| it == "application/json-patch+json")
 }
 
-fn throttled() -> Response<Body> {
+fn status(code: u16, reason: &str) -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "reason": "TooManyRequests", "message": "busy", "code": 429,
+        "reason": reason, "message": "busy", "code": code,
     });
     let body = Body::from(status.to_string().into_bytes());
-    Response::builder().status(429).body(body).unwrap()
+    Response::builder().status(code).body(body).unwrap()
 }
 
 fn lost() -> BoxError {
@@ -213,8 +233,11 @@ fn right(request: &Request<Body>) -> (String, String) {
         ["api", "v1", "namespaces", _, kind]
         | ["api", "v1", kind]
         | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
-        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind] => (kind, None, None),
-        ["apis", "coordination.k8s.io", "v1", "namespaces", _, kind, name] => {
+        ["apis", "vm.neon.tech", "v1", kind] => (kind, None, None),
+        ["apis", "coordination.k8s.io" | "vm.neon.tech", "v1", "namespaces", _, kind] => {
+            (kind, None, None)
+        }
+        ["apis", "coordination.k8s.io" | "vm.neon.tech", "v1", "namespaces", _, kind, name] => {
             (kind, Some(name), None)
         }
         _ => panic!("{path:?}"),

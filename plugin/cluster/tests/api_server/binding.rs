@@ -83,6 +83,20 @@ async fn a_lost_binding_holds_its_room_until_it_can_take_effect_no_more() {
 }
 
 #[tokio::test]
+async fn a_binding_that_took_effect_keeps_its_room_though_the_api_server_says_that_it_failed() {
+    Plugin::beside(plane().await, async |plugin| {
+        let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
+        let other = plugin.vm("other", 3).await;
+        plugin.between.next_binding(Fate::IsTimedOut);
+        let error = plugin.bind(&pod, &node).await;
+        assert_eq!(error, "the API server did not answer: busy");
+        assert_eq!(plugin.place_of(&pod).await.as_ref(), Some(&node));
+        assert!(!plugin.fits(&other, &node).await);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_binding_that_took_effect_keeps_its_room_though_its_answer_was_lost() {
     Plugin::beside(plane().await, async |plugin| {
         let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);

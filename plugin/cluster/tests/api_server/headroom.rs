@@ -117,8 +117,9 @@ pub(crate) fn pools(own: &str) -> Pools {
     let pairs = [("windlass.dev/space", own), ("pool", "shared")];
     let labels = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mode = Mode::Headroom(HeadroomTerms::default());
-    let pool = Pool { name: "shared".to_owned(), labels: BTreeMap::from(labels), mode };
-    Pools { pools: vec![pool], namespace: own.to_owned() }
+    let pool =
+        Pool { name: "shared".to_owned(), labels: BTreeMap::from(labels), mode, watermark: None };
+    Pools { pools: vec![pool], namespace: own.to_owned(), ..Pools::default() }
 }
 
 async fn shipped(client: &Client) -> Role {

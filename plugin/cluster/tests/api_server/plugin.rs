@@ -24,12 +24,13 @@ use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::headroom::Headroom;
 use windlass_plugin_cluster::metrics::Counts;
+use windlass_plugin_cluster::migrations::{self, Migrating};
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, Patches, ceilings, retries, settler,
     takeover,
 };
-use windlass_plugin_core::pods::Pools;
+use windlass_plugin_core::pods::{MigrationTerms, Mode, Pool, Pools};
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
 use windlass_protocol::{Bytes as Memory, ComputeUnit, MilliCpu, Resources};
@@ -82,6 +83,24 @@ impl<'a> Plugin<'a> {
         .await;
     }
 
+    /// The same, where VMs leave this test's nodes above three quarters.
+    pub(crate) async fn moving(
+        plane: &'a ControlPlane,
+        terms: MigrationTerms,
+        test: impl AsyncFnOnce(&Self),
+    ) {
+        let space = Space::new(plane).await;
+        let labels = [("windlass.dev/space".to_owned(), space.name().to_owned())].into();
+        let (name, mode, watermark) = ("own".to_owned(), Mode::Dedicated, Some(750));
+        let pool = Pool { name, labels, mode, watermark };
+        let pools = Pools { pools: vec![pool], migration: terms, ..Pools::default() };
+        Self::with(plane, space, pools, Leadership::sole(Epoch(1)), async |plugin| {
+            plugin.answers().await;
+            test(plugin).await;
+        })
+        .await;
+    }
+
     async fn with(
         plane: &'a ControlPlane,
         space: Space<'a>,
@@ -92,12 +111,16 @@ impl<'a> Plugin<'a> {
         let admin = plane.client(Identity::Admin).await;
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
+        let moves = pools.have_watermarks();
         let terms = Terms { unit, reserve: Resources::ZERO, pools };
         let books = ClusterBooks::new(terms, Clock::system(), leadership);
         let counts = Counts::default();
         let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
         let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
-        let parts = parts(&between, &books, binder, &counts, space.name());
+        let mut parts = parts(&between, &books, binder, &counts, space.name());
+        if moves {
+            parts.extend(movers(&between, &books, &counts));
+        }
         let plugin = Self { between, space, extender, books };
         let tested = test(&plugin);
         tokio::select! {
@@ -148,6 +171,11 @@ impl<'a> Plugin<'a> {
         let counts = async || self.reserved(node) > 0;
         wait::until_async("the books know the pod", counts).await;
         pod
+    }
+
+    /// Makes a pod with this metadata that requests this much CPU.
+    pub(crate) async fn unbound(&self, metadata: Value, cpu: &str) -> Pod {
+        self.make(metadata, cpu, None).await
     }
 
     async fn make(&self, metadata: Value, cpu: &str, node: Option<&str>) -> Pod {
@@ -234,6 +262,17 @@ impl<'a> Plugin<'a> {
         last: Option<u64>,
         size: u64,
     ) -> Option<u64> {
+        let (status, answer) = self.ask(namespace, vm, last, size).await;
+        assert!(matches!(status, 200 | 404), "{status}");
+        (status == 200).then(|| answer["permit"]["vCPUs"].as_u64().unwrap())
+    }
+
+    /// The same; the answer with its status.
+    pub(crate) async fn try_permit(&self, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
+        self.ask(self.space.name(), vm, last, size).await
+    }
+
+    async fn ask(&self, namespace: &str, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
         let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
         let body = json!({
             "protoVersion": 7,
@@ -245,13 +284,9 @@ impl<'a> Plugin<'a> {
         });
         let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
         let answer = Endpoint(self.books.clone()).answer(request).await;
-        if answer.status() == 404 {
-            return None;
-        }
-        assert_eq!(answer.status(), 200);
+        let status = answer.status().as_u16();
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
-        let answer: Value = serde_json::from_slice(&body).unwrap();
-        Some(answer["permit"]["vCPUs"].as_u64().unwrap())
+        (status, serde_json::from_slice(&body).unwrap_or_default())
     }
 
     /// The recorded ceiling of a VM, as the API server has it.
@@ -333,6 +368,28 @@ fn parts(
             watchdog.watch("takeover"),
             stop,
         )),
+    ]
+}
+
+fn movers(between: &Between, books: &ClusterBooks, counts: &Counts) -> [Part; 2] {
+    let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
+    let following = Following {
+        client: between.client(),
+        watches: counts.watches.clone(),
+        readiness: Readiness::default(),
+        followed: Followed::default(),
+        pulse: watchdog.watch("migrations"),
+        stop: stop.clone(),
+    };
+    let migrating = Migrating {
+        client: between.client(),
+        counts: counts.migrations.clone(),
+        pulse: watchdog.watch("moves"),
+        stop,
+    };
+    [
+        Box::pin(watch::migrations(books.clone(), following)),
+        Box::pin(migrations::run(books.clone(), migrating)),
     ]
 }
 

@@ -65,6 +65,8 @@ async fn the_plugin_may_do_nothing_that_it_does_not_do() {
         ("authentication.k8s.io", "selfsubjectreviews", &["list"]),
         ("certificates.k8s.io", "certificatesigningrequests", &["create", "get"]),
         ("apps", "deployments", &["get", "patch"]),
+        ("vm.neon.tech", "virtualmachines", &["get", "list", "watch", "create", "patch", "delete"]),
+        ("vm.neon.tech", "virtualmachinemigrations", &["patch", "update", "deletecollection"]),
         ("rbac.authorization.k8s.io", "clusterroles", &["bind", "escalate", "update"]),
         ("rbac.authorization.k8s.io", "clusterrolebindings", &["create"]),
     ] {

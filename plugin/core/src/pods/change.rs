@@ -60,7 +60,9 @@ impl Written {
     /// is busy says so, too, and then the pod is never seen with one.
     pub const fn of(why: NoSuccess) -> Self {
         match why {
-            NoSuccess::Gone | NoSuccess::Conflict | NoSuccess::Refused => Self::Refused,
+            NoSuccess::Gone | NoSuccess::Conflict | NoSuccess::Invalid | NoSuccess::Refused => {
+                Self::Refused
+            }
             NoSuccess::Unknown => Self::Unknown,
         }
     }

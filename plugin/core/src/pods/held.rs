@@ -31,6 +31,8 @@ pub(crate) struct SeenNode<N> {
     pub(crate) revision: String,
     pub(crate) allocatable: Resources,
     pub(crate) mode: Mode,
+    /// In thousandths of what it can allocate.
+    pub(crate) watermark: Option<u64>,
     pub(crate) held: N,
 }
 
@@ -64,7 +66,7 @@ impl<N: Node> HeldNode<N> {
     pub(crate) fn see<'a>(
         &mut self,
         node: &node::Node,
-        mode: Mode,
+        (mode, watermark): (Mode, Option<u64>),
         hold: impl FnOnce() -> N,
         shares: impl Iterator<Item = (&'a VmName, Share)>,
     ) -> bool {
@@ -75,11 +77,12 @@ impl<N: Node> HeldNode<N> {
             revision: String::new(),
             allocatable,
             mode,
+            watermark,
             held: hold(),
         });
         let before = (taken, seen.mode, seen.allocatable);
         (seen.revision, seen.allocatable) = (node.revision.clone(), allocatable);
-        (seen.is_gone, seen.mode) = (false, mode);
+        (seen.is_gone, seen.mode, seen.watermark) = (false, mode, watermark);
         seen.change(before, taken, |books| {
             for (name, share) in shares {
                 enter(books, name, share, mode);

@@ -199,6 +199,11 @@ impl Known {
         self.vm.is_some()
     }
 
+    /// The VM that the pod is or runs.
+    pub(crate) fn vm(&self) -> Option<&PodVm> {
+        self.vm.as_deref()
+    }
+
     /// The number of the pod's spec, where it is read.
     fn generation(&self) -> Option<i64> {
         self.allocation.as_ref().map(|allocation| allocation.generation)

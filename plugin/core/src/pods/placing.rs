@@ -164,6 +164,7 @@ impl<N: Node> Pods<N> {
                 self.waiting.remove(&pod.name);
                 self.open.insert(pod.name.clone());
                 self.pods.insert(pod.name.clone(), next);
+                self.mark_pod(&pod.name);
                 Ok(placement(pod, node, asked, false))
             }
         }

@@ -4,6 +4,7 @@
 //! node with *headroom* anybody places pods: what VMs may grow into is what a pod of the plugin's own holds
 //! there, the headroom pod, so that Kubernetes gives it to no other.
 
+use crate::pods::migration::MigrationTerms;
 use std::collections::BTreeMap;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
@@ -21,6 +22,10 @@ pub struct Pools {
     pub pools: Vec<Pool>,
     /// The plugin's own namespace: in no other does a label make a headroom pod.
     pub namespace: String,
+    /// The watermark of nodes whose pool has none, in thousandths of what a node can allocate; `None`: no VM leaves them.
+    pub watermark: Option<u64>,
+    /// How VMs move away from nodes that are above their watermark.
+    pub migration: MigrationTerms,
 }
 
 /// Nodes that are treated alike.
@@ -32,6 +37,8 @@ pub struct Pool {
     pub labels: BTreeMap<String, String>,
     /// How the room of its nodes is shared.
     pub mode: Mode,
+    /// The watermark of its nodes, in thousandths of what a node can allocate.
+    pub watermark: Option<u64>,
 }
 
 /// How the room of a node is shared between growth and placement.
@@ -60,10 +67,23 @@ pub struct HeadroomTerms {
 impl Pools {
     /// How a node with these labels is treated.
     pub fn mode_of(&self, labels: &BTreeMap<String, String>) -> Mode {
-        let is_in = |pool: &&Pool| {
+        self.pool_of(labels).map_or(Mode::Dedicated, |pool| pool.mode)
+    }
+
+    /// The watermark of a node with these labels.
+    pub fn watermark_of(&self, labels: &BTreeMap<String, String>) -> Option<u64> {
+        self.pool_of(labels).and_then(|pool| pool.watermark).or(self.watermark)
+    }
+
+    /// Whether VMs move away from any node.
+    pub fn have_watermarks(&self) -> bool {
+        self.watermark.is_some() || self.pools.iter().any(|pool| pool.watermark.is_some())
+    }
+
+    fn pool_of(&self, labels: &BTreeMap<String, String>) -> Option<&Pool> {
+        self.pools.iter().find(|pool| {
             pool.labels.iter().all(|(name, value)| labels.get(name).is_some_and(|it| it == value))
-        };
-        self.pools.iter().find(is_in).map_or(Mode::Dedicated, |pool| pool.mode)
+        })
     }
 
     /// Whether a pod holds headroom. A tenant can write the label, and no pod of this namespace.
@@ -131,13 +151,16 @@ mod tests {
             pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
         };
         let headroom = |share| Mode::Headroom(HeadroomTerms { share, ..HeadroomTerms::default() });
-        let pool = |pairs, mode| Pool { name: String::new(), labels: labels(pairs), mode };
+        let pool = |pairs, mode| {
+            let (name, labels, watermark) = (String::new(), labels(pairs), None);
+            Pool { name, labels, mode, watermark }
+        };
         let pools = Pools {
             pools: vec![
                 pool(&[("kind", "shared"), ("zone", "a")], headroom(1)),
                 pool(&[("kind", "shared")], headroom(2)),
             ],
-            namespace: "own".to_owned(),
+            ..Pools::default()
         };
         for (pairs, mode) in [
             (&[("kind", "shared"), ("zone", "a"), ("other", "x")][..], headroom(1)),

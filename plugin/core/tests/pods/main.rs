@@ -5,6 +5,7 @@ mod advice;
 mod cluster;
 mod headroom;
 mod laws;
+mod leaving;
 mod model;
 mod placing;
 mod shared;

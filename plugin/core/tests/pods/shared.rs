@@ -360,8 +360,9 @@ pub(crate) fn pools(spare: Option<u64>) -> Pools {
         ..HeadroomTerms::default()
     };
     let labels = BTreeMap::from([("kind".to_owned(), "shared".to_owned())]);
-    let pool = Pool { name: "shared".to_owned(), labels, mode: Mode::Headroom(terms) };
-    Pools { pools: vec![pool], namespace: OWN.to_owned() }
+    let pool =
+        Pool { name: "shared".to_owned(), labels, mode: Mode::Headroom(terms), watermark: None };
+    Pools { pools: vec![pool], namespace: OWN.to_owned(), ..Pools::default() }
 }
 
 /// A node of that pool.

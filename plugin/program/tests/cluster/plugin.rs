@@ -113,8 +113,13 @@ impl Plugin {
 
     /// Its part of a scheduler's configuration, as `deploy/scheduler` has it.
     pub(crate) fn scheduler_config(&self) -> Value {
+        Self::scheduler_config_at(&self.extender)
+    }
+
+    /// The same, where it is reached there.
+    pub(crate) fn scheduler_config_at(extender: &str) -> Value {
         json!({
-            "urlPrefix": format!("http://{}", self.extender),
+            "urlPrefix": format!("http://{extender}"),
             "filterVerb": "filter",
             "prioritizeVerb": "prioritize",
             "preemptVerb": "preempt",

@@ -1,10 +1,11 @@
 //! Growth of VMs and placement by Kubernetes' own scheduler race for the same room, on 20 shared nodes at once.
 //!
 //! The scheduler knows nothing of the plugin. A VM asks for more than the headroom pod of its node holds; the plugin has
-//! the pod resized, and the kubelet carries that out or not. The judge looks at a log of what kubelets have admitted and of
-//! permits, which an agent uses at once; it knows nothing of our books.
+//! the pod resized, and the kubelet carries that out or not. The judge hears what kubelets have admitted, and of
+//! permits, which an agent uses at once.
 
 use crate::agent::Agent;
+use crate::judge::Judge;
 use crate::races::{CPUS, Later, NODES, Won, until_both_win};
 use crate::vms::Vms;
 use crate::{Cluster, cluster};
@@ -15,7 +16,6 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt, api::Patch, api::PatchParams};
 use serde_json::json;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 use windlass_control_plane::space::{node_of, phase_of};
@@ -47,25 +47,16 @@ async fn growth_and_any_pod_never_get_the_same_room_of_a_shared_node() {
     until_both_win(spread, Later::Placement, play).await;
 }
 
-/// What happened to whom, in the order in which it was seen.
-#[derive(Debug)]
-enum Event {
-    /// A kubelet runs this pod, which requests so much.
-    Runs(String, i64),
-    /// A VM was permitted so much.
-    Permitted(String, i64),
-}
-
 async fn play(vms: &Vms<'_>, race: u32, spread: Duration) -> Won {
-    let log = RefCell::new(Vec::new());
+    let judge = RefCell::new(Judge::of(thousandths(CPUS)));
     let won = {
-        let (watched, played) = (pin!(watch(vms, &log)), pin!(race_on(vms, race, spread, &log)));
+        let (watched, played) =
+            (pin!(watch(vms, &judge)), pin!(race_on(vms, race, spread, &judge)));
         match select(watched, played).await {
             Either::Left(((), _)) => panic!("the watch has ended"),
             Either::Right((won, _)) => won,
         }
     };
-    judge(&log.into_inner());
     vms.delete_all().await;
     let Cluster { plugin, .. } = cluster().await;
     for nth in 0..NODES {
@@ -77,12 +68,7 @@ async fn play(vms: &Vms<'_>, race: u32, spread: Duration) -> Won {
     won
 }
 
-async fn race_on(
-    vms: &Vms<'_>,
-    race: u32,
-    spread: Duration,
-    log: &RefCell<Vec<(String, Event)>>,
-) -> Won {
+async fn race_on(vms: &Vms<'_>, race: u32, spread: Duration, judge: &RefCell<Judge>) -> Won {
     let Cluster { plugin, .. } = cluster().await;
     let name = |what: &str, nth: u64| format!("{what}-{race}-{nth}");
     let own: Api<Pod> = Api::namespaced(vms.space.client().clone(), "windlass");
@@ -112,11 +98,10 @@ async fn race_on(
         vms.space.pod(&name("comes", nth), requests, json!({"nodeSelector": selector})).await;
     });
     let grows = agents.iter_mut().zip(0..NODES).map(async |(agent, nth)| {
-        let (node, vm, other) = (node_name(vms, nth), name("grows", nth), name("comes", nth));
+        let (vm, other) = (name("grows", nth), name("comes", nth));
         loop {
             let size = agent.ask(CPUS);
-            let event = Event::Permitted(vm.clone(), i64::try_from(size * 1000).unwrap());
-            log.borrow_mut().push((node.clone(), event));
+            judge.borrow_mut().has(&vm, thousandths(size));
             let pod = vms.space.pods().get_opt(&other).await.unwrap();
             let runs = pod.is_some_and(|pod| phase_of(&pod) == "Running");
             if size == CPUS || runs {
@@ -136,32 +121,18 @@ async fn race_on(
 }
 
 /// Notes every pod that a kubelet has admitted.
-async fn watch(vms: &Vms<'_>, log: &RefCell<Vec<(String, Event)>>) {
+async fn watch(vms: &Vms<'_>, judge: &RefCell<Judge>) {
     let mut pods = pin!(watcher(vms.space.pods(), watcher::Config::default()).applied_objects());
     while let Some(Ok(pod)) = pods.next().await {
         if phase_of(&pod) == "Running" {
-            let node = node_of(&pod).unwrap_or_default().to_owned();
-            log.borrow_mut().push((node, Event::Runs(pod.name_any(), effective(&pod))));
+            let node = node_of(&pod).unwrap_or_default();
+            judge.borrow_mut().runs(&pod.name_any(), node, Amounts::requested(&pod).cpu);
         }
     }
 }
 
-fn effective(pod: &Pod) -> i64 {
-    Amounts::requested(pod).cpu
-}
-
-/// At every event, no node has pods and VMs that take more than it can allocate.
-fn judge(log: &[(String, Event)]) {
-    let mut taken: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
-    for (at, (node, event)) in log.iter().enumerate() {
-        let (Event::Runs(pod, cpu) | Event::Permitted(pod, cpu)) = event;
-        let pods = taken.entry(node).or_default();
-        let most = pods.entry(pod).or_default();
-        *most = (*most).max(*cpu);
-        let sum: i64 = pods.values().sum();
-        let has = i64::try_from(CPUS * 1000).unwrap();
-        assert!(sum <= has, "event {at} of node {node}, {event:?}: {sum}m of {has}m: {pods:?}");
-    }
+fn thousandths(cpus: u64) -> i64 {
+    i64::try_from(cpus * 1000).unwrap()
 }
 
 fn node_name(vms: &Vms<'_>, nth: u64) -> String {

@@ -91,10 +91,7 @@ impl<'a> Vms<'a> {
 
     /// The vCPUs of the recorded ceiling of a VM.
     pub(crate) async fn ceiling(&self, name: &str) -> Option<u64> {
-        let pod = self.space.pods().get(name).await.unwrap();
-        let text = pod.metadata.annotations?.get("windlass.dev/ceiling")?.clone();
-        let ceiling: Value = serde_json::from_str(&text).unwrap();
-        ceiling["cpu"].as_str()?.parse().ok()
+        ceiling_of(&self.space.pods().get(name).await.unwrap())
     }
 
     /// Waits until the scheduler has refused a pod.
@@ -134,4 +131,11 @@ impl<'a> Vms<'a> {
         let none = async || pods.list(&all).await.unwrap().items.is_empty();
         wait::until_async("no pod is left", none).await;
     }
+}
+
+/// The vCPUs of a pod's recorded ceiling.
+pub(crate) fn ceiling_of(pod: &Pod) -> Option<u64> {
+    let text = pod.metadata.annotations.as_ref()?.get("windlass.dev/ceiling")?;
+    let ceiling: Value = serde_json::from_str(text).unwrap();
+    ceiling["cpu"].as_str()?.parse().ok()
 }

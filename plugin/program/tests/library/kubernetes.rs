@@ -1,10 +1,13 @@
 //! The table `[kubernetes]` of plugin.toml: what it means, and what is said of one that is wrong.
 
 use crate::files::judged;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Duration;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::lists::Lists;
+use windlass_plugin_core::pods::MigrationTerms;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// A file of a plugin in a cluster that has TLS at no port, with more in its table.
@@ -133,7 +136,40 @@ const CLUSTER: &[(&str, &[&str])] = &[
         ),
         &["kubernetes.pool[a].name = a: is listed already"],
     ),
+    (
+        plain!(
+            "migration = { watermark = 0, per_node = 0, in_all = 1001, rests = 1, placed_within = \"2d\" }\n"
+        ),
+        &[
+            "kubernetes.migration.watermark = 0: must be above 0, at most 1",
+            "kubernetes.migration.per_node = 0: must be a whole number from 1 to 1000",
+            "kubernetes.migration.in_all = 1001: must be a whole number from 1 to 1000",
+            "kubernetes.migration.rests = 1: must be ",
+            "kubernetes.migration.placed_within = 2d: must be ",
+        ],
+    ),
 ];
+
+#[test]
+fn vms_leave_nodes_that_have_a_watermark_of_their_pool_or_of_all() {
+    let of = |text: &str| {
+        let config = PluginConfig::from_toml(&format!("{}{text}", plain!("")), None).unwrap().0;
+        config.kubernetes.unwrap().pools
+    };
+    let usual = of("");
+    assert!(!usual.have_watermarks());
+    assert_eq!(usual.migration, MigrationTerms::default());
+    let pool = "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"dedicated\"\n";
+    let pools = of(&format!(
+        "migration = {{ watermark = 0.9, per_node = 2, in_all = 6, rests = \"5m\", placed_within = 60 }}\n{pool}watermark = 0.75\n"
+    ));
+    let labels = [("a".to_owned(), "b".to_owned())].into();
+    assert_eq!(pools.watermark_of(&labels), Some(750));
+    assert_eq!(pools.watermark_of(&BTreeMap::new()), Some(900));
+    let (rests, placed_within) = (Duration::from_secs(300), Duration::from_secs(60));
+    assert_eq!(pools.migration, MigrationTerms { per_node: 2, in_all: 6, rests, placed_within });
+    assert!(of(&format!("{pool}watermark = 1\n")).have_watermarks());
+}
 
 #[test]
 fn a_broken_table_of_a_cluster_is_refused_by_field_value_and_limit() {

@@ -97,7 +97,7 @@ impl Plugin {
                 self.change(vm, |books| books.ceiling_written(vm, write.next));
                 self.end(turn, &writing, Ended::Written);
             }
-            Err(NoSuccess::Conflict) => self.find(turn, writing, uid),
+            Err(NoSuccess::Conflict | NoSuccess::Invalid) => self.find(turn, writing, uid),
             Err(NoSuccess::Gone | NoSuccess::Refused) => self.end(turn, &writing, Ended::Failed),
             Err(NoSuccess::Unknown) => self.end(turn, &writing, Ended::NoAnswer),
         }

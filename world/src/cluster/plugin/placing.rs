@@ -156,7 +156,9 @@ impl Plugin {
                 self.rebuild.inherit(pod);
             }
             Err(NoSuccess::Gone) => self.rebuild.inherit(pod),
-            Err(NoSuccess::Conflict | NoSuccess::Refused | NoSuccess::Unknown) => {}
+            Err(
+                NoSuccess::Conflict | NoSuccess::Invalid | NoSuccess::Refused | NoSuccess::Unknown,
+            ) => {}
         }
     }
 }

@@ -1,0 +1,48 @@
+//! What an answer of the API server means: one rule for every request that reads or writes an object.
+//!
+//! A refusal is certain: the request had no effect, and the same one has none later. Everything else, the rate, the time,
+//! credentials that are being renewed, a server that fails, passes; what was asked may have taken effect.
+
+use crate::connect::{ANSWERS_WITHIN, Failed, within};
+use std::future::Future;
+use windlass_plugin_core::NoSuccess;
+
+/// A request to the API server that was not answered with success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// There is no such object.
+    Gone(String),
+    /// The object is not what the request is for.
+    Conflict(String),
+    /// No object can be so, or a JSON patch found another value than it tests for.
+    Invalid(String),
+    /// It is not allowed, or cannot be understood.
+    Refused(String),
+    /// It may have taken effect, and may succeed later.
+    Unknown(String),
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Of an answer with this status, which is no success.
+    fn of(status: u16, why: String) -> Self {
+        match NoSuccess::of(status) {
+            NoSuccess::Gone => Self::Gone(why),
+            NoSuccess::Conflict => Self::Conflict(why),
+            NoSuccess::Invalid => Self::Invalid(why),
+            NoSuccess::Refused => Self::Refused(why),
+            NoSuccess::Unknown => Self::Unknown(why),
+        }
+    }
+}
+
+/// The answer of the API server, within its time.
+pub(crate) async fn answered<T>(
+    request: impl Future<Output = kube::Result<T>>,
+) -> Result<T, Failure> {
+    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
+        Failed::Error(kube::Error::Api(status)) => Failure::of(status.code, status.message),
+        failed @ (Failed::Error(_) | Failed::Late(_)) => Failure::Unknown(failed.to_string()),
+    })
+}

@@ -1,0 +1,241 @@
+//! Which VMs move away from nodes that are too full, and which VMs are moving.
+//!
+//! The *watermark* of a node is a share of what it can allocate; above it VMs should move away. The *pressure* on a node is
+//! by how much what is taken and what its VMs ask for and do not get is above that, less what moves away already; on an
+//! axis on which no more than the watermark is taken there is none. A VM that no agent has spoken for counts here with
+//! what its pod requests: a plugin that has just started moves nobody for what VMs may have been promised.
+//!
+//! Of a VM that has just moved, or did not, the pod that its object does not control is about to go.
+//!
+//! A VM is chosen if its object lets it be moved, its agent has spoken, and another node has room for it below its own
+//! watermark. The order is [`Preference`]. Few move at a time, and one whose migration ended rests.
+
+use crate::cluster::Node;
+use crate::pods::Pods;
+use crate::pods::held::HeldNode;
+use crate::pods::known::Known;
+use crate::pods::migration::{Migrations, Move, Step};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
+
+/// The whole of a node.
+const WHOLE: u64 = 1000;
+
+/// Which VM moves first: the least.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Preference {
+    /// The one that goes last where room is short.
+    priority: i32,
+    relief: Relief,
+    pod: VmName,
+}
+
+/// What it helps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Relief {
+    /// There is no pressure without it. The least memory is copied soonest.
+    All(Bytes),
+    /// There is less, of CPU and of memory; the more the better.
+    Part(Reverse<(u64, u64)>),
+}
+
+/// A node above its watermark.
+struct Full {
+    pressure: Resources,
+    leaving: usize,
+    candidates: Vec<Candidate>,
+}
+
+struct Candidate {
+    size: Resources,
+    priority: i32,
+    goes: Move,
+}
+
+// === impl Pods ===
+
+impl<N: Node> Pods<N> {
+    /// What is to be done, the fullest node first; nothing before the migrations were listed.
+    pub fn migration_plan(&self, now: Moment) -> Vec<Step> {
+        let Migrations { is_listed, known, asked, .. } = &self.migrations;
+        if !is_listed {
+            return Vec::new();
+        }
+        let terms = self.pools.migration;
+        let ours = known.values().filter(|(migration, _)| migration.is_ours);
+        let ends = ours.filter_map(|(migration, since)| {
+            let is_late = now >= since.after(terms.placed_within);
+            let is_given_up = !migration.is_over && is_late && !self.has_two_places(&migration.vm);
+            let (name, uid) = (migration.name.clone(), migration.uid.clone());
+            (migration.is_over || is_given_up).then_some(Step::Delete { name, uid, is_given_up })
+        });
+        let mut steps: Vec<Step> = ends.collect();
+        steps.extend(asked.values().cloned().map(Step::Begin));
+        let mut left = terms.in_all.saturating_sub(self.moving());
+        if left > 0 {
+            let mut full = self.full(now);
+            full.sort_by_cached_key(|(name, full)| {
+                (Reverse(self.grade(name, full.pressure)), *name)
+            });
+            let mut taken: BTreeMap<&str, Resources> = BTreeMap::new();
+            for (_, full) in full {
+                let most = left.min(terms.per_node.saturating_sub(full.leaving));
+                let chosen = self.choose(full, most, &mut taken);
+                left -= chosen.len();
+                steps.extend(chosen.into_iter().map(Step::Begin));
+            }
+        }
+        steps
+    }
+
+    /// A VM's pods that are on nodes are two, one of which it moves to.
+    fn has_two_places(&self, vm: &VmName) -> bool {
+        let pods = self.migrations.pods.get(vm).into_iter().flatten();
+        pods.filter(|pod| self.pods.get(*pod).and_then(Known::place).is_some()).count() > 1
+    }
+
+    /// How far a node is above its watermark, in thousandths of what it can allocate.
+    fn grade(&self, node: &str, pressure: Resources) -> u64 {
+        let seen = self.nodes.get(node).and_then(HeldNode::there);
+        let allocatable = seen.map(|seen| seen.allocatable).unwrap_or_default();
+        let on = |axis: Axis| {
+            let part = u128::from(axis.of(pressure)) * u128::from(WHOLE);
+            let part = part / u128::from(axis.of(allocatable).max(1));
+            u64::try_from(part).unwrap_or(u64::MAX)
+        };
+        on(Axis::Cpu).max(on(Axis::Memory))
+    }
+
+    /// The nodes under pressure.
+    fn full(&self, now: Moment) -> Vec<(&str, Full)> {
+        let full = |(name, held)| Some((name, self.pressure(name, held, now)?));
+        self.nodes.iter().map(|(name, held)| (name.as_str(), held)).filter_map(full).collect()
+    }
+
+    /// The pressure on a node, and who may leave it; `None`: there is none.
+    fn pressure(&self, name: &str, held: &HeldNode<N>, now: Moment) -> Option<Full> {
+        let seen = held.there()?;
+        let limit = share(seen.allocatable, seen.watermark?);
+        let others = held.taken.others();
+        if limit.covers(others.saturating_add(seen.held.summary().reserved)) {
+            return None;
+        }
+        seen.held.with_books(|books| {
+            let (mut unsure, mut leaves) = (Resources::ZERO, Resources::ZERO);
+            let (mut leaving, mut candidates) = (0, Vec::new());
+            for pod in &held.pods {
+                let Some((known, vm)) = self.pods.get(pod).and_then(|it| Some((it, it.vm()?)))
+                else {
+                    continue;
+                };
+                let size = books.reserved_for(pod).unwrap_or_default();
+                let is_spoken_for = books.is_spoken_for(pod);
+                if !is_spoken_for {
+                    unsure = unsure.saturating_add(size.saturating_sub(known.share().asked()));
+                }
+                let Some(object) = &vm.controller else {
+                    // What a migration leaves behind is about to go.
+                    if self.migrations.rest.contains_key(&vm.object) {
+                        leaves = leaves.saturating_add(size);
+                    }
+                    continue;
+                };
+                if self.migrations.is_moving(&vm.object) {
+                    leaves = leaves.saturating_add(size);
+                    leaving += 1;
+                } else if vm.may_move
+                    && is_spoken_for
+                    && !known.is_terminating()
+                    && self.migrations.rest.get(&vm.object).is_none_or(|until| now >= *until)
+                {
+                    let (vm, node) = (vm.object.clone(), name.to_owned());
+                    let goes = Move { vm, object: object.to_string(), pod: pod.clone(), node };
+                    let priority = books.record(pod).map_or(0, |record| record.priority);
+                    candidates.push(Candidate { size, priority, goes });
+                }
+            }
+            let taken = others.saturating_add(books.reserved().saturating_sub(unsure));
+            let missing = books.missing(now);
+            let on = |axis: Axis| match axis.of(taken).saturating_sub(axis.of(limit)) {
+                0 => 0,
+                over => over.saturating_add(axis.of(missing)).saturating_sub(axis.of(leaves)),
+            };
+            let pressure = Resources {
+                cpu: MilliCpu::from_milli(on(Axis::Cpu)),
+                mem: Bytes::from_bytes(on(Axis::Memory)),
+            };
+            (pressure != Resources::ZERO).then_some(Full { pressure, leaving, candidates })
+        })
+    }
+
+    /// At most so many of a node's VMs, until there is no pressure; `taken`: what others of this plan take of nodes.
+    fn choose<'a>(
+        &'a self,
+        full: Full,
+        most: usize,
+        taken: &mut BTreeMap<&'a str, Resources>,
+    ) -> Vec<Move> {
+        let Full { mut pressure, mut candidates, .. } = full;
+        let mut chosen = Vec::new();
+        while chosen.len() < most && pressure != Resources::ZERO && !candidates.is_empty() {
+            let first = candidates.iter().enumerate().min_by_key(|(_, it)| it.preference(pressure));
+            let Some((at, _)) = first else { break };
+            let Candidate { size, goes, .. } = candidates.swap_remove(at);
+            if let Some(node) = self.room_elsewhere(&goes.node, size, taken) {
+                let sum = taken.entry(node).or_default();
+                *sum = sum.saturating_add(size);
+                pressure = pressure.saturating_sub(size);
+                chosen.push(goes);
+            }
+        }
+        chosen
+    }
+
+    /// A node, other than this one, that has room for so much below its watermark.
+    fn room_elsewhere<'a>(
+        &'a self,
+        but: &str,
+        size: Resources,
+        taken: &BTreeMap<&'a str, Resources>,
+    ) -> Option<&'a str> {
+        let others = self.nodes.iter().filter(|(name, _)| *name != but);
+        let mut fits = others.filter(|(name, held)| {
+            let Some(seen) = held.there() else { return false };
+            let books = seen.held.summary();
+            let used = held.taken.others().saturating_add(books.reserved);
+            let limit = seen.watermark.map_or(seen.allocatable, |it| share(seen.allocatable, it));
+            let free = held.open(books).free().min(limit.saturating_sub(used));
+            let taken = taken.get(name.as_str()).copied().unwrap_or_default();
+            free.covers(size.saturating_add(taken))
+        });
+        fits.next().map(|(name, _)| name.as_str())
+    }
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    fn preference(&self, pressure: Resources) -> Preference {
+        let Self { size, priority, goes } = self;
+        let helps = size.min(pressure);
+        let relief = if size.covers(pressure) {
+            Relief::All(size.mem)
+        } else {
+            Relief::Part(Reverse((helps.cpu.milli(), helps.mem.bytes())))
+        };
+        Preference { priority: *priority, relief, pod: goes.pod.clone() }
+    }
+}
+
+/// So many thousandths of what a node can allocate.
+fn share(allocatable: Resources, thousandths: u64) -> Resources {
+    let part = |amount: u64| {
+        let part = u128::from(amount) * u128::from(thousandths.min(WHOLE)) / u128::from(WHOLE);
+        u64::try_from(part).unwrap_or(amount)
+    };
+    Resources {
+        cpu: MilliCpu::from_milli(part(allocatable.cpu.milli())),
+        mem: Bytes::from_bytes(part(allocatable.mem.bytes())),
+    }
+}
