@@ -11,6 +11,8 @@ mod agent;
 mod counts;
 #[path = "cluster/faults.rs"]
 mod faults;
+#[path = "cluster/install.rs"]
+mod install;
 #[path = "cluster/placing.rs"]
 mod placing;
 #[path = "cluster/plugin.rs"]
