@@ -138,9 +138,13 @@ fn a_certificate_for_other_hosts_or_another_scheduler_is_replaced() {
 
 #[test]
 fn a_clock_that_is_behind_makes_nothing() {
-    let world = World::settled(START);
-    for behind in [Duration::from_secs(7200), DAY * 365, DAY * 20_000] {
-        assert_eq!(next(START.before(behind), &terms(), &world.there), None);
+    let mut world = World::settled(START);
+    // What it made in place of a broken certificate would have ended for everybody else.
+    for serving in [world.kept().serving.clone(), Part::Broken] {
+        world.there.kept.as_mut().unwrap().serving = serving;
+        for behind in [Duration::from_secs(7200), DAY * 365, DAY * 20_000] {
+            assert_eq!(next(START.before(behind), &terms(), &world.there), None);
+        }
     }
 }
 
@@ -260,16 +264,20 @@ impl World {
         Certificate { signer: Some(self.ca().id), from, until, names }
     }
 
+    fn kept(&self) -> &Kept {
+        self.there.kept.as_ref().unwrap()
+    }
+
     fn ca(&self) -> &Authority {
-        self.there.kept.as_ref().unwrap().ca.get().unwrap()
+        self.kept().ca.get().unwrap()
     }
 
     fn next_ca(&self) -> &Authority {
-        self.there.kept.as_ref().unwrap().next.get().unwrap()
+        self.kept().next.get().unwrap()
     }
 
     fn trusted(&self) -> Vec<Fingerprint> {
-        self.there.kept.as_ref().unwrap().trusted()
+        self.kept().trusted()
     }
 }
 

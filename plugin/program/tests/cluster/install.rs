@@ -152,7 +152,7 @@ async fn an_agent_changes_the_use_of_vms_on_its_own_node_and_nothing_else() {
             Err(error) => error.to_string(),
         }
     };
-    let is_in_force = async || try_patch(&agent, "theirs", &used).await.contains("another node");
+    let is_in_force = async || try_patch(&agent, "tenant", &used).await.contains("is no VM");
     wait::until_async("the policy is in force", is_in_force).await;
     assert_eq!(try_patch(&agent, "own", &used).await, "");
     assert_eq!(
@@ -161,7 +161,7 @@ async fn an_agent_changes_the_use_of_vms_on_its_own_node_and_nothing_else() {
         ""
     );
     for (client, name, patch, words) in [
-        (&agent, "tenant", &used, "the pod is no VM"),
+        (&agent, "theirs", &used, "another node"),
         (&loose, "own", &used, "another node"),
         (
             &agent,
@@ -230,9 +230,12 @@ async fn an_agent_changes_the_use_of_virtual_machines_on_its_own_node_and_nothin
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };
-    let is_in_force = async || try_patch("theirs", &uses).await.contains("another node");
+    let renamed = json!({"metadata": {"labels": {"a": "b"}}});
+    let is_in_force = async || try_patch("own", &renamed).await.contains("changes nothing");
     wait::until_async("the policy is in force", is_in_force).await;
     assert_eq!(try_patch("own", &uses).await, "");
+    let said = try_patch("theirs", &uses).await;
+    assert!(said.contains("another node"), "{said:?}");
     for patch in [
         json!({"spec": {"guest": {"cpus": {"max": 8}}}}),
         json!({"spec": {"guest": {"memorySlots": {"min": null}}}}),
