@@ -43,6 +43,6 @@ pub use ledger::{Ledger, NodeEvent, NullLedger};
 pub use metrics::Metrics;
 pub use node::{Agent, Known, UnknownVm};
 pub use plugin::{Asked, Permits};
-pub use remote::{PluginAt, Remote};
+pub use remote::{NoTrust, PluginAt, Remote};
 pub use view::BilledVm;
 pub use windlass_agent_core::{Charge, Guest, Lifecycle, Periods, Times, Vm};

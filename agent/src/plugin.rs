@@ -50,6 +50,10 @@ struct Health {
     words: String,
     /// The log has said that the plugin takes no version of ours.
     is_told: bool,
+    /// Why the last request met no answer, if that is known.
+    why: String,
+    /// The log has said that the plugin does not take who asks.
+    is_denied: bool,
     outage: Outage,
 }
 
@@ -82,6 +86,7 @@ impl Plugin {
         match tokio::time::timeout(limit, self.permits.ask(body)).await {
             Ok(Ok((status, body))) => {
                 open.status = Some(status);
+                self.knows(status, &body);
                 wire::from_plugin(info, asking, status, &body).unwrap_or_else(|error| {
                     self.log(&error, &body);
                     failed(error.failure())
@@ -89,9 +94,13 @@ impl Plugin {
             }
             Ok(Err(why)) => {
                 debug!(why, "plugin not reached");
+                lock(&self.health).why = why;
                 failed(Failure::NoAnswer)
             }
-            Err(_) => failed(Failure::NoAnswer),
+            Err(_) => {
+                lock(&self.health).why = format!("no answer within {limit:?}");
+                failed(Failure::NoAnswer)
+            }
         }
     }
 
@@ -117,14 +126,37 @@ impl Plugin {
 
     /// The plugin answered a VM, or did not: the log says it once for all VMs.
     pub(crate) fn answers(&self, now: Moment, answered: bool) {
-        match lock(&self.health).outage.heard(now, answered, RESTARTED) {
+        let mut health = lock(&self.health);
+        match health.outage.heard(now, answered, RESTARTED) {
             Some(Word::Silent(since)) => warn!(
                 plugin = self.permits.place(),
                 since_s = since.as_secs(),
+                why = health.why,
                 "plugin does not answer; no vm grows beyond its permit"
             ),
             Some(Word::Back) => info!(plugin = self.permits.place(), "plugin answers again"),
             None => {}
+        }
+    }
+
+    /// The plugin denies whoever asks without a right to, by 401 and 403: the log says it once, until another answer comes.
+    fn knows(&self, status: u16, body: &[u8]) {
+        let is_denied = [401, 403].contains(&status);
+        let was_denied = std::mem::replace(&mut lock(&self.health).is_denied, is_denied);
+        match (was_denied, is_denied) {
+            (false, true) => {
+                let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
+                warn!(
+                    plugin = self.permits.place(),
+                    status,
+                    words = words.trim(),
+                    "plugin denies this agent; no vm grows beyond its permit"
+                );
+            }
+            (true, false) => {
+                info!(plugin = self.permits.place(), "plugin answers this agent again")
+            }
+            (_, _) => {}
         }
     }
 

@@ -100,7 +100,7 @@ mod tests {
             ComputeUnit::try_from(Resources::new(MilliCpu::from_cores(1), Bytes::from_gib(1)));
         let config = Config { seed: 1_234_567, ..Config::new(unit.unwrap()) };
         let plugin = "http://127.0.0.1:1".parse().unwrap();
-        let permits = Arc::new(Remote::new(plugin, Duration::ZERO));
+        let permits = Arc::new(Remote::new(plugin, None, Duration::ZERO).unwrap());
         let clock = Clock::starting_at(Moment::default());
         Shared::new(config, permits, Arc::new(NullLedger), clock)
     }

@@ -170,7 +170,7 @@ fn unanswered(socket: &Path, error: &ClientError, is_order: bool) -> Failure {
         ClientError::Broken(_, source) => {
             format!("the connection broke: {}", with_causes(source.as_ref()))
         }
-        ClientError::Path(_) => error.to_string(),
+        ClientError::Path(_) | ClientError::Handshake(..) => error.to_string(),
     };
     Failure::Unreachable { socket: socket.to_path_buf(), why }
 }

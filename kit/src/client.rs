@@ -1,16 +1,20 @@
 //! Bounded requests over TCP or a unix socket.
 //!
 //! Every request has a deadline over all of it, and a limit on the answer's size; there are no
-//! redirects, no proxy from the environment, no names to resolve. [`ask`] makes a connection for each
+//! redirects, no proxy from the environment, no names to resolve but those of a `TlsWay`. [`ask`] makes a connection for each
 //! request; [`Pool`] keeps connections to a peer that is asked again and again. When the deadline
 //! passes the connection is closed, so a late answer is not heard.
 
 mod connection;
 mod pool;
 mod request;
+#[cfg(feature = "client-tls")]
+mod trust;
 
-pub use pool::Pool;
+pub use pool::{Pool, Way};
 pub use request::{Address, Answer, Ask, ClientError};
+#[cfg(feature = "client-tls")]
+pub use trust::{TlsWay, Trust, TrustError, TrustFile, TrustFiles};
 
 use connection::{After, Connection, connect};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -30,6 +34,11 @@ pub async fn ask(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
 async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
     match to {
         Address::Tcp(address) => ask_over(connect(*address, to).await?, to, ask).await,
+        Address::Named(host, port) => {
+            let words = "names are asked over TLS, by a pool";
+            let source = std::io::Error::new(std::io::ErrorKind::Unsupported, words);
+            Err(ClientError::Connect(Address::Named(host.clone(), *port), source))
+        }
         Address::Unix(path) => {
             let stream = UnixStream::connect(path).await;
             let stream = stream.map_err(|source| ClientError::Connect(to.clone(), source))?;

@@ -27,7 +27,7 @@ pub use limits::{Counts, Handshake, Limits, Refusal};
 pub use listen::{Accept, Peer, Who, bind_unix};
 pub use service::{HangUp, Service};
 #[cfg(feature = "tls")]
-pub use tls::{Reloads, Tls, TlsError, TlsFile, TlsFiles};
+pub use tls::{Reloads, Tls, TlsError, TlsFile, TlsFiles, TlsPem, TlsPlaces};
 
 use connections::{Connections, LEAVES_WITHIN};
 use std::io;

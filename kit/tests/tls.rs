@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_blocking;
 use windlass_kit::server::{
-    Counts, Handshake, Limits, Peer, Refusal, Reloads, Tls, TlsFile, TlsFiles, TlsListener, serve,
+    Counts, Handshake, Limits, Peer, Refusal, Reloads, Tls, TlsFile, TlsFiles, TlsListener, TlsPem,
+    TlsPlaces, serve,
 };
 use windlass_kit::tasks::Tasks;
 use windlass_testkit::http::{self, Answer};
@@ -205,6 +206,42 @@ fn a_listener_without_its_files_does_not_start() {
         assert_eq!(error.file, file, "{error}");
         assert!(error.to_string().contains(why), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_listener_without_a_certificate_yet_closes_and_says_why() {
+    let (log, ca, tls) = (Log::kept(), Ca::new("ca"), Tls::awaiting(Reloads::default()));
+    let (limits, listener) =
+        (Limits::small(Counts::default()), TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let (address, counts) = (listener.local_addr().unwrap(), limits.counts.clone());
+    let (tasks, listener) = (Tasks::default(), TlsListener::new(listener, tls.clone()));
+    let router = Router::new().route("/", get(name));
+    tasks.vital("server", serve(listener, router, limits, tasks.stopping()));
+    let client = Client::new(&ca, None);
+    let ask = async || {
+        let client = client.clone();
+        spawn_blocking(move || client.ask(address, "GET", "/", "", "")).await.unwrap()
+    };
+    ask().await.unwrap_err();
+    let is_counted = async || counts.of(Refusal::Tls(Handshake::NoCertificate)) == 1;
+    until_async("it is counted", is_counted).await;
+    let pair = ca.signs("server", Valid::Now);
+    let pem = |key: &str| TlsPem {
+        certificate: pair.certificate.clone().into(),
+        key: key.into(),
+        client_ca: None,
+    };
+    let place = |part: &str| format!("secret a/b: {part}");
+    let places =
+        TlsPlaces { certificate: place("crt"), key: place("key"), client_ca: String::new() };
+    for _ in 0..2 {
+        let error = tls.give(pem("no key"), &places).unwrap_err();
+        assert_eq!(error.to_string(), "secret a/b: key: must hold a private key in PEM");
+    }
+    assert_eq!(log.count(UNUSABLE), 1, "what is given again is not told of again");
+    assert!(!tls.is_in_force());
+    tls.give(pem(&pair.key), &places).unwrap();
+    assert_eq!(ask().await.unwrap().body, "no certificate");
 }
 
 /// A server that asks for certificates of its own authority.

@@ -150,7 +150,9 @@ const fn cause(why: &Undelivered) -> &'static str {
     match why {
         Undelivered::Name { .. } => "name",
         Undelivered::Client(ClientError::Path { .. }) => "path",
-        Undelivered::Client(ClientError::Connect { .. }) => "connect",
+        Undelivered::Client(ClientError::Connect { .. } | ClientError::Handshake { .. }) => {
+            "connect"
+        }
         Undelivered::Client(ClientError::NoAnswer { .. }) => "no-answer",
         Undelivered::Client(ClientError::TooLarge { .. }) => "too-large",
         Undelivered::Client(ClientError::Broken { .. }) => "broken",

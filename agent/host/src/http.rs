@@ -73,8 +73,9 @@ type Answer<T> = Result<Json<T>, Refused>;
 pub fn idle(tasks: &Tasks, unit: ComputeUnit) -> Router {
     let clock = Clock::system();
     let nowhere = "http://127.0.0.1:1".parse().expect("this is an address");
-    let permits = Arc::new(Remote::new(nowhere, Duration::from_secs(1)));
-    let agent = Agent::new(Config::new(unit), permits, Arc::new(NullLedger), tasks, clock);
+    let permits = Remote::new(nowhere, None, Duration::from_secs(1)).expect("it has no TLS");
+    let agent =
+        Agent::new(Config::new(unit), Arc::new(permits), Arc::new(NullLedger), tasks, clock);
     let facts = HostFacts {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: clock.now(),

@@ -55,6 +55,8 @@ pub struct Parts {
     pub figures: Figures,
     /// Whether it is known which VMs there should be: the VM files were read at least once.
     pub listed: Arc<AtomicBool>,
+    /// Notices parts that hang.
+    pub watchdog: Watchdog,
     /// For the socket.
     pub api: ApiState,
     /// The task that owns what is written down.
@@ -98,7 +100,7 @@ impl Setup {
             findings,
             ways,
             disk,
-            watchdog,
+            watchdog: watchdog.clone(),
             settings,
             folder,
             state,
@@ -116,7 +118,7 @@ impl Setup {
             reloads: Arc::new(Notify::new()),
             stop: tasks.stopping(),
         };
-        Parts { agent, figures, listed, api, controller }
+        Parts { agent, figures, listed, watchdog, api, controller }
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use windlass_agent::{Periods, PluginAt, Silence, Times};
 use windlass_agent_billing::{Config as Billing, Source};
 use windlass_agent_host::basics::Basics;
+use windlass_kit::client::TrustFiles;
 use windlass_kit::config::{self, changed};
 use windlass_kit::problem::Problem;
 use windlass_protocol::config::Reader;
@@ -20,6 +21,8 @@ use windlass_protocol::{Bytes, MilliCpu, ScaleDown, Target, UnitChoice, Usual, u
 pub struct AgentConfig {
     /// Where permits are asked for.
     pub plugin: PluginAt,
+    /// How the plugin is known, and the agent to it.
+    pub trust: Trusted,
     /// What host.toml says, too.
     pub basics: Basics,
     /// How long requests may take.
@@ -38,12 +41,27 @@ pub struct AgentConfig {
     pub source: Option<Source>,
 }
 
+/// How a plugin over TLS is known, and the agent to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trusted {
+    /// Who signs the plugin's certificate.
+    pub ca: Option<PathBuf>,
+    /// The token that the agent shows.
+    pub token: Option<PathBuf>,
+}
+
 /// What the command line and the environment say, which overrides the file.
 #[derive(Clone, Debug, Default, PartialEq, clap::Args)]
 pub struct CommandLine {
     /// In place of `plugin`.
     #[arg(long, value_name = "URL", env = "WINDLASS_PLUGIN", help = help("plugin"))]
     pub plugin: Option<PluginAt>,
+    /// In place of `plugin_ca`.
+    #[arg(long, value_name = "FILE", env = "WINDLASS_PLUGIN_CA", help = help("plugin_ca"))]
+    pub plugin_ca: Option<PathBuf>,
+    /// In place of `plugin_token`.
+    #[arg(long, value_name = "FILE", env = "WINDLASS_PLUGIN_TOKEN", help = help("plugin_token"))]
+    pub plugin_token: Option<PathBuf>,
     /// In place of `vms_dir`.
     #[arg(long, value_name = "DIR", env = "WINDLASS_VMS_DIR", help = help("vms_dir"))]
     pub vms_dir: Option<PathBuf>,
@@ -90,6 +108,8 @@ impl AgentConfig {
             file.require("plugin");
         }
         let config = Self::read(&mut file, command_line);
+        let has_ca = file.peek("plugin_ca").is_some();
+        file.add(config.distrust(has_ca));
         config.basics.check(&mut file);
         file.finish(Some(config))
     }
@@ -138,6 +158,7 @@ impl AgentConfig {
         let adjusted = file.adjusted();
         let config =
             Self { basics, times, periods, silence, usual, adjusted, billing, source, ..own };
+        file.add(config.distrust(false));
         config.basics.check(&mut file);
         file.finish(Some(config))
     }
@@ -148,8 +169,14 @@ impl AgentConfig {
         let plugin = file.find_with("plugin", |node| node.text()?.parse().ok());
         // Replaced, or a problem.
         let nowhere = || "http://127.0.0.1:10299".parse().expect("this is an address");
+        let (ca, token) = (file.find("plugin_ca"), file.find("plugin_token"));
+        let plugin = command_line.plugin.clone().or(plugin).unwrap_or_else(nowhere);
         Self {
-            plugin: command_line.plugin.clone().or(plugin).unwrap_or_else(nowhere),
+            plugin,
+            trust: Trusted {
+                ca: command_line.plugin_ca.clone().or(ca),
+                token: command_line.plugin_token.clone().or(token),
+            },
             basics: command_line.basics(file),
             times: Times {
                 register: file.get("times.register"),
@@ -184,7 +211,30 @@ impl AgentConfig {
             ("scaling.defaultConfig", self.usual != other.usual),
             ("billing", self.billing != other.billing),
         ]);
-        [changed(&[("plugin", self.plugin != other.plugin)]), of_host, own].concat()
+        let plugin = self.plugin != other.plugin || self.trust != other.trust;
+        [changed(&[("plugin", plugin)]), of_host, own].concat()
+    }
+
+    /// What is wrong with how the plugin is known: over TLS by its CA and else not at all, where a token would
+    /// be read on its way.
+    fn distrust(&self, file_has_ca: bool) -> Vec<Problem> {
+        let Trusted { ca, token } = &self.trust;
+        let is_missing = ca.is_none() && !file_has_ca && self.plugin.has_tls();
+        let missing = "is needed with https://: whose certificate the plugin shows";
+        let needed = is_missing.then(|| Problem::without_value("plugin_ca", missing));
+        let limit = "must not be there without https:// in plugin";
+        let beside =
+            [("plugin_ca", ca), ("plugin_token", token)].into_iter().filter_map(|(key, path)| {
+                let path = path.as_ref().filter(|_| !self.plugin.has_tls())?;
+                Some(Problem::new(key, path.display(), limit))
+            });
+        needed.into_iter().chain(beside).collect()
+    }
+
+    /// The files by which the plugin is known, if it is asked over TLS.
+    pub(crate) fn trust_files(&self) -> Option<TrustFiles> {
+        let Trusted { ca, token } = self.trust.clone();
+        Some(TrustFiles { ca: ca?, token })
     }
 }
 

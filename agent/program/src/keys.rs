@@ -56,11 +56,23 @@ const OWN: &[Field] = &[
         "plugin",
         Kind::Other {
             written: "a text",
-            allowed: "http://IP:PORT, perhaps with a path; names are not looked up",
+            allowed: "http://IP:PORT or https://HOST:PORT, perhaps with a path; the names of https alone are looked up",
         },
         "Where permits are asked for.",
     )
     .otherwise("required, unless --plugin says it"),
+    key(
+        "plugin_ca",
+        Kind::PATH,
+        "Who signs the plugin's certificate, in PEM; read again when it changes.",
+    )
+    .otherwise("required with https://, else none"),
+    key(
+        "plugin_token",
+        Kind::PATH,
+        "The token that the agent shows the plugin, with https:// alone; read again when it changes.",
+    )
+    .otherwise("none is shown"),
     STATE_DIR
         .meaning(
             "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart.",

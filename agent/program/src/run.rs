@@ -4,12 +4,14 @@ use crate::args::{AgentSettings, Args};
 use crate::{billing, metrics};
 use clap::Parser;
 use clap::error::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::{info, warn};
-use windlass_agent::{Config, NullLedger, Remote};
+use windlass_agent::{Config, NoTrust, NullLedger, Remote};
 use windlass_agent_host::run::Gather;
 use windlass_agent_host::{Composition, Host};
+use windlass_kit::client::Trust;
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::Problem;
 use windlass_kit::program::{self, Failure};
@@ -45,7 +47,14 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
         warn!(field, value, limit, "a value of the configuration is valid and counts as another");
     }
     info!(node = args.command_line.node_name, plugin = %config.plugin, "starting");
-    let plugin = config.plugin.address().ip();
+    let trust =
+        config.trust_files().map(Trust::load).transpose().map_err(|error| {
+            Failure::Invalid(format!("plugin_{}: {error}", error.file.as_str()))
+        })?;
+    let permits = Remote::new(config.plugin.clone(), trust.clone(), config.times.permit).map_err(
+        |NoTrust| Failure::Invalid(format!("plugin: {} cannot be asked", config.plugin)),
+    )?;
+    let plugin = config.plugin.ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let gather: Gather = Box::new(move |agent, stopped| agent.reference_dump(stopped, plugin));
     let composition = Composition {
         agent: Config {
@@ -54,7 +63,7 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
             silence: config.silence,
             ..config.basics.agent()
         },
-        permits: Arc::new(Remote::new(config.plugin.clone(), config.times.permit)),
+        permits: Arc::new(permits),
         ledger: Arc::new(NullLedger),
         books: None,
         settings: Box::new(settings),
@@ -71,6 +80,10 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
         gather: Some(gather),
         start: Box::new(move |parts, registry, tasks| {
             metrics::register(parts.agent.metrics(), &parts.figures, registry);
+            if let Some(trust) = trust {
+                let (pulse, stop) = (parts.watchdog.watch("the plugin's CA"), tasks.stopping());
+                tasks.vital("the plugin's CA", trust.follow(pulse, stop));
+            }
             billing::start(&config, parts, clock, registry, tasks)?;
             Ok(parts.agent.metrics().refusals())
         }),

@@ -21,7 +21,7 @@ pub(super) struct Connections {
 impl Connections {
     /// The connections to this address.
     pub(super) fn to(&mut self, address: SocketAddr) -> Arc<Pool> {
-        let known = self.newest_last.iter().position(|kept| kept.to() == address);
+        let known = self.newest_last.iter().position(|kept| *kept.to() == address);
         let kept = match known {
             Some(index) => self.newest_last.remove(index),
             None => Arc::new(Pool::new(address, CONNECTIONS)),

@@ -52,6 +52,27 @@ async fn a_silence_that_lasts_is_said_once_and_so_is_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plugin_that_denies_the_agent_is_said_once_and_so_is_its_end() {
+    let node = Node::start();
+    let log = Log::kept();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    let denied = "WARN plugin denies this agent; no vm grows beyond its permit";
+    let said = || (log.count(denied), log.count("INFO plugin answers this agent again"));
+    node.plugin.set(Answers::Refuses(404));
+    node.pass(60).await;
+    assert_eq!(said(), (0, 0), "a VM that is not known is another matter");
+    for status in [401, 403] {
+        node.plugin.set(Answers::Refuses(status));
+        node.pass(60).await;
+    }
+    assert_eq!(said(), (1, 0));
+    node.plugin.set(Answers::Works);
+    node.pass(60).await;
+    assert_eq!(said(), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_informant_that_no_local_address_leads_to_is_said_once() {
     let node = Node::start();
     let log = Log::kept();

@@ -11,9 +11,11 @@
 use super::connection::{After, Asked, Connection, Unanswered, connect};
 use super::request::{Address, Answer, Ask, ClientError};
 use crate::catch_panic::lock;
+use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -21,25 +23,40 @@ use windlass_protocol::timing::CONNECTION_USED;
 
 /// A peer, and the connections to it.
 #[derive(Debug)]
-pub struct Pool {
-    to: SocketAddr,
+pub struct Pool<W: Way = SocketAddr> {
+    to: W,
     /// Connections that may carry a request beside those that do.
     room: Semaphore,
     /// Each with the time since when.
-    idle: Mutex<Vec<(TcpStream, Instant)>>,
+    idle: Mutex<Vec<(W::Stream, Instant)>>,
+}
+
+/// The way to a peer.
+pub trait Way: Sync {
+    /// A connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The peer, as errors and requests name it.
+    fn address(&self) -> Address;
+
+    /// Makes a connection.
+    fn connect(&self) -> impl Future<Output = Result<Self::Stream, ClientError>> + Send;
+
+    /// Whether the peer sent nothing since its last answer, not even the end of the connection.
+    fn is_silent(stream: &Self::Stream) -> bool;
 }
 
 // === impl Pool ===
 
-impl Pool {
+impl<W: Way> Pool<W> {
     /// An empty pool for this peer, of at most `most` connections.
-    pub const fn new(to: SocketAddr, most: usize) -> Self {
+    pub const fn new(to: W, most: usize) -> Self {
         Self { to, room: Semaphore::const_new(most), idle: Mutex::new(Vec::new()) }
     }
 
-    /// The address of the peer.
-    pub const fn to(&self) -> SocketAddr {
-        self.to
+    /// The way to the peer.
+    pub const fn to(&self) -> &W {
+        &self.to
     }
 
     /// Sends a request, over an idle connection if possible. Dropping the future closes the connection.
@@ -48,7 +65,7 @@ impl Pool {
     /// If no whole answer came in time, in bounds. A refusal by status is an answer.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, ClientError> {
         let limit = ask.deadline;
-        let to = Address::Tcp(self.to);
+        let to = self.to.address();
         timeout(limit, self.attempt(&to, &ask))
             .await
             .unwrap_or_else(|_| Err(ClientError::NoAnswer(to, limit)))
@@ -68,7 +85,7 @@ impl Pool {
             let was_idle = idle.is_some();
             let stream = match idle {
                 Some(stream) => stream,
-                None => connect(self.to, to).await?,
+                None => self.to.connect().await?,
             };
             let mut connection = Connection::over(stream, to).await?;
             match connection.ask(to, ask, After::Keep).await {
@@ -83,7 +100,7 @@ impl Pool {
     /// Keeps a connection after an answer, if the peer keeps it too.
     async fn answered(
         &self,
-        connection: Connection<TcpStream>,
+        connection: Connection<W::Stream>,
         answered: Result<Answer, Unanswered>,
     ) -> Result<Answer, ClientError> {
         let answer = answered.map_err(|unanswered| unanswered.error)?;
@@ -94,15 +111,28 @@ impl Pool {
     }
 
     /// The most recently used connection; closes those that were idle for too long, or that the peer closed.
-    fn take(&self) -> Option<TcpStream> {
+    fn take(&self) -> Option<W::Stream> {
         let mut idle = lock(&self.idle);
         let usable = |since: &Instant| since.elapsed() < CONNECTION_USED;
-        idle.retain(|(stream, since)| usable(since) && is_silent(stream));
+        idle.retain(|(stream, since)| usable(since) && W::is_silent(stream));
         idle.pop().map(|(stream, _)| stream)
     }
 }
 
-/// Whether the peer sent nothing since its last answer, not even the end of the connection.
-fn is_silent(stream: &TcpStream) -> bool {
-    stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+// === impl SocketAddr ===
+
+impl Way for SocketAddr {
+    type Stream = TcpStream;
+
+    fn address(&self) -> Address {
+        Address::Tcp(*self)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, ClientError> {
+        connect(*self, &self.address()).await
+    }
+
+    fn is_silent(stream: &TcpStream) -> bool {
+        stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
 }

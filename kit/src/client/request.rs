@@ -13,6 +13,8 @@ use thiserror::Error;
 pub enum Address {
     /// TCP.
     Tcp(SocketAddr),
+    /// TCP and TLS, by a name or an address.
+    Named(String, u16),
     /// A unix socket.
     Unix(PathBuf),
 }
@@ -52,6 +54,9 @@ pub enum ClientError {
     /// No server listens at the address, so the request was certainly not carried out.
     #[error("cannot connect to {0}")]
     Connect(Address, #[source] std::io::Error),
+    /// The handshake failed, so the request was certainly not carried out. The text says why to a person.
+    #[error("no TLS connection to {0}: {1}")]
+    Handshake(Address, &'static str, #[source] std::io::Error),
     /// No whole answer before the deadline; the request may have been carried out.
     #[error("no answer from {0} within {1:?}")]
     NoAnswer(Address, Duration),
@@ -69,6 +74,7 @@ impl Address {
     pub(super) fn host(&self) -> String {
         match self {
             Self::Tcp(address) => address.to_string(),
+            Self::Named(..) => self.to_string(),
             Self::Unix(_) => "localhost".to_owned(),
         }
     }
@@ -78,6 +84,8 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp(address) => address.fmt(f),
+            Self::Named(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Self::Named(host, port) => write!(f, "{host}:{port}"),
             Self::Unix(path) => path.display().fmt(f),
         }
     }

@@ -19,7 +19,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::warn;
-use webpki::EndEntityCert;
 
 /// How each record of a handshake begins.
 const HANDSHAKE: u8 = 0x16;
@@ -82,10 +81,8 @@ impl Accept for TlsListener {
         let (tcp, tls) = stream.get_ref();
         let Ok(address) = tcp.peer_addr() else { return Who::Unknown };
         let certificate = tls.peer_certificates().and_then(<[_]>::first);
-        let common_name = certificate.map(|certificate| {
-            let read = EndEntityCert::try_from(certificate).ok();
-            read.as_ref().and_then(|read| common_name(read.subject())).unwrap_or_default().into()
-        });
+        let common_name =
+            certificate.map(|certificate| common_name(certificate).unwrap_or_default().into());
         Who::Peer(Peer { address, common_name })
     }
 
@@ -112,7 +109,10 @@ async fn handshake(
             return Err((Handshake::PlainText, String::new()));
         }
     }
-    TlsAcceptor::from(tls.config()).accept(stream).await.map_err(|error| {
+    let Some(config) = tls.config() else {
+        return Err((Handshake::NoCertificate, String::new()));
+    };
+    TlsAcceptor::from(config).accept(stream).await.map_err(|error| {
         let why = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         (why.map_or(Handshake::Broken, reason), error.to_string())
     })

@@ -62,6 +62,8 @@ pub enum Handshake {
     PlainText,
     /// The peer took too long.
     Slow,
+    /// The listener has no certificate yet.
+    NoCertificate,
     /// The CA of the peer's certificate is not the listener's.
     UnknownCa,
     /// The peer's certificate is not valid any more.
@@ -196,6 +198,7 @@ impl Handshake {
         match self {
             Self::PlainText => "tls-plain-text",
             Self::Slow => "tls-slow",
+            Self::NoCertificate => "tls-no-certificate",
             Self::UnknownCa => "tls-unknown-ca",
             Self::Expired => "tls-expired",
             Self::NotYetValid => "tls-not-yet-valid",

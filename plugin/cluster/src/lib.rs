@@ -14,6 +14,7 @@
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
+//! Without certificates of a person the leader makes its own ([`certificates`]).
 //! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into. Away from nodes that are too full,
 //! [`migrations`] has VMs move that may be moved.
 //! Of all packages of the plugin this one alone links the client of an API server.
@@ -24,6 +25,7 @@ mod binder;
 pub mod books;
 pub mod callers;
 pub mod ceilings;
+pub mod certificates;
 pub mod connect;
 pub mod extender;
 pub mod headroom;

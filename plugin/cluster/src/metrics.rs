@@ -58,6 +58,13 @@ pub struct CeilingWrites {
     seconds: Counter<f64, AtomicU64>,
 }
 
+/// Writes of the plugin's own certificates, and what was wrong with them. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct CertificateCounts {
+    writes: Family<CertificateWrite, Counter>,
+    problems: Family<CertificateProblem, Counter>,
+}
+
 /// All that is counted.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -75,6 +82,8 @@ pub struct Counts {
     pub denials: Denials,
     /// Certificates that were read again.
     pub reloads: Reloads,
+    /// The plugin's own certificates.
+    pub certificates: CertificateCounts,
     /// Writes of headroom pods.
     pub headroom: HeadroomWrites,
     /// Writes of migrations.
@@ -112,6 +121,17 @@ struct Denial {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateWrite {
+    object: &'static str,
+    answer: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CertificateProblem {
+    object: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Wrote {
     write: &'static str,
     answer: &'static str,
@@ -138,6 +158,10 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
+        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
+        registry.register("certificate_writes", of, self.certificates.writes.clone());
+        let of = "Parts of these objects that were found to be of no use";
+        registry.register("certificate_problems", of, self.certificates.problems.clone());
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
         let of = "Writes of migrations of VMs, by what was written and what came of it";
@@ -230,6 +254,20 @@ impl Denials {
     /// A caller at this port was denied.
     pub fn count(&self, port: &'static str, denied: &Denied) {
         self.0.get_or_create_owned(&Denial { port, reason: denied.as_str() }).inc();
+    }
+}
+
+// === impl CertificateCounts ===
+
+impl CertificateCounts {
+    /// A write of this object was answered so.
+    pub fn write(&self, object: &'static str, answer: &'static str) {
+        self.writes.get_or_create_owned(&CertificateWrite { object, answer }).inc();
+    }
+
+    /// A part of this object is found to be of no use.
+    pub fn problem(&self, object: &'static str) {
+        self.problems.get_or_create_owned(&CertificateProblem { object }).inc();
     }
 }
 

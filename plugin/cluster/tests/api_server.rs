@@ -14,6 +14,8 @@ mod between;
 mod binding;
 #[path = "api_server/ceilings.rs"]
 mod ceilings;
+#[path = "api_server/certificates.rs"]
+mod certificates;
 #[path = "api_server/headroom.rs"]
 mod headroom;
 #[path = "api_server/leading.rs"]

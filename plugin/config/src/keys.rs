@@ -68,7 +68,7 @@ const KUBERNETES: &[Field] = &[
         .otherwise(NO_TLS),
     key("kubernetes.tls.key", Kind::PATH, "Its private key, in PEM.").otherwise(NO_TLS),
     key("kubernetes.tls.client_ca", Kind::PATH, "Who signs the scheduler's certificate, in PEM.")
-        .otherwise("required, but with plain_extender"),
+        .otherwise("required with kubernetes.tls, but with plain_extender"),
     key("kubernetes.scheduler", SOME_TEXT, "The common name of the scheduler's certificate.")
         .or(Text("system:kube-scheduler")),
     key("kubernetes.agent", SOME_TEXT, "The user that agents' tokens are of, as the API server names it.")
@@ -137,7 +137,7 @@ const MIGRATION: &[Field] = &[
 const AT_ONCE: Kind = Kind::Whole { least: 1, most: 1000 };
 const UP_TO_A_DAY: Kind =
     Kind::Time { least: Duration::from_secs(10), most: Duration::from_secs(86_400) };
-const NO_TLS: &str = "required, but with plain_permits and plain_extender";
+const NO_TLS: &str = "required with kubernetes.tls; without that table the plugin makes its own";
 const RESERVE: &str =
     "Kept of each node for pods that come past the plugin, as those of a DaemonSet.";
 

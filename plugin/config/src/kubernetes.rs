@@ -23,7 +23,7 @@ pub struct Kubernetes {
     /// The extender has no TLS, and knows no callers.
     pub plain_extender: bool,
     /// What both ports show; `None`: neither has TLS.
-    pub tls: Option<TlsPaths>,
+    pub tls: Option<TlsSource>,
     /// The common name of the scheduler's certificate.
     pub scheduler: String,
     /// The user that agents' tokens are of.
@@ -45,6 +45,15 @@ pub struct Lease {
     pub name: String,
     /// The label that only the leader's pod has, and its value.
     pub label: (String, String),
+}
+
+/// Where the certificates of both ports are from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TlsSource {
+    /// Of files.
+    Files(TlsPaths),
+    /// The plugin makes its own.
+    Own,
 }
 
 /// The files of both ports.
@@ -78,9 +87,10 @@ impl Kubernetes {
             file.wrong("kubernetes.extender", extender, limit);
         }
         let is_any = |names: &[&str]| names.iter().any(|name| file.peek(name).is_some());
-        let has_tls = is_any(&["kubernetes.permits"]) || file.has_table("kubernetes.tls");
-        let tls = if has_tls || plain_permits.is_none() || !plain_extender {
-            TlsPaths::read(file, plain_extender)
+        let tls = if file.has_table("kubernetes.tls") {
+            TlsPaths::read(file, plain_extender).map(TlsSource::Files)
+        } else if is_any(&["kubernetes.permits"]) || plain_permits.is_none() || !plain_extender {
+            Some(TlsSource::Own)
         } else {
             None
         };

@@ -3,12 +3,14 @@
 //! [`Books`] are those of one node: a plain value that is asked and answers, without a clock, I/O
 //! or a lock. A [`Cluster`] says which node's books know a VM, and [`HostVms`] which VMs a host's own books
 //! have; [`wire`] reads a request's bytes and
-//! writes the answer's; [`trust`] says who may ask, and a [`lease`] which of several plugins answers. The shell in `windlass-plugin` gives books a lock per node and puts them
+//! writes the answer's; [`trust`] says who may ask, a [`lease`] which of several plugins answers,
+//! and [`certificates`] which certificates a plugin makes for itself. The shell in `windlass-plugin` gives books a lock per node and puts them
 //! behind HTTP; a program tells them which VMs there are.
 
 pub mod ask;
 pub mod books;
 pub mod ceilings;
+pub mod certificates;
 pub mod cluster;
 mod entry;
 pub mod host_vms;

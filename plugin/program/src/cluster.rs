@@ -16,6 +16,7 @@ use windlass_kit::watchdog::{self, Pulse};
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
+use windlass_plugin_cluster::certificates::{self, Certificates};
 use windlass_plugin_cluster::headroom::{self, Headroom};
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
@@ -26,7 +27,7 @@ use windlass_plugin_cluster::{
     SchedulerOnly, Tokens, ceilings, connect, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
-use windlass_plugin_config::kubernetes::Kubernetes;
+use windlass_plugin_config::kubernetes::{Kubernetes, TlsSource};
 
 /// What a plugin is called that is not told in which pod it runs.
 const UNNAMED: &str = "windlass-plugin";
@@ -146,6 +147,23 @@ pub(crate) async fn start(
             stop: stop.clone(),
         };
         tasks.vital("moves", migrations::run(books.clone(), migrating));
+    }
+    if kubernetes.tls == Some(TlsSource::Own) {
+        let scheduler = (!kubernetes.plain_extender).then(|| kubernetes.scheduler.clone());
+        let certificates = Certificates {
+            client: client.clone(),
+            namespace: namespace.clone(),
+            terms: certificates::terms(namespace, scheduler),
+            leadership: books.leadership().clone(),
+            ports: ports.with_tls(),
+            counts: counted.certificates.clone(),
+            clock,
+            every: certificates::EVERY,
+            readiness: readiness.clone(),
+            pulse: watchdog.watch("certificates"),
+            stop: stop.clone(),
+        };
+        tasks.vital("certificates", certificates::run(certificates));
     }
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
     let callers = Callers::new(counted.denials.clone());

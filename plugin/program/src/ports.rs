@@ -1,7 +1,6 @@
 //! The ports of a plugin in a cluster: who is let in at each, and with or without TLS.
 
 use crate::served::limits;
-use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use windlass_kit::program::{Failure, listen};
@@ -9,8 +8,9 @@ use windlass_kit::server::{Counts, Limits, Reloads, Tls, TlsFiles, TlsListener, 
 use windlass_kit::tasks::Tasks;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Endpoint;
+use windlass_plugin_cluster::certificates::Port;
 use windlass_plugin_cluster::{AgentsOnly, ClusterBooks, Extender, SchedulerOnly};
-use windlass_plugin_config::kubernetes::{Kubernetes, TlsPaths};
+use windlass_plugin_config::kubernetes::{Kubernetes, TlsPaths, TlsSource};
 
 /// The longest body of the scheduler's: a pod of 1.5 MiB, the API server's limit, and the names of 5,000 nodes.
 const BODY: usize = 4 << 20;
@@ -47,10 +47,10 @@ impl Ports {
         said: &mut String,
     ) -> Result<Self, Failure> {
         let Kubernetes { tls, permits, plain_permits, extender, plain_extender, .. } = kubernetes;
-        let load = |client_ca: Option<&PathBuf>| {
-            tls.as_ref().map(|paths| load(paths, client_ca, reloads)).transpose()
+        let show = |asks_clients: bool| {
+            tls.as_ref().map(|source| show(source, asks_clients, reloads)).transpose()
         };
-        let permits = match (load(None)?, permits) {
+        let permits = match (show(false)?, permits) {
             (Some(tls), Some(at)) => {
                 let (listener, at) = listen("kubernetes.permits", *at).await?;
                 said.push_str(&format!("permits https://{at}\n"));
@@ -66,12 +66,19 @@ impl Ports {
             }
             None => None,
         };
-        let client_ca = tls.as_ref().and_then(|paths| paths.client_ca.as_ref());
-        let tls = if *plain_extender { None } else { load(client_ca)? };
+        let tls = if *plain_extender { None } else { show(true)? };
         let (extender, at) = listen("kubernetes.extender", *extender).await?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         said.push_str(&format!("extender {scheme}://{at}\n"));
         Ok(Self { permits, plain_permits, extender: (extender, tls) })
+    }
+
+    /// The ports that have TLS.
+    pub(crate) fn with_tls(&self) -> Vec<Port> {
+        let permits = self.permits.as_ref().map(|(_, tls)| (tls, false));
+        let extender = self.extender.1.as_ref().map(|tls| (tls, true));
+        let all = permits.into_iter().chain(extender);
+        all.map(|(tls, asks_clients)| Port { tls: tls.clone(), asks_clients }).collect()
     }
 
     /// Has everything answer.
@@ -109,9 +116,12 @@ impl Ports {
     }
 }
 
-fn load(paths: &TlsPaths, client_ca: Option<&PathBuf>, reloads: &Reloads) -> Result<Tls, Failure> {
-    let TlsPaths { certificate, key, .. } = paths.clone();
-    let files = TlsFiles { certificate, key, client_ca: client_ca.cloned() };
+fn show(source: &TlsSource, asks_clients: bool, reloads: &Reloads) -> Result<Tls, Failure> {
+    let TlsPaths { certificate, key, client_ca } = match source {
+        TlsSource::Own => return Ok(Tls::awaiting(reloads.clone())),
+        TlsSource::Files(paths) => paths.clone(),
+    };
+    let files = TlsFiles { certificate, key, client_ca: client_ca.filter(|_| asks_clients) };
     Tls::load(files, reloads.clone()).map_err(|error| {
         Failure::Invalid(format!("kubernetes.tls.{}: {error}", error.file.as_str()))
     })

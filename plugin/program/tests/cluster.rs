@@ -13,6 +13,8 @@ mod counts;
 mod faults;
 #[path = "cluster/front.rs"]
 mod front;
+#[path = "cluster/install.rs"]
+mod install;
 #[path = "cluster/judge.rs"]
 mod judge;
 #[path = "cluster/load.rs"]

@@ -111,7 +111,19 @@ impl ControlPlane {
 
     /// A client that is this identity. It is for the runtime of the test that asks for it.
     pub async fn client(&self, who: Identity) -> Client {
-        let config = Kubeconfig::read_from(self.kubeconfig(who)).unwrap();
+        Self::client_of(Kubeconfig::read_from(self.kubeconfig(who)).unwrap()).await
+    }
+
+    /// A client that shows this token.
+    pub async fn client_with(&self, token: &str) -> Client {
+        let mut config = Kubeconfig::read_from(self.kubeconfig(Identity::Stranger)).unwrap();
+        for user in &mut config.auth_infos {
+            user.auth_info.as_mut().unwrap().token = Some(token.to_owned().into());
+        }
+        Self::client_of(config).await
+    }
+
+    async fn client_of(config: Kubeconfig) -> Client {
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(config, &options).await.unwrap();
         // A test says what it expects, and wants no second try.

@@ -87,8 +87,15 @@ impl Ca {
 impl Client {
     /// A client that trusts servers of this authority, and shows this certificate.
     pub fn new(trusts: &Ca, shows: Option<&Pair>) -> Self {
+        Self::trusting(&trusts.pem, shows)
+    }
+
+    /// The same, of the authorities in this PEM.
+    pub fn trusting(pem: &str, shows: Option<&Pair>) -> Self {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(trusts.pem.as_bytes()).unwrap()).unwrap();
+        for authority in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(authority.unwrap()).unwrap();
+        }
         let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()

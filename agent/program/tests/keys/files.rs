@@ -55,7 +55,10 @@ const TOML: &[(&str, &[&str])] = &[
     ("periods.lease = 8", &["periods.lease = 8: is not a key"]),
     ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
     ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
-    ("times.resume = 1", &["times.resume = 1: is not a key; the keys are plugin, state_dir"]),
+    (
+        "times.resume = 1",
+        &["times.resume = 1: is not a key; the keys are plugin, plugin_ca, plugin_token"],
+    ),
     ("[billing]", &["billing.url: ", "--node-name: is needed with billing"]),
     ("socket = \"x\"", &["socket = \"x\": must be an absolute path of at most 107 bytes"]),
     ("sockets = \"/x\"", &["sockets = \"/x\": is not a key; did you mean socket?"]),
@@ -78,7 +81,23 @@ const PLUGINS: &[(&str, &str)] = &[
         "plugin = \"http://plugin:10299\"",
         "plugin = \"http://plugin:10299\": must be http://IP:PORT",
     ),
-    ("plugin = \"https://10.0.0.5:1\"", "plugin = \"https://10.0.0.5:1\": must be http://IP:PORT"),
+    (
+        "plugin = \"https://10.0.0.5\"",
+        "plugin = \"https://10.0.0.5\": must be http://IP:PORT or https",
+    ),
+    ("plugin = \"https://10.0.0.5:1\"", "plugin_ca: is needed with https://: whose certificate"),
+    (
+        "plugin = \"http://10.0.0.5:1\"\nplugin_token = \"/token\"",
+        "plugin_token = /token: must not be there without https:// in plugin",
+    ),
+    (
+        "plugin = \"http://10.0.0.5:1\"\nplugin_ca = \"/ca\"",
+        "plugin_ca = /ca: must not be there without https:// in plugin",
+    ),
+    (
+        "plugin = \"https://a:1\"\nplugin_ca = \"ca\"",
+        "plugin_ca = \"ca\": must be an absolute path",
+    ),
 ];
 
 const JSON: &str = r#"{

@@ -19,7 +19,7 @@ pub(super) async fn checks(files: &Read) -> Option<(&'static str, Vec<Check>)> {
     match files.config.as_ref().ok()? {
         Configured::Agent(config) => {
             let mut checks = vec![lives("windlass-agent", config.basics.admin).await];
-            checks.push(plugin(config.plugin.address()).await);
+            checks.push(plugin(&config.plugin.authority()).await);
             Some(("agent", checks))
         }
         Configured::Plugin(config) => {
@@ -50,7 +50,7 @@ pub(super) async fn lives(program: &str, admin: SocketAddr) -> Check {
 }
 
 /// Whether the agent's plugin can be reached.
-async fn plugin(at: SocketAddr) -> Check {
+async fn plugin(at: &str) -> Check {
     let connected = timeout(WITHIN, TcpStream::connect(at)).await;
     let why = match connected {
         Ok(Ok(_)) => return Check::good(format!("the plugin listens at {at}")),

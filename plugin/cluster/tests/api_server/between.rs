@@ -49,6 +49,7 @@ struct State {
     kept: Option<Request<Body>>,
     let_go: Arc<Notify>,
     used: BTreeSet<(String, String)>,
+    sent: usize,
     denied: Vec<String>,
     /// Reviews of tokens are lost on their way.
     loses_reviews: bool,
@@ -124,6 +125,11 @@ impl Between {
         self.state().used.clone()
     }
 
+    /// How many requests were sent.
+    pub(crate) fn sent(&self) -> usize {
+        self.state().sent
+    }
+
     /// What the API server did not allow.
     pub(crate) fn denied(&self) -> Vec<String> {
         self.state().denied.clone()
@@ -144,7 +150,11 @@ impl Between {
             }
             _ => Fate::Passes,
         };
-        self.state().used.insert(right);
+        {
+            let mut state = self.state();
+            state.used.insert(right);
+            state.sent += 1;
+        }
         match fate {
             Fate::Passes | Fate::IsNotAnswered | Fate::IsTimedOut => {}
             Fate::IsKept => {

@@ -75,6 +75,26 @@ async fn the_plugin_may_do_nothing_that_it_does_not_do() {
         }
     }
     assert!(may(&admin, "", "pods/binding", "create").await, "the reviews are of its account");
+    // In its own namespace it reads and writes its own certificates by name, and no others.
+    for (resource, own) in
+        [("secrets", "windlass-plugin-tls"), ("configmaps", "windlass-plugin-ca")]
+    {
+        for (name, verb, is_granted) in [
+            (own, "get", true),
+            (own, "update", true),
+            (own, "delete", false),
+            ("another", "get", false),
+            ("another", "update", false),
+            ("", "get", false),
+            ("", "list", false),
+            ("", "watch", false),
+            ("", "deletecollection", false),
+        ] {
+            let within = Within { namespace: Some("windlass"), name: Some(name) };
+            let answer = may_within(&admin, "", resource, verb, within).await;
+            assert_eq!(answer, is_granted, "{verb} {resource} {name}");
+        }
+    }
 }
 
 /// What the role grants, as resource and verb.
@@ -96,8 +116,25 @@ async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
     granted
 }
 
+/// Where a right is looked for: everywhere, or in a namespace, of an object.
+#[derive(Clone, Copy, Default)]
+struct Within<'a> {
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+}
+
 /// Whether the plugin's account may do this anywhere.
 async fn may(admin: &Client, group: &str, resource: &str, verb: &str) -> bool {
+    may_within(admin, group, resource, verb, Within::default()).await
+}
+
+async fn may_within(
+    admin: &Client,
+    group: &str,
+    resource: &str,
+    verb: &str,
+    within: Within<'_>,
+) -> bool {
     let (resource, sub) = match resource.split_once('/') {
         Some((resource, sub)) => (resource, Some(sub.to_owned())),
         None => (resource, None),
@@ -110,6 +147,8 @@ async fn may(admin: &Client, group: &str, resource: &str, verb: &str) -> bool {
                 resource: Some(resource.to_owned()),
                 subresource: sub,
                 verb: Some(verb.to_owned()),
+                namespace: within.namespace.map(str::to_owned),
+                name: within.name.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
             ..SubjectAccessReviewSpec::default()

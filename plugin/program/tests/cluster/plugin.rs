@@ -63,6 +63,22 @@ impl Plugin {
         plugin
     }
 
+    /// The same with the file that we ship for a cluster, but for addresses that are free and where the API server is: it leads by the
+    /// Lease that we ship, and makes its own certificates.
+    pub(crate) fn start_with_shipped(kubeconfig: &Path, file: &str) -> Self {
+        let folder = Folder::create().unwrap();
+        let free = "127.0.0.1:0";
+        let file = file.replace("0.0.0.0:10305", free).replace("0.0.0.0:10297", free);
+        let path = kubeconfig.display();
+        let file = format!(
+            "dump_state = \"{free}\"\n{file}\npermits = \"{free}\"\nkubeconfig = \"{path}\"\n"
+        );
+        folder.put("plugin.toml", file);
+        let plugin = Self::run(folder, kubeconfig.to_owned(), "https", By::Lease);
+        wait::until("the plugin answers", || plugin.leads());
+        plugin
+    }
+
     /// Gives it another certificate, as the kubelet does with that of a Secret.
     pub(crate) fn renew(&self, pair: &Pair) {
         put_pair(&self.folder, pair);

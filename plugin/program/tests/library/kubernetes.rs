@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 use windlass_plugin_config::config::PluginConfig;
+use windlass_plugin_config::kubernetes::{TlsPaths, TlsSource};
 use windlass_plugin_config::lists::Lists;
 use windlass_plugin_core::pods::MigrationTerms;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
@@ -20,7 +21,7 @@ macro_rules! plain {
 /// Files of a plugin in a cluster, and what must be said about each.
 const CLUSTER: &[(&str, &[&str])] = &[
     (
-        "[kubernetes]\n",
+        "[kubernetes]\ntls = {}\n",
         &[
             "kubernetes.tls.certificate: is missing: an absolute path",
             "kubernetes.tls.key: is missing",
@@ -28,15 +29,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "[kubernetes]\nplain_permits = \"0.0.0.0:10299\"\n",
-        &[
-            "kubernetes.tls.certificate: is missing",
-            "kubernetes.tls.key: is",
-            "kubernetes.tls.client_ca: is missing",
-        ],
-    ),
-    (
-        "[kubernetes]\nplain_extender = true\n",
+        "[kubernetes]\nplain_extender = true\ntls = {}\n",
         &["kubernetes.tls.certificate: is missing", "kubernetes.tls.key: is missing"],
     ),
     (
@@ -46,10 +39,6 @@ const CLUSTER: &[(&str, &[&str])] = &[
     (
         "[kubernetes]\nplain_extender = true\nplain_permits = \"0.0.0.0:10299\"\ntls.key = \"/k\"\n",
         &["kubernetes.tls.certificate: is missing"],
-    ),
-    (
-        "[kubernetes]\nplain_extender = true\nplain_permits = \"0.0.0.0:1\"\npermits = \"0.0.0.0:2\"\n",
-        &["kubernetes.tls.certificate: is missing", "kubernetes.tls.key: is missing"],
     ),
     (
         "listen = \"127.0.0.1:10299\"\n[kubernetes]\ntls = { certificate = \"/c\", key = \"/k\", client_ca = \"/a\" }\n",
@@ -191,7 +180,7 @@ fn a_cluster_needs_no_lists() {
         (usual.plain_permits, usual.extender.to_string().as_str()),
         (None, "127.0.0.1:10297")
     );
-    assert_eq!(usual.tls.unwrap().client_ca.unwrap(), Path::new("/a"));
+    assert_eq!(files(usual.tls).unwrap().client_ca.unwrap(), Path::new("/a"));
     assert_eq!(usual.scheduler, "system:kube-scheduler");
     assert_eq!(usual.agent, "system:serviceaccount:windlass:windlass-agent");
     assert_eq!((usual.kubeconfig, usual.reserve), (None, Resources::ZERO));
@@ -220,5 +209,24 @@ fn a_plugin_in_a_cluster_has_tls_wherever_it_is_not_told_otherwise() {
     assert_eq!((none.permits, none.tls, none.plain_extender), (None, None, true));
     let both = of(&format!("{plain}tls = {{ certificate = \"/c\", key = \"/k\" }}\n"));
     assert!(both.permits.is_some() && both.plain_permits.is_some());
-    assert_eq!(both.tls.unwrap().client_ca, None, "the extender needs none");
+    assert_eq!(files(both.tls).unwrap().client_ca, None, "the extender needs none");
+    // Without files the plugin makes its own.
+    for text in [
+        "[kubernetes]\n",
+        "[kubernetes]\nplain_extender = true\n",
+        "[kubernetes]\nplain_permits = \"[::1]:9\"\n",
+    ] {
+        let own = of(text);
+        assert_eq!(own.tls, Some(TlsSource::Own), "{text}");
+        assert!(own.permits.is_some());
+    }
+    let asked = of(&format!("{plain}permits = \"[::1]:8\"\n"));
+    assert_eq!((asked.tls, asked.permits.is_some()), (Some(TlsSource::Own), true));
+}
+
+fn files(tls: Option<TlsSource>) -> Option<TlsPaths> {
+    match tls? {
+        TlsSource::Files(paths) => Some(paths),
+        TlsSource::Own => None,
+    }
 }

@@ -90,6 +90,8 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.reloads.count("done");
     cluster.headroom.count("create", "done");
     cluster.migrations.count("create", "done");
+    cluster.certificates.write("windlass-plugin-tls", "done");
+    cluster.certificates.problem("windlass-plugin-tls");
     cluster.ceilings.count("written", Duration::from_millis(5));
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();

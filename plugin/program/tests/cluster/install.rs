@@ -1,0 +1,391 @@
+//! What we ship for a cluster, applied as a person applies it: the plugin runs with the identity and the file of the manifests, makes its own
+//! certificates, and an agent and a scheduler trust it by what it made.
+
+use crate::SCHEDULER;
+use crate::agent::request;
+use crate::plugin::Plugin;
+use crate::vms::Vms;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
+use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kube::api::{
+    Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use windlass_control_plane::{ControlPlane, Identity, Scheduler, Space};
+use windlass_testkit::tls::{Client, Pair};
+use windlass_testkit::{http, wait};
+
+const AGENT: &str = "windlass-agent";
+
+/// The folders of manifests for a cluster, in the order in which they are applied.
+const MANIFESTS: [&str; 3] =
+    ["../../deploy/kustomize/plugin", "../../deploy/kustomize/agent", "../../deploy/scheduler"];
+
+#[tokio::test]
+async fn manifests_that_are_applied_twice_change_nothing() {
+    let plane = &installed().await.plane;
+    let vms = Space::new(plane).await;
+    // The plugin renews its Lease all the while.
+    let revisions = async |args: &[&str]| {
+        let columns = "custom-columns=KIND:.kind,NAME:.metadata.name,IS:.metadata.resourceVersion";
+        let all = plane.kubectl(&[&["get", "--output", columns], args].concat()).await;
+        let lines = all.lines().filter(|line| !line.starts_with("Lease "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let vms_folder = ["--namespace", vms.name(), "-k", "../../deploy/kustomize/vms"];
+    let folders = MANIFESTS.map(|folder| vec!["-k", folder]);
+    for args in folders.into_iter().chain([vms_folder.to_vec()]) {
+        plane.kubectl(&[&["apply"], &args[..]].concat()).await;
+        let before = revisions(&args).await;
+        assert!(before.len() > 1, "{before:?}");
+        plane.kubectl(&[&["apply"], &args[..]].concat()).await;
+        assert_eq!(revisions(&args).await, before);
+    }
+}
+
+/// No network is there that enforces them: the policies are read back from the API server, and judged.
+#[tokio::test]
+async fn the_network_lets_each_peer_reach_its_port_and_no_other() {
+    let plane = &installed().await.plane;
+    let space = Space::new(plane).await;
+    let folder = "../../deploy/kustomize/vms";
+    plane.kubectl(&["apply", "--namespace", space.name(), "-k", folder]).await;
+    let policies = async |namespace: &str| {
+        let all: Api<NetworkPolicy> = Api::namespaced(space.client().clone(), namespace);
+        let all = all.list(&ListParams::default()).await.unwrap().items;
+        all.into_iter().map(|policy| policy.spec.unwrap()).collect::<Vec<_>>()
+    };
+    let (own, of_vms) = (policies("windlass").await, policies(space.name()).await);
+    assert_eq!(own.iter().filter(|policy| policy.ingress.is_none()).count(), 1, "all is closed");
+    for (from, port, is_open) in [
+        (Some("windlass-agent"), 10296, true),
+        (Some("windlass-agent"), 10297, false),
+        (Some("windlass-agent"), 10305, false),
+        (Some("windlass-scheduler"), 10297, true),
+        (Some("windlass-scheduler"), 10296, false),
+        (None, 10296, false),
+        (None, 10297, false),
+    ] {
+        let opens = own.iter().any(|policy| opens(policy, from, port));
+        assert_eq!(opens, is_open, "{from:?} {port}");
+    }
+    for (from, port, is_open) in [
+        (Some("windlass-agent"), 10301, true),
+        (Some("tenant"), 10301, false),
+        (None, 10301, false),
+        (None, 10300, true),
+        (None, 10302, true),
+        (None, 22, true),
+        (None, 65535, true),
+    ] {
+        let opens = of_vms.iter().any(|policy| opens(policy, from, port));
+        assert_eq!(opens, is_open, "{from:?} {port}");
+    }
+}
+
+/// Whether a policy lets a pod of this name reach a TCP port; `None`: a pod of no name.
+fn opens(policy: &NetworkPolicySpec, from: Option<&str>, port: i32) -> bool {
+    policy.ingress.iter().flatten().any(|rule| {
+        let is_peer = rule.from.as_ref().is_none_or(|peers| {
+            peers.iter().filter_map(|peer| peer.pod_selector.as_ref()).any(|selector| {
+                let labels = selector.match_labels.as_ref().unwrap();
+                from.is_some_and(|from| labels["app.kubernetes.io/name"] == from)
+            })
+        });
+        let is_port = rule.ports.iter().flatten().any(|opened| {
+            let Some(IntOrString::Int(first)) = opened.port else { return false };
+            let is_tcp = opened.protocol.as_deref() == Some("TCP");
+            is_tcp && (first..=opened.end_port.unwrap_or(first)).contains(&port)
+        });
+        is_peer && is_port
+    })
+}
+
+/// The API server itself judges pods by the standard `restricted` where a namespace says so.
+#[tokio::test]
+async fn pods_of_the_deployments_pass_where_the_rest_is_refused() {
+    let plane = &installed().await.plane;
+    let space = Space::new(plane).await;
+    let namespaces: Api<Namespace> = Api::all(space.client().clone());
+    let label = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let patch = Patch::Merge(json!({"metadata": {"labels": label}}));
+    namespaces.patch(space.name(), &PatchParams::default(), &patch).await.unwrap();
+    let deployments: Api<Deployment> = Api::namespaced(space.client().clone(), "windlass");
+    for name in ["windlass-plugin", "windlass-scheduler"] {
+        let deployment = deployments.get(name).await.unwrap();
+        let template = deployment.spec.unwrap().template;
+        let mut pod = Pod { spec: template.spec, ..Pod::default() };
+        pod.metadata.name = Some(name.to_owned());
+        space.pods().create(&PostParams::default(), &pod).await.unwrap();
+        let spec = pod.spec.as_mut().unwrap();
+        spec.security_context = None;
+        pod.metadata.name = Some(format!("{name}-root"));
+        let refused = space.pods().create(&PostParams::default(), &pod).await.unwrap_err();
+        assert!(refused.to_string().contains("violates PodSecurity"), "{refused}");
+    }
+    // What the Service selects is what the plugin labels, and what the NetworkPolicies name.
+    let services: Api<Service> = Api::namespaced(space.client().clone(), "windlass");
+    let spec = services.get("windlass-plugin").await.unwrap().spec.unwrap();
+    let selector = spec.selector.unwrap();
+    assert_eq!(selector["windlass.dev/role"], "leader");
+    let deployment = deployments.get("windlass-plugin").await.unwrap().spec.unwrap();
+    let labels = deployment.template.metadata.unwrap().labels.unwrap();
+    assert_eq!(labels["app.kubernetes.io/name"], selector["app.kubernetes.io/name"]);
+}
+
+#[tokio::test]
+async fn agent_and_scheduler_trust_a_plugin_that_made_its_own_certificates() {
+    let installed = installed().await;
+    let plane = &installed.plane;
+    let vms = Vms::of(plane).await;
+    let node = vms.space.node("one", "4", "16Gi").await;
+    vms.vm("vm", 4).await;
+    assert_eq!(vms.bound("vm").await, node, "the scheduler shows the certificate of its Secret");
+    let agents = Space::named(plane, "windlass").await;
+    let pod = agents.pod_of(AGENT, &format!("on-{node}"), &node).await;
+    let token = agents.token(AGENT, "windlass-plugin", Some(&pod)).await;
+    let body = request(&json!({"namespace": vms.space.name(), "name": "vm"}), 1, &None);
+    let header = format!("authorization: Bearer {token}\r\n");
+    let client = Client::trusting(&installed.bundle().await, None);
+    let permits = installed.plugin.permits.parse().unwrap();
+    let permit = || client.ask(permits, "POST", "/", &header, &body).unwrap().status;
+    assert_eq!(permit(), 200);
+
+    // A person breaks what the plugin shows: new connections get what the leader makes anew, open ones go on.
+    let mut open = client.connect(permits).unwrap();
+    let old = installed.serving().await;
+    let patch = Patch::Merge(json!({"stringData": {"tls.key": "no key"}}));
+    let secrets = installed.secrets().await;
+    secrets.patch("windlass-plugin-tls", &PatchParams::default(), &patch).await.unwrap();
+    let is_new = async || installed.serving().await != old;
+    wait::until_async("the pair is made anew", is_new).await;
+    let words = ["windlass-plugin-tls", "tls.key", "holds no private key in PEM"];
+    assert!(installed.plugin.has_logged(&words));
+    let is_shown = || {
+        let metrics = installed.plugin.metrics();
+        metrics.contains(r#"windlass_plugin_certificate_reloads_total{answer="done"} 2"#)
+            && metrics.contains(
+                r#"windlass_plugin_certificate_problems_total{object="windlass-plugin-tls"} 1"#,
+            )
+    };
+    wait::until("both ports show the new pair", is_shown);
+    assert_eq!(permit(), 200);
+    let head = http::request("POST", "/", &body).replacen("\r\n", &format!("\r\n{header}"), 1);
+    std::io::Write::write_all(&mut open, head.as_bytes()).unwrap();
+    assert!(http::rest(open).starts_with("HTTP/1.1 200 "));
+    assert!(
+        !installed.plugin.has_logged(&["PRIVATE KEY"]) && !installed.plugin.has_logged(&[&token])
+    );
+}
+
+/// The API server writes the node of an agent's pod into its token, and the policy reads it there.
+#[tokio::test]
+async fn an_agent_changes_the_use_of_vms_on_its_own_node_and_nothing_else() {
+    let plane = &installed().await.plane;
+    let (agents, space) = (Space::named(plane, "windlass").await, Space::new(plane).await);
+    let (node, other) =
+        (space.node("one", "4", "16Gi").await, space.node("other", "4", "16Gi").await);
+    let pod = agents.pod_of(AGENT, &format!("on-{node}"), &node).await;
+    let audience = "https://kubernetes.default.svc";
+    let agent = plane.client_with(&agents.token(AGENT, audience, Some(&pod)).await).await;
+    let loose = plane.client_with(&agents.token(AGENT, audience, None).await).await;
+    let pods = |client: &kube::Client| Api::<Pod>::namespaced(client.clone(), space.name());
+    for (name, labels, on) in [
+        ("own", json!({"windlass.dev/enabled": "true"}), &node),
+        ("theirs", json!({"windlass.dev/enabled": "true"}), &other),
+        ("tenant", json!({}), &node),
+    ] {
+        let bare = json!({"nodeName": on});
+        space.pod(name, json!({"cpu": "1", "memory": "1Gi"}), bare).await;
+        let patch = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        space.pods().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+    let used = json!({"metadata": {"annotations": {"windlass.dev/use": "{}"}}});
+    let try_patch = async |client: &kube::Client, name: &str, patch: &Value| {
+        let patch = Patch::Merge(patch);
+        match pods(client).patch(name, &PatchParams::default(), &patch).await {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let is_in_force = async || try_patch(&agent, "tenant", &used).await.contains("is no VM");
+    wait::until_async("the policy is in force", is_in_force).await;
+    assert_eq!(try_patch(&agent, "own", &used).await, "");
+    assert_eq!(
+        try_patch(&agent, "own", &json!({"metadata": {"annotations": {"windlass.dev/use": "1"}}}))
+            .await,
+        ""
+    );
+    for (client, name, patch, words) in [
+        (&agent, "theirs", &used, "another node"),
+        (&loose, "own", &used, "another node"),
+        (
+            &agent,
+            "own",
+            &json!({"metadata": {"annotations": {"windlass.dev/bounds": "{}"}}}),
+            "changes nothing",
+        ),
+        (
+            &agent,
+            "own",
+            &json!({"metadata": {"annotations": {"windlass.dev/ceiling": "{}"}}}),
+            "changes nothing",
+        ),
+        (&agent, "own", &json!({"metadata": {"labels": {"a": "b"}}}), "changes nothing"),
+        (&agent, "own", &json!({"metadata": {"finalizers": ["a/b"]}}), "changes nothing"),
+        (&agent, "own", &json!({"spec": {"activeDeadlineSeconds": 1}}), "changes nothing"),
+    ] {
+        let said = try_patch(client, name, patch).await;
+        assert!(said.contains(words), "{name} {patch}: {said:?}");
+    }
+    for refused in [
+        pods(&agent).delete("own", &Default::default()).await.map(drop),
+        pods(&agent).create(&PostParams::default(), &Pod::default()).await.map(drop),
+    ] {
+        assert!(refused.is_err());
+    }
+    // Others are not held by it.
+    assert_eq!(
+        try_patch(space.client(), "theirs", &json!({"metadata": {"labels": {"a": "b"}}})).await,
+        ""
+    );
+}
+
+/// The same of a VirtualMachine, whose kind another project defines.
+#[tokio::test]
+async fn an_agent_changes_the_use_of_virtual_machines_on_its_own_node_and_nothing_else() {
+    let plane = &installed().await.plane;
+    let (agents, space) = (Space::named(plane, "windlass").await, Space::new(plane).await);
+    let node = space.node("one", "4", "16Gi").await;
+    let pod = agents.pod_of(AGENT, &format!("on-{node}"), &node).await;
+    let token = agents.token(AGENT, "https://kubernetes.default.svc", Some(&pod)).await;
+    let agent = plane.client_with(&token).await;
+    plane.apply(&plane.folder().put("vm-kind.json", vm_kind().to_string())).await;
+    let kind = GroupVersionKind::gvk("vm.neon.tech", "v1", "VirtualMachine");
+    let kind = ApiResource::from_gvk_with_plural(&kind, "virtualmachines");
+    let vms = |client: &kube::Client| {
+        Api::<DynamicObject>::namespaced_with(client.clone(), space.name(), &kind)
+    };
+    let is_known = async || vms(space.client()).list(&ListParams::default()).await.is_ok();
+    wait::until_async("the kind is known", is_known).await;
+    for (name, on) in [("own", node.as_str()), ("theirs", "another")] {
+        let size = json!({"min": 1, "max": 4, "use": 1});
+        let vm = json!({
+            "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine", "metadata": {"name": name},
+            "spec": {"guest": {"cpus": size, "memorySlots": size, "rootDisk": {"image": "a"}}, "qmp": 1},
+            "status": {"node": on},
+        });
+        let vm = serde_json::from_value(vm).unwrap();
+        vms(space.client()).create(&PostParams::default(), &vm).await.unwrap();
+    }
+    let uses = json!({"spec": {"guest": {"cpus": {"use": 2}, "memorySlots": {"use": 3}}}});
+    let try_patch = async |name: &str, patch: &Value| match vms(&agent)
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+    {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let renamed = json!({"metadata": {"labels": {"a": "b"}}});
+    let is_in_force = async || try_patch("own", &renamed).await.contains("changes nothing");
+    wait::until_async("the policy is in force", is_in_force).await;
+    assert_eq!(try_patch("own", &uses).await, "");
+    let said = try_patch("theirs", &uses).await;
+    assert!(said.contains("another node"), "{said:?}");
+    for patch in [
+        json!({"spec": {"guest": {"cpus": {"max": 8}}}}),
+        json!({"spec": {"guest": {"memorySlots": {"min": null}}}}),
+        json!({"spec": {"guest": {"rootDisk": {"image": "b"}}}}),
+        json!({"spec": {"guest": {"more": 1}}}),
+        json!({"spec": {"qmp": 2}}),
+        json!({"spec": {"qmp": null}}),
+        json!({"metadata": {"annotations": {"windlass.dev/bounds": "{}"}}}),
+        json!({"metadata": {"labels": {"a": "b"}}}),
+    ] {
+        let said = try_patch("own", &patch).await;
+        assert!(said.contains("changes nothing of a VirtualMachine"), "{patch}: {said:?}");
+    }
+}
+
+/// A kind of any fields, of the name that NeonVM gives its own.
+fn vm_kind() -> Value {
+    let any = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "virtualmachines.vm.neon.tech"},
+        "spec": {
+            "group": "vm.neon.tech", "scope": "Namespaced",
+            "names": {"kind": "VirtualMachine", "plural": "virtualmachines"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": any}}],
+        },
+    })
+}
+
+/// A control plane with our manifests, the plugin and a scheduler.
+struct Installed {
+    plane: ControlPlane,
+    plugin: Plugin,
+    _scheduler: Scheduler,
+}
+
+async fn installed() -> &'static Installed {
+    static INSTALLED: OnceCell<Installed> = OnceCell::const_new();
+    INSTALLED.get_or_init(Installed::start).await
+}
+
+// === impl Installed ===
+
+impl Installed {
+    async fn start() -> Self {
+        let plane = ControlPlane::start().await;
+        for folder in MANIFESTS {
+            plane.kubectl(&["apply", "-k", folder]).await;
+        }
+        let shipped = std::fs::read_to_string(format!("{}/plugin.toml", MANIFESTS[0])).unwrap();
+        let plugin = Plugin::start_with_shipped(&plane.kubeconfig(Identity::Plugin), &shipped);
+        let secrets: Api<Secret> = Api::namespaced(plane.client(Identity::Admin).await, "windlass");
+        let is_made = async || secrets.get_opt("windlass-scheduler-tls").await.unwrap().is_some();
+        wait::until_async("the scheduler's certificate is made", is_made).await;
+        let pair = pair(&secrets.get("windlass-scheduler-tls").await.unwrap());
+        let folder = plane.folder();
+        let mut config = plugin.scheduler_config();
+        config["urlPrefix"] = json!(format!("https://{}", plugin.extender));
+        config["enableHTTPS"] = json!(true);
+        config["tlsConfig"] = json!({
+            "caFile": folder.put("made-ca.pem", bundle(&plane).await),
+            "certFile": folder.put("made-scheduler.pem", &pair.certificate),
+            "keyFile": folder.put("made-scheduler.key", &pair.key),
+        });
+        let _scheduler = Scheduler::start(&plane, SCHEDULER, &[config]).await;
+        Self { plane, plugin, _scheduler }
+    }
+
+    async fn bundle(&self) -> String {
+        bundle(&self.plane).await
+    }
+
+    async fn secrets(&self) -> Api<Secret> {
+        Api::namespaced(self.plane.client(Identity::Admin).await, "windlass")
+    }
+
+    async fn serving(&self) -> String {
+        pair(&self.secrets().await.get("windlass-plugin-tls").await.unwrap()).certificate
+    }
+}
+
+async fn bundle(plane: &ControlPlane) -> String {
+    let maps: Api<ConfigMap> = Api::namespaced(plane.client(Identity::Admin).await, "windlass");
+    maps.get("windlass-plugin-ca").await.unwrap().data.unwrap()["ca.crt"].clone()
+}
+
+fn pair(secret: &Secret) -> Pair {
+    let text = |key: &str| {
+        let ByteString(bytes) = &secret.data.as_ref().unwrap()[key];
+        String::from_utf8(bytes.clone()).unwrap()
+    };
+    Pair { certificate: text("tls.crt"), key: text("tls.key") }
+}
