@@ -4,7 +4,7 @@
 //! names the VM's object, as NeonVM's pods have it. The annotations are those of [`crate::annotations`]:
 //! NeonVM copies them from its object to the pod.
 
-use super::Ceiling;
+use super::{Ceiling, VmContainer};
 use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults};
 use crate::config::Problem;
 use crate::go_json::{self, keys};
@@ -40,6 +40,8 @@ pub struct PodVm {
     pub memory_slot: Bytes,
     /// The recorded ceiling, if one is readable.
     pub ceiling: Option<Ceiling>,
+    /// The container that it runs in; `None` only of a pod without containers.
+    pub container: Option<Box<VmContainer>>,
     /// The annotations that are missing or invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }
@@ -82,7 +84,8 @@ impl PodVm {
                 Bounds { min: requests, max: requests }
             }
         };
-        Some(Self { object, bounds, priority, memory_slot, ceiling, problems })
+        let container = None;
+        Some(Self { object, bounds, priority, memory_slot, ceiling, container, problems })
     }
 }
 

@@ -72,6 +72,7 @@ pub(crate) fn vm(name: &str, units: u64) -> Pod {
         priority: 0,
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         ceiling: None,
+        container: None,
         problems: Vec::new(),
     };
     Pod { vm: Some(vm), ..other(name, units) }
