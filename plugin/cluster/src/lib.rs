@@ -14,7 +14,8 @@
 //! binding whose answer was lost is settled by reading the pod ([`settler`]). Filter and prioritize are advice.
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
-//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into.
+//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into, or [`resizes`] has VMs' own pods
+//! resized before the VMs.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 pub mod audit;
@@ -32,11 +33,13 @@ mod objects;
 mod patches;
 mod proposals;
 pub mod rebuild;
+pub mod resizes;
 pub mod retries;
 pub mod role;
 pub mod settler;
 pub mod takeover;
 pub mod tokens;
+mod waits;
 pub mod watch;
 
 pub use binder::Binder;

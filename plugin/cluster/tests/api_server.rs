@@ -20,6 +20,8 @@ mod headroom;
 mod leading;
 #[path = "api_server/plugin.rs"]
 mod plugin;
+#[path = "api_server/resizes.rs"]
+mod resizes;
 #[path = "api_server/rights.rs"]
 mod rights;
 #[path = "api_server/tokens.rs"]
@@ -35,6 +37,8 @@ async fn plane() -> &'static ControlPlane {
         .get_or_init(async || {
             let plane = ControlPlane::start().await;
             plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
+            // A test that resizes VMs' pods binds this role in its own namespace.
+            plane.apply(Path::new("../../deploy/kustomize/plugin-resize/role.yaml")).await;
             plane
         })
         .await

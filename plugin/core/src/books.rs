@@ -25,6 +25,7 @@
 //! answer wait until the ceiling covers it; [`Books::request`] answers at once, with no more than is covered.
 
 mod recording;
+mod resizing;
 
 use crate::ask::{Ask, Granted, Proposed};
 use crate::ceilings::Kept;
@@ -127,7 +128,7 @@ impl Books {
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
-            entry.keep(kept);
+            entry.cover.keep(kept);
             if let Basis::Presumed(most) = &mut entry.basis {
                 let is_recorded = kept.is_some_and(|kept| kept.shown.is_some());
                 *most = if is_recorded { ceiling } else { ceiling.max(*most) };

@@ -6,10 +6,12 @@
 //! writes the answer's; [`trust`] says who may ask, and a [`lease`] which of several plugins answers. The shell in `windlass-plugin` gives books a lock per node and puts them
 //! behind HTTP; a program tells them which VMs there are.
 
+pub mod allotment;
 pub mod ask;
 pub mod books;
 pub mod ceilings;
 pub mod cluster;
+mod cover;
 mod entry;
 pub mod host_vms;
 mod journal;

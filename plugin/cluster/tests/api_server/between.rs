@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tower::BoxError;
 
-/// What becomes of the next binding, or of the next write of a ceiling. Those that follow pass.
+/// What becomes of the next binding, of the next write of a ceiling, or of the next resize. Those that follow pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It passes.
@@ -42,6 +42,7 @@ struct State {
     /// Done when the next pod was read.
     on_read: Option<Box<dyn FnOnce() + Send>>,
     next_ceiling: Fate,
+    next_resize: Fate,
     ceilings: usize,
     kept: Option<Request<Body>>,
     let_go: Arc<Notify>,
@@ -83,6 +84,16 @@ impl Between {
     /// What becomes of the next write of a ceiling that replaces another.
     pub(crate) fn next_ceiling(&self, fate: Fate) {
         self.state().next_ceiling = fate;
+    }
+
+    /// What becomes of the next resize of a VM's pod.
+    pub(crate) fn next_resize(&self, fate: Fate) {
+        self.state().next_resize = fate;
+    }
+
+    /// Whether a request is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.state().kept.is_some()
     }
 
     /// How many writes of ceilings that replace others were sent.
@@ -128,6 +139,9 @@ impl Between {
         let fate = match right.0.as_str() {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
+            "pods/resize" if !line.contains("/headroom-") => {
+                std::mem::take(&mut self.state().next_resize)
+            }
             "pods" if is_ceiling(&request) => {
                 let mut state = self.state();
                 state.ceilings += 1;

@@ -7,6 +7,8 @@ mod headroom;
 mod laws;
 mod model;
 mod placing;
+mod resized;
+mod resizing;
 mod shared;
 mod stories;
 mod watch;
