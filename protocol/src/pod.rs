@@ -5,16 +5,19 @@
 //! its place, so that the pod fits on no node and disturbs no other; it is in [`Pod::problems`]. An invalid
 //! annotation is a problem of the VM, in [`PodVm::problems`].
 //!
-//! The form is small, because a plugin holds 150,000 of them: no containers, labels or annotations.
+//! The form is small, because a plugin holds 150,000 of them: no labels or annotations, and of its containers the one that
+//! a VM runs in.
 
 mod allocation;
 mod ceiling;
+mod container;
 mod requests;
 mod vm;
 pub(crate) mod wire;
 
 pub use allocation::{Allocation, HEADROOM, Pending};
 pub use ceiling::Ceiling;
+pub use container::{Fixed, Limits, VmContainer};
 pub use vm::{
     ENABLED, MAY_MOVE, PodVm, THEIR_ENABLED, THEIR_MAY_MOVE, THEIR_NAME, THEIR_RESOURCES,
 };

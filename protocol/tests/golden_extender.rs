@@ -14,7 +14,7 @@ use windlass_protocol::extender::{
     BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, PreemptionArgs,
     PreemptionResult, Score, Victims,
 };
-use windlass_protocol::pod::{Allocation, Ceiling, Phase, Pod, PodVm};
+use windlass_protocol::pod::{Allocation, Ceiling, Limits, Phase, Pod, PodVm, VmContainer};
 use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName};
 
 #[test]
@@ -102,6 +102,18 @@ fn pod() -> Pod {
             controller: None,
             may_move: false,
             ceiling: Some(Ceiling { epoch: 3, write: 0, size: size(2000, 4096) }),
+            container: Some(Box::new(VmContainer {
+                name: "vm".into(),
+                spec: size(1000, 1024),
+                allocated: None,
+                effective: size(1000, 1024),
+                limits: Limits {
+                    cpu: Some(MilliCpu::from_milli(4000)),
+                    mem: Some(Bytes::from_mib(8192)),
+                },
+                enforced: Limits::default(),
+                fixed: None,
+            })),
             problems: Vec::new(),
         }),
         is_headroom: false,

@@ -5,10 +5,12 @@
 
 mod moving;
 mod permits;
+mod resizes;
 
 use crate::leadership::{Epoch, Leadership};
 use crate::proposals::Proposals;
 use crate::rebuild::{NotYet, Rebuild};
+use crate::waits::Waits;
 use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -65,6 +67,10 @@ struct Inner {
     terms: Terms,
     leadership: Leadership,
     proposals: Proposals,
+    /// The VMs whose pods are to be resized.
+    resizes: Proposals,
+    /// The requests that wait for the kubelets of their VMs.
+    waits: Waits,
     stops: Stops,
 }
 
@@ -101,6 +107,8 @@ impl ClusterBooks {
             terms,
             leadership,
             proposals: Proposals::default(),
+            resizes: Proposals::default(),
+            waits: Waits::default(),
             stops: Stops::new(clock),
         }))
     }
@@ -162,14 +170,16 @@ impl ClusterBooks {
 
     /// The same, where the list began in this epoch of the process.
     pub(crate) fn pods_listed_in(&self, epoch: u64, pods: Vec<Pod>) {
-        let mut inherited = Rebuild::unbound(&pods);
+        let (mut inherited, vms) = (Rebuild::unbound(&pods), vms(&pods));
         let mut all = self.write();
         let freed = all.pods_listed(pods);
         if self.0.rebuild.is_first(epoch) {
             inherited.extend(all.inherit_headroom());
+            inherited.extend(all.inherit_resizes());
         }
         drop(all);
         self.note(freed);
+        self.resize_seen(&vms);
         self.0.rebuild.pods_listed(self.now(), epoch, inherited);
     }
 
@@ -198,14 +208,17 @@ impl ClusterBooks {
 
     /// The watch shows a pod.
     pub fn pod_seen(&self, pod: Pod) {
+        let vms = vms(std::slice::from_ref(&pod));
         let freed = self.write().pod_seen(pod);
         self.note(freed);
+        self.resize_seen(&vms);
     }
 
     /// The watch shows that a pod is gone.
     pub fn pod_gone(&self, name: &VmName, uid: &str) {
         let freed = self.write().pod_gone(name, uid);
         self.note(freed);
+        self.settle_resize(name);
     }
 
     /// Which of these nodes have room for a pod, and why the others have not. A VM pod that none has room for is
@@ -394,6 +407,12 @@ impl Node for ClusterNode {
     fn summary(&self) -> Summary {
         self.books.summary()
     }
+}
+
+/// The pods that are VMs.
+fn vms(pods: &[Pod]) -> Vec<VmName> {
+    let vms = pods.iter().filter(|pod| pod.vm.is_some());
+    vms.map(|pod| pod.name.clone()).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

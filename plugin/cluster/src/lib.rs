@@ -15,8 +15,9 @@
 //! Who asks is known by a token ([`tokens`]) or a certificate ([`callers`]).
 //! One plugin leads by a Lease ([`lease`]), and the others stand by: their books follow, and they answer nothing.
 //! Without certificates of a person the leader makes its own ([`certificates`]).
-//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into. Away from nodes that are too full,
-//! [`migrations`] has VMs move that may be moved.
+//! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into, or [`resizes`] has VMs' own pods
+//! resized before the VMs.
+//! Away from nodes that are too full, [`migrations`] has VMs move that may be moved.
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 mod answers;
@@ -37,11 +38,13 @@ mod objects;
 mod patches;
 mod proposals;
 pub mod rebuild;
+pub mod resizes;
 pub mod retries;
 pub mod role;
 pub mod settler;
 pub mod takeover;
 pub mod tokens;
+mod waits;
 pub mod watch;
 
 pub use binder::Binder;

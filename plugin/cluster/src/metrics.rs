@@ -51,6 +51,14 @@ pub struct HeadroomWrites(Family<Wrote, Counter>);
 #[derive(Clone, Debug, Default)]
 pub struct Migrations(Family<Wrote, Counter>);
 
+/// Resizes of VMs' pods, by what they were for and what came of them, and the reasons of those that were given up. Clones
+/// count together.
+#[derive(Clone, Debug, Default)]
+pub struct ResizeWrites {
+    by_answer: Family<Wrote, Counter>,
+    given_up: Family<Reason, Counter>,
+}
+
 /// Writes of ceilings by what came of them, and how long they took. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct CeilingWrites {
@@ -90,6 +98,8 @@ pub struct Counts {
     pub migrations: Migrations,
     /// Writes of ceilings.
     pub ceilings: CeilingWrites,
+    /// Resizes of VMs' pods.
+    pub resizes: ResizeWrites,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -106,6 +116,11 @@ struct Audited {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
     answer: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Reason {
+    reason: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -170,6 +185,10 @@ impl Counts {
         registry.register("ceiling_writes", of, self.ceilings.by_answer.clone());
         let of = "How long writes of ceilings took, those without success too";
         registry.register("ceiling_write_seconds", of, self.ceilings.seconds.clone());
+        let of = "Resizes of VMs' pods, by what they were for and what came of them";
+        registry.register("resize_writes", of, self.resizes.by_answer.clone());
+        let of = "Resizes of VMs' pods that were taken back, by why the pod was not given more";
+        registry.register("resizes_denied", of, self.resizes.given_up.clone());
     }
 }
 
@@ -286,5 +305,17 @@ impl Migrations {
     /// A write was answered so.
     pub fn count(&self, write: &'static str, answer: &'static str) {
         self.0.get_or_create_owned(&Wrote { write, answer }).inc();
+    }
+}
+
+// === impl ResizeWrites ===
+
+impl ResizeWrites {
+    /// A resize was answered so; `denied`: it takes back one that was denied for this reason.
+    pub fn count(&self, write: &'static str, answer: &'static str, denied: Option<&'static str>) {
+        self.by_answer.get_or_create_owned(&Wrote { write, answer }).inc();
+        if let (Some(reason), "done") = (denied, answer) {
+            self.given_up.get_or_create_owned(&Reason { reason }).inc();
+        }
     }
 }

@@ -26,6 +26,8 @@ mod migrations;
 mod plugin;
 #[path = "api_server/rebuilding.rs"]
 mod rebuilding;
+#[path = "api_server/resizes.rs"]
+mod resizes;
 #[path = "api_server/rights.rs"]
 mod rights;
 #[path = "api_server/tokens.rs"]
@@ -41,6 +43,8 @@ async fn plane() -> &'static ControlPlane {
         .get_or_init(async || {
             let plane = ControlPlane::start().await;
             plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
+            // A test that resizes VMs' pods binds this role in its own namespace.
+            plane.apply(Path::new("../../deploy/kustomize/plugin-resize/role.yaml")).await;
             plane
         })
         .await

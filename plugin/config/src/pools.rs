@@ -41,16 +41,11 @@ fn pool(table: BTreeMap<String, Node>) -> Result<Pool, Vec<Problem>> {
     };
     let mode = match mode {
         Some(Word::Headroom) => Some(Mode::Headroom(terms)),
-        Some(Word::Dedicated) => {
+        Some(word @ (Word::Dedicated | Word::Resize)) => {
             if terms != HeadroomTerms::default() {
                 file.wrong("headroom", "a table", "must not be there unless mode = \"headroom\"");
             }
-            Some(Mode::Dedicated)
-        }
-        Some(Word::Resize) => {
-            let limit = "is not there yet: this version resizes no VM's pod; use headroom";
-            file.wrong("mode", "\"resize\"", limit);
-            None
+            Some(if let Word::Resize = word { Mode::Resize } else { Mode::Dedicated })
         }
         None => None,
     };

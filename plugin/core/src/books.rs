@@ -25,6 +25,7 @@
 //! answer wait until the ceiling covers it; [`Books::request`] answers at once, with no more than is covered.
 
 mod recording;
+mod resizing;
 
 use crate::ask::{Ask, Granted, Proposed};
 use crate::ceilings::Kept;
@@ -128,9 +129,9 @@ impl Books {
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
-            entry.keep(kept);
+            entry.cover.keep(kept);
             let shown = kept.and_then(|kept| kept.shown);
-            let own = entry.recorded.as_ref().zip(shown);
+            let own = entry.cover.recorded().zip(shown);
             let is_own = own.is_some_and(|(recorded, shown)| recorded.is_own(shown));
             if let Basis::Presumed(most) = &mut entry.basis {
                 *most = match shown {

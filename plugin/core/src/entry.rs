@@ -1,7 +1,8 @@
 //! One VM in the books of its node.
 
 use crate::ask::{Ask, Granted};
-use crate::ceilings::{Kept, Recorded};
+use crate::ceilings::Recorded;
+use crate::cover::Cover;
 use crate::journal::Journal;
 use crate::late::Answers;
 use crate::tally::{Part, Want};
@@ -19,15 +20,15 @@ pub(crate) struct Entry {
     pub(crate) floor: Resources,
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
-    /// Where ceilings are recorded.
-    pub(crate) recorded: Option<Box<Recorded>>,
+    /// What covers what its agent may be told.
+    pub(crate) cover: Cover,
     pub(crate) journal: Journal,
     /// No process sees what the VM has, and its agent asks over a network: a request may come late.
     pub(crate) is_remote: bool,
     answers: Answers,
 }
 
-/// What becomes of an answer above the recorded ceiling.
+/// What becomes of an answer above the cap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Above {
     /// It waits.
@@ -80,19 +81,19 @@ impl Entry {
     pub(crate) fn new(name: VmName, record: VmRecord, basis: Basis) -> Self {
         let (name, journal) = (Arc::new(name), Journal::default());
         let (floor, answers) = (Resources::ZERO, Answers::default());
-        let (claim, moving, recorded, is_remote) = (None, Moving::No, None, false);
-        Self { name, record, basis, floor, claim, moving, recorded, journal, is_remote, answers }
+        let (claim, moving, cover, is_remote) = (None, Moving::No, Cover::Nothing, false);
+        Self { name, record, basis, floor, claim, moving, cover, journal, is_remote, answers }
     }
 
     /// What is reserved for it.
     pub(crate) fn reserved(&self) -> Resources {
-        let above = self.proposal().max(self.told_early());
+        let above = self.cover.proposal().max(self.cover.told_early());
         self.in_slots(self.basis.most().max(self.floor).max(above))
     }
 
     /// What a later leader may count it with, where ceilings are recorded.
     pub(crate) fn counted_later(&self) -> Resources {
-        let ceiling = self.recorded.as_ref().map(|recorded| recorded.most());
+        let ceiling = self.cover.recorded().map(Recorded::most);
         self.reserved().max(ceiling.unwrap_or_default())
     }
 
@@ -101,24 +102,35 @@ impl Entry {
     pub(crate) fn first_word(&self, ask: &Ask) -> Option<Resources> {
         match self.basis {
             Basis::Presumed(_) | Basis::Silent(_) if ask.last_permit.is_none() => {
-                let most = self.reserved();
+                let most = self.promised_before();
                 (!self.may_be_told(most)).then(|| most.min(ask.wanted))
             }
             Basis::Presumed(_) | Basis::Silent(_) | Basis::Spoken { .. } => None,
         }
     }
 
+    /// The most that an earlier plugin may have promised, as long as no agent has spoken. What a pod asks for and its
+    /// kubelet has not allocated was promised by none.
+    fn promised_before(&self) -> Resources {
+        match self.cover {
+            Cover::Nothing | Cover::Ceiling(_) => self.reserved(),
+            Cover::Allocation(_) => self.basis.most().max(self.cover.told_early()),
+        }
+    }
+
     /// Whether its agent can be told this at once: it was promised as much, or a later leader is sure to count as much.
     pub(crate) fn may_be_told(&self, permit: Resources) -> bool {
-        let sure = |recorded: &Recorded| recorded.cap().max(self.promised()).covers(permit);
-        self.recorded.as_deref().is_none_or(sure)
+        self.cover.cap().is_none_or(|cap| cap.max(self.promised()).covers(permit))
     }
 
     /// As much of a permit as its agent can be told at once.
     pub(crate) fn told_at_once(&self, permit: Resources, ask: &Ask) -> Resources {
-        let Some(recorded) = &self.recorded else { return permit };
-        // What the pod requests counts without a ceiling; a part of a slot counts as a whole one.
-        let sure = permit.min(recorded.cap().max(self.in_slots(self.floor)));
+        let sure = match &self.cover {
+            Cover::Nothing => return permit,
+            // What the pod requests counts without a ceiling; a part of a slot counts as a whole one.
+            Cover::Ceiling(recorded) => permit.min(recorded.cap().max(self.in_slots(self.floor))),
+            Cover::Allocation(allotment) => permit.min(allotment.cap()),
+        };
         let cpu = MilliCpu::from_milli(ask.sayable(Axis::Cpu, sure.cpu.milli()));
         let mem = sure.mem.round_down(self.record.memory_slot);
         Resources { cpu, mem }.max(self.promised().min(permit))
@@ -127,29 +139,29 @@ impl Entry {
     /// What its agent may use already.
     fn promised(&self) -> Resources {
         match self.basis {
-            Basis::Presumed(_) | Basis::Silent(_) => self.told_early(),
+            Basis::Presumed(_) | Basis::Silent(_) => self.cover.told_early(),
             Basis::Spoken { permit, has: _ } => permit,
         }
     }
 
-    fn told_early(&self) -> Resources {
-        self.recorded.as_ref().map(|recorded| recorded.told_early).unwrap_or_default()
+    /// What it may have, whatever its pod requests.
+    pub(crate) fn in_use(&self) -> Resources {
+        self.basis.most().max(self.cover.told_early())
     }
 
-    fn proposal(&self) -> Resources {
-        self.recorded.as_ref().map(|recorded| recorded.proposal()).unwrap_or_default()
+    /// The same, with what waits for its kubelet; `None`: no agent has asked for anything.
+    pub(crate) fn needed(&self) -> Option<Resources> {
+        let proposal = self.cover.proposal();
+        match self.basis {
+            Basis::Presumed(_) | Basis::Silent(_) if proposal == Resources::ZERO => None,
+            Basis::Presumed(_) | Basis::Silent(_) | Basis::Spoken { .. } => {
+                Some(self.in_use().max(proposal))
+            }
+        }
     }
 
     fn in_slots(&self, size: Resources) -> Resources {
         Resources { mem: size.mem.round_up(self.record.memory_slot), ..size }
-    }
-
-    /// The pod says so of its ceiling; `None`: none is recorded for it.
-    pub(crate) fn keep(&mut self, kept: Option<Kept>) {
-        match (&mut self.recorded, kept) {
-            (Some(recorded), Some(kept)) => recorded.shown(kept),
-            (recorded, kept) => *recorded = kept.map(|kept| Box::new(Recorded::new(kept))),
-        }
     }
 
     /// The books answer its agent, or have the answer wait.
@@ -171,7 +183,7 @@ impl Entry {
         (granted, waits)
     }
 
-    /// What would be granted is above the ceiling: the answer waits, or is cut.
+    /// What would be granted is above the cap: the answer waits, or is cut.
     pub(crate) fn above_its_ceiling(
         &mut self,
         now: Moment,
@@ -179,39 +191,31 @@ impl Entry {
         ask: &Ask,
         above: Above,
     ) -> (Granted, bool) {
-        if let (Some(recorded), Some(unit)) = (&mut self.recorded, ask.unit) {
+        if let (Some(recorded), Some(unit)) = (self.cover.recorded_mut(), ask.unit) {
             recorded.step = unit.into();
         }
-        match above {
-            Above::Waits => {
-                self.propose(granted.permit);
-                (granted, true)
-            }
-            Above::IsCut => {
-                let permit = self.told_at_once(granted.permit, ask);
-                self.tell_early(now, permit);
-                (Granted { permit, is_unrecorded: true, ..granted }, false)
-            }
+        if above == Above::Waits && self.propose(now, granted.permit) {
+            return (granted, true);
         }
+        let permit = self.told_at_once(granted.permit, ask);
+        self.tell_early(now, permit);
+        (Granted { permit, is_unrecorded: true, ..granted }, false)
     }
 
     /// Its agent is told this while no word of it counts.
     fn tell_early(&mut self, now: Moment, permit: Resources) {
-        if let (Basis::Presumed(_) | Basis::Silent(_), Some(recorded)) =
-            (self.basis, &mut self.recorded)
-        {
-            recorded.told_early = recorded.told_early.max(permit);
+        let is_early = matches!(self.basis, Basis::Presumed(_) | Basis::Silent(_));
+        if is_early && self.cover.tell_early(permit) {
             self.answers.answer(now, permit);
         }
     }
 
-    /// A permit is reserved, and waits until its ceiling is recorded.
-    fn propose(&mut self, permit: Resources) {
-        if let Some(recorded) = &mut self.recorded {
-            recorded.propose(permit);
-        }
+    /// A permit is reserved, and waits until the cap covers it. `false`: that will not be so for now.
+    fn propose(&mut self, now: Moment, permit: Resources) -> bool {
+        let waits = self.cover.propose(now, permit);
         let reserved = self.reserved();
         self.claim = self.claim.filter(|claim| !reserved.covers(claim.wanted));
+        waits
     }
 
     /// What was proposed is promised from here on.
@@ -226,15 +230,18 @@ impl Entry {
         if self.is_remote && !matches!(self.basis, Basis::Spoken { .. }) {
             self.answers.hear(now, ask.last_permit);
         }
-        let told = self.recorded.as_mut().map(|recorded| std::mem::take(&mut recorded.told_early));
-        if let (Some(told), Basis::Presumed(most) | Basis::Silent(most)) = (told, &mut self.basis) {
+        let told = self.cover.take_told_early();
+        if let Basis::Presumed(most) | Basis::Silent(most) = &mut self.basis {
             *most = most.max(told);
         }
+        // A request of before the last resize may name more than is allocated, and nothing covers that.
+        let covered = self.cover.allotment().map(|it| it.cap().max(self.basis.most()));
         self.basis = match self.basis {
             Basis::Presumed(most) => {
                 // An agent that names a permit below the ceiling keeps that permit.
                 let least = if ask.last_permit.is_some() { Resources::ZERO } else { most };
                 let reserved = self.reserved_again(least, ask, free);
+                let reserved = covered.map_or(reserved, |covered| reserved.min(covered));
                 let permit = match ask.last_permit {
                     None if self.is_remote => self.still_used(now, reserved, ask),
                     Some(_) | None => reserved.min(ask.wanted),
@@ -251,9 +258,7 @@ impl Entry {
             }
         };
         let promised = self.promised();
-        if let Some(recorded) = &mut self.recorded {
-            recorded.wants(ask.wanted, promised);
-        }
+        self.cover.wants(ask.wanted, promised);
         let enough = self.reserved().covers(ask.wanted);
         let stays = self.moving != Moving::No;
         self.claim = (!enough && !stays).then(|| Claim {

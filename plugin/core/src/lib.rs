@@ -7,11 +7,13 @@
 //! and [`certificates`] which certificates a plugin makes for itself. The shell in `windlass-plugin` gives books a lock per node and puts them
 //! behind HTTP; a program tells them which VMs there are.
 
+pub mod allotment;
 pub mod ask;
 pub mod books;
 pub mod ceilings;
 pub mod certificates;
 pub mod cluster;
+mod cover;
 mod entry;
 pub mod host_vms;
 mod journal;

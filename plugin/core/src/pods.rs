@@ -32,17 +32,18 @@ mod placing;
 mod pools;
 mod recording;
 mod refused;
+mod resizing;
 mod status;
 mod taken;
 mod why_not;
 
-pub use change::{Change, Write, Written};
+pub use change::{Change, Kind, Resize, Write, Written};
 pub use freed::Freed;
 pub use migration::{Migration, MigrationTerms, Move, Step};
 pub use placement::{Outcome, Placement, Settled};
 pub use pools::{HeadroomTerms, Mode, Pool, Pools};
 pub use refused::Refused;
-pub use status::{NodePods, Open};
+pub use status::{NodePods, NotResized, Open};
 pub use why_not::{Short, WhyNot};
 
 use crate::cluster::Node;
@@ -209,6 +210,7 @@ impl<N: Node> Pods<N> {
             over: held.taken.over(seen.allocatable, reserved),
             pods: held.pods.len(),
             placements: open.collect(),
+            not_resized: held.pods.iter().filter_map(|name| self.not_resized(name)).collect(),
         })
     }
 
@@ -220,6 +222,11 @@ impl<N: Node> Pods<N> {
     /// The revision that is known of a pod.
     pub fn pod_revision(&self, name: &VmName) -> Option<&str> {
         Some(&self.pods.get(name)?.revision)
+    }
+
+    /// The uid of the pod that is known by this name.
+    pub fn uid_of(&self, name: &VmName) -> Option<&str> {
+        Some(&self.pods.get(name)?.uid)
     }
 
     /// How many pods are known, those that have ended too.

@@ -20,6 +20,7 @@ use windlass_plugin_cluster::certificates::{self, Certificates};
 use windlass_plugin_cluster::headroom::{self, Headroom};
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
+use windlass_plugin_cluster::resizes::{self, Resizes};
 use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
@@ -124,6 +125,13 @@ pub(crate) async fn start(
         stop: stop.clone(),
     };
     tasks.vital("headroom pods", headroom::run(books.clone(), headroom));
+    let resizes = Resizes {
+        client: client.clone(),
+        counts: counted.resizes.clone(),
+        pulse: watchdog.watch("resizes"),
+        stop: stop.clone(),
+    };
+    tasks.vital("resizes", resizes::run(books.clone(), resizes));
     let (patches, counting) = (Patches::new(client.clone()), counted.ceilings.clone());
     let pulse = watchdog.watch("ceilings");
     let recording = ceilings::run(books.clone(), patches, counting, pulse, stop.clone());

@@ -59,6 +59,7 @@ impl Cluster {
     async fn start() -> Self {
         let plane = ControlPlane::start().await;
         plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
+        plane.apply(Path::new("../../deploy/kustomize/plugin-resize")).await;
         let plugin = Plugin::start(&plane.kubeconfig(Identity::Plugin));
         let config = plugin.scheduler_config();
         let scheduler = Scheduler::start(&plane, SCHEDULER, &[config]).await;

@@ -46,12 +46,23 @@ pub(super) fn by_spec(spec: &Spec) -> Resources {
 /// What the kubelet has allocated; `None`: the status says it not of every container.
 pub(super) fn allocated(spec: &Spec, status: &Status) -> Option<Resources> {
     let resize = Resize::of(status, Figure::Allocated);
-    let is_told = |container: &Container| {
-        let name = container.name.as_deref().unwrap_or_default();
-        let reported = resize.containers.get(name);
-        reported.is_some_and(|reported| reported.status.allocated_resources.is_some())
-    };
+    let is_told = |container: &Container| resize.is_told(container);
     list(spec.containers.as_ref()).iter().all(is_told).then(|| total(spec, &resize, &mut scratch()))
+}
+
+/// What the spec alone asks for a container.
+pub(super) fn by_spec_of(container: &Container) -> Resources {
+    requested(container.resources.as_ref(), "resources", &mut scratch())
+}
+
+/// What a container requests as the scheduler counts it, and what the kubelet has allocated to it, if it says so.
+pub(super) fn of_container(
+    container: &Container,
+    status: &Status,
+) -> (Resources, Option<Resources>) {
+    let of = |figure| Resize::of(status, figure).effective(container, "resources", &mut scratch());
+    let allocated = Resize::of(status, Figure::Allocated).is_told(container);
+    (of(Figure::Effective), allocated.then(|| of(Figure::Allocated)))
 }
 
 /// The problems are those of the effective requests.
@@ -131,6 +142,13 @@ impl<'a> Resize<'a> {
             is_infeasible: reason == Some(INFEASIBLE),
             containers: containers.collect(),
         }
+    }
+
+    /// Whether the status says what is allocated to a container.
+    fn is_told(&self, container: &Container) -> bool {
+        let name = container.name.as_deref().unwrap_or_default();
+        let reported = self.containers.get(name);
+        reported.is_some_and(|reported| reported.status.allocated_resources.is_some())
     }
 
     /// The effective requests of a container or a sidecar.

@@ -4,8 +4,8 @@
 //! names the VM's object, as NeonVM's pods have it. The annotations are those of [`crate::annotations`]:
 //! NeonVM copies them from its object to the pod.
 
-use super::Ceiling;
 use super::wire::Owner;
+use super::{Ceiling, VmContainer};
 use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults};
 use crate::config::Problem;
 use crate::go_json::{self, keys};
@@ -54,6 +54,8 @@ pub struct PodVm {
     pub controller: Option<Box<str>>,
     /// Whether the VM may be moved.
     pub may_move: bool,
+    /// The container that it runs in; `None` only of a pod without containers.
+    pub container: Option<Box<VmContainer>>,
     /// The annotations that are missing or invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }
@@ -101,6 +103,7 @@ impl PodVm {
         let may_move = may_move.is_some_and(|word| word == "true");
         let controller = owners.iter().find(|owner| owner.is_vm()).and_then(|it| it.uid.as_deref());
         let controller = controller.map(Into::into);
+        let container = None;
         Some(Self {
             object,
             bounds,
@@ -109,6 +112,7 @@ impl PodVm {
             ceiling,
             controller,
             may_move,
+            container,
             problems,
         })
     }

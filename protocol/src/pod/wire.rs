@@ -6,7 +6,7 @@
 //! An invalid quantity is no error: an error ends a list or a watch of all pods, and a tenant can make a pod
 //! of `cpu: 10E`.
 
-use super::{Allocation, HEADROOM, Phase, Pod, PodVm, requests};
+use super::{Allocation, HEADROOM, Phase, Pod, PodVm, VmContainer, requests};
 use crate::config::Problem;
 use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY, QuantityError};
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
@@ -63,6 +63,13 @@ pub(super) struct Container {
     pub(super) name: Option<String>,
     pub(super) restart_policy: Option<String>,
     pub(super) resources: Option<Requirements>,
+    pub(super) resize_policy: Option<Vec<ResizePolicy>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResizePolicy {
+    pub(super) restart_policy: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -95,6 +102,7 @@ pub(super) struct ContainerStatus {
 #[derive(Deserialize)]
 pub(super) struct Requirements {
     pub(super) requests: Option<Amounts>,
+    pub(super) limits: Option<Amounts>,
 }
 
 /// A ResourceList; other resources than the two are ignored.
@@ -140,10 +148,13 @@ impl TryFrom<PodWire> for Pod {
         let mut reading = Reading::with(Instead::Largest);
         let requests = requests::of(&spec, &status, &mut reading);
         let (labels, annotations) = (metadata.labels.unwrap_or_default(), metadata.annotations);
-        let vm = {
+        let mut vm = {
             let owners = metadata.owner_references.unwrap_or_default();
             PodVm::of(&name, &labels, &annotations.unwrap_or_default(), &owners, requests)
         };
+        if let Some(vm) = &mut vm {
+            vm.container = VmContainer::of(&spec, &status).map(Box::new);
+        }
         let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
         let allocation = (is_headroom || vm.is_some())
             .then(|| Box::new(Allocation::of(&spec, &status, metadata.generation)));

@@ -332,6 +332,7 @@ fn with_vm(pod: Pod, bounds: Bounds) -> Pod {
         memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
         ceiling: None,
         controller: None,
+        container: None,
         may_move: false,
         problems: Vec::new(),
     };

@@ -66,6 +66,11 @@ impl ClusterBooks {
         &self.0.proposals
     }
 
+    /// The VMs whose pods are to be resized.
+    pub(crate) fn resizes(&self) -> &Proposals {
+        &self.0.resizes
+    }
+
     /// The ceiling of a VM that is to be recorded, and the uid of its pod.
     pub(crate) fn ceiling_due(&self, vm: &VmName, epoch: Epoch) -> Option<(String, CeilingWrite)> {
         self.read().ceiling_due(vm, epoch.0)
@@ -105,7 +110,7 @@ impl ClusterBooks {
         }
     }
 
-    fn books_of(&self, vm: &VmName) -> Option<ClusterNode> {
+    pub(super) fn books_of(&self, vm: &VmName) -> Option<ClusterNode> {
         self.read().node_of(vm).cloned()
     }
 
@@ -130,10 +135,13 @@ impl ClusterBooks {
             Proposed::Said(body) => return Ok(body),
             Proposed::Waits(waiting) => waiting,
         };
-        match self.0.proposals.add(&waiting.vm) {
+        let vm = &waiting.vm;
+        let ended =
+            if self.is_resized(vm) { self.wait_for_kubelet(vm) } else { self.0.proposals.add(vm) };
+        match ended {
             // Whether it ended in time shows in the books.
             Some(ended) => drop(timeout(WAITS, ended).await),
-            None => self.ceiling_given_up(&waiting.vm),
+            None => self.ceiling_given_up(vm),
         }
         // The pod may have come to another node.
         match self.books_of(&waiting.vm) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tower::BoxError;
 
-/// What becomes of the next binding, or of the next write of a ceiling. Those that follow pass.
+/// What becomes of the next binding, of the next write of a ceiling, or of the next resize. Those that follow pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// It passes.
@@ -44,6 +44,7 @@ struct State {
     /// Done when the next pod was read.
     on_read: Option<Box<dyn FnOnce() + Send>>,
     next_ceiling: Fate,
+    next_resize: Fate,
     ceilings: usize,
     next_migration: Fate,
     kept: Option<Request<Body>>,
@@ -92,6 +93,16 @@ impl Between {
     /// What becomes of the next migration that is made.
     pub(crate) fn next_migration(&self, fate: Fate) {
         self.state().next_migration = fate;
+    }
+
+    /// What becomes of the next resize of a VM's pod.
+    pub(crate) fn next_resize(&self, fate: Fate) {
+        self.state().next_resize = fate;
+    }
+
+    /// Whether a request is kept.
+    pub(crate) fn keeps(&self) -> bool {
+        self.state().kept.is_some()
     }
 
     /// How many writes of ceilings that replace others were sent.
@@ -143,6 +154,9 @@ impl Between {
             "pods/binding" => std::mem::take(&mut self.state().next),
             "tokenreviews" => self.state().review(),
             MIGRATIONS if right.1 == "create" => std::mem::take(&mut self.state().next_migration),
+            "pods/resize" if !line.contains("/headroom-") => {
+                std::mem::take(&mut self.state().next_resize)
+            }
             "pods" if is_ceiling(&request) => {
                 let mut state = self.state();
                 state.ceilings += 1;

@@ -2,6 +2,7 @@
 
 use crate::plane;
 use crate::plugin::Plugin;
+use crate::resizes;
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
@@ -112,14 +113,14 @@ pub(crate) async fn own(space: &Space<'_>) {
     Api::namespaced(client.clone(), own).create(&params, &binding).await.unwrap();
 }
 
-/// Nodes of this test that are shared.
+/// Nodes of this test that are shared, and those whose pods are resized.
 pub(crate) fn pools(own: &str) -> Pools {
     let pairs = [("windlass.dev/space", own), ("pool", "shared")];
     let labels = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mode = Mode::Headroom(HeadroomTerms::default());
     let pool =
         Pool { name: "shared".to_owned(), labels: BTreeMap::from(labels), mode, watermark: None };
-    Pools { pools: vec![pool], namespace: own.to_owned(), ..Pools::default() }
+    Pools { pools: vec![pool, resizes::pool(own)], namespace: own.to_owned(), ..Pools::default() }
 }
 
 async fn shipped(client: &Client) -> Role {
@@ -176,7 +177,7 @@ async fn headroom_pods(plugin: &Plugin<'_>) -> Vec<Pod> {
     plugin.space.pods().list(&labelled).await.unwrap().items
 }
 
-fn books(plugin: &Plugin<'_>, node: &str) -> serde_json::Value {
+pub(crate) fn books(plugin: &Plugin<'_>, node: &str) -> serde_json::Value {
     let dump = plugin.dump();
     let nodes = dump["nodes"].as_array().unwrap();
     nodes.iter().find(|it| it["name"] == node).cloned().unwrap_or_default()

@@ -2,6 +2,7 @@
 
 use crate::between::Between;
 use crate::headroom;
+use crate::resizes;
 use axum::body::{Bytes, to_bytes};
 use futures_util::future::try_join_all;
 use http::{Request, Response};
@@ -25,6 +26,7 @@ use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::headroom::Headroom;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
+use windlass_plugin_cluster::resizes::Resizes;
 use windlass_plugin_cluster::watch::{self, Followed, Following};
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, Patches, ceilings, retries, settler,
@@ -68,15 +70,28 @@ impl<'a> Plugin<'a> {
         leadership: Leadership,
         test: impl AsyncFnOnce(&Self),
     ) {
-        Self::with(plane, Space::new(plane).await, Pools::default(), leadership, test).await;
+        let space = Space::new(plane).await;
+        Self::with(plane, space, Pools::default(), leadership, without_pods(), test).await;
     }
 
-    /// The same, where nodes with the label `pool: shared` have headroom, and the namespace is the plugin's own.
+    /// The same, where nodes with the label `pool: shared` have headroom, and of those with `pool: resized` VMs' pods are
+    /// resized; the namespace is the plugin's own.
     pub(crate) async fn sharing(plane: &'a ControlPlane, test: impl AsyncFnOnce(&Self)) {
         let space = Space::new(plane).await;
         headroom::own(&space).await;
+        resizes::own(&space).await;
+        Self::sharing_in(plane, space, test).await;
+    }
+
+    /// The same in this namespace, whose pods an earlier plugin may have had.
+    pub(crate) async fn sharing_in(
+        plane: &'a ControlPlane,
+        space: Space<'a>,
+        test: impl AsyncFnOnce(&Self),
+    ) {
         let (pools, leadership) = (headroom::pools(space.name()), Leadership::sole(Epoch(1)));
-        Self::with(plane, space, pools, leadership, async |plugin| {
+        let taken_over = pods_of(space.name(), plane.client(Identity::Plugin).await);
+        Self::with(plane, space, pools, leadership, taken_over, async |plugin| {
             plugin.answers().await;
             test(plugin).await;
         })
@@ -106,6 +121,7 @@ impl<'a> Plugin<'a> {
         space: Space<'a>,
         pools: Pools,
         leadership: Leadership,
+        taken_over: Client,
         test: impl AsyncFnOnce(&Self),
     ) {
         let admin = plane.client(Identity::Admin).await;
@@ -117,7 +133,7 @@ impl<'a> Plugin<'a> {
         let counts = Counts::default();
         let binder = Binder::new(between.client(), books.clone(), counts.bindings.clone());
         let extender = Extender::new(books.clone(), binder.clone(), counts.calls.clone());
-        let mut parts = parts(&between, &books, binder, &counts, space.name());
+        let mut parts = parts(&between, &books, binder, &counts, space.name(), taken_over);
         if moves {
             parts.extend(movers(&between, &books, &counts));
         }
@@ -327,6 +343,7 @@ fn parts(
     binder: Binder,
     counts: &Counts,
     own: &str,
+    taken_over: Client,
 ) -> Vec<Part> {
     let (watchdog, stop) = (Watchdog::default(), CancellationToken::new());
     let following = |of: &'static str| Following {
@@ -344,7 +361,14 @@ fn parts(
         pulse: watchdog.watch("headroom"),
         stop: stop.clone(),
     };
+    let resizing = Resizes {
+        client: between.client(),
+        counts: counts.resizes.clone(),
+        pulse: watchdog.watch("resizes"),
+        stop: stop.clone(),
+    };
     vec![
+        Box::pin(windlass_plugin_cluster::resizes::run(books.clone(), resizing)),
         Box::pin(windlass_plugin_cluster::headroom::run(books.clone(), headroom)),
         Box::pin(watch::nodes(books.clone(), following("nodes"))),
         Box::pin(watch::pods(books.clone(), following("pods"))),
@@ -364,7 +388,7 @@ fn parts(
         Box::pin(retries::run(books.clone(), binder, watchdog.watch("refused pods"), stop.clone())),
         Box::pin(takeover::run(
             books.clone(),
-            Binder::new(without_pods(), books.clone(), counts.bindings.clone()),
+            Binder::new(taken_over, books.clone(), counts.bindings.clone()),
             watchdog.watch("takeover"),
             stop,
         )),
@@ -395,10 +419,22 @@ fn movers(between: &Between, books: &ClusterBooks, counts: &Counts) -> [Part; 2]
 
 /// An API server without pods: the pods of other tests are left alone.
 fn without_pods() -> Client {
-    let none = |_: Request<Body>| async {
-        let answer = Response::builder().status(404);
-        let status = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
-        answer.body(Body::from(status.as_bytes().to_vec())).map_err(BoxError::from)
+    Client::new(tower::service_fn(|_: Request<Body>| async { none() }), "default")
+}
+
+/// An API server with the pods of this namespace alone.
+fn pods_of(space: &str, client: Client) -> Client {
+    let own = format!("/namespaces/{space}/");
+    let carry = move |request: Request<Body>| {
+        let (client, is_own) = (client.clone(), request.uri().path().contains(&own));
+        async move { if is_own { client.send(request).await.map_err(BoxError::from) } else { none() } }
     };
-    Client::new(tower::service_fn(none), "default")
+    Client::new(tower::service_fn(carry), "default")
+}
+
+fn none() -> Result<Response<Body>, BoxError> {
+    let answer = Response::builder().status(404);
+    let status =
+        r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+    answer.body(Body::from(status.as_bytes().to_vec())).map_err(BoxError::from)
 }

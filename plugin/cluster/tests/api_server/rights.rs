@@ -4,6 +4,7 @@ use crate::between::Fate;
 use crate::headroom;
 use crate::plane;
 use crate::plugin::Plugin;
+use crate::resizes;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -22,6 +23,8 @@ async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
     Plugin::sharing(plane().await, async |plugin| {
         let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
         headroom::comes_grows_and_goes(plugin).await;
+        resizes::grows_and_shrinks(plugin).await;
+        plugin.delete("resized").await;
         let waiting = plugin.vm("waiting", 3).await;
         // Nodes and pods are listed and watched, and a pod is read and bound.
         assert_eq!(plugin.bind(&pod, &node).await, "");
@@ -101,10 +104,11 @@ async fn the_plugin_may_do_nothing_that_it_does_not_do() {
 async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
     let roles: Api<ClusterRole> = Api::all(admin.clone());
     let rules = roles.get("windlass-plugin").await.unwrap().rules.unwrap();
+    let resize = roles.get("windlass-plugin-resize").await.unwrap().rules.unwrap();
     let roles: Api<Role> = Api::namespaced(admin.clone(), "windlass");
     let own = roles.get("windlass-plugin-headroom").await.unwrap().rules.unwrap();
     let mut granted = BTreeSet::new();
-    for rule in rules.into_iter().chain(own) {
+    for rule in rules.into_iter().chain(own).chain(resize) {
         let resources = rule.resources.unwrap();
         let is_review = resources == ["tokenreviews"];
         let group = if is_review { "authentication.k8s.io" } else { "" };

@@ -21,7 +21,7 @@ impl Books {
         let mut sent = None;
         self.change(vm, |entry| {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
-            let Some(recorded) = &mut entry.recorded else { return };
+            let Some(recorded) = entry.cover.recorded_mut() else { return };
             let size = recorded.rounded(needed, grain, room);
             sent = recorded.send(epoch, size);
             if sent.is_none() {
@@ -35,7 +35,7 @@ impl Books {
     /// The API server has recorded this ceiling. What was proposed is promised: its agent may be told at once.
     pub fn ceiling_written(&mut self, vm: &VmName, written: Ceiling) {
         self.change(vm, |entry| {
-            let recorded = entry.recorded.as_mut();
+            let recorded = entry.cover.recorded_mut();
             if let Some(proposal) = recorded.and_then(|recorded| recorded.confirm(written)) {
                 entry.confirm(proposal);
             }
@@ -45,7 +45,7 @@ impl Books {
     /// The annotation was not what the write had been sent for, but this, by a read after it. The write is due again.
     pub fn ceiling_read(&mut self, vm: &VmName, read: Option<Ceiling>) {
         self.change(vm, |entry| {
-            if let Some(recorded) = &mut entry.recorded {
+            if let Some(recorded) = entry.cover.recorded_mut() {
                 recorded.read(read);
                 recorded.again();
             }
@@ -56,7 +56,7 @@ impl Books {
     /// recorded makes no difference.
     pub fn ceiling_given_up(&mut self, vm: &VmName) {
         self.change(vm, |entry| {
-            if let Some(recorded) = &mut entry.recorded {
+            if let Some(recorded) = entry.cover.recorded_mut() {
                 recorded.give_up();
             }
         });
@@ -66,13 +66,13 @@ impl Books {
     pub fn first_ceiling(&self, vm: &VmName) -> Option<Resources> {
         let entry = self.vms.get(vm)?;
         let room = self.room.saturating_sub(self.counted_later_but(vm));
-        Some(entry.recorded.as_ref()?.rounded(entry.reserved(), entry.record.grain, room))
+        Some(entry.cover.recorded()?.rounded(entry.reserved(), entry.record.grain, room))
     }
 
     /// The API server has bound the VM's pod, and recorded this ceiling with it.
     pub fn ceiling_bound(&mut self, vm: &VmName, first: FirstCeiling) {
         self.change(vm, |entry| {
-            if let Some(recorded) = &mut entry.recorded {
+            if let Some(recorded) = entry.cover.recorded_mut() {
                 recorded.bound(first);
             }
         });
@@ -87,7 +87,7 @@ impl Books {
         for entry in self.vms.values_mut() {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
             let is_spoken = matches!(entry.basis, Basis::Spoken { .. });
-            let Some(recorded) = entry.recorded.as_mut().filter(|_| is_spoken) else { continue };
+            let Some(recorded) = entry.cover.recorded_mut().filter(|_| is_spoken) else { continue };
             if recorded.look(now, needed, grain, &mut over) {
                 due.push((*entry.name).clone());
             }

@@ -1,6 +1,8 @@
-//! A change of a headroom pod, and what becomes of it.
+//! A change of a headroom pod or of the pod of a VM, and what becomes of it.
 
+use crate::allotment::Denied;
 use crate::no_success::NoSuccess;
+use windlass_protocol::pod::Limits;
 use windlass_protocol::{Resources, VmName};
 
 /// What is to be written of a headroom pod.
@@ -42,6 +44,36 @@ pub enum Write {
     },
 }
 
+/// A resize of a VM's pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resize {
+    /// The VM, by its pod.
+    pub vm: VmName,
+    /// Which pod.
+    pub uid: String,
+    /// Which revision of it, and no other.
+    pub revision: String,
+    /// The container that is resized.
+    pub container: String,
+    /// What it is to request.
+    pub to: Resources,
+    /// Its limits after that, where it has any.
+    pub limits: Limits,
+    /// What it is for.
+    pub kind: Kind,
+}
+
+/// What a resize is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The VM is to have more.
+    Grows,
+    /// The VM gave room back.
+    Shrinks,
+    /// The pod asks again for what it has: it is not given more.
+    GivesUp(Denied),
+}
+
 /// What became of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
@@ -64,6 +96,19 @@ impl Written {
                 Self::Refused
             }
             NoSuccess::Unknown => Self::Unknown,
+        }
+    }
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// As it is counted.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Grows => "grow",
+            Self::Shrinks => "shrink",
+            Self::GivesUp(_) => "give-up",
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::books::Books;
 use crate::cluster::Node;
-use crate::pods::known::Share;
+use crate::pods::known::{Own, Share};
 use crate::pods::pools::Mode;
 use crate::pods::taken::Taken;
 use crate::pods::why_not::Short;
@@ -48,6 +48,11 @@ impl<N: Node> HeldNode<N> {
     /// The node, if it is there.
     pub(crate) fn there(&self) -> Option<&SeenNode<N>> {
         self.seen.as_ref().filter(|seen| !seen.is_gone)
+    }
+
+    /// Whether the node is there, and treated like this.
+    pub(crate) fn is(&self, mode: Mode) -> bool {
+        self.there().is_some_and(|seen| seen.mode == mode)
     }
 
     /// The node's object is gone. What its pods were granted stays in its books: they may run on.
@@ -242,18 +247,23 @@ impl<N: Node> SeenNode<N> {
             Mode::Headroom(_) => {
                 short.or_else(|| Short::of(share.beyond_requests(), books.free(), books.room))
             }
-            Mode::Dedicated => short,
+            Mode::Dedicated | Mode::Resize => short,
         }
     }
 }
 
 /// A VM's share is an entry in the books; another's is no part of them. No less is reserved for a VM than its pod
-/// requests; where others place pods, than its pod requests and has.
+/// requests; where others place pods, than its pod requests and has. Where its pod is resized, what its own container
+/// has is what it may have.
 fn enter(books: &mut Books, name: &VmName, share: Share, mode: Mode) {
-    if let Share::Vm { record, requests, sure, ceiling, kept, .. } = share {
+    if let Share::Vm { record, requests, sure, ceiling, kept, own, .. } = share {
         let least = match mode {
             Mode::Dedicated => requests,
             Mode::Headroom(_) => sure,
+            Mode::Resize => {
+                let Own { requests, allotted, most } = own;
+                return books.enter_allotted(name.clone(), record, requests, most, allotted);
+            }
         };
         books.enter_pod(name.clone(), record, least, ceiling, kept);
     }

@@ -16,8 +16,9 @@
 //!     refused, or on no node, on another, ended, gone
 //! ```
 
+use crate::allotment::Allotted;
 use crate::ceilings::{Kept, is_of_binding};
-use windlass_protocol::pod::{Allocation, Pod, PodVm};
+use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmRecord};
 
 /// As many earlier revisions are remembered.
@@ -38,7 +39,7 @@ pub(crate) struct Known {
     vm: Option<Box<PodVm>>,
     pub(crate) is_headroom: bool,
     pub(crate) allocation: Option<Box<Allocation>>,
-    /// What was sent last to change a headroom pod, while the pod has the revision that it was sent for.
+    /// What was sent last to change a headroom pod or the pod of a VM, while the pod has the revision that it was sent for.
     pub(crate) sent: Option<Sent>,
     /// The pod is the VM, rather than running one of another object.
     is_object: bool,
@@ -48,12 +49,12 @@ pub(crate) struct Known {
     pub(crate) placed: Placed,
 }
 
-/// A change of a headroom pod that takes effect on one revision of it, if at all.
+/// A change of a pod that takes effect on one revision of it, if at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     /// The revision.
     pub(crate) revision: String,
-    /// What the pod asks for after it.
+    /// What the pod asks for after it; of a VM's pod, its container.
     pub(crate) to: Resources,
     pub(crate) state: SentState,
 }
@@ -115,6 +116,8 @@ pub(crate) enum Share {
         ceiling: Resources,
         /// What is recorded of it, if the pod is the VM.
         kept: Option<Kept>,
+        /// What its own container has.
+        own: Own,
     },
     /// Room for VMs, where the node's pool has headroom.
     Headroom {
@@ -122,6 +125,17 @@ pub(crate) enum Share {
         /// What of its requests is allocated to it and stays so.
         sure: Resources,
     },
+}
+
+/// What the container of a VM takes of its node, where that is what the VM may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// Its requests, as the scheduler counts them.
+    pub(crate) requests: Resources,
+    /// What is allocated to it.
+    pub(crate) allotted: Allotted,
+    /// The most that it may have before its agent speaks.
+    pub(crate) most: Resources,
 }
 
 // === impl Known ===
@@ -204,6 +218,16 @@ impl Known {
         self.vm.as_deref()
     }
 
+    /// Whether the pod is a VM and no other object's: the plugin may resize it.
+    pub(crate) const fn is_own_vm(&self) -> bool {
+        self.vm.is_some() && self.is_object
+    }
+
+    /// The container that a VM runs in.
+    pub(crate) fn container(&self) -> Option<&VmContainer> {
+        self.vm.as_ref()?.container.as_deref()
+    }
+
     /// The number of the pod's spec, where it is read.
     fn generation(&self) -> Option<i64> {
         self.allocation.as_ref().map(|allocation| allocation.generation)
@@ -235,6 +259,7 @@ impl Known {
         };
         let kept = self.is_object.then(|| kept(vm));
         Share::of_vm(vm, requests, self.allocation.as_deref(), most, kept)
+            .resized(self.sent.as_ref(), self.is_terminating)
     }
 
     /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.
@@ -357,7 +382,17 @@ impl Share {
         let most = vm.bounds.max.max(requests);
         // A part of a slot takes the whole of it.
         let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-        Self::Vm { record, requests, sure, most, ceiling, kept }
+        let own = Own::of(vm, requests, sure, kept);
+        Self::Vm { record, requests, sure, most, ceiling, kept, own }
+    }
+
+    /// The same, while a resize of the VM's container may take effect, or while the pod goes.
+    fn resized(mut self, sent: Option<&Sent>, is_terminating: bool) -> Self {
+        if let Self::Vm { own: Own { allotted, .. }, .. } = &mut self {
+            allotted.sure = sent.map_or(allotted.sure, |sent| allotted.sure.min(sent.to));
+            allotted.is_resizable &= !is_terminating;
+        }
+        self
     }
 
     /// What it takes of a node from its first moment there, as the books count it.
@@ -385,6 +420,24 @@ impl Share {
         match self {
             Self::Other(_) | Self::Headroom { .. } => Resources::ZERO,
             Self::Vm { record, requests, .. } => record.min.saturating_sub(*requests),
+        }
+    }
+}
+
+// === impl Own ===
+
+impl Own {
+    /// A VM whose pod is not the plugin's to resize stays at what the pod has. A VM that was granted more where its ceiling was
+    /// recorded may have that. `kept`: the pod is the VM.
+    fn of(vm: &PodVm, requests: Resources, sure: Resources, kept: Option<Kept>) -> Self {
+        let container = vm.container.as_deref().filter(|container| container.fixed.is_none());
+        let container = container.filter(|_| kept.is_some());
+        let recorded = kept.and_then(|kept| kept.shown).map(|ceiling| ceiling.size);
+        let sure = container.map_or(sure, VmContainer::sure);
+        Self {
+            requests: container.map_or(requests, |container| container.effective),
+            allotted: Allotted { sure, is_resizable: container.is_some() },
+            most: sure.max(vm.bounds.min).max(recorded.unwrap_or_default()),
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A *dedicated* node has VM pods, which the extender places, and pods that come past it and are facts. On a
 //! node with *headroom* anybody places pods: what VMs may grow into is what a pod of the plugin's own holds
-//! there, the headroom pod, so that Kubernetes gives it to no other.
+//! there, the headroom pod, so that Kubernetes gives it to no other. Where VMs' pods are *resized* anybody places pods, too:
+//! a VM grows into what its kubelet has allocated to its own pod.
 
 use crate::pods::migration::MigrationTerms;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub enum Mode {
     Dedicated,
     /// Anybody places pods there: VMs grow into what a headroom pod holds.
     Headroom(HeadroomTerms),
+    /// Anybody places pods there: the pod of a VM is resized before the VM.
+    Resize,
 }
 
 /// How large headroom pods are.
@@ -86,6 +89,11 @@ impl Pools {
         })
     }
 
+    /// Whether a node may be treated like this.
+    pub fn have(&self, mode: Mode) -> bool {
+        self.pools.iter().any(|pool| pool.mode == mode)
+    }
+
     /// Whether a pod holds headroom. A tenant can write the label, and no pod of this namespace.
     pub fn is_headroom(&self, pod: &Pod) -> bool {
         pod.is_headroom && !self.namespace.is_empty() && pod.name.namespace == self.namespace
@@ -115,6 +123,7 @@ impl Mode {
         match self {
             Self::Dedicated => "dedicated",
             Self::Headroom(_) => "headroom",
+            Self::Resize => "resize",
         }
     }
 }

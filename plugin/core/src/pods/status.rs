@@ -1,7 +1,7 @@
 //! The nodes and their pods, as a person who looks for a fault reads them.
 
 use serde::Serialize;
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// What a node has, and who takes it. Fields are only added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -10,7 +10,7 @@ pub struct NodePods {
     pub name: String,
     /// What pods may request of it.
     pub allocatable: Resources,
-    /// How its room is shared: `dedicated`, `headroom`.
+    /// How its room is shared: `dedicated`, `headroom`, `resize`.
     pub mode: &'static str,
     /// The requests of all pods that are neither VMs nor headroom.
     pub others: Resources,
@@ -27,6 +27,19 @@ pub struct NodePods {
     pub pods: usize,
     /// The placements that no pod has shown yet, by the pod's name.
     pub placements: Vec<Open>,
+    /// The VMs whose pods are not resized, where the node's pool says that they are.
+    pub not_resized: Vec<NotResized>,
+}
+
+/// A VM whose pod is not resized.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotResized {
+    /// The pod.
+    pub pod: VmName,
+    /// Why: what the pod is like, or the last refusal since it has grown.
+    pub why: &'static str,
+    /// It is not asked to grow before this; `null`: it cannot be resized at all.
+    pub until: Option<Moment>,
 }
 
 /// A placement that the pod has not shown yet.

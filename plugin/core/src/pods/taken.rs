@@ -3,7 +3,8 @@
 //! On a dedicated node the room for VMs is what the node can allocate without the requests of all others. On
 //! a node with headroom it is what VMs request for themselves and what the headroom pods hold: of both only
 //! what the kubelet has allocated and the spec still asks for. No scheduler and no kubelet gives that to
-//! another pod, so growth within it needs no word of theirs. There, too, VMs never have more than others leave.
+//! another pod, so growth within it needs no word of theirs. There, too, VMs never have more than others leave. Where
+//! VMs' pods are resized, the room is as on a dedicated node; the kubelet decides on growth within it.
 
 use crate::pods::known::Share;
 use crate::pods::pools::Mode;
@@ -26,6 +27,8 @@ pub(crate) struct Taken {
     vms_sure: Sum,
     /// The most that VMs may grow to, and no less than they request.
     most: Sum,
+    /// What VM pods request beside what their VMs' own containers do.
+    beside: Sum,
 }
 
 // === impl Taken ===
@@ -46,7 +49,8 @@ impl Taken {
                     add(&mut self.headroom, requests);
                     add(&mut self.sure, sure);
                 }
-                Share::Vm { requests, sure, most, .. } => {
+                Share::Vm { requests, sure, most, own, .. } => {
+                    add(&mut self.beside, requests.saturating_sub(own.requests));
                     add(&mut self.vms, requests);
                     add(&mut self.sure, sure);
                     add(&mut self.vms_sure, sure);
@@ -62,6 +66,7 @@ impl Taken {
         match mode {
             Mode::Dedicated => left.saturating_sub(self.headroom()),
             Mode::Headroom(_) => left.min(self.sure.resources()),
+            Mode::Resize => left.saturating_sub(self.headroom()).saturating_sub(self.beside()),
         }
     }
 
@@ -69,7 +74,7 @@ impl Taken {
     /// schedulers count requests alone, so what VMs have not grown into is taken by the headroom pod.
     pub(crate) fn open(&self, mode: Mode, allocatable: Resources, books: Summary) -> Summary {
         match mode {
-            Mode::Dedicated => books,
+            Mode::Dedicated | Mode::Resize => books,
             Mode::Headroom(_) => Summary {
                 room: allocatable.saturating_sub(self.others()),
                 reserved: self.headroom().saturating_add(self.vms()).max(books.reserved),
@@ -108,6 +113,10 @@ impl Taken {
 
     pub(crate) fn headroom(&self) -> Resources {
         self.headroom.resources()
+    }
+
+    fn beside(&self) -> Resources {
+        self.beside.resources()
     }
 
     fn vms(&self) -> Resources {

@@ -74,6 +74,7 @@ pub(crate) fn vm(name: &str, units: u64) -> Pod {
         ceiling: None,
         controller: None,
         may_move: false,
+        container: None,
         problems: Vec::new(),
     };
     Pod { vm: Some(vm), ..other(name, units) }

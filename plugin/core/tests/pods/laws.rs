@@ -2,6 +2,7 @@
 
 use crate::cluster::cu;
 use crate::model::{Model, step};
+use crate::resized::{self, Resized, SIZE};
 use crate::shared::{self, Shared};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -61,6 +62,39 @@ proptest! {
             prop_assert!(cu(8).covers(used), "{:?}: {} in use", step, used);
         }
     }
+}
+
+proptest! {
+    /// Law 2 where VMs' pods are resized: what VMs have and what the kubelet has allocated never exceeds what the node can
+    /// allocate, and no VM has more than its kubelet has allocated to it. Law 9: whatever a VM has is in the books, also in
+    /// those of a plugin that has just started.
+    #[test]
+    fn books_within_the_node_whose_pods_are_resized(steps in vec(resized::step(), 0..150)) {
+        let mut node = Resized::new();
+        for step in steps {
+            node.step(&step);
+            let used = node.in_use();
+            prop_assert!(used <= SIZE, "{:?}: {} in use", step, used);
+            prop_assert_eq!(node.uncovered(), None, "{:?}", step);
+        }
+    }
+}
+
+/// The histories of that law meet what it is about.
+#[test]
+fn growth_by_resized_pods_is_met_often() {
+    let mut runner = TestRunner::deterministic();
+    let steps = vec(resized::step(), 150);
+    let (mut grown, mut given_up) = (0, 0);
+    for _ in 0..100 {
+        let mut node = Resized::new();
+        for step in steps.new_tree(&mut runner).unwrap().current() {
+            node.step(&step);
+        }
+        grown += usize::from(node.grown > 0);
+        given_up += usize::from(node.given_up > 0);
+    }
+    assert!(grown > 30 && given_up > 5, "of 100 {grown} grew, {given_up} were given up");
 }
 
 /// The histories of that law meet what it is about.

@@ -8,6 +8,8 @@ mod laws;
 mod leaving;
 mod model;
 mod placing;
+mod resized;
+mod resizing;
 mod shared;
 mod stories;
 mod watch;

@@ -31,7 +31,20 @@ impl<'a> Agent<'a> {
     pub(crate) fn ask(&mut self, size: u64) -> u64 {
         let (status, body) = self.try_ask(size);
         assert_eq!(status, 200, "{body}");
-        let permit = &serde_json::from_str::<Value>(&body).unwrap()["permit"];
+        self.hear(&body)
+    }
+
+    /// The same, while other tasks of the test go on: the answer may wait for a kubelet of the test.
+    pub(crate) async fn ask_beside(&mut self, size: u64) -> u64 {
+        let (permits, request) = (self.plugin.permits.clone(), self.body(size));
+        let ask = move || http::ask(&permits, "POST", "/", &request);
+        let answer = tokio::task::spawn_blocking(ask).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        self.hear(&answer.body)
+    }
+
+    fn hear(&mut self, body: &str) -> u64 {
+        let permit = &serde_json::from_str::<Value>(body).unwrap()["permit"];
         self.last = Some(permit.clone());
         permit["vCPUs"].as_u64().unwrap()
     }

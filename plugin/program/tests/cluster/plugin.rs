@@ -186,7 +186,9 @@ fn put(folder: &Folder, kubeconfig: &Path, ports: &str, leads: By) {
          [kubernetes]\nkubeconfig = \"{path}\"\n{ports}\
          [kubernetes.lease]\nenabled = {by_lease}\n\
          [[kubernetes.pool]]\nname = \"shared\"\nlabels = {{ pool = \"shared\" }}\n\
-         mode = \"headroom\"\nheadroom = {{ cpu = 0.05, memory = \"1GiB\" }}\n"
+         mode = \"headroom\"\nheadroom = {{ cpu = 0.05, memory = \"1GiB\" }}\n\
+         [[kubernetes.pool]]\nname = \"resized\"\nlabels = {{ pool = \"resized\" }}\n\
+         mode = \"resize\"\n"
     );
     folder.put("plugin.toml", file);
 }

@@ -93,8 +93,11 @@ const CLUSTER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        plain!("[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"resize\"\n"),
-        &["kubernetes.pool[a].mode = \"resize\": is not there yet"],
+        plain!(
+            "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"resize\"\n\
+         headroom = { share = 0.5 }\n"
+        ),
+        &["kubernetes.pool[a].headroom = a table: must not be there unless mode = \"headroom\""],
     ),
     (
         plain!(

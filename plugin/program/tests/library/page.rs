@@ -92,6 +92,8 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.migrations.count("create", "done");
     cluster.certificates.write("windlass-plugin-tls", "done");
     cluster.certificates.problem("windlass-plugin-tls");
+    cluster.resizes.count("grow", "done", None);
+    cluster.resizes.count("give-up", "done", Some("deferred"));
     cluster.ceilings.count("written", Duration::from_millis(5));
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();

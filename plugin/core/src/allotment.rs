@@ -1,0 +1,161 @@
+//! What its kubelet has allocated to the pod of one VM, as the cap of what the VM may be promised.
+//!
+//! The cap is what the API server's object says for sure: the smaller of what the spec asks for and of what the kubelet has
+//! allocated. It falls before a smaller spec is sent, whether or not that takes effect, and rises when the watch shows
+//! what the kubelet has allocated, and in no other way. So an allocation covers at any time what was promised, and nothing is
+//! recorded beside it: a plugin that starts finds it in the pod.
+//!
+//! A *proposal* is a permit above the cap: the pod is to be resized for it. It ends when the kubelet refuses, when its
+//! agent wants less, or after [`CLAIM_LASTS`] without a word of the agent. After a refusal none is made for a while.
+
+use std::time::Duration;
+use windlass_protocol::pod::Pending;
+use windlass_protocol::timing::CLAIM_LASTS;
+use windlass_protocol::{Moment, Resources, VmName};
+
+/// After the first refusal in a row; each that follows doubles it.
+const FIRST_REST: Duration = Duration::from_secs(1);
+
+/// The longest time without a proposal.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// What a pod's object says of what is allocated to its VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allotted {
+    /// What the VM has for sure.
+    pub sure: Resources,
+    /// Whether the pod can be resized, and is the plugin's to resize.
+    pub is_resizable: bool,
+}
+
+/// What a VM's pod is to cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needed {
+    /// What the VM may have, and what waits for its kubelet.
+    pub size: Resources,
+    /// The least that the VM is to have.
+    pub least: Resources,
+    /// Whether the pod may be asked to grow at this moment.
+    pub may_grow: bool,
+}
+
+/// Why a pod was not resized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// Its kubelet says so.
+    ByKubelet(Pending),
+    /// The API server refuses the write.
+    ByApiServer,
+}
+
+/// What the books know of the allocation of one VM.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Allotment {
+    cap: Resources,
+    /// What an agent was told before any word of it counts: the VM may have it.
+    pub(crate) told_early: Resources,
+    is_resizable: bool,
+    /// What is granted, and until when it is reserved.
+    proposal: Option<(Resources, Moment)>,
+    /// Refusals since the last growth.
+    refusals: u32,
+    /// The last of them, and until when no proposal is made.
+    denied: Option<(Denied, Moment)>,
+}
+
+// === impl Denied ===
+
+impl Denied {
+    /// As it is counted and shown.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::ByKubelet(Pending::Deferred) => "deferred",
+            Self::ByKubelet(Pending::Infeasible) => "infeasible",
+            Self::ByKubelet(Pending::Other) => "pending",
+            Self::ByApiServer => "refused",
+        }
+    }
+}
+
+// === impl Allotment ===
+
+impl Allotment {
+    pub(crate) const fn new(allotted: Allotted, told_early: Resources) -> Self {
+        let Allotted { sure, is_resizable } = allotted;
+        Self { cap: sure, told_early, is_resizable, proposal: None, refusals: 0, denied: None }
+    }
+
+    /// The watch shows the pod.
+    pub(crate) fn shown(&mut self, allotted: Allotted) {
+        (self.cap, self.is_resizable) = (allotted.sure, allotted.is_resizable);
+        let is_met = |(size, _)| allotted.sure.covers(size);
+        if self.proposal.is_some_and(is_met) {
+            // It stays reserved until its agent was told.
+            (self.refusals, self.denied) = (0, None);
+        }
+    }
+
+    pub(crate) const fn cap(&self) -> Resources {
+        self.cap
+    }
+
+    pub(crate) fn proposal(&self) -> Resources {
+        self.proposal.map(|(size, _)| size).unwrap_or_default()
+    }
+
+    /// A permit above the cap waits. `false`: the pod is not resized for now.
+    pub(crate) fn propose(&mut self, now: Moment, size: Resources) -> bool {
+        let may = self.is_resizable && !self.rests(now);
+        if may {
+            self.proposal = Some((self.proposal().max(size), now.after(CLAIM_LASTS)));
+        }
+        may
+    }
+
+    /// The agent wants no more than this, and was promised `promised` of it.
+    pub(crate) fn wants(&mut self, wanted: Resources, promised: Resources) {
+        let proposal = self.proposal.map(|(size, until)| (size.min(wanted), until));
+        self.proposal = proposal.filter(|(size, _)| !promised.covers(*size));
+    }
+
+    /// A proposal whose agent is silent ends.
+    pub(crate) fn forget(&mut self, now: Moment) {
+        self.proposal = self.proposal.filter(|(_, until)| now < *until);
+    }
+
+    /// The pod asks for this much from here on, whether or not that takes effect. `false`: what of `promised` the
+    /// allocation covers is more.
+    pub(crate) fn falls(&mut self, to: Resources, promised: Resources) -> bool {
+        let is_free = to.covers(promised.min(self.cap));
+        if is_free {
+            self.cap = self.cap.min(to);
+        }
+        is_free
+    }
+
+    /// The pod is not resized. What was proposed is free, and nothing is proposed for a while.
+    pub(crate) fn refuse(&mut self, now: Moment, vm: &VmName, why: Denied) {
+        let doubled = FIRST_REST.saturating_mul(1 << self.refusals.min(6)).min(LONGEST_REST);
+        // VMs of one node do not try again in step.
+        let part =
+            vm.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+                % 256;
+        let until = now.after(doubled - doubled * part / 1024);
+        (self.proposal, self.refusals) = (None, self.refusals.saturating_add(1));
+        self.denied = Some((why, until));
+    }
+
+    /// Whether no proposal is made at this moment.
+    pub(crate) fn rests(&self, now: Moment) -> bool {
+        self.denied.is_some_and(|(_, until)| now < until)
+    }
+
+    pub(crate) const fn denied(&self) -> Option<(Denied, Moment)> {
+        self.denied
+    }
+
+    /// Whether a permit waits for the kubelet.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.cap.covers(self.proposal())
+    }
+}

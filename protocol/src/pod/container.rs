@@ -1,0 +1,131 @@
+//! The container that a VM's process runs in: what it has, and whether it can be resized in place.
+//!
+//! It is the first container of the pod. A kubelet compares what it has allocated when it admits a pod or a resize, and
+//! raises the limits of a container afterwards: so a VM has for sure what the spec, what is allocated, and the limits in
+//! force all cover.
+
+use super::requests;
+use super::wire::{Container, Instead, Reading, Requirements, Spec, Status};
+use crate::{Bytes, MilliCpu, Resources};
+
+/// The container of a VM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmContainer {
+    /// Its name in the pod.
+    pub name: String,
+    /// What the spec requests for it.
+    pub spec: Resources,
+    /// What the kubelet has allocated to it; `None`: the kubelet has not said so.
+    pub allocated: Option<Resources>,
+    /// What it requests as the scheduler counts it: no more than [`Pod::requests`](super::Pod::requests).
+    pub effective: Resources,
+    /// The limits of the spec.
+    pub limits: Limits,
+    /// The limits in force, as the kubelet says.
+    pub enforced: Limits,
+    /// Why it cannot be resized in place, if it cannot.
+    pub fixed: Option<Fixed>,
+}
+
+/// Limits of a container, by axis; `None`: there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Of CPU.
+    pub cpu: Option<MilliCpu>,
+    /// Of memory.
+    pub mem: Option<Bytes>,
+}
+
+/// Why a container cannot be resized in place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fixed {
+    /// It has no request on an axis, and the API server adds none.
+    NoRequest,
+    /// A resize restarts it, and with it the VM.
+    Restarts,
+    /// The pod has requests of its own level, which count in place of those of its containers.
+    OfPod,
+}
+
+// === impl VmContainer ===
+
+impl VmContainer {
+    pub(super) fn of(spec: &Spec, status: &Status) -> Option<Self> {
+        let container = spec.containers.as_ref()?.first()?;
+        let name = container.name.clone().unwrap_or_default();
+        let (effective, allocated) = requests::of_container(container, status);
+        let all = status.container_statuses.as_ref().map_or(&[][..], Vec::as_slice);
+        let own = all.iter().find(|one| one.name.as_deref() == Some(&*name));
+        Some(Self {
+            spec: requests::by_spec_of(container),
+            allocated,
+            effective,
+            limits: Limits::of(container.resources.as_ref()),
+            enforced: Limits::of(own.and_then(|status| status.resources.as_ref())),
+            fixed: Fixed::of(spec, container),
+            name,
+        })
+    }
+
+    /// What the VM has for sure, whatever its kubelet does next. A pod that no kubelet has admitted is admitted with its spec.
+    pub fn sure(&self) -> Resources {
+        let allocated = self.allocated.unwrap_or(self.spec);
+        let mut sure = allocated.min(self.spec);
+        if let (Some(_), Some(enforced)) = (self.limits.cpu, self.enforced.cpu) {
+            sure.cpu = sure.cpu.min(enforced);
+        }
+        if let (Some(_), Some(enforced)) = (self.limits.mem, self.enforced.mem) {
+            sure.mem = sure.mem.min(enforced);
+        }
+        sure
+    }
+
+    /// The limits with which it is to request this much: a limit that equals its request moves with it, so that the pod's QoS
+    /// class stays, and a higher one is no lower than the request.
+    pub fn limits_for(&self, requests: Resources) -> Limits {
+        let Limits { cpu, mem } = self.limits;
+        let Resources { cpu: own_cpu, mem: own_mem } = self.spec;
+        Limits {
+            cpu: cpu.map(|it| if it == own_cpu { requests.cpu } else { it.max(requests.cpu) }),
+            mem: mem.map(|it| if it == own_mem { requests.mem } else { it.max(requests.mem) }),
+        }
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    fn of(resources: Option<&Requirements>) -> Self {
+        let Some(limits) = resources.and_then(|resources| resources.limits.as_ref()) else {
+            return Self::default();
+        };
+        let (cpu, mem) = limits.axes("limits", &mut Reading::with(Instead::Largest));
+        Self { cpu, mem }
+    }
+}
+
+// === impl Fixed ===
+
+impl Fixed {
+    fn of(spec: &Spec, container: &Container) -> Option<Self> {
+        let Resources { cpu, mem } = requests::by_spec_of(container);
+        let policies = container.resize_policy.as_ref().map_or(&[][..], Vec::as_slice);
+        let restarts = |word: Option<&str>| word == Some("RestartContainer");
+        if spec.resources.is_some() {
+            Some(Self::OfPod)
+        } else if policies.iter().any(|policy| restarts(policy.restart_policy.as_deref())) {
+            Some(Self::Restarts)
+        } else {
+            (cpu.is_zero() || mem.is_zero()).then_some(Self::NoRequest)
+        }
+    }
+
+    /// As a person reads it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::NoRequest => "its container requests no CPU or no memory",
+            Self::Restarts => "the resizePolicy of its container is RestartContainer",
+            Self::OfPod => "the pod has requests of its own (spec.resources)",
+        }
+    }
+}

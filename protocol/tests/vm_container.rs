@@ -1,0 +1,109 @@
+//! The container that a VM runs in: what it has for sure, and how it is resized.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+use windlass_protocol::pod::{Fixed, Limits, Pod, VmContainer};
+use windlass_protocol::{Bytes, MilliCpu, Resources};
+
+#[test]
+fn a_vm_has_for_sure_what_spec_allocation_and_limits_in_force_cover() {
+    let of = |requests: u64, limits: Option<u64>| {
+        let limits = limits.map(amounts);
+        json!({"requests": amounts(requests), "limits": limits})
+    };
+    for (what, spec, allocated, actual, sure, effective) in [
+        ("not admitted", of(2, None), None, None, 2, 2),
+        ("admitted", of(2, None), Some(2), Some(of(2, None)), 2, 2),
+        ("it is asked to grow", of(4, None), Some(2), Some(of(2, None)), 2, 4),
+        ("it is allocated", of(4, None), Some(4), Some(of(2, None)), 4, 4),
+        ("its limits are not raised yet", of(4, Some(4)), Some(4), Some(of(2, Some(2))), 2, 4),
+        ("its limits are", of(4, Some(4)), Some(4), Some(of(4, Some(4))), 4, 4),
+        ("it is asked to shrink", of(1, None), Some(4), Some(of(4, None)), 1, 4),
+        ("nothing is said of its limits", of(4, Some(4)), Some(4), None, 4, 4),
+    ] {
+        let status = allocated.map(|count| {
+            json!({"name": "vm", "allocatedResources": amounts(count), "resources": actual})
+        });
+        let container = read(&json!({"name": "vm", "resources": spec}), status);
+        assert_eq!(container.sure(), size(sure), "{what}");
+        assert_eq!(container.effective, size(effective), "{what}");
+        assert_eq!((container.allocated, container.fixed), (allocated.map(size), None), "{what}");
+    }
+}
+
+#[test]
+fn a_limit_that_equals_its_request_moves_with_it() {
+    for (limits, to, expected) in [
+        (json!(null), 4, (None, None)),
+        (amounts(2), 4, (Some(4), Some(4))),
+        (amounts(2), 1, (Some(1), Some(1))),
+        (amounts(3), 1, (Some(3), Some(3))),
+        (amounts(3), 4, (Some(4), Some(4))),
+        (json!({"memory": "2Gi"}), 4, (None, Some(4))),
+    ] {
+        let resources = json!({"requests": amounts(2), "limits": limits});
+        let container = read(&json!({"name": "vm", "resources": resources}), None);
+        let (cpu, mem) = expected;
+        let expected = Limits { cpu: cpu.map(MilliCpu::from_cores), mem: mem.map(Bytes::from_gib) };
+        assert_eq!(container.limits_for(size(to)), expected, "{limits} to {to}");
+    }
+}
+
+#[test]
+fn some_containers_cannot_be_resized() {
+    let requests = json!({"requests": amounts(1)});
+    let policy = |word: &str| json!([{"resourceName": "memory", "restartPolicy": word}]);
+    for (container, fixed) in [
+        (json!({"resources": requests}), None),
+        (json!({"resources": requests, "resizePolicy": policy("NotRequired")}), None),
+        (
+            json!({"resources": requests, "resizePolicy": policy("RestartContainer")}),
+            Some(Fixed::Restarts),
+        ),
+        (json!({"resources": {"requests": {"cpu": 1}}}), Some(Fixed::NoRequest)),
+        (json!({"resources": {"requests": {"cpu": 1, "memory": 0}}}), Some(Fixed::NoRequest)),
+        (json!({}), Some(Fixed::NoRequest)),
+    ] {
+        assert_eq!(read(&container, None).fixed, fixed, "{container}");
+    }
+    let mut pod = pod(&json!({"resources": requests}), None);
+    pod["spec"]["resources"] = json!({"requests": {"cpu": 2}});
+    assert_eq!(container_of(pod).fixed, Some(Fixed::OfPod));
+}
+
+#[test]
+fn the_first_container_is_the_vms() {
+    let mut pod = pod(&json!({"name": "vm", "resources": {"requests": amounts(1)}}), None);
+    let beside = json!({"name": "beside", "resources": {"requests": amounts(2)}});
+    pod["spec"]["containers"].as_array_mut().unwrap().push(beside);
+    let read: Pod = serde_json::from_value(pod).unwrap();
+    assert_eq!(read.requests, size(3));
+    let container = read.vm.unwrap().container.unwrap();
+    assert_eq!((container.name.as_str(), container.effective), ("vm", size(1)));
+}
+
+fn read(container: &Value, status: Option<Value>) -> VmContainer {
+    container_of(pod(container, status))
+}
+
+fn container_of(pod: Value) -> VmContainer {
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    *pod.vm.unwrap().container.unwrap()
+}
+
+fn pod(container: &Value, status: Option<Value>) -> Value {
+    json!({
+        "metadata": {"name": "p", "labels": {"windlass.dev/enabled": "true"}},
+        "spec": {"containers": [container]},
+        "status": {"containerStatuses": Vec::from_iter(status)},
+    })
+}
+
+fn amounts(count: u64) -> Value {
+    json!({"cpu": count.to_string(), "memory": format!("{count}Gi")})
+}
+
+fn size(count: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(count), mem: Bytes::from_gib(count) }
+}
