@@ -173,7 +173,7 @@ impl Waiting {
         let read = |record: &VmRecord| read_by(request, record);
         let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
         if books.says_too_little(&vm, asked, &granted) {
-            return Err(Refusal::Passing("what the VM was promised before is not recorded yet"));
+            return Err(Refusal::Passing("what the VM was permitted before is not recorded yet"));
         }
         Ok(Permitted { vm, version, asked, granted, unit, slot })
     }
