@@ -168,7 +168,12 @@ pub(crate) async fn own(space: &Space<'_>) {
 pub(crate) fn pool(own: &str) -> Pool {
     let pairs = [("windlass.dev/space", own), ("pool", "resized")];
     let labels = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Pool { name: "resized".to_owned(), labels: BTreeMap::from(labels), mode: Mode::Resize }
+    Pool {
+        name: "resized".to_owned(),
+        labels: BTreeMap::from(labels),
+        mode: Mode::Resize,
+        watermark: None,
+    }
 }
 
 /// A node of 4 vCPUs of that pool, with a kubelet.

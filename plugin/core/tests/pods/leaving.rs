@@ -314,6 +314,7 @@ fn pod_of(vm: &str, pod: &str) -> Pod {
         ceiling: None,
         controller: Some(format!("uid of {vm}").into()),
         may_move: true,
+        container: None,
         problems: Vec::new(),
     };
     let pod = crate::cluster::other(pod, 1);

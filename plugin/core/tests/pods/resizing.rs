@@ -280,8 +280,8 @@ pub(crate) fn resized(units: u64) -> Pods<Held> {
 /// One pool of such nodes.
 pub(crate) fn pools() -> Pools {
     let labels = [("kind".to_owned(), "resized".to_owned())].into();
-    let pool = Pool { name: "resized".to_owned(), labels, mode: Mode::Resize };
-    Pools { pools: vec![pool], namespace: "own".to_owned() }
+    let pool = Pool { name: "resized".to_owned(), labels, mode: Mode::Resize, watermark: None };
+    Pools { pools: vec![pool], namespace: "own".to_owned(), ..Pools::default() }
 }
 
 pub(crate) fn resized_node(units: u64) -> node::Node {
