@@ -109,10 +109,17 @@ impl<'a> Plugin<'a> {
         let (name, mode, watermark) = ("own".to_owned(), Mode::Dedicated, Some(750));
         let pool = Pool { name, labels, mode, watermark };
         let pools = Pools { pools: vec![pool], migration: terms, ..Pools::default() };
-        Self::with(plane, space, pools, Leadership::sole(Epoch(1)), async |plugin| {
-            plugin.answers().await;
-            test(plugin).await;
-        })
+        Self::with(
+            plane,
+            space,
+            pools,
+            Leadership::sole(Epoch(1)),
+            without_pods(),
+            async |plugin| {
+                plugin.answers().await;
+                test(plugin).await;
+            },
+        )
         .await;
     }
 
@@ -278,17 +285,17 @@ impl<'a> Plugin<'a> {
         last: Option<u64>,
         size: u64,
     ) -> Option<u64> {
-        let (status, answer) = self.ask(namespace, vm, last, size).await;
+        let (status, answer) = self.asked(namespace, vm, last, size).await;
         assert!(matches!(status, 200 | 404), "{status}");
         (status == 200).then(|| answer["permit"]["vCPUs"].as_u64().unwrap())
     }
 
     /// The same; the answer with its status.
     pub(crate) async fn try_permit(&self, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
-        self.ask(self.space.name(), vm, last, size).await
+        self.asked(self.space.name(), vm, last, size).await
     }
 
-    async fn ask(&self, namespace: &str, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
+    async fn asked(&self, namespace: &str, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
         let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
         let body = json!({
             "protoVersion": 7,
