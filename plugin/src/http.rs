@@ -12,6 +12,8 @@ use windlass_plugin_core::wire::{self, Refusal};
 use windlass_protocol::PluginVersion;
 use windlass_protocol::plugin::RawRequest;
 
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
 /// What answers permit requests: the books of one node, or those of many.
 pub trait Permits: Clone + Send + Sync + 'static {
     /// The body of the answer to a request that was read, or was refused while it was; or why it is refused. An answer
@@ -60,8 +62,13 @@ impl<P: Permits> Endpoint<P> {
                 warn!(%refusal, "permit request refused");
                 let text = [(header::CONTENT_TYPE, "text/plain")];
                 let status = StatusCode::from_u16(refusal.status());
-                (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), text, refusal.to_string())
-                    .into_response()
+                let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                let mut response = (status, text, refusal.to_string()).into_response();
+                // Behind a Service a new connection may lead to the plugin that answers.
+                if self.0.passes(&refusal) {
+                    response.headers_mut().insert(header::CONNECTION, CLOSE);
+                }
+                response
             }
         }
     }

@@ -201,7 +201,10 @@ impl ClusterBooks {
     /// may not show it yet.
     pub(crate) fn inherit(&self, inherited: &(VmName, String), pod: Option<Pod>) {
         if let Some(pod) = pod.filter(|pod| pod.node.is_some()) {
-            self.pod_seen(pod);
+            let vms = vms(std::slice::from_ref(&pod));
+            let freed = self.write().pod_read(pod);
+            self.note(freed);
+            self.resize_seen(&vms);
         }
         self.0.rebuild.inherit(inherited);
     }

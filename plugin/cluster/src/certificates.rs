@@ -69,7 +69,7 @@ pub struct Certificates {
     pub clock: Clock,
     /// Between two times that the objects are read, once a certificate is shown; [`EVERY`].
     pub every: Duration,
-    /// The process is ready once a certificate is shown.
+    /// A leader is ready once a certificate is shown, a standby once it has looked for one.
     pub readiness: Readiness,
     /// Shows that it is alive.
     pub pulse: Pulse,
@@ -95,7 +95,8 @@ pub fn terms(namespace: &str, scheduler: Option<String>) -> Terms {
     Terms { hosts: service.into_iter().chain(own).collect(), scheduler }
 }
 
-/// Makes and shows certificates until told to stop. From the call on the process is not ready before a certificate is shown.
+/// Makes and shows certificates until told to stop. From the call on the process is not ready before a
+/// certificate is shown, or a standby has looked for one.
 ///
 /// # Errors
 /// None.
@@ -112,7 +113,9 @@ async fn turn(certificates: Certificates) -> Result<(), Infallible> {
         let leads = leadership.epoch().is_some();
         if Instant::now() >= due || leads != std::mem::replace(&mut led, leads) {
             pulse.turn("the API server, for certificates");
-            match certificates.round(&mut said).await {
+            let round = certificates.round(&mut said).await;
+            let is_read = round.is_ok();
+            match round {
                 Ok(()) if std::mem::take(&mut has_failed) => {
                     info!("certificates are read and written again");
                 }
@@ -123,8 +126,13 @@ async fn turn(certificates: Certificates) -> Result<(), Infallible> {
                     }
                 }
             }
-            if certificates.ports.iter().all(|port| port.tls.is_in_force()) {
+            let is_shown = certificates.ports.iter().all(|port| port.tls.is_in_force());
+            // A standby answers nobody, and makes none: it is ready without, else an update to own certificates would wait
+            // for it while a plugin leads that has its certificates from a person.
+            if is_shown || (is_read && !leads) {
                 readiness.done(PART);
+            }
+            if is_shown {
                 due = Instant::now() + *every;
             }
         }

@@ -11,7 +11,7 @@ use crate::rebuild::NotYet;
 use axum::Json;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
-use http::{Method, Request, StatusCode, header};
+use http::{HeaderValue, Method, Request, StatusCode, header};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, Once};
@@ -130,7 +130,12 @@ impl Service for Extender {
                 format!("{path}: must be /filter, /prioritize, /preempt or /bind\n"),
             )),
         };
-        answer.unwrap_or_else(|refusal| refusal)
+        let mut answer = answer.unwrap_or_else(|refusal| refusal);
+        // Behind a Service a new connection may lead to the plugin that answers.
+        if self.books.serves().is_err() {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
     }
 }
 

@@ -136,6 +136,11 @@ impl<N: Node> Pods<N> {
         self.take(pod, Told::Watched)
     }
 
+    /// A pod was read: older words of it may be under way in the watch.
+    pub fn pod_read(&mut self, pod: Pod) -> Freed {
+        self.take(pod, Told::Read)
+    }
+
     /// The watch shows that a pod is gone.
     pub fn pod_gone(&mut self, name: &VmName, uid: &str) -> Freed {
         self.gone.add(uid, How::Deleted);

@@ -144,11 +144,14 @@ impl<'a> Resize<'a> {
         }
     }
 
-    /// Whether the status says what is allocated to a container.
+    /// Whether the status says what is allocated to a container. Of one that requests nothing it says nothing.
     fn is_told(&self, container: &Container) -> bool {
         let name = container.name.as_deref().unwrap_or_default();
         let reported = self.containers.get(name);
-        reported.is_some_and(|reported| reported.status.allocated_resources.is_some())
+        let requests = || requested(container.resources.as_ref(), "resources", &mut scratch());
+        reported.is_some_and(|reported| {
+            reported.status.allocated_resources.is_some() || requests() == Resources::ZERO
+        })
     }
 
     /// The effective requests of a container or a sidecar.

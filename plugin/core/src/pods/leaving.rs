@@ -15,8 +15,10 @@ use crate::pods::Pods;
 use crate::pods::held::HeldNode;
 use crate::pods::known::Known;
 use crate::pods::migration::{Migrations, Move, Step};
+use crate::pods::pools::Mode;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use windlass_protocol::pod::Pod;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
 
 /// The whole of a node.
@@ -87,6 +89,15 @@ impl<N: Node> Pods<N> {
             }
         }
         steps
+    }
+
+    /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that.
+    pub(super) fn arrives_with(&self, pod: &Pod) -> Resources {
+        let pods = pod.vm.as_ref().and_then(|vm| self.migrations.pods.get(&vm.object));
+        let others = pods.into_iter().flatten().filter(|name| **name != pod.name);
+        let sizes = others
+            .filter_map(|name| self.node_of(name)?.with_books(|books| books.reserved_for(name)));
+        sizes.fold(Resources::ZERO, Resources::max)
     }
 
     /// A VM's pods that are on nodes are two, one of which it moves to.
@@ -201,7 +212,10 @@ impl<N: Node> Pods<N> {
     ) -> Option<&'a str> {
         let others = self.nodes.iter().filter(|(name, _)| *name != but);
         let mut fits = others.filter(|(name, held)| {
-            let Some(seen) = held.there() else { return false };
+            // Where VMs' own pods are resized, one of another object stays at what its pod requests.
+            let Some(seen) = held.there().filter(|seen| seen.mode != Mode::Resize) else {
+                return false;
+            };
             let books = seen.held.summary();
             let used = held.taken.others().saturating_add(books.reserved);
             let limit = seen.watermark.map_or(seen.allocatable, |it| share(seen.allocatable, it));

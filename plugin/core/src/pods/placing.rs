@@ -54,14 +54,14 @@ impl<N: Node> Pods<N> {
     /// # Errors
     /// Why not.
     pub fn fits(&self, pod: &Pod, node: &str) -> Result<(), WhyNot> {
-        self.fits_as(self.place_of(pod).as_ref(), Share::of(pod), node)
+        self.fits_as(self.place_of(pod).as_ref(), (Share::of(pod), self.asked(pod)), node)
     }
 
     /// Which of these nodes have room for a pod, or have it already, and why the others have not.
     pub fn fits_each(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
         let (mut fit, mut others) = (Vec::new(), Vec::new());
         // What is the same for all nodes is looked up once.
-        let (place, share) = (self.place_of(pod), Share::of(pod));
+        let (place, share) = (self.place_of(pod), (Share::of(pod), self.asked(pod)));
         for node in nodes {
             match self.fits_as(place.as_ref(), share, &node) {
                 Ok(()) => fit.push(node),
@@ -74,7 +74,7 @@ impl<N: Node> Pods<N> {
     fn fits_as(
         &self,
         place: Result<&Place<'_>, &WhyNot>,
-        share: Share,
+        (share, asked): (Share, Resources),
         node: &str,
     ) -> Result<(), WhyNot> {
         let unknown = || WhyNot::UnknownNode(node.to_owned());
@@ -83,7 +83,7 @@ impl<N: Node> Pods<N> {
         if place.map_err(Clone::clone)?.is_at(node)? {
             return Ok(());
         }
-        match of_node.short(share, share.asked(), summary) {
+        match of_node.short(share, asked, summary) {
             Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
             None => Ok(()),
         }
@@ -93,7 +93,7 @@ impl<N: Node> Pods<N> {
     /// on the axis that has less. VMs grow into what is free.
     pub fn score(&self, pod: &Pod, node: &str) -> u8 {
         let Some(summary) = self.open(node) else { return 0 };
-        let asked = asked(pod);
+        let asked = Share::of(pod).asked();
         let tenths = |axis: Axis| {
             let left = axis.of(summary.free()).saturating_sub(axis.of(asked));
             let room = u128::from(axis.of(summary.room)).max(1);
@@ -118,7 +118,7 @@ impl<N: Node> Pods<N> {
         let victims = pods.filter(|(_, known)| victims.contains(&known.uid));
         let victims = victims.map(|(name, known)| (name, known.share()));
         let share = Share::of(pod);
-        let short = held.short_without(victims, share, share.asked()).ok_or_else(unknown)?;
+        let short = held.short_without(victims, share, self.asked(pod)).ok_or_else(unknown)?;
         if self.has_place(pod, node)? {
             return Ok(());
         }
@@ -145,7 +145,7 @@ impl<N: Node> Pods<N> {
             Some(known) => known.clone().told(pod.clone(), Told::Read),
             None => Known::of(pod.clone(), Told::Read),
         };
-        let asked = next.share().asked();
+        let asked = next.share().asked().max(self.arrives_with(pod));
         next.placed = Placed::UnderWay {
             node: node.to_owned(),
             reserved: asked,
@@ -211,7 +211,8 @@ impl<N: Node> Pods<N> {
     pub fn refused(&mut self, pod: &Pod) {
         if pod.vm.is_some() {
             let (name, uid) = (pod.name.clone(), pod.uid.clone());
-            self.waiting.add(Refused { name, uid, asked: asked(pod) });
+            let asked = self.asked(pod);
+            self.waiting.add(Refused { name, uid, asked });
         }
     }
 
@@ -233,6 +234,11 @@ impl<N: Node> Pods<N> {
         Some(of_node.open(of_node.there()?.held.summary()))
     }
 
+    /// What a pod takes of a node from its first moment there: its requests, and what moves there with it.
+    fn asked(&self, pod: &Pod) -> Resources {
+        Share::of(pod).asked().max(self.arrives_with(pod))
+    }
+
     /// Whether this node has room for the pod by an earlier placement or binding.
     fn has_place(&self, pod: &Pod, node: &str) -> Result<bool, WhyNot> {
         self.place_of(pod)?.is_at(node)
@@ -252,7 +258,7 @@ impl<N: Node> Pods<N> {
     }
 
     fn place_again(&mut self, pod: &Pod, node: &str) -> Placement {
-        let mut reserved = asked(pod);
+        let mut reserved = self.asked(pod);
         if let Some(known) = self.pods.get_mut(&pod.name) {
             known.placed.send(&pod.revision);
             reserved = known.placed.reserved().unwrap_or(reserved);
@@ -296,10 +302,6 @@ impl<N: Node> Pods<N> {
         }
         Settled::Released(self.put(name, next))
     }
-}
-
-fn asked(pod: &Pod) -> Resources {
-    Share::of(pod).asked()
 }
 
 fn placement(pod: &Pod, node: &str, reserved: Resources, is_repeat: bool) -> Placement {

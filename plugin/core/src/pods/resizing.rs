@@ -104,7 +104,8 @@ impl<N: Node> Pods<N> {
         let rests = || {
             books.with_books(|books| books.resize_denied(vm).is_some_and(|(_, until)| now < until))
         };
-        let is_due = to != container.spec && (kind != Kind::Grows || !rests());
+        // What the API server refuses it refuses again.
+        let is_due = to != container.spec && (matches!(kind, Kind::GivesUp(_)) || !rests());
         is_due.then(resize)
     }
 

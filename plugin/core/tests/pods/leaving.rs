@@ -47,7 +47,9 @@ fn a_vm_leaves_a_node_above_its_watermark_and_keeps_its_size_meanwhile() {
     // The pod that it moves to counts beside the other, and does not grow either.
     let target = controlled(pod_of("a", "a-target"), None);
     pods.place(&target, "n2").unwrap();
+    assert_eq!(booked(&pods, "n2", "a-target"), Some(cu(2)), "the VM comes with what it has");
     pods.pod_seen(on("n2", target));
+    assert_eq!(booked(&pods, "n2", "a-target"), Some(cu(2)));
     let granted = ask(&pods, "a-target", 2, 3);
     assert!(granted.moving && booked(&pods, "n1", "a-pod") == Some(cu(2)));
 

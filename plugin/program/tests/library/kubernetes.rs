@@ -137,7 +137,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
             "kubernetes.migration.per_node = 0: must be a whole number from 1 to 1000",
             "kubernetes.migration.in_all = 1001: must be a whole number from 1 to 1000",
             "kubernetes.migration.rests = 1: must be ",
-            "kubernetes.migration.placed_within = 2d: must be ",
+            "kubernetes.migration.placed_within = \"2d\": must be ",
         ],
     ),
 ];
@@ -153,7 +153,7 @@ fn vms_leave_nodes_that_have_a_watermark_of_their_pool_or_of_all() {
     assert_eq!(usual.migration, MigrationTerms::default());
     let pool = "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"dedicated\"\n";
     let pools = of(&format!(
-        "migration = {{ watermark = 0.9, per_node = 2, in_all = 6, rests = \"5m\", placed_within = 60 }}\n{pool}watermark = 0.75\n"
+        "migration = {{ watermark = 0.9, per_node = 2, in_all = 6, rests = \"300s\", placed_within = 60 }}\n{pool}watermark = 0.75\n"
     ));
     let labels = [("a".to_owned(), "b".to_owned())].into();
     assert_eq!(pools.watermark_of(&labels), Some(750));
