@@ -247,7 +247,10 @@ impl<N: Node> SeenNode<N> {
             Mode::Headroom(_) => {
                 short.or_else(|| Short::of(share.beyond_requests(), books.free(), books.room))
             }
-            Mode::Dedicated | Mode::Resize => short,
+            Mode::Resize => {
+                short.or_else(|| Short::of(share.asked_apart(), open.free(), open.room))
+            }
+            Mode::Dedicated => short,
         }
     }
 }

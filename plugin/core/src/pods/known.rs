@@ -407,6 +407,19 @@ impl Share {
         }
     }
 
+    /// What it takes from its first moment on a node whose VMs' own pods are resized: what is reserved for the VM, and what its
+    /// pod requests beside that.
+    pub(crate) fn asked_apart(&self) -> Resources {
+        match self {
+            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
+            Self::Vm { record, requests, own, .. } => {
+                let most = own.requests.max(own.most);
+                let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
+                most.saturating_add(requests.saturating_sub(own.requests))
+            }
+        }
+    }
+
     /// The most that it may have before its agent speaks.
     fn most(&self) -> Resources {
         match self {

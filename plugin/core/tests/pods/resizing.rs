@@ -270,6 +270,20 @@ fn a_node_that_comes_to_this_pool_keeps_its_promises() {
     assert_eq!(due(&pods, NOW, "a").unwrap().to, cu(4));
 }
 
+#[test]
+fn a_minimum_and_a_sidecar_both_take_their_place() {
+    for (units, fits) in [(2, false), (3, true)] {
+        let mut pods = resized(units);
+        let mut waiting = pod("a", Has { allocated: None, is_observed: false, ..settled(1) });
+        // The VM's container requests one, a sidecar the other.
+        (waiting.node, waiting.requests) = (None, cu(2));
+        waiting.vm.as_mut().unwrap().bounds.min = cu(2);
+        assert_eq!(pods.fits(&waiting, "n").is_ok(), fits, "{units}");
+        assert_eq!(pods.place(&waiting, "n").is_ok(), fits, "{units}");
+        assert_eq!(pods.status_of("n").unwrap().over, Resources::ZERO, "{units}");
+    }
+}
+
 /// A node whose pods are resized, with this many compute units.
 pub(crate) fn resized(units: u64) -> Pods<Held> {
     let mut pods = Pods::of(pools());
