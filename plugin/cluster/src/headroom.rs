@@ -14,8 +14,11 @@ use crate::answers::{Failure, answered};
 use crate::binder::ApiError;
 use crate::books::ClusterBooks;
 use crate::metrics::HeadroomWrites;
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use crate::objects::PodObject;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -194,10 +197,11 @@ impl Headroom {
         owner: String,
     ) -> Result<bool, ApiError> {
         let pod = pod(change, size, &owner);
-        let pod: Pod = serde_json::from_value(pod)
-            .map_err(|error| ApiError::Refused(format!("no pod can be so: {error}")))?;
-        let params = PostParams::default();
-        unless_conflict(answered(self.pods().create(&params, &pod)).await)
+        let request = Request::post(format!("/api/v1/namespaces/{}/pods", self.namespace))
+            .header(CONTENT_TYPE, "application/json")
+            .body(pod.to_string().into_bytes())
+            .map_err(|error| ApiError::Refused(error.to_string()))?;
+        unless_conflict(answered(self.client.request::<PodObject>(request)).await)
     }
 
     async fn resize(
@@ -223,7 +227,7 @@ impl Headroom {
         unless_conflict(answered(self.pods().delete(&change.pod.name, &params)).await)
     }
 
-    fn pods(&self) -> Api<Pod> {
+    fn pods(&self) -> Api<PodObject> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 }
