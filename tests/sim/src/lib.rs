@@ -12,10 +12,12 @@ pub mod draw;
 pub mod gaps;
 mod limits;
 pub mod minimise;
+pub mod outcome;
 pub mod play;
 mod releases;
 pub mod run;
 pub mod schedule;
+pub mod seeds;
 mod stops;
 pub mod tally;
 

@@ -1,7 +1,7 @@
 //! A schedule, carried out and judged.
 
+use crate::outcome;
 use crate::schedule::{Act, Schedule};
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use windlass_agent_core::Order;
@@ -38,22 +38,8 @@ const MOST_ARRANGED: usize = 60;
 /// Agents that an informant may keep, registered or registering.
 const MOST_AGENTS: usize = 16;
 
-/// How it came out.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// What went wrong, oldest first; empty if nothing did.
-    pub wrong: Vec<String>,
-    /// The law that was broken first, or another word for what went wrong.
-    pub first: Option<String>,
-    /// How much happened.
-    pub events: u64,
-    /// How much virtual time went by.
-    pub time: Duration,
-    /// What happened to whom, in which state.
-    pub met: Coverage,
-    /// A line per event, if it was to be told.
-    pub story: Vec<String>,
-}
+/// How it came out, and what happened to whom, in which state.
+pub type Outcome = outcome::Outcome<Coverage>;
 
 /// Plays it. A panic of a core or of the world is an outcome like others, so that it has a seed.
 pub fn play(schedule: &Schedule, told: bool) -> Outcome {
@@ -65,20 +51,13 @@ pub fn play(schedule: &Schedule, told: bool) -> Outcome {
     let mut outcome = Outcome::default();
     let played = catch_unwind(AssertUnwindSafe(|| carry_out(schedule, &mut world, &mut outcome)));
     if let Err(panic) = played {
-        outcome.fails("panic", message(panic.as_ref()));
+        outcome.panics(panic.as_ref());
     }
     outcome.events = world.events();
     outcome.time = world.now().since(began);
     outcome.met = world.coverage().clone();
     outcome.story = world.story().to_vec();
     outcome
-}
-
-/// What a panic said.
-fn message(panic: &(dyn Any + Send)) -> String {
-    let formatted = panic.downcast_ref::<String>().map(String::as_str);
-    let said = formatted.or_else(|| panic.downcast_ref::<&str>().copied());
-    format!("panicked: {}", said.unwrap_or("without a word"))
 }
 
 fn carry_out(schedule: &Schedule, world: &mut World, outcome: &mut Outcome) {
@@ -314,18 +293,4 @@ fn add(schedule: &Schedule, world: &mut World, index: usize) {
     let limits = schedule.limits.get(index).copied().unwrap_or_default();
     let spec = GuestSpec { limits, ..spec(index) };
     world.add_speaking(index % schedule.nodes.max(1), info, spec, speaks);
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    /// Whether nothing went wrong.
-    pub fn passed(&self) -> bool {
-        self.wrong.is_empty()
-    }
-
-    fn fails(&mut self, kind: &str, what: String) {
-        self.first.get_or_insert_with(|| kind.to_owned());
-        self.wrong.push(what);
-    }
 }

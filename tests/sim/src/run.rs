@@ -5,30 +5,13 @@ use crate::cluster;
 use crate::draw::draw;
 use crate::gaps::unexplained;
 use crate::minimise::minimise;
-use crate::play::{Outcome, play};
+use crate::play::play;
 use crate::schedule::Schedule;
+use crate::seeds::Seeds;
 use crate::tally::Tally;
 use anyhow::{Result, ensure};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Which schedules to play, and when to stop.
-#[derive(Clone, Copy, Debug)]
-pub struct Range {
-    /// The first seed.
-    pub from: u64,
-    /// How many.
-    pub count: u64,
-    /// Stop at the first that fails.
-    pub until_failure: bool,
-    /// Stop then, however few were played.
-    pub until: Option<Instant>,
-    /// With books that know of VMs by a list alone.
-    pub listed: bool,
-    /// How many at a time; at least one.
-    pub threads: usize,
-}
 
 /// Does it. Says whether every schedule passed.
 ///
@@ -41,39 +24,14 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
     }
 }
 
-/// Plays them all, several at a time. Which were played does not depend on how many at a time,
-/// unless it stops early.
-pub fn play_range(range: Range) -> Tally {
-    let (next, stop) = (AtomicU64::new(range.from), AtomicBool::new(false));
-    let last = range.from.saturating_add(range.count);
-    let over = || range.until.is_some_and(|until| Instant::now() >= until);
-    let play_on = || {
-        let mut tally = Tally::default();
-        while !stop.load(Ordering::Relaxed) && !over() {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= last {
-                break;
-            }
-            let schedule = drawn(seed, range.listed);
-            let outcome = play(&schedule, false);
-            if !outcome.passed() && range.until_failure {
-                stop.store(true, Ordering::Relaxed);
-            }
-            tally.add(&schedule, &outcome);
-        }
-        tally
-    };
-    let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..range.threads.max(1)).map(|_| scope.spawn(play_on)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(played) => tally.merge(played),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    tally
+/// Plays them all; `listed`: with books that know of VMs by a list alone.
+pub fn play_range(seeds: Seeds, listed: bool) -> Tally {
+    seeds.play(|seed, tally: &mut Tally| {
+        let schedule = drawn(seed, listed);
+        let outcome = play(&schedule, false);
+        tally.add(&schedule, &outcome);
+        outcome.passed()
+    })
 }
 
 fn drawn(seed: u64, listed: bool) -> Schedule {
@@ -102,7 +60,7 @@ fn one(seed: u64, arguments: &Arguments) -> Result<bool> {
     for line in &outcome.story {
         say(&format!("{line}\n"))?;
     }
-    say(&format!("{schedule}{}", verdict(&outcome)))?;
+    say(&format!("{schedule}{}", outcome.verdict()))?;
     Ok(outcome.passed())
 }
 
@@ -117,14 +75,13 @@ fn many(arguments: &Arguments) -> Result<bool> {
     let (from, until_failure) = (arguments.from_seed, arguments.until_failure);
     let count = if arguments.minutes.is_some() { u64::MAX } else { arguments.schedules };
     let until = arguments.minutes.map(|minutes| began + Duration::from_secs(minutes * 60));
+    let seeds = Seeds { from, count, until_failure, until, threads };
     if arguments.cluster {
-        let range = cluster::run::Range { from, count, until_failure, until, threads };
-        let tally = cluster::run::play_range(range);
+        let tally = cluster::run::play_range(seeds);
         say(&tally.text(began.elapsed(), threads))?;
         return Ok(tally.passed());
     }
-    let tally =
-        play_range(Range { from, count, until_failure, until, listed: arguments.listed, threads });
+    let tally = play_range(seeds, arguments.listed);
     if arguments.coverage {
         say(&format!("{}\n", tally.coverage().text()))?;
         let (open, argued) = unexplained(&tally.coverage().gaps());
@@ -140,19 +97,6 @@ fn turns(schedule: &Schedule) -> String {
         .iter()
         .map(|turn| format!("  {:6} ms later: {:?}\n", turn.after.as_millis(), turn.act));
     lines.collect()
-}
-
-fn verdict(outcome: &Outcome) -> String {
-    let mut text = format!(
-        "{} events in {:.1} virtual seconds: {}\n",
-        outcome.events,
-        outcome.time.as_secs_f64(),
-        if outcome.passed() { "passed" } else { "failed" }
-    );
-    for wrong in &outcome.wrong {
-        text.push_str(&format!("  {wrong}\n"));
-    }
-    text
 }
 
 fn say(text: &str) -> Result<()> {

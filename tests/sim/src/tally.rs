@@ -2,13 +2,13 @@
 
 use crate::play::Outcome;
 use crate::schedule::Schedule;
+use crate::seeds::{Sum, failures};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 use windlass_world::Coverage;
 
-/// Failures that are listed, and characters that are said of each; `--seed` says all.
-const LISTED: usize = 20;
+/// Characters that are said of each failure; `--seed` says all.
 const MOST_SAID: usize = 160;
 /// A long schedule.
 const LONG: Duration = Duration::from_secs(600);
@@ -38,6 +38,23 @@ struct Histogram(BTreeMap<u64, u64>);
 
 // === impl Tally ===
 
+impl Sum for Tally {
+    fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.failed.sort();
+        self.events += other.events;
+        self.time += other.time;
+        self.long += other.long;
+        self.nodes.merge(other.nodes);
+        self.vms.merge(other.vms);
+        self.kinds.merge(other.kinds);
+        self.sizes.merge(other.sizes);
+        self.lengths.merge(other.lengths);
+        self.met.add(&other.met);
+    }
+}
+
 impl Tally {
     /// One more.
     pub fn add(&mut self, schedule: &Schedule, outcome: &Outcome) {
@@ -56,22 +73,6 @@ impl Tally {
         }
     }
 
-    /// Adds what another one counted.
-    pub fn merge(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed.extend(other.failed);
-        self.failed.sort();
-        self.events += other.events;
-        self.time += other.time;
-        self.long += other.long;
-        self.nodes.merge(other.nodes);
-        self.vms.merge(other.vms);
-        self.kinds.merge(other.kinds);
-        self.sizes.merge(other.sizes);
-        self.lengths.merge(other.lengths);
-        self.met.add(&other.met);
-    }
-
     /// Whether none failed.
     pub fn passed(&self) -> bool {
         self.failed.is_empty()
@@ -84,13 +85,7 @@ impl Tally {
 
     /// Those that failed, a line each.
     pub fn failures(&self) -> String {
-        let mut text = String::new();
-        for (seed, wrong) in self.failed.iter().take(LISTED) {
-            let wrong: String = wrong.chars().take(MOST_SAID).collect();
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "seed {seed}: {wrong}");
-        }
-        text
+        failures(&self.failed, MOST_SAID)
     }
 
     /// The figures; the last line says how many passed.
@@ -100,6 +95,7 @@ impl Tally {
         let hours = self.time.as_secs_f64() / 3600.0;
         let each = |figure: f64| figure / elapsed.as_secs_f64() / threads as f64;
         let mut text = self.failures();
+        // Writing to a string does not fail.
         let least = |of: &Histogram| of.least().unwrap_or(0);
         let _ = writeln!(
             text,

@@ -2,7 +2,8 @@
 
 use windlass_sim::cluster::draw::draw;
 use windlass_sim::cluster::play::{minimise, play};
-use windlass_sim::cluster::run::{Range, Tally, play_range};
+use windlass_sim::cluster::run::{Tally, play_range};
+use windlass_sim::seeds::Seeds;
 
 /// Enough to find each of the deliberate bugs that are said to be found here, few enough for every run of the tests.
 const SHARE: u64 = 4_000;
@@ -67,5 +68,5 @@ fn a_schedule_that_passes_is_not_made_smaller() {
 
 fn play_some(count: u64) -> Tally {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    play_range(Range { from: 1, count, until_failure: true, until: None, threads })
+    play_range(Seeds { from: 1, count, until_failure: true, until: None, threads })
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 use windlass_sim::draw::draw;
 use windlass_sim::play::play;
-use windlass_sim::run::{Range, play_range};
+use windlass_sim::run::play_range;
 use windlass_sim::schedule::{Act, Turn};
+use windlass_sim::seeds::Seeds;
 use windlass_world::Step;
 
 /// Enough to find each of the deliberate bugs that are said to be found here, few enough for every
@@ -140,8 +141,8 @@ fn a_schedule_whose_time_stands_still_ends_and_says_how_to_replay_it() {
 
 fn play_share(count: u64, listed: bool) {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let range = Range { from: 1, count, until_failure: true, until: None, listed, threads };
-    let tally = play_range(range);
+    let seeds = Seeds { from: 1, count, until_failure: true, until: None, threads };
+    let tally = play_range(seeds, listed);
     assert!(tally.passed(), "{}", tally.failures());
 }
 

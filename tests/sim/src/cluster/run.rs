@@ -2,29 +2,13 @@
 
 use super::draw::draw;
 use super::play::{Outcome, minimise, play};
+use crate::seeds::{Seeds, Sum, failures};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use windlass_world::cluster::Met;
 
-/// Failures that are listed, and characters that are said of each.
-const LISTED: usize = 20;
+/// Characters that are said of each failure; `--seed` says all.
 const MOST_SAID: usize = 300;
-
-/// Which schedules to play, and when to stop.
-#[derive(Clone, Copy, Debug)]
-pub struct Range {
-    /// The first seed.
-    pub from: u64,
-    /// How many.
-    pub count: u64,
-    /// Stop at the first that fails.
-    pub until_failure: bool,
-    /// Stop then, however few were played.
-    pub until: Option<Instant>,
-    /// How many at a time; at least one.
-    pub threads: usize,
-}
 
 /// What many schedules came to.
 #[derive(Debug, Default)]
@@ -38,35 +22,13 @@ pub struct Tally {
     met_by: Met,
 }
 
-/// Plays them all, several at a time.
-pub fn play_range(range: Range) -> Tally {
-    let (next, stop) = (AtomicU64::new(range.from), AtomicBool::new(false));
-    let last = range.from.saturating_add(range.count);
-    let over = || range.until.is_some_and(|until| Instant::now() >= until);
-    let play_on = || {
-        let mut tally = Tally::default();
-        while !stop.load(Ordering::Relaxed) && !over() {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= last {
-                break;
-            }
-            let outcome = play(&draw(seed), false);
-            stop.fetch_or(!outcome.passed() && range.until_failure, Ordering::Relaxed);
-            tally.add(seed, &outcome);
-        }
-        tally
-    };
-    let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..range.threads.max(1)).map(|_| scope.spawn(play_on)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(played) => tally.merge(played),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    tally
+/// Plays them all.
+pub fn play_range(seeds: Seeds) -> Tally {
+    seeds.play(|seed, tally: &mut Tally| {
+        let outcome = play(&draw(seed), false);
+        tally.add(seed, &outcome);
+        outcome.passed()
+    })
 }
 
 /// Plays one, and what is to be printed of it; whether it passed.
@@ -87,21 +49,23 @@ pub fn one(seed: u64, is_told: bool, is_minimised: bool) -> (String, bool) {
     for line in &outcome.story {
         let _ = writeln!(text, "{line}");
     }
-    let passed = outcome.passed();
-    let word = if passed { "passed" } else { "failed" };
-    let seconds = outcome.time.as_secs_f64();
-    let _ = writeln!(
-        text,
-        "{schedule}{} events in {seconds:.1} virtual seconds: {word}",
-        outcome.events
-    );
-    for wrong in &outcome.wrong {
-        let _ = writeln!(text, "  {wrong}");
-    }
-    (text, passed)
+    text.push_str(&format!("{schedule}{}", outcome.verdict()));
+    (text, outcome.passed())
 }
 
 // === impl Tally ===
+
+impl Sum for Tally {
+    fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.failed.sort();
+        self.events += other.events;
+        self.time += other.time;
+        self.met.add(&other.met);
+        self.met_by.add(&other.met_by);
+    }
+}
 
 impl Tally {
     fn add(&mut self, seed: u64, outcome: &Outcome) {
@@ -113,16 +77,6 @@ impl Tally {
             None => self.passed += 1,
             Some(wrong) => self.failed.push((seed, wrong.clone())),
         }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.passed += other.passed;
-        self.failed.extend(other.failed);
-        self.failed.sort();
-        self.events += other.events;
-        self.time += other.time;
-        self.met.add(&other.met);
-        self.met_by.add(&other.met_by);
     }
 
     /// Whether none failed.
@@ -137,12 +91,7 @@ impl Tally {
 
     /// Those that failed, a line each.
     pub fn failures(&self) -> String {
-        let mut text = String::new();
-        for (seed, wrong) in self.failed.iter().take(LISTED) {
-            let wrong: String = wrong.chars().take(MOST_SAID).collect();
-            let _ = writeln!(text, "seed {seed}: {wrong}");
-        }
-        text
+        failures(&self.failed, MOST_SAID)
     }
 
     /// The figures; the last line says how many passed.
