@@ -6,7 +6,6 @@
 use crate::identity::Identity;
 use crate::plane::ControlPlane;
 use crate::program::{Program, ports};
-use std::net::TcpStream;
 
 /// Running controllers. They end with their value.
 #[derive(Debug)]
@@ -45,14 +44,7 @@ impl Controllers {
                 format!("--secure-port={port}"),
             ],
         );
-        plane
-            .until("the controllers listen", async || {
-                if let Some(complaint) = program.complaint() {
-                    panic!("{complaint}");
-                }
-                TcpStream::connect(("127.0.0.1", port)).map(drop).map_err(|error| error.to_string())
-            })
-            .await;
+        plane.until_listens("the controllers listen", &mut program, port).await;
         Self { program }
     }
 

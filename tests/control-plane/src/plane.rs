@@ -10,6 +10,7 @@ use http::Request;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use std::fs;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
@@ -174,6 +175,20 @@ impl ControlPlane {
     /// If one of the programs ends, or what is looked for is not there in time, with the look's last words.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Result<T, String>) -> T {
         self.look(what, PATIENCE, look).await.unwrap_or_else(|words| panic!("{words}"))
+    }
+
+    /// Looks until this program listens on a port of the loopback interface.
+    ///
+    /// # Panics
+    /// With what it said last, if it ends; as [`Self::until`] does.
+    pub(crate) async fn until_listens(&self, what: &str, program: &mut Program, port: u16) {
+        self.until(what, async || {
+            if let Some(complaint) = program.complaint() {
+                panic!("{complaint}");
+            }
+            TcpStream::connect(("127.0.0.1", port)).map(drop).map_err(|error| error.to_string())
+        })
+        .await;
     }
 
     async fn look<T>(

@@ -7,7 +7,6 @@ use crate::identity::Identity;
 use crate::plane::ControlPlane;
 use crate::program::{Program, ports};
 use serde_json::{Value, json};
-use std::net::TcpStream;
 
 /// A running kube-scheduler. It ends with its value.
 #[derive(Debug)]
@@ -50,14 +49,7 @@ impl Scheduler {
                 format!("--secure-port={port}"),
             ],
         );
-        plane
-            .until("the scheduler listens", async || {
-                if let Some(complaint) = program.complaint() {
-                    panic!("{complaint}");
-                }
-                TcpStream::connect(("127.0.0.1", port)).map(drop).map_err(|error| error.to_string())
-            })
-            .await;
+        plane.until_listens("the scheduler listens", &mut program, port).await;
         Self { program }
     }
 
