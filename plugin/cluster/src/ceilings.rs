@@ -5,9 +5,11 @@
 //! While the API server does not answer, one write at a time finds out whether it does again, and with each that fails
 //! all that was proposed meanwhile is given up.
 
+use crate::answers::Failure;
 use crate::books::ClusterBooks;
 use crate::metrics::CeilingWrites;
-use crate::patches::{Found, PatchError, Patches};
+use crate::pace::Pace;
+use crate::patches::{Found, Patches};
 use crate::proposals::Turn;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -16,19 +18,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
 use windlass_protocol::VmName;
 
-/// Writes that are under way at a time.
-const AT_ONCE: usize = 32;
-
 /// A write that finds another annotation than was known is made so often in all.
 const ATTEMPTS: u32 = 4;
-
-/// Between writes while the API server does not answer.
-const BACKOFF: Backoff =
-    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(2) };
 
 /// Between two looks at ceilings that are too high or too low.
 const LOOKS: Duration = Duration::from_secs(10);
@@ -58,10 +52,7 @@ enum Outcome {
 /// Failures in a row.
 #[derive(Default)]
 struct Failures {
-    /// Without an answer.
-    many: u32,
-    /// No write is sent before this.
-    rests_until: Option<Instant>,
+    pace: Pace,
     are_refused: bool,
 }
 
@@ -83,7 +74,7 @@ pub async fn run(
     loop {
         pulse.turn("ceilings to record");
         let now = Instant::now();
-        if now >= next_look && failures.many == 0 {
+        if now >= next_look && failures.pace.failures() == 0 {
             next_look = now + LOOKS;
             let due = books.ceilings_to_mend();
             from = if from < due.len() { from } else { 0 };
@@ -91,7 +82,7 @@ pub async fn run(
             mended.for_each(|vm| books.proposals().call_for(vm));
             from += MENDED;
         }
-        while writes.len() < failures.at_once(now)
+        while writes.len() < failures.pace.at_once(now)
             && let Some(turn) = books.proposals().take()
         {
             writes.push(record(&books, &patches, turn));
@@ -107,7 +98,7 @@ pub async fn run(
                 }
                 failures.note(&turn.vm, &outcome);
                 books.proposals().end(turn);
-                if failures.many > 1 {
+                if failures.pace.failures() > 1 {
                     give_up_all(&books);
                 }
             }
@@ -133,11 +124,7 @@ async fn record(books: &ClusterBooks, patches: &Patches, turn: Turn) -> (Turn, O
     (turn, outcome, began.elapsed())
 }
 
-async fn write(
-    books: &ClusterBooks,
-    patches: &Patches,
-    vm: &VmName,
-) -> Result<Outcome, PatchError> {
+async fn write(books: &ClusterBooks, patches: &Patches, vm: &VmName) -> Result<Outcome, Failure> {
     let mut read: Option<Found> = None;
     for _ in 0..ATTEMPTS {
         let Some(act) = books.leadership().act().filter(|_| books.serves().is_ok()) else {
@@ -147,24 +134,21 @@ async fn write(
             return Ok(Outcome::NotDue);
         };
         let known = due.known.map(|known| Found::Text(known.encode()));
-        let replaced = match read.take().or(known) {
-            Some(found) => patches.replace(vm, &uid, &found, &due.next).await,
-            None => Err(PatchError::Conflict),
-        };
-        match replaced {
-            Ok(()) => {
-                books.ceiling_written(vm, due.next);
-                return Ok(Outcome::Written);
+        if let Some(found) = read.take().or(known) {
+            match patches.replace(vm, &uid, &found, &due.next).await {
+                Ok(()) => {
+                    books.ceiling_written(vm, due.next);
+                    return Ok(Outcome::Written);
+                }
+                Err(Failure::Conflict(_) | Failure::Invalid(_)) => {}
+                Err(failure) => return Err(failure),
             }
-            Err(PatchError::Conflict) => {
-                let found = patches.read(vm, &uid).await?;
-                books.ceiling_read(vm, found.ceiling());
-                read = Some(found);
-            }
-            Err(error) => return Err(error),
         }
+        let found = patches.read(vm, &uid).await?;
+        books.ceiling_read(vm, found.ceiling());
+        read = Some(found);
     }
-    Err(PatchError::Conflict)
+    Ok(Outcome::Conflict)
 }
 
 // === impl Outcome ===
@@ -184,13 +168,13 @@ impl Outcome {
     }
 }
 
-impl From<PatchError> for Outcome {
-    fn from(error: PatchError) -> Self {
-        match error {
-            PatchError::Conflict => Self::Conflict,
-            PatchError::Gone => Self::Gone,
-            PatchError::Refused(why) => Self::Refused(why),
-            PatchError::Unknown(why) => Self::NoAnswer(why),
+impl From<Failure> for Outcome {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Conflict(_) | Failure::Invalid(_) => Self::Conflict,
+            Failure::Gone(_) => Self::Gone,
+            Failure::Refused(why) => Self::Refused(why),
+            Failure::Unknown(why) => Self::NoAnswer(why),
         }
     }
 }
@@ -198,30 +182,18 @@ impl From<PatchError> for Outcome {
 // === impl Failures ===
 
 impl Failures {
-    /// How many writes may be under way.
-    fn at_once(&self, now: Instant) -> usize {
-        match self.rests_until {
-            None => AT_ONCE,
-            Some(until) if now < until => 0,
-            Some(_) => 1,
-        }
-    }
-
     /// When the next write may be sent, after failures.
     fn wakes(&self, now: Instant) -> Option<Instant> {
-        let until = self.rests_until?;
-        Some(if now < until { until } else { now + TURN })
+        let failed = self.pace.failures() > 0;
+        failed.then(|| self.pace.rests_until(now).unwrap_or(now + TURN))
     }
 
     fn note(&mut self, vm: &VmName, outcome: &Outcome) {
         match outcome {
             Outcome::NoAnswer(why) => {
-                self.many = self.many.saturating_add(1);
-                if self.many == 1 {
+                if self.pace.fail() {
                     warn!(%vm, why, "no ceiling is recorded; no VM grows beyond its own meanwhile");
                 }
-                let wait = BACKOFF.wait(self.many, u64::from(std::process::id()));
-                self.rests_until = Some(Instant::now() + wait);
             }
             Outcome::Refused(why) => {
                 if !self.are_refused {
@@ -243,9 +215,9 @@ impl Failures {
     }
 
     fn answered(&mut self) {
-        if self.many > 0 {
-            info!(failures = self.many, "ceilings are recorded again");
+        let failures = self.pace.answered();
+        if failures > 0 {
+            info!(failures, "ceilings are recorded again");
         }
-        (self.many, self.rests_until) = (0, None);
     }
 }

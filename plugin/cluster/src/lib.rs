@@ -35,6 +35,7 @@ pub mod lease;
 pub mod metrics;
 pub mod migrations;
 mod objects;
+mod pace;
 mod patches;
 mod proposals;
 pub mod rebuild;

@@ -33,19 +33,6 @@ pub(crate) enum Found {
     Absent(String),
 }
 
-/// Why a request had no success.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PatchError {
-    /// The pod or its annotation is not what the write is for.
-    Conflict,
-    /// There is no such pod any more.
-    Gone,
-    /// The API server does not allow it.
-    Refused(String),
-    /// The API server is busy or gone: the write may have taken effect.
-    Unknown(String),
-}
-
 // === impl Patches ===
 
 impl Patches {
@@ -55,10 +42,10 @@ impl Patches {
     }
 
     /// The annotation of the pod with this name and uid.
-    pub(crate) async fn read(&self, pod: &VmName, uid: &str) -> Result<Found, PatchError> {
+    pub(crate) async fn read(&self, pod: &VmName, uid: &str) -> Result<Found, Failure> {
         let read = answered(self.pods(pod).get_metadata_opt(&pod.name)).await?;
         let read = read.filter(|read| read.metadata.uid.as_deref() == Some(uid));
-        let read = read.ok_or(PatchError::Gone)?;
+        let read = read.ok_or_else(|| Failure::Gone(format!("no pod {pod} with uid {uid}")))?;
         let revision = || Found::Absent(read.resource_version().unwrap_or_default());
         Ok(read.annotations().get(CEILING).map_or_else(revision, |text| Found::Text(text.clone())))
     }
@@ -70,7 +57,7 @@ impl Patches {
         uid: &str,
         found: &Found,
         next: &Ceiling,
-    ) -> Result<(), PatchError> {
+    ) -> Result<(), Failure> {
         let next = next.encode();
         match found {
             Found::Text(text) => self.replace_text(pod, uid, text, &next).await,
@@ -81,7 +68,7 @@ impl Patches {
                 });
                 let patch = Patch::Merge(json!({ "metadata": metadata }));
                 let (pods, params) = (self.pods(pod), PatchParams::default());
-                Ok(answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)?)
+                answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)
             }
         }
     }
@@ -92,7 +79,7 @@ impl Patches {
         uid: &str,
         text: &str,
         next: &str,
-    ) -> Result<(), PatchError> {
+    ) -> Result<(), Failure> {
         let patch = json!([
             { "op": "test", "path": "/metadata/uid", "value": uid },
             { "op": "test", "path": POINTER, "value": text },
@@ -105,8 +92,8 @@ impl Patches {
             .header(CONTENT_TYPE, "application/json-patch+json")
             .header(ACCEPT, METADATA)
             .body(patch.to_string().into_bytes())
-            .map_err(|error| PatchError::Refused(error.to_string()))?;
-        Ok(answered(self.0.request::<Value>(request)).await.map(drop)?)
+            .map_err(|error| Failure::Refused(error.to_string()))?;
+        answered(self.0.request::<Value>(request)).await.map(drop)
     }
 
     fn pods(&self, pod: &VmName) -> Api<PodObject> {
@@ -122,17 +109,6 @@ impl Found {
         match self {
             Self::Text(text) => Ceiling::decode(text).ok(),
             Self::Absent(_) => None,
-        }
-    }
-}
-
-impl From<Failure> for PatchError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Gone(_) => Self::Gone,
-            Failure::Conflict(_) | Failure::Invalid(_) => Self::Conflict,
-            Failure::Refused(why) => Self::Refused(why),
-            Failure::Unknown(why) => Self::Unknown(why),
         }
     }
 }

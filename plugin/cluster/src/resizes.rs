@@ -10,6 +10,7 @@ use crate::binder::ApiError;
 use crate::books::ClusterBooks;
 use crate::metrics::ResizeWrites;
 use crate::objects::PodObject;
+use crate::pace::Pace;
 use crate::proposals::Turn;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -22,22 +23,14 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
 use windlass_plugin_core::pods::{Kind, Resize, Written};
 use windlass_protocol::pod::Limits;
 use windlass_protocol::quantity::cpu_text;
 use windlass_protocol::{Bytes, MilliCpu};
 
-/// Writes that are under way at a time.
-const AT_ONCE: usize = 32;
-
 /// Between two looks at all VMs.
 const LOOKS: Duration = Duration::from_secs(1);
-
-/// Between writes while the API server does not answer.
-const BACKOFF: Backoff =
-    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(2) };
 
 /// Pods that cannot be resized are logged once; as many are remembered.
 const MOST_SAID: usize = 10_000;
@@ -57,10 +50,7 @@ pub struct Resizes {
 /// Failures in a row.
 #[derive(Default)]
 struct Failures {
-    /// Without an answer.
-    many: u32,
-    /// No write is sent before this.
-    rests_until: Option<Instant>,
+    pace: Pace,
     are_refused: bool,
 }
 
@@ -78,12 +68,12 @@ pub async fn run(books: ClusterBooks, resizes: Resizes) -> Result<(), Infallible
             next_look = now + LOOKS;
             look(&books, &mut said);
         }
-        while writes.len() < failures.at_once(now)
+        while writes.len() < failures.pace.at_once(now)
             && let Some(turn) = books.resizes().take()
         {
             writes.push(resizes.serve(&books, turn));
         }
-        let wakes = failures.rests_until.filter(|until| now < *until).unwrap_or(next_look);
+        let wakes = failures.pace.rests_until(now).unwrap_or(next_look);
         tokio::select! {
             biased;
             () = resizes.stop.cancelled() => return Ok(()),
@@ -188,26 +178,14 @@ fn amounts(cpu: Option<MilliCpu>, mem: Option<Bytes>) -> Value {
 // === impl Failures ===
 
 impl Failures {
-    /// How many writes may be under way.
-    fn at_once(&self, now: Instant) -> usize {
-        match self.rests_until {
-            None => AT_ONCE,
-            Some(until) if now < until => 0,
-            Some(_) => 1,
-        }
-    }
-
     fn note(&mut self, turn: &Turn, sent: Option<Result<(), ApiError>>) {
         let vm = &turn.vm;
         match sent {
             None | Some(Err(ApiError::NotSent)) => return,
             Some(Err(ApiError::Unknown(why))) => {
-                self.many = self.many.saturating_add(1);
-                if self.many == 1 {
+                if self.pace.fail() {
                     warn!(%vm, why, "no pod is resized; no VM grows beyond its own meanwhile");
                 }
-                let wait = BACKOFF.wait(self.many, u64::from(std::process::id()));
-                self.rests_until = Some(Instant::now() + wait);
                 return;
             }
             Some(Err(ApiError::Refused(why))) if !self.are_refused => {
@@ -217,9 +195,9 @@ impl Failures {
             Some(Err(ApiError::Refused(why))) => debug!(%vm, why, "a pod is not resized"),
             Some(Ok(())) => self.are_refused = false,
         }
-        if self.many > 0 {
-            info!(failures = self.many, "pods are resized again");
+        let failures = self.pace.answered();
+        if failures > 0 {
+            info!(failures, "pods are resized again");
         }
-        (self.many, self.rests_until) = (0, None);
     }
 }
