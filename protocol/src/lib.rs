@@ -6,7 +6,7 @@
 //!
 //! Where to look: quantities in [`units`], names in [`ids`], time in [`moment`]. The desired state of a
 //! VM is in [`vm`], its written forms in [`config`], [`vm_file`] and [`annotations`], its actual size in
-//! [`size`]. Objects of a cluster are in [`pod`] and [`node`], a scheduler's messages in [`extender`].
+//! [`size`]. Objects of a cluster are in [`pod`], [`node`] and [`vm_object`], a scheduler's messages in [`extender`].
 //! [`reason`] and [`decision`] explain decisions; [`words`] makes text of peers safe to show.
 
 pub mod annotations;
@@ -34,6 +34,7 @@ pub mod units;
 pub mod version;
 pub mod vm;
 pub mod vm_file;
+pub mod vm_object;
 pub mod vm_record;
 pub mod words;
 

@@ -7,7 +7,7 @@
 use crate::books::ClusterBooks;
 use crate::connect::{ANSWERS_WITHIN, within};
 use crate::metrics::Audits;
-use crate::objects::{NodeObject, PodObject};
+use crate::objects::{MachineObject, NodeObject, PodObject};
 use crate::watch::Followed;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
@@ -64,11 +64,20 @@ pub async fn nodes(books: ClusterBooks, auditing: Auditing) -> Result<(), Infall
 /// # Errors
 /// None.
 pub async fn pods(books: ClusterBooks, auditing: Auditing) -> Result<(), Infallible> {
-    let name = |namespace: &str, name: &str| VmName {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-    };
-    look::<PodObject, _>("pods", auditing, name, |audit, page| books.audit_pods(audit, page)).await
+    look::<PodObject, _>("pods", auditing, named, |audit, page| books.audit_pods(audit, page)).await
+}
+
+/// Looks at the objects of VMs until told to stop.
+///
+/// # Errors
+/// None.
+pub async fn objects(books: ClusterBooks, auditing: Auditing) -> Result<(), Infallible> {
+    let compare = |audit: &mut Audit<VmName>, page| books.audit_objects(audit, page);
+    look::<MachineObject, _>("objects", auditing, named, compare).await
+}
+
+fn named(namespace: &str, name: &str) -> VmName {
+    VmName { namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 async fn look<O, K>(

@@ -4,6 +4,7 @@
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
 mod moving;
+mod objects;
 mod permits;
 mod resizes;
 
@@ -100,7 +101,7 @@ impl ClusterBooks {
         Self(Arc::new(Inner {
             pods: RwLock::new(Pods::of(terms.pools.clone())),
             freed: Mutex::default(),
-            rebuild: Rebuild::default(),
+            rebuild: Rebuild::following(terms.pools.follows_objects),
             nowhere,
             clock,
             requests,

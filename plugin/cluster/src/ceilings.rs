@@ -41,7 +41,7 @@ enum Outcome {
     NotLeading,
     /// The annotation was changed each time.
     Conflict,
-    /// There is no such pod any more.
+    /// There is no such object any more.
     Gone,
     /// The API server does not allow it.
     Refused(String),
@@ -130,12 +130,12 @@ async fn write(books: &ClusterBooks, patches: &Patches, vm: &VmName) -> Result<O
         let Some(act) = books.leadership().act().filter(|_| books.serves().is_ok()) else {
             return Ok(Outcome::NotLeading);
         };
-        let Some((uid, due)) = books.ceiling_due(vm, act.epoch) else {
+        let Some((on, due)) = books.ceiling_due(vm, act.epoch) else {
             return Ok(Outcome::NotDue);
         };
         let known = due.known.map(|known| Found::Text(known.encode()));
         if let Some(found) = read.take().or(known) {
-            match patches.replace(vm, &uid, &found, &due.next).await {
+            match patches.replace(&on, &found, &due.next).await {
                 Ok(()) => {
                     books.ceiling_written(vm, due.next);
                     return Ok(Outcome::Written);
@@ -144,7 +144,7 @@ async fn write(books: &ClusterBooks, patches: &Patches, vm: &VmName) -> Result<O
                 Err(failure) => return Err(failure),
             }
         }
-        let found = patches.read(vm, &uid).await?;
+        let found = patches.read(&on).await?;
         books.ceiling_read(vm, found.ceiling());
         read = Some(found);
     }

@@ -1,4 +1,4 @@
-//! Pods, nodes and migrations as the client of the API server lists and watches them: ours, with the metadata that it needs.
+//! Pods, nodes, VMs' own objects and migrations as the client of the API server lists and watches them: ours, with the metadata that it needs.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -10,6 +10,7 @@ use windlass_protocol::VmName;
 use windlass_protocol::config::Problem;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::Pod;
+use windlass_protocol::vm_object::VmObject;
 
 /// An object that was read, though it may hold what is invalid.
 pub(crate) trait Read {
@@ -68,6 +69,28 @@ impl<'de> Deserialize<'de> for NodeObject {
         let node = Node::deserialize(deserializer)?;
         let meta = meta(None, &node.name, &node.uid, &node.revision);
         Ok(Self { meta, node })
+    }
+}
+
+/// A VM's own object, read from what the API server sends: NeonVM's.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineObject {
+    meta: ObjectMeta,
+    pub(crate) object: VmObject,
+}
+
+impl Read for MachineObject {
+    fn problem(&self) -> Option<&Problem> {
+        self.object.problems.first()
+    }
+}
+
+impl<'de> Deserialize<'de> for MachineObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = VmObject::deserialize(deserializer)?;
+        let VmName { namespace, name } = &object.name;
+        let meta = meta(Some(namespace), name, &object.uid, &object.revision);
+        Ok(Self { meta, object })
     }
 }
 
@@ -164,6 +187,7 @@ macro_rules! object {
 
 object!(PodObject, NamespaceResourceScope, "", "Pod", "pods");
 object!(NodeObject, k8s_openapi::ClusterResourceScope, "", "Node", "nodes");
+object!(MachineObject, NamespaceResourceScope, "vm.neon.tech", "VirtualMachine", "virtualmachines");
 object!(
     MigrationObject,
     NamespaceResourceScope,

@@ -1,15 +1,19 @@
-//! The annotation `windlass.dev/ceiling` of a pod, as it is read and replaced at the API server.
+//! The annotation `windlass.dev/ceiling` of a pod or of a VM's own object, as it is read and replaced at the API server.
 //!
-//! A write takes effect on one uid and on one text alone: another text, or a pod of another uid, refuses it. Where
-//! the annotation is absent, the pod's revision stands in for the text.
+//! A write takes effect on one uid and on one text alone: another text, or an object of another uid, refuses it. Where
+//! the annotation is absent, the object's revision stands in for the text.
 
 use crate::answers::{Failure, answered};
-use crate::objects::PodObject;
+use crate::objects::{MachineObject, PodObject};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, ResourceExt};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::fmt::Debug;
+use windlass_plugin_core::pods::CeilingOn;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
@@ -24,14 +28,23 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 #[derive(Clone)]
 pub struct Patches(Client);
 
-/// The annotation of a pod, as it was read.
+/// The annotation of an object, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// This text.
     Text(String),
-    /// None, at this revision of the pod.
+    /// None, at this revision of the object.
     Absent(String),
 }
+
+/// What has the annotation.
+trait Object:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned
+{
+}
+
+impl Object for PodObject {}
+impl Object for MachineObject {}
 
 // === impl Patches ===
 
@@ -41,42 +54,64 @@ impl Patches {
         Self(client)
     }
 
-    /// The annotation of the pod with this name and uid.
-    pub(crate) async fn read(&self, pod: &VmName, uid: &str) -> Result<Found, Failure> {
-        let read = answered(self.pods(pod).get_metadata_opt(&pod.name)).await?;
-        let read = read.filter(|read| read.metadata.uid.as_deref() == Some(uid));
-        let read = read.ok_or_else(|| Failure::Gone(format!("no pod {pod} with uid {uid}")))?;
-        let revision = || Found::Absent(read.resource_version().unwrap_or_default());
-        Ok(read.annotations().get(CEILING).map_or_else(revision, |text| Found::Text(text.clone())))
+    /// The annotation of this object.
+    pub(crate) async fn read(&self, on: &CeilingOn) -> Result<Found, Failure> {
+        match on {
+            CeilingOn::Pod(name, uid) => self.read_of::<PodObject>(name, uid).await,
+            CeilingOn::Object(name, uid) => self.read_of::<MachineObject>(name, uid).await,
+        }
     }
 
     /// Replaces what was found.
     pub(crate) async fn replace(
         &self,
-        pod: &VmName,
-        uid: &str,
+        on: &CeilingOn,
         found: &Found,
         next: &Ceiling,
     ) -> Result<(), Failure> {
         let next = next.encode();
+        match on {
+            CeilingOn::Pod(name, uid) => {
+                self.replace_of::<PodObject>((name, uid), found, &next).await
+            }
+            CeilingOn::Object(name, uid) => {
+                self.replace_of::<MachineObject>((name, uid), found, &next).await
+            }
+        }
+    }
+
+    async fn read_of<K: Object>(&self, name: &VmName, uid: &str) -> Result<Found, Failure> {
+        let read = answered(self.all::<K>(name).get_metadata_opt(&name.name)).await?;
+        let read = read.filter(|read| read.metadata.uid.as_deref() == Some(uid));
+        let kind = K::kind(&());
+        let read = read.ok_or_else(|| Failure::Gone(format!("no {kind} {name} with uid {uid}")))?;
+        let revision = || Found::Absent(read.resource_version().unwrap_or_default());
+        Ok(read.annotations().get(CEILING).map_or_else(revision, |text| Found::Text(text.clone())))
+    }
+
+    async fn replace_of<K: Object>(
+        &self,
+        (name, uid): (&VmName, &str),
+        found: &Found,
+        next: &str,
+    ) -> Result<(), Failure> {
         match found {
-            Found::Text(text) => self.replace_text(pod, uid, text, &next).await,
+            Found::Text(text) => self.replace_text::<K>((name, uid), text, next).await,
             Found::Absent(revision) => {
                 let annotations = json!({ CEILING: next });
                 let metadata = json!({
                     "uid": uid, "resourceVersion": revision, "annotations": annotations,
                 });
                 let patch = Patch::Merge(json!({ "metadata": metadata }));
-                let (pods, params) = (self.pods(pod), PatchParams::default());
-                answered(pods.patch_metadata(&pod.name, &params, &patch)).await.map(drop)
+                let (all, params) = (self.all::<K>(name), PatchParams::default());
+                answered(all.patch_metadata(&name.name, &params, &patch)).await.map(drop)
             }
         }
     }
 
-    async fn replace_text(
+    async fn replace_text<K: Object>(
         &self,
-        pod: &VmName,
-        uid: &str,
+        (name, uid): (&VmName, &str),
         text: &str,
         next: &str,
     ) -> Result<(), Failure> {
@@ -85,10 +120,11 @@ impl Patches {
             { "op": "test", "path": POINTER, "value": text },
             { "op": "replace", "path": POINTER, "value": next },
         ]);
-        let VmName { namespace, name } = pod;
+        let VmName { namespace, name } = name;
+        let url = K::url_path(&(), Some(namespace));
         let request = Request::builder()
             .method(Method::PATCH)
-            .uri(format!("/api/v1/namespaces/{namespace}/pods/{name}"))
+            .uri(format!("{url}/{name}"))
             .header(CONTENT_TYPE, "application/json-patch+json")
             .header(ACCEPT, METADATA)
             .body(patch.to_string().into_bytes())
@@ -96,8 +132,8 @@ impl Patches {
         answered(self.0.request::<Value>(request)).await.map(drop)
     }
 
-    fn pods(&self, pod: &VmName) -> Api<PodObject> {
-        Api::namespaced(self.0.clone(), &pod.namespace)
+    fn all<K: Object>(&self, of: &VmName) -> Api<K> {
+        Api::namespaced(self.0.clone(), &of.namespace)
     }
 }
 

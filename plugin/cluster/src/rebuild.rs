@@ -29,15 +29,17 @@ pub(crate) struct Rebuild {
 
 // === impl Rebuild ===
 
-impl Default for Rebuild {
-    fn default() -> Self {
-        let core = Core::default();
+impl Rebuild {
+    /// Of nothing yet. `objects`: those of VMs are followed, too.
+    pub(crate) fn following(objects: bool) -> Self {
+        let mut core = Core::default();
+        if objects {
+            core.follow_objects();
+        }
         let begun = watch::Sender::new(core.begun());
         Self { core: Mutex::new(core), published: AtomicU8::new(NOT_REBUILT), begun }
     }
-}
 
-impl Rebuild {
     /// Another epoch begins: what was listed before does not count.
     pub(crate) fn begin(&self) {
         let begun = self.change(|core| {
@@ -59,6 +61,11 @@ impl Rebuild {
 
     pub(crate) fn nodes_listed(&self) {
         self.change(Core::nodes_listed);
+    }
+
+    /// The objects of VMs were listed; the list began in this epoch.
+    pub(crate) fn objects_listed(&self, epoch: u64) {
+        self.change(|core| core.objects_listed(epoch));
     }
 
     /// Whether no list of this epoch, or a later one, was noted yet.

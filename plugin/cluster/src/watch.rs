@@ -1,4 +1,4 @@
-//! Follows the nodes, pods and migrations of the API server.
+//! Follows the nodes, pods, VMs' own objects and migrations of the API server.
 //!
 //! A list replaces all that was known, and the events of a watch change it. Where a watch ends or fails, another
 //! begins after at most two seconds; a failure is logged once and counted.
@@ -6,7 +6,7 @@
 use crate::books::ClusterBooks;
 use crate::connect::{WATCH_LASTS, chain};
 use crate::metrics::Watches;
-use crate::objects::{MigrationObject, NodeObject, PodObject, Read};
+use crate::objects::{MachineObject, MigrationObject, NodeObject, PodObject, Read};
 use futures_util::StreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
@@ -87,6 +87,22 @@ pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infal
         }
         Told::Seen(object) => books.pod_seen(object.pod),
         Told::Gone(object) => books.pod_gone(&object.pod.name, &object.pod.uid),
+    })
+    .await
+}
+
+/// Follows the objects of VMs that are not pods until told to stop. They are listed anew when the process begins to lead.
+///
+/// # Errors
+/// None.
+pub async fn objects(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
+    let anew = Some(books.lists());
+    follow::<MachineObject>("objects", following, anew, |told| match told {
+        Told::All(all, epoch) => {
+            books.objects_listed_in(epoch, all.into_iter().map(|it| it.object).collect());
+        }
+        Told::Seen(object) => books.object_seen(object.object),
+        Told::Gone(object) => books.object_gone(&object.object.name, &object.object.uid),
     })
     .await
 }

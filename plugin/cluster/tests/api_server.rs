@@ -22,6 +22,8 @@ mod headroom;
 mod leading;
 #[path = "api_server/migrations.rs"]
 mod migrations;
+#[path = "api_server/objects.rs"]
+mod objects;
 #[path = "api_server/plugin.rs"]
 mod plugin;
 #[path = "api_server/rebuilding.rs"]
@@ -48,4 +50,20 @@ async fn plane() -> &'static ControlPlane {
             plane
         })
         .await
+}
+
+/// The same, where there are NeonVM's kinds, and the plugin may do what it does with them.
+async fn plane_with_neonvm() -> &'static ControlPlane {
+    static APPLIED: OnceCell<()> = OnceCell::const_new();
+    let plane = plane().await;
+    let apply = async || {
+        plane.apply(Path::new("tests/api_server/neonvm.yaml")).await;
+        plane.apply(Path::new("../../deploy/kustomize/plugin-neonvm")).await;
+        for kind in ["virtualmachinemigrations", "virtualmachines"] {
+            let kind = format!("crd/{kind}.vm.neon.tech");
+            plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &kind]).await;
+        }
+    };
+    APPLIED.get_or_init(apply).await;
+    plane
 }

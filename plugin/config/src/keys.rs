@@ -88,6 +88,12 @@ const KUBERNETES: &[Field] = &[
     )
     .otherwise("all nodes are dedicated"),
     key(
+        "kubernetes.neonvm",
+        Kind::Truth,
+        "There are VMs of NeonVM: their VirtualMachine objects are followed, and have their ceilings.",
+    )
+    .or(Truth(false)),
+    key(
         "kubernetes.lease.enabled",
         Kind::Truth,
         "One of several plugins leads, by a Lease; false: this plugin is alone, and answers from its start to its end.",

@@ -111,6 +111,7 @@ impl Kubernetes {
             pools: Pools {
                 pools: pools::read(file),
                 namespace,
+                follows_objects: file.get("kubernetes.neonvm"),
                 watermark: file.find("kubernetes.migration.watermark").map(pools::thousandths),
                 migration: migration(file),
             },

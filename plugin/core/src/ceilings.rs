@@ -28,13 +28,15 @@ const OWN: usize = 4;
 /// The step of a VM whose agent has named no compute unit.
 const STEP: Resources = Resources::new(MilliCpu::from_cores(1), Bytes::from_gib(1));
 
-/// What a pod's object says of the ceiling of the VM that the pod is.
+/// What the object of a VM, which may be its pod, says of the VM's ceiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The maximum of the VM's bounds.
     pub max: Resources,
     /// The annotation, if it is readable.
     pub shown: Option<Ceiling>,
+    /// What the VM has by an object that is not its pod; else zero.
+    pub has: Resources,
 }
 
 /// A ceiling to be recorded.
@@ -69,6 +71,8 @@ pub(crate) struct Recorded {
     pub(crate) told_early: Resources,
     /// What is granted above the cap, and reserved until a ceiling is recorded.
     proposal: Option<Resources>,
+    /// What the VM has by its object, whatever its agent says.
+    pub(crate) has: Resources,
     /// The ceiling in force, as far as is known.
     known: Option<Ceiling>,
     /// What the watch said last.
@@ -91,9 +95,10 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn new(kept: Kept) -> Self {
-        let Kept { max, shown } = kept;
+        let Kept { max, shown, has } = kept;
         Self {
             max,
+            has,
             step: STEP,
             cap: Resources::ZERO,
             told_early: Resources::ZERO,
@@ -111,9 +116,9 @@ impl Recorded {
 
     /// The watch shows the pod. As long as it has not shown the ceiling in force, what it shows may be an older one.
     pub(crate) fn shown(&mut self, kept: Kept) {
-        let Kept { max, shown } = kept;
+        let Kept { max, shown, has } = kept;
         let is_behind = self.shown != self.known;
-        (self.max, self.shown) = (max, shown);
+        (self.max, self.shown, self.has) = (max, shown, has);
         let is_older = |seen: Ceiling| self.known.is_some_and(|known| seen.order() < known.order());
         match shown {
             Some(seen) if self.known == Some(seen) || (is_behind && is_older(seen)) => {}
@@ -323,7 +328,7 @@ mod tests {
 
     #[test]
     fn headroom_is_for_room_that_no_other_ceiling_has() {
-        let kept = Kept { max: size((8000, 8192)), shown: None };
+        let kept = Kept { max: size((8000, 8192)), shown: None, has: Resources::ZERO };
         let recorded = Recorded::new(kept);
         for (room, ceiling) in [
             ((4000, 4096), (2000, 2048)),

@@ -92,6 +92,14 @@ impl Cover {
         }
     }
 
+    /// What the VM has by its object, if that is another than its pod.
+    pub(crate) fn has(&self) -> Resources {
+        match self {
+            Self::Nothing | Self::Allocation(_) => Resources::ZERO,
+            Self::Ceiling(recorded) => recorded.has,
+        }
+    }
+
     /// An agent is told this while no word of it counts. Whether that is remembered.
     pub(crate) fn tell_early(&mut self, permit: Resources) -> bool {
         let told = match self {

@@ -87,7 +87,7 @@ impl Entry {
 
     /// What is reserved for it.
     pub(crate) fn reserved(&self) -> Resources {
-        let above = self.cover.proposal().max(self.cover.told_early());
+        let above = self.cover.proposal().max(self.cover.told_early()).max(self.cover.has());
         self.in_slots(self.basis.most().max(self.floor).max(above))
     }
 
@@ -146,7 +146,7 @@ impl Entry {
 
     /// What it may have, whatever its pod requests.
     pub(crate) fn in_use(&self) -> Resources {
-        self.basis.most().max(self.cover.told_early())
+        self.basis.most().max(self.cover.told_early()).max(self.cover.has())
     }
 
     /// The same, with what waits for its kubelet; `None`: no agent has asked for anything.

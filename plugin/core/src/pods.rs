@@ -27,6 +27,7 @@ mod known;
 mod leaving;
 mod migration;
 mod moving;
+mod objects;
 mod placement;
 mod placing;
 mod pools;
@@ -40,6 +41,7 @@ mod why_not;
 pub use change::{Change, Kind, Resize, Write, Written};
 pub use freed::Freed;
 pub use migration::{Migration, MigrationTerms, Move, Step};
+pub use objects::CeilingOn;
 pub use placement::{Outcome, Placement, Settled};
 pub use pools::{HeadroomTerms, Mode, Pool, Pools};
 pub use refused::Refused;
@@ -52,6 +54,7 @@ use gone::{Gone, How};
 use held::HeldNode;
 use known::{Known, Told};
 use migration::Migrations;
+use objects::Objects;
 use refused::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::pod::Pod;
@@ -70,6 +73,7 @@ pub struct Pods<N> {
     gone: Gone,
     waiting: Waiting,
     migrations: Migrations,
+    objects: Objects,
 }
 
 // === impl Pods ===
@@ -85,6 +89,7 @@ impl<N> Default for Pods<N> {
             gone: Gone::default(),
             waiting: Waiting::default(),
             migrations: Migrations::default(),
+            objects: Objects::default(),
         }
     }
 }
@@ -92,7 +97,8 @@ impl<N> Default for Pods<N> {
 impl<N: Node> Pods<N> {
     /// Of no node yet; these are the pools of those that come.
     pub fn of(pools: Pools) -> Self {
-        Self { pools, ..Self::default() }
+        let objects = Objects::followed(pools.follows_objects);
+        Self { pools, objects, ..Self::default() }
     }
 
     /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
@@ -313,8 +319,12 @@ impl<N: Node> Pods<N> {
 
     /// Replaces what is known of the pod with this name. What it takes of its new node counts before what
     /// it took elsewhere comes free.
-    fn put(&mut self, name: &VmName, next: Option<Known>) -> Freed {
+    fn put(&mut self, name: &VmName, mut next: Option<Known>) -> Freed {
         let last = self.pods.remove(name);
+        if let Some(next) = &mut next {
+            self.objects.show_to(name, next);
+        }
+        self.objects.note(name, last.as_ref(), next.as_ref());
         let takes = |known: &Known| Some((known.place()?.to_owned(), known.share()));
         let (before, after) = (last.as_ref().and_then(takes), next.as_ref().and_then(takes));
         let is_same_pod = match (&last, &next) {

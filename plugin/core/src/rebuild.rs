@@ -43,6 +43,8 @@ pub type Inherited = (VmName, String);
 #[derive(Clone, Debug)]
 pub struct Rebuild {
     has_nodes: bool,
+    /// The epoch since whose begin the objects of VMs were listed; `None`: they are not followed.
+    objects: Option<u64>,
     /// How many epochs have begun.
     begun: u64,
     /// The epoch since whose begin the pods were listed, and the one for which everything is done.
@@ -86,6 +88,7 @@ impl Default for Rebuild {
     fn default() -> Self {
         Self {
             has_nodes: false,
+            objects: None,
             begun: 1,
             listed: 0,
             done: 0,
@@ -109,6 +112,16 @@ impl Rebuild {
     /// The nodes were listed.
     pub fn nodes_listed(&mut self) {
         self.has_nodes = true;
+    }
+
+    /// The objects of VMs are followed, too.
+    pub const fn follow_objects(&mut self) {
+        self.objects = Some(0);
+    }
+
+    /// The objects of VMs were listed; the list began in this epoch.
+    pub fn objects_listed(&mut self, epoch: u64) {
+        self.objects = self.objects.map(|listed| listed.max(epoch));
     }
 
     /// Whether no list of this epoch, or a later one, was noted yet.
@@ -155,9 +168,13 @@ impl Rebuild {
         self.settle();
     }
 
-    /// Whether all nodes, and since the epoch began all pods, were listed.
+    /// Whether all nodes, and since the epoch began all pods and objects of VMs, were listed.
     pub const fn is_rebuilt(&self) -> bool {
-        self.has_nodes && self.listed == self.begun
+        let has_objects = match self.objects {
+            Some(listed) => listed == self.begun,
+            None => true,
+        };
+        self.has_nodes && has_objects && self.listed == self.begun
     }
 
     /// Whether, besides, no binding of an earlier leader can take effect.

@@ -98,6 +98,12 @@ pub(crate) async fn start(
     let followed = Followed::default();
     tasks.vital("pods", watch::pods(books.clone(), following("pods", &followed)));
     tasks.vital("audit of pods", audit::pods(books.clone(), auditing("audit of pods", &followed)));
+    if kubernetes.pools.follows_objects {
+        let followed = Followed::default();
+        tasks.vital("objects", watch::objects(books.clone(), following("objects", &followed)));
+        let auditing = auditing("audit of objects", &followed);
+        tasks.vital("audit of objects", audit::objects(books.clone(), auditing));
+    }
     let namespace = &kubernetes.pools.namespace;
     if let Some(lease) = &kubernetes.lease {
         let election =

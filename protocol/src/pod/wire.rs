@@ -113,7 +113,7 @@ pub(crate) struct Amounts {
 }
 
 /// A quantity as written: a text, or a bare number.
-struct Amount(String);
+pub(crate) struct Amount(String);
 
 /// The amounts of one object, and what is wrong with them. An amount that is too large counts as the largest.
 pub(crate) struct Reading {
@@ -208,7 +208,8 @@ impl Reading {
         Self { instead, problems: Vec::new() }
     }
 
-    fn read<T: Default>(
+    /// One amount. A problem names the field.
+    pub(crate) fn read<T: Default>(
         &mut self,
         Amount(text): &Amount,
         field: impl fmt::Display,

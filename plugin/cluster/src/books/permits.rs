@@ -9,7 +9,7 @@ use windlass_plugin::{Permits, Proposed, Shared};
 use windlass_plugin_core::Books;
 use windlass_plugin_core::ceilings::{CeilingWrite, FirstCeiling};
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
+use windlass_plugin_core::pods::{CeilingOn, Outcome, Placement, WhyNot};
 use windlass_plugin_core::wire::Refusal;
 use windlass_protocol::VmName;
 use windlass_protocol::plugin::RawRequest;
@@ -71,8 +71,12 @@ impl ClusterBooks {
         &self.0.resizes
     }
 
-    /// The ceiling of a VM that is to be recorded, and the uid of its pod.
-    pub(crate) fn ceiling_due(&self, vm: &VmName, epoch: Epoch) -> Option<(String, CeilingWrite)> {
+    /// The ceiling of a VM that is to be recorded, and where.
+    pub(crate) fn ceiling_due(
+        &self,
+        vm: &VmName,
+        epoch: Epoch,
+    ) -> Option<(CeilingOn, CeilingWrite)> {
         self.read().ceiling_due(vm, epoch.0)
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Fate {
     IsNotAnswered,
     /// It takes effect, and is answered with 504.
     IsTimedOut,
-    /// The pod gets another revision first, or another ceiling.
+    /// The pod, or what else the ceiling is on, gets another revision first, or another ceiling.
     ComesAfterAChange,
     /// The API server is busy.
     IsThrottled,
@@ -157,7 +157,7 @@ impl Between {
             "pods/resize" if !line.contains("/headroom-") => {
                 std::mem::take(&mut self.state().next_resize)
             }
-            "pods" if is_ceiling(&request) => {
+            "pods" | OBJECTS if is_ceiling(&request) => {
                 let mut state = self.state();
                 state.ceilings += 1;
                 std::mem::take(&mut state.next_ceiling)
@@ -201,7 +201,7 @@ impl Between {
         }
     }
 
-    /// Somebody changes the pod of a binding.
+    /// Somebody changes the object of a request.
     async fn change(&self, path: &str) {
         let path = path.trim_end_matches("/binding");
         let patch = json!({"metadata": {
@@ -229,6 +229,9 @@ impl State {
 
 /// The resource of migrations.
 pub(crate) const MIGRATIONS: &str = "virtualmachinemigrations";
+
+/// The resource of NeonVM's VMs.
+pub(crate) const OBJECTS: &str = "virtualmachines";
 
 /// Only the replacement of a ceiling is a JSON patch.
 fn is_ceiling(request: &Request<Body>) -> bool {

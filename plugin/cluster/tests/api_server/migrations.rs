@@ -1,7 +1,7 @@
 //! VMs move away from a node that is too full, by NeonVM's objects; the test plays NeonVM's controller and the scheduler.
 
 use crate::between::{Fate, MIGRATIONS};
-use crate::plane;
+use crate::plane_with_neonvm;
 use crate::plugin::{Plugin, bounds};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -11,10 +11,7 @@ use kube::api::{
 };
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::time::Duration;
-use tokio::sync::OnceCell;
-use windlass_control_plane::ControlPlane;
 use windlass_plugin_core::pods::MigrationTerms;
 use windlass_testkit::wait;
 
@@ -120,18 +117,6 @@ async fn a_migration_whose_answer_was_lost_is_there_once_and_every_right_is_used
         assert_eq!(used(plugin), granted);
     })
     .await;
-}
-
-async fn plane_with_neonvm() -> &'static ControlPlane {
-    static APPLIED: OnceCell<()> = OnceCell::const_new();
-    let plane = plane().await;
-    let apply = async || {
-        plane.apply(Path::new("tests/api_server/neonvm.yaml")).await;
-        let crd = "crd/virtualmachinemigrations.vm.neon.tech";
-        plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", crd]).await;
-    };
-    APPLIED.get_or_init(apply).await;
-    plane
 }
 
 /// One at a time; what is asked for once is not asked for again in a test.

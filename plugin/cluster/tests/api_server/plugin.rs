@@ -123,6 +123,21 @@ impl<'a> Plugin<'a> {
         .await;
     }
 
+    /// The same, where the objects of NeonVM's VMs are followed.
+    pub(crate) async fn following_objects(
+        plane: &'a ControlPlane,
+        space: Space<'a>,
+        test: impl AsyncFnOnce(&Self),
+    ) {
+        let pools = Pools { follows_objects: true, ..Pools::default() };
+        let leadership = Leadership::sole(Epoch(1));
+        Self::with(plane, space, pools, leadership, without_pods(), async |plugin| {
+            plugin.answers().await;
+            test(plugin).await;
+        })
+        .await;
+    }
+
     async fn with(
         plane: &'a ControlPlane,
         space: Space<'a>,
@@ -134,7 +149,7 @@ impl<'a> Plugin<'a> {
         let admin = plane.client(Identity::Admin).await;
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
-        let moves = pools.have_watermarks();
+        let (moves, follows) = (pools.have_watermarks(), pools.follows_objects);
         let terms = Terms { unit, reserve: Resources::ZERO, pools };
         let books = ClusterBooks::new(terms, Clock::system(), leadership);
         let counts = Counts::default();
@@ -143,6 +158,9 @@ impl<'a> Plugin<'a> {
         let mut parts = parts(&between, &books, binder, &counts, space.name(), taken_over);
         if moves {
             parts.extend(movers(&between, &books, &counts));
+        }
+        if follows {
+            parts.push(follower(&between, &books, &counts));
         }
         let plugin = Self { between, space, extender, books };
         let tested = test(&plugin);
@@ -400,6 +418,19 @@ fn parts(
             stop,
         )),
     ]
+}
+
+/// Follows the objects of NeonVM's VMs.
+fn follower(between: &Between, books: &ClusterBooks, counts: &Counts) -> Part {
+    let following = Following {
+        client: between.client(),
+        watches: counts.watches.clone(),
+        readiness: Readiness::default(),
+        followed: Followed::default(),
+        pulse: Watchdog::default().watch("objects"),
+        stop: CancellationToken::new(),
+    };
+    Box::pin(watch::objects(books.clone(), following))
 }
 
 fn movers(between: &Between, books: &ClusterBooks, counts: &Counts) -> [Part; 2] {

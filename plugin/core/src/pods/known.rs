@@ -18,8 +18,8 @@
 
 use crate::allotment::Allotted;
 use crate::ceilings::{Kept, is_of_binding};
-use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
-use windlass_protocol::{Resources, VmRecord};
+use windlass_protocol::pod::{Allocation, Ceiling, Pod, PodVm, VmContainer};
+use windlass_protocol::{Resources, VmName, VmRecord};
 
 /// As many earlier revisions are remembered.
 const EARLIER: usize = 4;
@@ -41,8 +41,7 @@ pub(crate) struct Known {
     pub(crate) allocation: Option<Box<Allocation>>,
     /// What was sent last to change a headroom pod or the pod of a VM, while the pod has the revision that it was sent for.
     pub(crate) sent: Option<Sent>,
-    /// The pod is the VM, rather than running one of another object.
-    is_object: bool,
+    pub(crate) record: Record,
     /// Revisions that the watch delivered before.
     earlier: Vec<String>,
     pub(crate) told: Told,
@@ -100,7 +99,28 @@ pub(crate) enum Placed {
     Shown { node: String, reserved: Resources },
 }
 
+/// Where the ceiling of a pod's VM is recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Record {
+    /// Nowhere: the pod runs no VM, or one whose object is not followed.
+    Nowhere,
+    /// In an annotation of the pod, which is the VM.
+    OnPod,
+    /// In an annotation of the VM's object. `None`: the object is not known, or names another pod as the one that runs the VM.
+    OnObject(Option<Box<OnObject>>),
+}
+
+/// What the object of a VM says of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct OnObject {
+    pub(crate) uid: String,
+    /// What the VM may have by it.
+    pub(crate) has: Resources,
+    pub(crate) ceiling: Option<Ceiling>,
+}
+
 /// What a pod takes of a node.
+#[expect(clippy::large_enum_variant, reason = "it is made for a call, and not kept")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
     /// Its requests, in full.
@@ -114,7 +134,7 @@ pub(crate) enum Share {
         /// The most that it may grow to.
         most: Resources,
         ceiling: Resources,
-        /// What is recorded of it, if the pod is the VM.
+        /// What is recorded of it, where its object is followed.
         kept: Option<Kept>,
         /// What its own container has.
         own: Own,
@@ -143,7 +163,7 @@ pub(crate) struct Own {
 impl Known {
     /// A pod that nothing was known of.
     pub(crate) fn of(pod: Pod, told: Told) -> Self {
-        let is_object = is_object(&pod);
+        let record = if is_object(&pod) { Record::OnPod } else { Record::Nowhere };
         Self {
             uid: pod.uid,
             revision: pod.revision,
@@ -151,7 +171,7 @@ impl Known {
             has_ended: pod.phase.is_ended(),
             is_terminating: pod.is_terminating,
             requests: pod.requests,
-            is_object,
+            record,
             vm: pod.vm.map(Box::new),
             is_headroom: pod.is_headroom,
             allocation: pod.allocation,
@@ -174,7 +194,7 @@ impl Known {
 
     /// A new word on the same pod.
     pub(crate) fn told(self, pod: Pod, told: Told) -> Self {
-        let Self { mut earlier, placed, vm, is_object, .. } = self;
+        let Self { mut earlier, placed, vm, record, .. } = self;
         let sent = self.sent.filter(|sent| sent.revision == pod.revision);
         if self.told == Told::Watched && self.revision != pod.revision {
             earlier.push(self.revision);
@@ -189,19 +209,19 @@ impl Known {
             Told::Read | Told::Ahead => placed.read(&pod),
             Told::Watched => placed.shown(&pod),
         };
-        Self { earlier, placed, sent, ..Self::of(pod, told) }.still((vm, is_object))
+        Self { earlier, placed, sent, ..Self::of(pod, told) }.still((vm, record))
     }
 
     /// A list told of the pod: no word that came before counts.
     pub(crate) fn listed(self, pod: Pod) -> Self {
         let placed = self.placed.shown(&pod);
         let sent = self.sent.filter(|sent| sent.revision == pod.revision);
-        Self { placed, sent, ..Self::of(pod, Told::Watched) }.still((self.vm, self.is_object))
+        Self { placed, sent, ..Self::of(pod, Told::Watched) }.still((self.vm, self.record))
     }
 
     /// A pod that was a VM is one to its end, whatever its labels say: the VM may have what it was granted.
-    fn still(self, (vm, is_object): (Option<Box<PodVm>>, bool)) -> Self {
-        if self.vm.is_some() { self } else { Self { vm, is_object, ..self } }
+    fn still(self, (vm, record): (Option<Box<PodVm>>, Record)) -> Self {
+        if self.vm.is_some() { self } else { Self { vm, record, ..self } }
     }
 
     /// The node that holds room for the pod, if any.
@@ -220,7 +240,15 @@ impl Known {
 
     /// Whether the pod is a VM and no other object's: the plugin may resize it.
     pub(crate) const fn is_own_vm(&self) -> bool {
-        self.vm.is_some() && self.is_object
+        match self.record {
+            Record::OnPod => self.vm.is_some(),
+            Record::Nowhere | Record::OnObject(_) => false,
+        }
+    }
+
+    /// The object of the VM, if that is another than the pod.
+    pub(crate) fn other_object(&self) -> Option<&VmName> {
+        self.vm().map(|vm| &vm.object).filter(|_| !self.is_own_vm())
     }
 
     /// The container that a VM runs in.
@@ -247,18 +275,16 @@ impl Known {
                 Share::Other(requests)
             };
         };
-        // A VM of another object records no ceiling: one that is there is no promise of a plugin.
-        let ceiling = vm.ceiling.filter(|_| self.is_object);
+        let ceiling = self.record.ceiling(vm);
         let recorded = ceiling.map(|ceiling| ceiling.size);
-        let most = match &self.placed {
+        let counted = match &self.placed {
             Placed::No => recorded.unwrap_or(vm.bounds.max),
             // The headroom of the ceiling that these books had recorded with the binding is promised to no agent yet.
             Placed::Shown { reserved, .. } if ceiling.is_none_or(is_of_binding) => *reserved,
             Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
-        let kept = self.is_object.then(|| kept(vm));
-        Share::of_vm(vm, requests, self.allocation.as_deref(), most, kept)
+        Share::of_vm(vm, requests, self.allocation.as_deref(), counted, &self.record)
             .resized(self.sent.as_ref(), self.is_terminating)
     }
 
@@ -270,6 +296,37 @@ impl Known {
         let sure = self.allocation.as_ref().map(|allocation| allocation.sure());
         let sure = sure.unwrap_or_default();
         self.sent.as_ref().map_or(sure, |sent| sure.min(sent.to))
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// The ceiling that counts. A ceiling elsewhere than where it belongs is no word of a plugin.
+    fn ceiling(&self, vm: &PodVm) -> Option<Ceiling> {
+        match self {
+            Self::Nowhere | Self::OnObject(None) => None,
+            Self::OnPod => vm.ceiling,
+            Self::OnObject(Some(object)) => object.ceiling,
+        }
+    }
+
+    /// What is recorded of the VM, where that is followed.
+    fn kept(&self, vm: &PodVm) -> Option<Kept> {
+        match self {
+            Self::Nowhere => None,
+            Self::OnPod | Self::OnObject(_) => {
+                Some(Kept { max: vm.bounds.max, shown: self.ceiling(vm), has: self.has() })
+            }
+        }
+    }
+
+    /// What the VM may have by its object.
+    fn has(&self) -> Resources {
+        match self {
+            Self::Nowhere | Self::OnPod | Self::OnObject(None) => Resources::ZERO,
+            Self::OnObject(Some(object)) => object.has,
+        }
     }
 }
 
@@ -361,28 +418,29 @@ impl Share {
     pub(crate) fn of(pod: &Pod) -> Self {
         let requests = pod.requests;
         let Some(vm) = &pod.vm else { return Self::Other(requests) };
-        let ceiling = vm.ceiling.filter(|_| is_object(pod));
+        let record = if is_object(pod) { Record::OnPod } else { Record::Nowhere };
+        let ceiling = record.ceiling(vm);
         let most = ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
-        let kept = is_object(pod).then(|| kept(vm));
-        Self::of_vm(vm, requests, pod.allocation.as_deref(), most, kept)
+        Self::of_vm(vm, requests, pod.allocation.as_deref(), most, &record)
     }
 
     /// Before its kubelet has said that the VM's pod is admitted, the requests of its spec are as good as its own: they are
-    /// reserved for it, and it is admitted with them.
+    /// reserved for it, and it is admitted with them. The VM counts with `most` until its agent speaks.
     fn of_vm(
         vm: &PodVm,
         requests: Resources,
         allocation: Option<&Allocation>,
         most: Resources,
-        kept: Option<Kept>,
+        on: &Record,
     ) -> Self {
+        let kept = on.kept(vm);
         let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
         let sure = allocation.map_or(requests, spec).min(requests);
         let (record, ceiling) = (vm.record(), most.max(requests));
-        let most = vm.bounds.max.max(requests);
+        let most = vm.bounds.max.max(requests).max(has_by_object(kept));
         // A part of a slot takes the whole of it.
         let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-        let own = Own::of(vm, requests, sure, kept);
+        let own = Own::of(vm, requests, sure, kept.filter(|_| *on == Record::OnPod));
         Self::Vm { record, requests, sure, most, ceiling, kept, own }
     }
 
@@ -399,9 +457,9 @@ impl Share {
     pub(crate) fn asked(&self) -> Resources {
         match self {
             Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
-            Self::Vm { record, requests, .. } => {
+            Self::Vm { record, requests, kept, .. } => {
                 // A VM starts with no less than its minimum.
-                let least = requests.max(record.min);
+                let least = requests.max(record.min).max(has_by_object(*kept));
                 Resources { mem: least.mem.round_up(record.memory_slot), ..least }
             }
         }
@@ -432,7 +490,9 @@ impl Share {
     pub(crate) fn beyond_requests(&self) -> Resources {
         match self {
             Self::Other(_) | Self::Headroom { .. } => Resources::ZERO,
-            Self::Vm { record, requests, .. } => record.min.saturating_sub(*requests),
+            Self::Vm { record, requests, kept, .. } => {
+                record.min.max(has_by_object(*kept)).saturating_sub(*requests)
+            }
         }
     }
 }
@@ -455,11 +515,12 @@ impl Own {
     }
 }
 
+/// What the VM has by an object that is not its pod.
+fn has_by_object(kept: Option<Kept>) -> Resources {
+    kept.map(|kept| kept.has).unwrap_or_default()
+}
+
 /// Whether the pod is its VM's object: the controller of another object has its way with the pod's annotations.
 fn is_object(pod: &Pod) -> bool {
     pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name)
-}
-
-fn kept(vm: &PodVm) -> Kept {
-    Kept { max: vm.bounds.max, shown: vm.ceiling }
 }

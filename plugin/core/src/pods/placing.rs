@@ -145,6 +145,7 @@ impl<N: Node> Pods<N> {
             Some(known) => known.clone().told(pod.clone(), Told::Read),
             None => Known::of(pod.clone(), Told::Read),
         };
+        self.objects.show_to(&pod.name, &mut next);
         let asked = next.share().asked().max(self.arrives_with(pod));
         next.placed = Placed::UnderWay {
             node: node.to_owned(),
@@ -163,6 +164,8 @@ impl<N: Node> Pods<N> {
             Ok(()) => {
                 self.waiting.remove(&pod.name);
                 self.open.insert(pod.name.clone());
+                let last = self.pods.remove(&pod.name);
+                self.objects.note(&pod.name, last.as_ref(), Some(&next));
                 self.pods.insert(pod.name.clone(), next);
                 self.mark_pod(&pod.name);
                 Ok(placement(pod, node, asked, false))
@@ -236,7 +239,7 @@ impl<N: Node> Pods<N> {
 
     /// What a pod takes of a node from its first moment there: its requests, and what moves there with it.
     fn asked(&self, pod: &Pod) -> Resources {
-        Share::of(pod).asked().max(self.arrives_with(pod))
+        Share::of(pod).asked().max(self.arrives_with(pod)).max(self.has_by_object(pod))
     }
 
     /// Whether this node has room for the pod by an earlier placement or binding.

@@ -25,6 +25,8 @@ pub struct Pools {
     pub namespace: String,
     /// The watermark of nodes whose pool has none, in thousandths of what a node can allocate; `None`: no VM leaves them.
     pub watermark: Option<u64>,
+    /// VMs whose pods belong to objects of NeonVM have their ceilings on those objects, which are told too.
+    pub follows_objects: bool,
     /// How VMs move away from nodes that are above their watermark.
     pub migration: MigrationTerms,
 }

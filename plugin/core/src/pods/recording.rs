@@ -2,7 +2,7 @@
 
 use crate::ceilings::{CeilingWrite, FirstCeiling};
 use crate::cluster::Node;
-use crate::pods::Pods;
+use crate::pods::{CeilingOn, Pods};
 use windlass_protocol::VmName;
 use windlass_protocol::pod::Pod;
 
@@ -12,8 +12,9 @@ impl<N: Node> Pods<N> {
     /// The ceiling that the binding of a pod records, which was placed; `None`: the pod is no VM, or its VM has an object of
     /// its own, where the ceiling belongs.
     pub fn first_ceiling(&self, pod: &Pod, epoch: u64) -> Option<FirstCeiling> {
+        let vm = pod.vm.as_ref().filter(|vm| vm.object == pod.name)?;
         let size = self.node_of(&pod.name)?.with_books(|books| books.first_ceiling(&pod.name))?;
-        let replaced = pod.vm.as_ref().and_then(|vm| vm.ceiling);
+        let replaced = vm.ceiling;
         Some(FirstCeiling::new(epoch, size, replaced))
     }
 
@@ -25,9 +26,15 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// The ceiling of a VM that is to be recorded in this epoch, and the uid of its pod.
-    pub fn ceiling_due(&self, vm: &VmName, epoch: u64) -> Option<(String, CeilingWrite)> {
-        let write = self.node_of(vm)?.with_books(|books| books.ceiling_due(vm, epoch))?;
-        Some((self.pods.get(vm)?.uid.clone(), write))
+    /// The ceiling of a VM that is to be recorded in this epoch, and where. Where the VM's object is not known, what was
+    /// proposed is given up.
+    pub fn ceiling_due(&self, vm: &VmName, epoch: u64) -> Option<(CeilingOn, CeilingWrite)> {
+        let node = self.node_of(vm)?;
+        let Some(on) = self.ceiling_on(vm) else {
+            node.with_books(|books| books.ceiling_given_up(vm));
+            return None;
+        };
+        let write = node.with_books(|books| books.ceiling_due(vm, epoch))?;
+        Some((on, write))
     }
 }

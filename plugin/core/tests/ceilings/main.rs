@@ -80,7 +80,7 @@ fn requests_of_one_vm_wait_for_one_write_and_a_larger_one_for_the_next() {
 fn an_answer_that_is_cut_can_be_said_on_the_wire() {
     let mut books = bound(8, &[]);
     let record = VmRecord { grain: Resources::ZERO, ..record_of() };
-    let kept = Kept { max: cu(8), shown: None };
+    let kept = Kept { max: cu(8), shown: None, has: Resources::ZERO };
     books.enter_pod(vm("a"), record, cu(1), cu(1), Some(kept));
     let first = Resources::new(MilliCpu::from_milli(2500), Bytes::from_mib(2000));
     books.ceiling_bound(&vm("a"), FirstCeiling::new(EPOCH, first, None));
@@ -120,7 +120,7 @@ fn what_an_agent_was_told_before_its_word_counts_stays_reserved() {
     assert_eq!((propose(&mut books, "a", 3), record(&mut books, "a")), (None, 5));
     let edited = |books: &mut Books, write: u64, units: u64| {
         let shown = Some(Ceiling { epoch: EPOCH, write, size: cu(units) });
-        let kept = Kept { max: cu(16), shown };
+        let kept = kept(shown);
         books.enter_pod(vm("a"), record_of(), cu(1), cu(units), Some(kept));
     };
     edited(&mut books, 98, 6);
@@ -152,7 +152,7 @@ fn the_headroom_of_a_ceiling_that_was_recorded_for_a_first_word_is_no_promise() 
     assert_eq!(propose(&mut books, "a", 3), None);
     let write = books.ceiling_due(&vm("a"), EPOCH).unwrap();
     assert_eq!(write.next.size, cu(5), "with headroom");
-    let kept = Kept { max: cu(16), shown: Some(write.next) };
+    let kept = kept(Some(write.next));
     books.enter_pod(vm("a"), record_of(), cu(1), write.next.size, Some(kept));
     assert_eq!(reserved(&books), 4);
     books.ceiling_written(&vm("a"), write.next);
@@ -163,7 +163,7 @@ fn the_headroom_of_a_ceiling_that_was_recorded_for_a_first_word_is_no_promise() 
 fn an_answer_that_is_cut_covers_the_whole_of_the_slot_that_a_pod_requests() {
     let mut books = bound(8, &[]);
     let size = |mib| Resources { mem: Bytes::from_mib(mib), ..cu(1) };
-    let kept = Kept { max: cu(4), shown: None };
+    let kept = Kept { max: cu(4), shown: None, has: Resources::ZERO };
     books.enter_pod(vm("a"), record_of(), size(1044), cu(4), Some(kept));
     let has = size(1152);
     assert_eq!(books.propose(NOW, &vm("a"), has).unwrap(), Proposed::Waits);
@@ -266,7 +266,7 @@ fn a_ceiling_that_the_api_server_lost_is_written_again() {
 fn bounds_that_are_lowered_early_lower_no_promise() {
     let mut books = Books::new(cu(8));
     for max in [4, 2] {
-        let kept = Kept { max: cu(max), shown: None };
+        let kept = Kept { max: cu(max), shown: None, has: Resources::ZERO };
         books.enter_pod(vm("a"), record_of(), cu(1), cu(max), Some(kept));
     }
     assert_eq!(reserved(&books), 4);
@@ -285,7 +285,7 @@ fn a_vm_of_another_object_has_no_ceiling_here() {
 fn bound(room: u64, names: &[&str]) -> Books {
     let mut books = Books::new(cu(room));
     for name in names {
-        let kept = Kept { max: cu(16), shown: None };
+        let kept = kept(None);
         books.enter_pod(vm(name), record_of(), cu(1), cu(1), Some(kept));
     }
     for name in names {
@@ -299,19 +299,18 @@ fn restarted(room: u64, ceilings: &[(&str, u64)]) -> Books {
     let mut books = Books::new(cu(room));
     for (name, units) in ceilings {
         let shown = Some(Ceiling { epoch: EPOCH - 1, write: 5, size: cu(*units) });
-        books.enter_pod(
-            vm(name),
-            record_of(),
-            cu(1),
-            cu(*units),
-            Some(Kept { max: cu(16), shown }),
-        );
+        books.enter_pod(vm(name), record_of(), cu(1), cu(*units), Some(kept(shown)));
     }
     books
 }
 
+/// The object of a VM that may have sixteen units shows this ceiling.
+fn kept(shown: Option<Ceiling>) -> Kept {
+    Kept { max: cu(16), shown, has: Resources::ZERO }
+}
+
 fn shown(books: &mut Books, name: &str, shown: Option<Ceiling>) {
-    books.enter_pod(vm(name), record_of(), cu(1), cu(1), Some(Kept { max: cu(16), shown }));
+    books.enter_pod(vm(name), record_of(), cu(1), cu(1), Some(kept(shown)));
 }
 
 /// The permit; `None`: it waits.

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::pods::{Placement, WhyNot};
+use windlass_plugin_core::pods::{Placement, Pools, WhyNot};
 use windlass_plugin_core::{Ask, Books, Granted, Pods, Proposed, Summary};
 use windlass_protocol::pod::{Ceiling, Phase, Pod, PodVm};
 use windlass_protocol::{Bounds, Bytes, MilliCpu, Moment, Resources, VmInfo, VmName, node};
@@ -44,9 +44,14 @@ impl Node for Held {
 
 /// A cluster of these nodes, each with this many compute units.
 pub(crate) fn cluster(nodes: &[(&str, u64)]) -> Pods<Held> {
-    let mut pods = Pods::default();
     let nodes = nodes.iter().map(|(name, units)| node(name, cu(*units)));
-    pods.nodes_listed(nodes.collect(), |_| Held::empty());
+    cluster_of(Pools::default(), nodes.collect())
+}
+
+/// A cluster of these nodes, treated like this.
+pub(crate) fn cluster_of(pools: Pools, nodes: Vec<node::Node>) -> Pods<Held> {
+    let mut pods = Pods::of(pools);
+    pods.nodes_listed(nodes, |_| Held::empty());
     pods
 }
 

@@ -7,6 +7,7 @@ mod headroom;
 mod laws;
 mod leaving;
 mod model;
+mod objects;
 mod placing;
 mod resized;
 mod resizing;

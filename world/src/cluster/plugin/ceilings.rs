@@ -5,6 +5,7 @@ use crate::cluster::call::{Answer, Call, Found};
 use std::time::Duration;
 use windlass_plugin_core::ceilings::CeilingWrite;
 use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::CeilingOn;
 use windlass_plugin_core::{Books, NoSuccess};
 use windlass_protocol::VmName;
 
@@ -62,7 +63,8 @@ impl Plugin {
         let Ok(epoch) = self.serves(turn.now) else {
             return self.end(turn, &writing, Ended::NotSent);
         };
-        let Some((uid, due)) = self.books.ceiling_due(&writing.vm, epoch.into()) else {
+        let Some((CeilingOn::Pod(_, uid), due)) = self.books.ceiling_due(&writing.vm, epoch.into())
+        else {
             return self.end(turn, &writing, Ended::NotSent);
         };
         let pod = writing.vm.clone();

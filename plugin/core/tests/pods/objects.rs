@@ -1,0 +1,224 @@
+//! VMs whose pods belong to objects of another project: their ceilings are on those objects.
+
+use crate::cluster::{Held, NOW, at, booked, cluster_of, cu, node, on, place, room, vm};
+use std::collections::BTreeSet;
+use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::{CeilingOn, Pools};
+use windlass_plugin_core::rebuild::{NotYet, Rebuild};
+use windlass_plugin_core::{Ask, Pods, Proposed};
+use windlass_protocol::pod::{Ceiling, Pod};
+use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::{Resources, VmName};
+
+#[test]
+fn a_vm_counts_with_the_ceiling_of_its_object_and_with_what_it_has() {
+    let mut pods = followed(8);
+    pods.pod_seen(on("n", pod("a-1")));
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)), "its object is not known: its maximum");
+    pods.object_seen(Object { ceiling: Some(3), has: 1, ..OBJECT }.seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+    pods.object_seen(Object { ceiling: Some(2), has: 3, ..OBJECT }.seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)), "it has more than was recorded");
+    pods.object_gone(&name("a"), "uid of a");
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
+}
+
+#[test]
+fn a_ceiling_on_the_pod_of_such_a_vm_is_no_word_of_a_plugin() {
+    let mut pods = followed(8);
+    let mut forged = pod("a-1");
+    forged.vm.as_mut().unwrap().ceiling = Some(Ceiling { epoch: 1, write: 9, size: cu(1) });
+    pods.pod_seen(on("n", forged));
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
+    pods.object_seen(Object { ceiling: Some(3), ..OBJECT }.seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+}
+
+#[test]
+fn growth_waits_until_the_ceiling_is_on_the_object() {
+    let mut pods = followed(8);
+    pods.object_seen(OBJECT.seen());
+    let pod = pod("a-1");
+    pods.pod_seen(pod.clone());
+    place(&mut pods, &pod, "n");
+    assert_eq!(pods.first_ceiling(&pod, 1), None, "the binding is of the pod");
+    pods.pod_seen(on("n", pod));
+    assert_eq!(propose(&pods, None, 1), None, "the first answer waits, too");
+    let (to, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    assert_eq!(to, CeilingOn::Object(name("a"), "uid of a".to_owned()));
+    assert_eq!((write.known, write.next.size), (None, cu(2)));
+    written(&pods, write.next);
+    assert_eq!(propose(&pods, None, 1), Some(1));
+    assert_eq!(propose(&pods, Some(1), 2), Some(2), "within it");
+    assert_eq!(propose(&pods, Some(2), 4), None);
+    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    written(&pods, write.next);
+    assert_eq!(propose(&pods, Some(2), 4), Some(4));
+}
+
+#[test]
+fn without_its_object_a_vm_is_permitted_no_more_than_it_counts_with() {
+    let mut pods = followed(8);
+    let pod = pod("a-1");
+    pods.pod_seen(pod.clone());
+    place(&mut pods, &pod, "n");
+    pods.pod_seen(on("n", pod));
+    assert_eq!(propose(&pods, None, 3), None);
+    assert_eq!(pods.ceiling_due(&name("a-1"), 1), None);
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(1)));
+    let node = pods.node_of(&name("a-1")).unwrap();
+    let told = node.with_books(|books| books.request(NOW, &name("a-1"), cu(3))).unwrap();
+    assert_eq!(told.permit, cu(1));
+}
+
+#[test]
+fn what_a_vm_has_by_its_object_counts_whatever_its_agent_says() {
+    let mut pods = followed(8);
+    pods.object_seen(Object { ceiling: Some(4), has: 3, ..OBJECT }.seen());
+    pods.pod_seen(on("n", pod("a-1")));
+    assert_eq!(propose(&pods, Some(3), 1), Some(1));
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)), "NeonVM has not taken it away yet");
+    let freed = pods.object_seen(Object { ceiling: Some(4), has: 1, ..OBJECT }.seen());
+    assert!(!freed.is_empty());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(1)));
+}
+
+#[test]
+fn of_a_vm_that_moves_the_pod_that_its_object_names_has_the_ceiling() {
+    let mut pods = followed(16);
+    pods.object_seen(Object { ceiling: Some(2), ..OBJECT }.seen());
+    pods.pod_seen(on("n", pod("a-1")));
+    pods.pod_seen(on("n", pod("a-2")));
+    let of = |pods: &Pods<Held>| ["a-1", "a-2"].map(|pod| booked(pods, "n", pod).unwrap());
+    assert_eq!(of(&pods), [cu(2), cu(4)]);
+    let due = |pods: &Pods<Held>, pod: &str| {
+        propose_of(pods, pod, Some(2), 4);
+        pods.ceiling_due(&name(pod), 1).map(|(on, _)| on)
+    };
+    assert_eq!(due(&pods, "a-2"), None);
+    pods.object_seen(Object { ceiling: Some(2), pod: "a-2", ..OBJECT }.seen());
+    assert_eq!(due(&pods, "a-1"), None);
+    assert_eq!(due(&pods, "a-2"), Some(CeilingOn::Object(name("a"), "uid of a".to_owned())));
+}
+
+#[test]
+fn a_vm_is_placed_with_what_its_object_says_that_it_starts_with() {
+    let mut pods = followed(4);
+    pods.object_seen(Object { has: 3, ..OBJECT }.seen());
+    let pod = pod("a-1");
+    pods.pod_seen(pod.clone());
+    place(&mut pods, &pod, "n");
+    assert_eq!(room(&pods, "n"), (4, 1));
+    assert!(pods.place(&vm("b", 2), "n").is_err());
+}
+
+#[test]
+fn a_list_replaces_what_the_watch_said_of_objects() {
+    let mut pods = followed(16);
+    pods.pod_seen(on("n", pod("a-1")));
+    pods.object_seen(Object { ceiling: Some(2), ..OBJECT }.seen());
+    pods.objects_listed(Vec::new());
+    assert_eq!((booked(&pods, "n", "a-1"), pods.objects()), (Some(cu(4)), 0));
+    pods.objects_listed(vec![Object { ceiling: Some(3), ..OBJECT }.seen()]);
+    assert_eq!((booked(&pods, "n", "a-1"), pods.objects()), (Some(cu(3)), 1));
+    assert_eq!(pods.object_revision(&name("a")), Some("3 0 a-1"));
+}
+
+#[test]
+fn a_new_leader_counts_with_what_was_recorded_and_the_first_word_says_the_rest() {
+    let mut pods = followed(8);
+    pods.pods_listed(vec![on("n", pod("a-1"))]);
+    pods.objects_listed(vec![Object { ceiling: Some(3), has: 2, ..OBJECT }.seen()]);
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+    assert_eq!(propose(&pods, Some(2), 2), Some(2));
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(2)));
+}
+
+#[test]
+fn objects_that_are_not_followed_change_nothing() {
+    let mut pods = cluster_of(Pools::default(), vec![node("n", cu(8))]);
+    pods.pod_seen(on("n", pod("a-1")));
+    pods.object_seen(Object { ceiling: Some(1), ..OBJECT }.seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
+    assert_eq!(propose(&pods, Some(1), 4), Some(4), "nothing has to be recorded");
+}
+
+#[test]
+fn nothing_is_answered_before_the_ceilings_were_read_in_this_epoch() {
+    let mut rebuild = Rebuild::default();
+    rebuild.follow_objects();
+    rebuild.nodes_listed();
+    rebuild.pods_listed(NOW, 1, BTreeSet::new());
+    assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt));
+    rebuild.objects_listed(1);
+    assert_eq!(rebuild.serves(), Ok(()));
+    rebuild.begin();
+    rebuild.pods_listed(NOW, 2, BTreeSet::new());
+    rebuild.objects_listed(1);
+    assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt), "that list is older than the epoch");
+    rebuild.objects_listed(2);
+    assert_eq!(rebuild.serves(), Ok(()));
+}
+
+/// The object of the VM `a`.
+#[derive(Clone, Copy)]
+struct Object {
+    pod: &'static str,
+    ceiling: Option<u64>,
+    has: u64,
+}
+
+const OBJECT: Object = Object { pod: "a-1", ceiling: None, has: 0 };
+
+impl Object {
+    fn seen(self) -> VmObject {
+        let Self { pod, ceiling, has } = self;
+        let said = ceiling.map_or_else(|| "none".to_owned(), |units| units.to_string());
+        let recorded = |units| Ceiling { epoch: 1, write: 2, size: cu(units) };
+        VmObject {
+            name: name("a"),
+            uid: "uid of a".to_owned(),
+            revision: format!("{said} {has} {pod}"),
+            pod: Some(pod.to_owned()),
+            has: if has == 0 { Resources::ZERO } else { cu(has) },
+            ceiling: ceiling.map(recorded),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// A cluster of one node, in which objects of VMs are followed.
+fn followed(units: u64) -> Pods<Held> {
+    let pools = Pools { follows_objects: true, ..Pools::default() };
+    cluster_of(pools, vec![node("n", cu(units))])
+}
+
+/// A pod of the VM `a`, which may have four units.
+fn pod(pod: &str) -> Pod {
+    let mut pod = at("1", vm(pod, 1));
+    pod.vm.as_mut().unwrap().object = name("a");
+    pod
+}
+
+fn name(of: &str) -> VmName {
+    VmName::on_host(of)
+}
+
+/// What the agent of the pod `a-1` is told; `None`: the answer waits.
+fn propose(pods: &Pods<Held>, last: Option<u64>, wanted: u64) -> Option<u64> {
+    propose_of(pods, "a-1", last, wanted)
+}
+
+fn propose_of(pods: &Pods<Held>, pod: &str, last: Option<u64>, wanted: u64) -> Option<u64> {
+    let ask = Ask { last_permit: last.map(cu), ..Ask::from(cu(wanted)) };
+    let node = pods.node_of(&name(pod)).unwrap();
+    match node.with_books(|books| books.propose(NOW, &name(pod), ask)).unwrap() {
+        Proposed::Granted(granted) => Some(granted.permit.cpu.milli() / 1000),
+        Proposed::Waits => None,
+    }
+}
+
+fn written(pods: &Pods<Held>, ceiling: Ceiling) {
+    let node = pods.node_of(&name("a-1")).unwrap();
+    node.with_books(|books| books.ceiling_written(&name("a-1"), ceiling));
+}

@@ -1,0 +1,110 @@
+//! The object of a VM, from the JSON of NeonVM's VirtualMachine.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::{Value, json};
+use windlass_protocol::pod::Ceiling;
+use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+
+#[test]
+fn an_object_says_what_its_vm_has_and_which_pod_runs_it() {
+    let object = read(json!({
+        "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine",
+        "metadata": {
+            "namespace": "db", "name": "one", "uid": "u", "resourceVersion": "12",
+            "annotations": {
+                "windlass.dev/ceiling": r#"{"epoch":3,"write":2,"cpu":"2","memory":"4Gi"}"#,
+            },
+        },
+        "spec": {"guest": {
+            "cpus": {"min": 0.25, "max": "4", "use": "500m"},
+            "memorySlotSize": "512Mi",
+            "memorySlots": {"min": 1, "max": 8, "use": 2},
+            "rootDisk": {"image": "vm"},
+        }},
+        "status": {
+            "podName": "one-abcde", "cpus": 1, "memorySize": "512Mi", "phase": "Scaling",
+        },
+    }));
+    assert_eq!(
+        object,
+        VmObject {
+            name: VmName { namespace: "db".to_owned(), name: "one".to_owned() },
+            uid: "u".to_owned(),
+            revision: "12".to_owned(),
+            pod: Some("one-abcde".to_owned()),
+            has: size(1000, 1024),
+            ceiling: Some(Ceiling { epoch: 3, write: 2, size: size(2000, 4096) }),
+            problems: Vec::new(),
+        }
+    );
+}
+
+#[test]
+fn what_is_absent_is_nothing() {
+    for rest in [
+        json!({}),
+        json!({"spec": {}, "status": {}}),
+        json!({"spec": {"guest": {"cpus": {}, "memorySlots": null}}, "status": {"podName": ""}}),
+        json!({"spec": null, "status": null}),
+    ] {
+        let object = read(with(rest));
+        assert_eq!((object.pod, object.has, object.ceiling), (None, Resources::ZERO, None));
+        assert_eq!(object.problems, []);
+    }
+}
+
+#[test]
+fn a_slot_has_a_gibibyte_where_none_is_said() {
+    let guest = json!({"memorySlots": {"use": 3}});
+    assert_eq!(read(with(json!({"spec": {"guest": guest}}))).has, size(0, 3072));
+}
+
+/// The spec can be written by whoever may write the object; what QEMU was started with bounds what the VM gets.
+#[test]
+fn a_spec_asks_for_no_more_than_its_maximum() {
+    let guest = json!({
+        "cpus": {"max": 2, "use": 4096}, "memorySlots": {"max": 4, "use": 9_000_000_000_u64},
+    });
+    let object = read(with(json!({"spec": {"guest": guest}})));
+    assert_eq!((object.has, object.problems.len()), (size(2000, 4096), 0));
+}
+
+#[test]
+fn what_is_invalid_is_named_and_counts_as_the_largest() {
+    let status = json!({"cpus": "many", "memorySize": "-1Gi"});
+    let annotations = json!({"windlass.dev/ceiling": "{}"});
+    let object = read(json!({
+        "metadata": {"name": "one", "annotations": annotations}, "status": status,
+    }));
+    let problems: Vec<String> = object.problems.iter().map(ToString::to_string).collect();
+    let fields = ["status.cpus", "status.memorySize", "windlass.dev/ceiling"];
+    assert_eq!(problems.len(), fields.len(), "{problems:?}");
+    for (problem, field) in problems.iter().zip(fields) {
+        assert!(problem.contains(field), "{problem}");
+    }
+    assert_eq!(object.ceiling, None);
+    assert_eq!(object.has.cpu.milli(), i64::MAX.unsigned_abs());
+}
+
+#[test]
+fn an_object_without_a_name_is_an_error() {
+    for metadata in [json!({}), json!({"name": ""}), json!(null)] {
+        let error = serde_json::from_value::<VmObject>(json!({"metadata": metadata})).unwrap_err();
+        assert!(error.to_string().contains("metadata.name"), "{error}");
+    }
+}
+
+fn read(object: Value) -> VmObject {
+    serde_json::from_value(object).unwrap()
+}
+
+/// An object with a name and this besides.
+fn with(mut rest: Value) -> Value {
+    rest["metadata"] = json!({"name": "one"});
+    rest
+}
+
+fn size(milli: u64, mib: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_mib(mib) }
+}
