@@ -24,8 +24,19 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 pub struct Allotted {
     /// What the VM has for sure.
     pub sure: Resources,
-    /// Whether the pod can be resized, and is the plugin's to resize.
-    pub is_resizable: bool,
+    /// Whether the plugin may resize the pod.
+    pub resizable: Resizable,
+}
+
+/// Whether the plugin may resize the pod of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resizable {
+    /// It may.
+    Yes,
+    /// The pod cannot be resized, or is being deleted.
+    No,
+    /// The pod belongs to another object, which may have given the VM more than the pod requests.
+    OfAnother,
 }
 
 /// What a VM's pod is to cover.
@@ -54,7 +65,7 @@ pub(crate) struct Allotment {
     cap: Resources,
     /// What an agent was told before any word of it counts: the VM may have it.
     pub(crate) told_early: Resources,
-    is_resizable: bool,
+    resizable: Resizable,
     /// What is granted, and until when it is reserved.
     proposal: Option<(Resources, Moment)>,
     /// Refusals since the last growth.
@@ -81,13 +92,13 @@ impl Denied {
 
 impl Allotment {
     pub(crate) const fn new(allotted: Allotted, told_early: Resources) -> Self {
-        let Allotted { sure, is_resizable } = allotted;
-        Self { cap: sure, told_early, is_resizable, proposal: None, refusals: 0, denied: None }
+        let Allotted { sure, resizable } = allotted;
+        Self { cap: sure, told_early, resizable, proposal: None, refusals: 0, denied: None }
     }
 
     /// The watch shows the pod.
     pub(crate) fn shown(&mut self, allotted: Allotted) {
-        (self.cap, self.is_resizable) = (allotted.sure, allotted.is_resizable);
+        (self.cap, self.resizable) = (allotted.sure, allotted.resizable);
         let is_met = |(size, _)| allotted.sure.covers(size);
         if self.proposal.is_some_and(is_met) {
             // It stays reserved until its agent was told.
@@ -105,7 +116,7 @@ impl Allotment {
 
     /// A permit above the cap waits. `false`: the pod is not resized for now.
     pub(crate) fn propose(&mut self, now: Moment, size: Resources) -> bool {
-        let may = self.is_resizable && !self.rests(now);
+        let may = self.resizable == Resizable::Yes && !self.rests(now);
         if may {
             self.proposal = Some((self.proposal().max(size), now.after(CLAIM_LASTS)));
         }
@@ -152,6 +163,11 @@ impl Allotment {
 
     pub(crate) const fn denied(&self) -> Option<(Denied, Moment)> {
         self.denied
+    }
+
+    /// Whether no allocation covers what the VM may have: the pod belongs to another object.
+    pub(crate) fn is_of_another(&self) -> bool {
+        self.resizable == Resizable::OfAnother
     }
 
     /// Whether a permit waits for the kubelet.

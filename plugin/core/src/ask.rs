@@ -16,6 +16,8 @@ pub struct Ask {
     pub unit: Option<ComputeUnit>,
     /// Its agent knows whole CPUs only.
     pub whole_cpus: bool,
+    /// Its agent names its last permit, if it has one: without one it says what the VM has.
+    pub names_permits: bool,
 }
 
 /// The answer to a request.

@@ -330,7 +330,9 @@ impl Books {
     /// Whether an answer to this `wanted` may be less than a VM has that no agent has spoken for. Its agent would name it
     /// as its last permit, and a plugin that does not know better would believe it: so it is not told.
     pub fn says_too_little(&self, vm: &VmName, wanted: Resources, granted: &Granted) -> bool {
-        granted.is_unrecorded && !granted.permit.covers(wanted) && !self.is_spoken_for(vm)
+        let may_have = self.vms.get(vm).map(Entry::promised_before).unwrap_or_default();
+        let is_less = !granted.permit.covers(wanted.min(may_have));
+        granted.is_unrecorded && is_less && !self.is_spoken_for(vm)
     }
 
     /// Whether more is reserved for a VM than its agent was answered last, since the request may have come late.

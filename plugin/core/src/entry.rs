@@ -1,5 +1,6 @@
 //! One VM in the books of its node.
 
+use crate::allotment::Allotment;
 use crate::ask::{Ask, Granted};
 use crate::ceilings::Recorded;
 use crate::cover::Cover;
@@ -101,6 +102,7 @@ impl Entry {
     /// agent has spoken and it is not sure that a later leader counts all that may have been promised.
     pub(crate) fn first_word(&self, ask: &Ask) -> Option<Resources> {
         match self.basis {
+            Basis::Presumed(_) | Basis::Silent(_) if self.says_what_it_has(ask) => None,
             Basis::Presumed(_) | Basis::Silent(_) if ask.last_permit.is_none() => {
                 let most = self.promised_before();
                 (!self.may_be_told(most)).then(|| most.min(ask.wanted))
@@ -109,9 +111,16 @@ impl Entry {
         }
     }
 
+    /// Whether what is asked for is what the VM has, whatever its pod requests. The agents of VMs whose ceilings are recorded say
+    /// so, too: there the ceiling counts until it is covered.
+    fn says_what_it_has(&self, ask: &Ask) -> bool {
+        let of_another = self.cover.allotment().is_some_and(Allotment::is_of_another);
+        of_another && ask.names_permits && ask.last_permit.is_none()
+    }
+
     /// The most that an earlier plugin may have promised, as long as no agent has spoken. What a pod asks for and its
     /// kubelet has not allocated was promised by none.
-    fn promised_before(&self) -> Resources {
+    pub(crate) fn promised_before(&self) -> Resources {
         match self.cover {
             Cover::Nothing | Cover::Ceiling(_) => self.reserved(),
             Cover::Allocation(_) => self.basis.most().max(self.cover.told_early()),
@@ -235,7 +244,8 @@ impl Entry {
             *most = most.max(told);
         }
         // A request of before the last resize may name more than is allocated, and nothing covers that.
-        let covered = self.cover.allotment().map(|it| it.cap().max(self.basis.most()));
+        let covered = self.cover.allotment().filter(|it| !it.is_of_another());
+        let covered = covered.map(|it| it.cap().max(self.basis.most()));
         self.basis = match self.basis {
             Basis::Presumed(most) => {
                 // An agent that names a permit below the ceiling keeps that permit.
@@ -243,6 +253,7 @@ impl Entry {
                 let reserved = self.reserved_again(least, ask, free);
                 let reserved = covered.map_or(reserved, |covered| reserved.min(covered));
                 let permit = match ask.last_permit {
+                    None if self.says_what_it_has(ask) => reserved.min(ask.wanted),
                     None if self.is_remote => self.still_used(now, reserved, ask),
                     Some(_) | None => reserved.min(ask.wanted),
                 };

@@ -135,6 +135,9 @@ pub fn propose(
     Ok(match books.propose_by(now, &vm, read)? {
         (_, Proposed::Waits) => Answer::Waits(Waiting { vm, request }),
         ((version, asked, slot), Proposed::Granted(granted)) => {
+            if books.says_too_little(&vm, asked, &granted) {
+                return Err(TOO_LITTLE);
+            }
             Answer::Permitted(Permitted { vm, version, asked, granted, unit, slot })
         }
     })
@@ -152,9 +155,14 @@ fn read_by(
         last_permit: request.last_permit,
         unit: request.unit.and_then(|unit| ComputeUnit::try_from(unit).ok()),
         whole_cpus: !request.version.features().fractional_cpu,
+        names_permits: request.version.features().last_permit,
     };
     Ok(((request.version, request.resources, slot), ask))
 }
+
+/// An answer would be less than the VM may have, and no agent has spoken for it.
+const TOO_LITTLE: Refusal =
+    Refusal::Passing("what the VM was permitted before is not recorded or allocated");
 
 // === impl Waiting ===
 
@@ -173,7 +181,7 @@ impl Waiting {
         let read = |record: &VmRecord| read_by(request, record);
         let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
         if books.says_too_little(&vm, asked, &granted) {
-            return Err(Refusal::Passing("what the VM was permitted before is not recorded yet"));
+            return Err(TOO_LITTLE);
         }
         Ok(Permitted { vm, version, asked, granted, unit, slot })
     }

@@ -319,7 +319,10 @@ fn wild_step() -> impl Strategy<Value = Step> {
         (0..VMS, wild()).prop_map(|(vm, size)| Step::Witness(vm, size)),
         (0..VMS, wild(), wild(), any::<bool>()).prop_map(|(vm, wanted, last, whole_cpus)| {
             let unit = ComputeUnit::try_from(last).ok();
-            Step::Request(vm, Ask { wanted, last_permit: Some(last), unit, whole_cpus })
+            Step::Request(
+                vm,
+                Ask { wanted, last_permit: Some(last), unit, whole_cpus, names_permits: true },
+            )
         }),
         any::<u64>().prop_map(Step::Wait),
     ]

@@ -16,7 +16,7 @@
 //!     refused, or on no node, on another, ended, gone
 //! ```
 
-use crate::allotment::Allotted;
+use crate::allotment::{Allotted, Resizable};
 use crate::ceilings::{Kept, is_of_binding};
 use windlass_protocol::pod::{Allocation, Ceiling, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmName, VmRecord};
@@ -440,7 +440,8 @@ impl Share {
         let most = vm.bounds.max.max(requests).max(has_by_object(kept));
         // A part of a slot takes the whole of it.
         let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-        let own = Own::of(vm, requests, sure, kept.filter(|_| *on == Record::OnPod));
+        let own = kept.filter(|_| *on == Record::OnPod);
+        let own = Own::of(vm, requests, sure, ceiling.max(has_by_object(kept)), own);
         Self::Vm { record, requests, sure, most, ceiling, kept, own }
     }
 
@@ -448,7 +449,9 @@ impl Share {
     fn resized(mut self, sent: Option<&Sent>, is_terminating: bool) -> Self {
         if let Self::Vm { own: Own { allotted, .. }, .. } = &mut self {
             allotted.sure = sent.map_or(allotted.sure, |sent| allotted.sure.min(sent.to));
-            allotted.is_resizable &= !is_terminating;
+            if is_terminating && allotted.resizable == Resizable::Yes {
+                allotted.resizable = Resizable::No;
+            }
         }
         self
     }
@@ -470,8 +473,9 @@ impl Share {
     pub(crate) fn asked_apart(&self) -> Resources {
         match self {
             Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
-            Self::Vm { record, requests, own, .. } => {
-                let most = own.requests.max(own.most);
+            Self::Vm { record, requests, own, kept, .. } => {
+                let most = own.allotted.sure.max(record.min).max(recorded(*kept));
+                let most = own.requests.max(most);
                 let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
                 most.saturating_add(requests.saturating_sub(own.requests))
             }
@@ -501,16 +505,27 @@ impl Share {
 
 impl Own {
     /// A VM whose pod is not the plugin's to resize stays at what the pod has. A VM that was granted more where its ceiling was
-    /// recorded may have that. `kept`: the pod is the VM.
-    fn of(vm: &PodVm, requests: Resources, sure: Resources, kept: Option<Kept>) -> Self {
+    /// recorded may have that. `kept`: the pod is the VM. A VM of another object may have all that `ceiling` says.
+    fn of(
+        vm: &PodVm,
+        requests: Resources,
+        sure: Resources,
+        ceiling: Resources,
+        kept: Option<Kept>,
+    ) -> Self {
         let container = vm.container.as_deref().filter(|container| container.fixed.is_none());
         let container = container.filter(|_| kept.is_some());
-        let recorded = kept.and_then(|kept| kept.shown).map(|ceiling| ceiling.size);
+        let resizable = match (kept, container) {
+            (None, _) => Resizable::OfAnother,
+            (Some(_), None) => Resizable::No,
+            (Some(_), Some(_)) => Resizable::Yes,
+        };
+        let more = if kept.is_none() { ceiling } else { recorded(kept) };
         let sure = container.map_or(sure, VmContainer::sure);
         Self {
             requests: container.map_or(requests, |container| container.effective),
-            allotted: Allotted { sure, is_resizable: container.is_some() },
-            most: sure.max(vm.bounds.min).max(recorded.unwrap_or_default()),
+            allotted: Allotted { sure, resizable },
+            most: sure.max(vm.bounds.min).max(more),
         }
     }
 }
@@ -518,6 +533,11 @@ impl Own {
 /// What the VM has by an object that is not its pod.
 fn has_by_object(kept: Option<Kept>) -> Resources {
     kept.map(|kept| kept.has).unwrap_or_default()
+}
+
+/// The recorded ceiling; nothing, if there is none.
+fn recorded(kept: Option<Kept>) -> Resources {
+    kept.and_then(|kept| kept.shown).map(|ceiling| ceiling.size).unwrap_or_default()
 }
 
 /// Whether the pod is its VM's object: the controller of another object has its way with the pod's annotations.

@@ -11,7 +11,7 @@ use windlass_protocol::{Bounds, Bytes, MilliCpu, Moment, Resources, VmInfo, VmNa
 pub(crate) const NOW: Moment = Moment::from_millis(1_000_000);
 
 /// The books of a node, for one thread; its figures are published after each change.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Held {
     books: RefCell<Books>,
     summary: Cell<Summary>,

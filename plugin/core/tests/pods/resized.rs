@@ -23,6 +23,8 @@ const NAMES: usize = 3;
 pub(crate) enum Step {
     /// A VM pod is bound past the plugin, with these compute units.
     Vm(usize, u64),
+    /// The pod of a VM of another object is bound, with these compute units; the VM has this much from the start.
+    OfAnother(usize, u64, u64),
     /// Another pod is bound, whatever is free.
     Other(usize, u64),
     /// Another pod is bound and a VM asks, before the watch shows either; the kubelet looks at both.
@@ -77,8 +79,19 @@ struct Admitted {
 #[derive(Clone, Copy)]
 struct Agent {
     has: u64,
-    /// What it was last permitted.
-    last: u64,
+    /// What it was last permitted, if it was permitted anything.
+    last: Option<u64>,
+}
+
+/// What a pod is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A VM.
+    Vm,
+    /// The pod of a VM to which another object gave this much.
+    OfAnother { has: u64 },
+    /// No VM.
+    Other,
 }
 
 /// A pod at the API server.
@@ -86,7 +99,7 @@ struct Agent {
 struct Object {
     uid: String,
     revision: String,
-    is_vm: bool,
+    kind: Kind,
     spec: u64,
     generation: i64,
     allocated: Option<u64>,
@@ -135,10 +148,13 @@ impl Resized {
 
     pub(crate) fn step(&mut self, step: &Step) {
         match *step {
-            Step::Vm(name, units) => self.create(&vm_name(name), units, true),
-            Step::Other(name, units) => self.create(&other_name(name), units, false),
+            Step::Vm(name, units) => self.create(&vm_name(name), units, Kind::Vm),
+            Step::OfAnother(name, units, has) => {
+                self.create(&vm_name(name), units, Kind::OfAnother { has });
+            }
+            Step::Other(name, units) => self.create(&other_name(name), units, Kind::Other),
             Step::Race(name, units) => {
-                self.create(&other_name(name), units, false);
+                self.create(&other_name(name), units, Kind::Other);
                 self.look();
                 self.ask(&vm_name(name), units, true);
                 self.step(&Step::Write(Fate::Answered));
@@ -181,16 +197,18 @@ impl Resized {
         }
     }
 
-    /// What the pods that run have: of a VM the larger of what is allocated to it and of its size.
+    /// What the pods that run have: of a VM the larger of what is allocated to it and of its size. What a VM of another object
+    /// has beyond that, no kubelet knows.
     pub(crate) fn in_use(&self) -> u64 {
         let of = |pod: &Object| {
             let allocated = self.kubelet.get(&pod.uid)?.allocated;
-            Some(allocated.max(self.agents.get(&pod.uid).map_or(0, |agent| agent.has)))
+            let agent = self.agents.get(&pod.uid).filter(|_| pod.kind == Kind::Vm);
+            Some(allocated.max(agent.map_or(0, |agent| agent.has)))
         };
         self.server.values().filter_map(of).sum()
     }
 
-    /// A VM that has more than its kubelet has allocated to it, or than the books keep for it.
+    /// A VM that has more than its kubelet has allocated to it and more than another object gave it, or than the books keep for it.
     pub(crate) fn uncovered(&self) -> Option<String> {
         let vms = self.server.iter().filter_map(|(name, pod)| {
             Some((name, pod, self.agents.get(&pod.uid)?.has, self.kubelet.get(&pod.uid)?.allocated))
@@ -204,7 +222,8 @@ impl Resized {
         };
         vms.filter(|(name, pod, size, allocated)| {
             let booked = booked(name).unwrap_or_default();
-            size > allocated || (is_known(name, pod) && !booked.covers(cu(*size)))
+            *size > pod.kind.given().max(*allocated)
+                || (is_known(name, pod) && !booked.covers(cu(*size)))
         })
         .map(|(name, _, size, allocated)| {
             format!("{name} has {size} of {allocated}, and {:?} in the books", booked(name))
@@ -212,7 +231,7 @@ impl Resized {
         .next()
     }
 
-    fn create(&mut self, name: &VmName, spec: u64, is_vm: bool) {
+    fn create(&mut self, name: &VmName, spec: u64, kind: Kind) {
         // An agent names its VM by the pod's name alone: one that follows another is placed through the plugin, which reads it.
         if self.server.contains_key(name) || self.pods.uid_of(name).is_some() {
             return;
@@ -220,7 +239,7 @@ impl Resized {
         let pod = Object {
             uid: format!("uid {}", self.count),
             revision: String::new(),
-            is_vm,
+            kind,
             spec,
             generation: 1,
             allocated: None,
@@ -228,6 +247,9 @@ impl Resized {
             pending: None,
             has_ended: false,
         };
+        if let Kind::OfAnother { has } = kind {
+            self.agents.insert(pod.uid.clone(), Agent { has, last: None });
+        }
         self.server.insert(name.clone(), pod);
         self.change(name, |_| {});
     }
@@ -246,17 +268,19 @@ impl Resized {
         if !self.kubelet.contains_key(&uid) {
             return;
         }
-        let first = Agent { has: spec.min(1), last: spec.min(1) };
+        let first = Agent { has: spec.min(1), last: Some(spec.min(1)) };
         let agent = *self.agents.entry(uid.clone()).or_insert(first);
+        // An agent that was permitted nothing yet says what the VM has.
+        let units = agent.last.map_or(agent.has, |_| units);
         // What the VM has more than it wants it gives back before it says so.
         let has = agent.has.min(units);
-        let ask = Ask { last_permit: Some(cu(agent.last)), ..Ask::from(cu(units)) };
+        let last_permit = agent.last.map(cu);
+        let ask = Ask { last_permit, names_permits: true, ..Ask::from(cu(units)) };
         self.asked.push((self.now, name.clone(), uid.clone(), ask));
         let permit = self.answer(name, ask).filter(|_| is_heard);
         let permit = permit.map(|permit| permit.cpu.milli() / 1000);
         self.grown += usize::from(permit.is_some_and(|permit| permit > agent.has));
-        let next =
-            permit.map_or(Agent { has, ..agent }, |permit| Agent { has: permit, last: permit });
+        let next = permit.map_or(Agent { has, ..agent }, |it| Agent { has: it, last: Some(it) });
         self.agents.insert(uid, next);
     }
 
@@ -375,16 +399,29 @@ impl Resized {
     }
 }
 
+// === impl Kind ===
+
+impl Kind {
+    /// What another object gave the VM.
+    const fn given(self) -> u64 {
+        match self {
+            Self::OfAnother { has } => has,
+            Self::Vm | Self::Other => 0,
+        }
+    }
+}
+
 // === impl Object ===
 
 impl Object {
     /// As the watch shows it.
     fn shown(&self, name: &VmName) -> Pod {
         let Self { uid, revision, spec, allocated, is_observed, pending, .. } = self.clone();
-        let mut pod = if self.is_vm {
-            resizing::pod(&name.name, Has { spec, allocated, is_observed, pending })
-        } else {
-            Pod { node: Some("n".to_owned()), ..other(&name.name, spec) }
+        let vm = resizing::pod(&name.name, Has { spec, allocated, is_observed, pending });
+        let mut pod = match self.kind {
+            Kind::Vm => vm,
+            Kind::OfAnother { .. } => resizing::of_another(vm),
+            Kind::Other => Pod { node: Some("n".to_owned()), ..other(&name.name, spec) },
         };
         if let Some(allocation) = &mut pod.allocation {
             allocation.generation = self.generation;
@@ -402,9 +439,11 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     let name = 0..NAMES;
     let ask = (name.clone(), 1..5_u64, prop::bool::weighted(0.8));
     prop_oneof![
-        3 => (name.clone(), 1..3_u64).prop_map(|(name, units)| Step::Vm(name, units)),
+        4 => (name.clone(), 1..3_u64).prop_map(|(name, units)| Step::Vm(name, units)),
+        1 => (name.clone(), 1..3_u64, 1..5_u64)
+            .prop_map(|(name, units, has)| Step::OfAnother(name, units, has)),
         4 => (name.clone(), 1..6_u64).prop_map(|(name, units)| Step::Other(name, units)),
-        2 => (name.clone(), 2..5_u64).prop_map(|(name, units)| Step::Race(name, units)),
+        3 => (name.clone(), 2..5_u64).prop_map(|(name, units)| Step::Race(name, units)),
         1 => (any::<bool>(), name.clone()).prop_map(|(is_vm, name)| Step::End { is_vm, name }),
         8 => ask.prop_map(|(name, units, is_heard)| Step::Ask { name, units, is_heard }),
         2 => (0..40_usize).prop_map(Step::Repeat),

@@ -210,12 +210,12 @@ fn an_allocation_that_an_earlier_plugin_may_take_away_covers_nothing() {
 
 #[test]
 fn pods_that_cannot_be_resized_stay_at_what_they_request() {
-    let of_another = |pod: &mut Pod| pod.vm.as_mut().unwrap().object = name("its object");
+    let another = |pod: &mut Pod| *pod = of_another(pod.clone());
     let fixed = |pod: &mut Pod| {
         pod.vm.as_mut().unwrap().container.as_mut().unwrap().fixed = Some(Fixed::Restarts);
     };
     for (change, why) in [
-        (of_another as fn(&mut Pod), None),
+        (another as fn(&mut Pod), None),
         (fixed, Some("the resizePolicy of its container is RestartContainer")),
     ] {
         let mut pods = resized(6);
@@ -227,6 +227,62 @@ fn pods_that_cannot_be_resized_stay_at_what_they_request() {
         let not_resized = pods.status_of("n").unwrap().not_resized;
         assert_eq!(not_resized.first().map(|it| it.why), why);
     }
+}
+
+/// A plugin that starts does not know what the other object gave the VM, up to its maximum.
+#[test]
+fn a_vm_of_another_object_counts_with_its_maximum_until_its_agent_speaks() {
+    let mut pods = resized(6);
+    pods.pod_seen(of_another(pod("a", settled(1))));
+    see(&mut pods, "b", settled(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)));
+    assert!(waits(&pods, NOW, "b", 1, 4));
+    assert_eq!(due(&pods, NOW, "b").unwrap().to, cu(2), "the rest may be in use");
+    for (said, wanted) in [(Some(3), 4), (None, 3)] {
+        let mut pods = pods.clone();
+        let pods = &mut pods;
+        let last_permit = said.map(cu);
+        let ask = Ask { last_permit, names_permits: true, ..Ask::from(cu(wanted)) };
+        assert_eq!(told_to(pods, NOW, "a", ask), cu(3), "{said:?}: that is what it has");
+        assert_eq!(booked(pods, "n", "a"), Some(cu(3)), "{said:?}");
+        assert_eq!(told(pods, NOW, "a", 3, 4), cu(3), "no kubelet has allocated more");
+        // What it gives back it does not get again.
+        for last in [3, 2] {
+            assert_eq!(told(pods, NOW, "a", last, 2), cu(2));
+        }
+        assert_eq!((told(pods, NOW, "a", 2, 4), booked(pods, "n", "a")), (cu(2), Some(cu(2))));
+        assert_eq!((told(pods, NOW, "a", 2, 2), due(pods, NOW, "a")), (cu(2), None));
+        assert!(waits(pods, NOW, "b", 1, 4));
+        assert_eq!(due(pods, NOW, "b").unwrap().to, cu(4), "that is free");
+    }
+}
+
+/// An agent of an older version names no permit: what it asks for may be what the VM has, or what it wants.
+#[test]
+fn a_vm_of_another_object_whose_agent_names_no_permit_counts_with_its_maximum() {
+    let mut pods = resized(6);
+    pods.pod_seen(of_another(pod("a", settled(1))));
+    let books = pods.node("n").unwrap();
+    let granted = books.with_books(|books| books.request(NOW, &name("a"), cu(3))).unwrap();
+    assert!(granted.is_unrecorded);
+    assert!(books.with_books(|books| books.says_too_little(&name("a"), cu(3), &granted)));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)));
+    assert_eq!(told_to(&pods, NOW, "a", Ask::from(cu(1))), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)));
+}
+
+/// These books placed it, so it starts there.
+#[test]
+fn a_vm_of_another_object_that_was_placed_counts_with_what_it_starts_with() {
+    let mut pods = resized(3);
+    let mut waiting = of_another(pod("a", Has { allocated: None, ..settled(1) }));
+    waiting.node = None;
+    waiting.vm.as_mut().unwrap().bounds.min = cu(2);
+    assert_eq!(pods.fits(&waiting, "n"), Ok(()));
+    assert_eq!(place(&mut pods, &waiting, "n").reserved, cu(2));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(2)));
+    pods.pod_seen(at("bound", Pod { node: Some("n".to_owned()), ..waiting }));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(2)));
 }
 
 #[test]
@@ -330,6 +386,12 @@ pub(crate) fn pod(name: &str, has: Has) -> Pod {
     pod
 }
 
+/// The pod of the same VM, which belongs to another object.
+pub(crate) fn of_another(mut pod: Pod) -> Pod {
+    pod.vm.as_mut().unwrap().object = name("its object");
+    pod
+}
+
 /// The watch shows the pod of a VM, at a revision of its own.
 fn see(pods: &mut Pods<Held>, name: &str, has: Has) {
     let known = pods.pod_revision(&VmName::on_host(name)).unwrap_or_default();
@@ -361,9 +423,13 @@ fn waits(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> bo
 
 /// What the agent is told at once.
 fn told(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> Resources {
+    told_to(pods, now, vm, ask_of(last, wanted))
+}
+
+fn told_to(pods: &Pods<Held>, now: Moment, vm: &str, ask: Ask) -> Resources {
     let vm = name(vm);
     let node = pods.node_of(&vm).unwrap();
-    node.with_books(|books| books.request(now, &vm, ask_of(last, wanted))).unwrap().permit
+    node.with_books(|books| books.request(now, &vm, ask)).unwrap().permit
 }
 
 fn due(pods: &Pods<Held>, now: Moment, vm: &str) -> Option<Resize> {
@@ -371,7 +437,12 @@ fn due(pods: &Pods<Held>, now: Moment, vm: &str) -> Option<Resize> {
 }
 
 /// Sends what is due, with this outcome.
-fn send(pods: &mut Pods<Held>, now: Moment, vm: &str, written: Written) -> Option<Resize> {
+pub(crate) fn send(
+    pods: &mut Pods<Held>,
+    now: Moment,
+    vm: &str,
+    written: Written,
+) -> Option<Resize> {
     let resize = due(pods, now, vm)?;
     assert!(pods.resize_sent(now, &resize));
     pods.resize_written(now, &resize, written);
