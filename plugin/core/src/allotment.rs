@@ -19,6 +19,10 @@ const FIRST_REST: Duration = Duration::from_secs(1);
 /// The longest time without a proposal.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
+/// A kubelet that has allocated a resize raises the container's limits within this, or the resize is taken back. Each refusal in
+/// a row doubles it, up to [`LONGEST_REST`]: a slow kubelet gets there in the end.
+const LIMITS_WITHIN: Duration = Duration::from_secs(10);
+
 /// What a pod's object says of what is allocated to its VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allotted {
@@ -55,6 +59,8 @@ pub struct Needed {
 pub enum Denied {
     /// Its kubelet says so.
     ByKubelet(Pending),
+    /// It is allocated, and the limits in force stay below it.
+    ByLimits,
     /// The API server refuses the write.
     ByApiServer,
 }
@@ -72,6 +78,8 @@ pub(crate) struct Allotment {
     refusals: u32,
     /// The last of them, and until when no proposal is made.
     denied: Option<(Denied, Moment)>,
+    /// Since when the limits in force are below what is allocated and needed.
+    limited_since: Option<Moment>,
 }
 
 // === impl Denied ===
@@ -83,6 +91,7 @@ impl Denied {
             Self::ByKubelet(Pending::Deferred) => "deferred",
             Self::ByKubelet(Pending::Infeasible) => "infeasible",
             Self::ByKubelet(Pending::Other) => "pending",
+            Self::ByLimits => "limits",
             Self::ByApiServer => "refused",
         }
     }
@@ -93,7 +102,8 @@ impl Denied {
 impl Allotment {
     pub(crate) const fn new(allotted: Allotted, told_early: Resources) -> Self {
         let Allotted { sure, resizable } = allotted;
-        Self { cap: sure, told_early, resizable, proposal: None, refusals: 0, denied: None }
+        let (proposal, denied, limited_since) = (None, None, None);
+        Self { cap: sure, told_early, resizable, proposal, refusals: 0, denied, limited_since }
     }
 
     /// The watch shows the pod.
@@ -146,7 +156,7 @@ impl Allotment {
 
     /// The pod is not resized. What was proposed is free, and nothing is proposed for a while.
     pub(crate) fn refuse(&mut self, now: Moment, vm: &VmName, why: Denied) {
-        let doubled = FIRST_REST.saturating_mul(1 << self.refusals.min(6)).min(LONGEST_REST);
+        let doubled = doubled(FIRST_REST, self.refusals);
         // VMs of one node do not try again in step.
         let part =
             vm.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
@@ -154,6 +164,15 @@ impl Allotment {
         let until = now.after(doubled - doubled * part / 1024);
         (self.proposal, self.refusals) = (None, self.refusals.saturating_add(1));
         self.denied = Some((why, until));
+    }
+
+    /// Whether the limits in force have been below what is allocated (`are_low`) for too long, while the VM needs more.
+    pub(crate) fn is_limited(&mut self, now: Moment, are_low: bool, needed: Resources) -> bool {
+        let begins = self.limited_since.is_none() && !self.cap.covers(needed);
+        let since = self.limited_since.or(begins.then_some(now)).filter(|_| are_low);
+        self.limited_since = since;
+        let within = doubled(LIMITS_WITHIN, self.refusals);
+        since.is_some_and(|since| now >= since.after(within))
     }
 
     /// Whether no proposal is made at this moment.
@@ -174,4 +193,9 @@ impl Allotment {
     pub(crate) fn is_waiting(&self) -> bool {
         !self.cap.covers(self.proposal())
     }
+}
+
+/// So many times twice as long, up to the longest rest.
+fn doubled(time: Duration, times: u32) -> Duration {
+    time.saturating_mul(1 << times.min(6)).min(LONGEST_REST)
 }

@@ -43,6 +43,18 @@ impl Books {
         Some(Needed { size: entry.needed()?, least: entry.record.min, may_grow })
     }
 
+    /// Whether the limits in force of the VM's container have been below what is allocated (`are_low`) for too long, while the VM
+    /// needs more than they leave it.
+    pub fn is_limited(&mut self, now: Moment, vm: &VmName, are_low: bool) -> bool {
+        let mut is_limited = false;
+        self.change(vm, |entry| {
+            let needed = entry.needed().unwrap_or_default();
+            let allotment = entry.cover.allotment_mut();
+            is_limited = allotment.is_some_and(|it| it.is_limited(now, are_low, needed));
+        });
+        is_limited
+    }
+
     /// The pod of this VM asks for `to` from here on, whether or not that takes effect. `false`: the VM was promised more of
     /// what its allocation covers, and nothing may be sent.
     pub fn allotment_falls(&mut self, vm: &VmName, to: Resources) -> bool {

@@ -8,7 +8,7 @@
 //! A write is for one revision of the pod, and takes effect on that or not at all. While its outcome is not known, the
 //! same is sent again; once the pod is seen with another revision, the pod says what became of it. A pod is asked to grow
 //! only when its kubelet has seen the spec and carried it out: what a kubelet said of an earlier spec covers nothing.
-//! What the kubelet defers or cannot carry out is taken back, so that the scheduler counts no room that nobody gets.
+//! What the kubelet defers or cannot carry out, and what it allocates without raising the container's limits, is taken back, so that the scheduler counts no room that nobody gets.
 //!
 //! Nothing covers a VM's pod that an earlier plugin may have sent a resize for, before its revision is another
 //! ([`Pods::inherit_resizes`]).
@@ -73,22 +73,29 @@ impl<N: Node> Pods<N> {
         }
         let books = self.node_of(vm)?;
         let pending = allocation.pending.filter(|_| container.allocated != Some(container.spec));
+        let are_low = allocation.is_settled() && !container.sure().covers(container.spec);
+        let is_limited = books.with_books(|books| books.is_limited(now, vm, are_low));
+        let denied = match pending {
+            Some(pending) => Some(Denied::ByKubelet(pending)),
+            None => is_limited.then_some(Denied::ByLimits),
+        };
         let to = match &known.sent {
             Some(sent) => match sent.state {
                 SentState::Answered | SentState::Inherited => return None,
                 SentState::Open(_) => sent.to,
             },
-            None => match (pending, container.allocated) {
+            None => match (denied, container.allocated) {
                 (_, None) => return None,
-                (Some(_), Some(allocated)) => allocated,
+                (Some(Denied::ByLimits), Some(_)) => container.sure(),
+                (Some(Denied::ByKubelet(_) | Denied::ByApiServer), Some(allocated)) => allocated,
                 (None, Some(_)) => {
                     let needed = books.with_books(|books| books.allotment_needed(now, vm))?;
                     needed.to(container.spec, allocation.is_settled())
                 }
             },
         };
-        let kind = match pending {
-            Some(pending) => Kind::GivesUp(Denied::ByKubelet(pending)),
+        let kind = match denied {
+            Some(why) => Kind::GivesUp(why),
             None if container.spec.covers(to) => Kind::Shrinks,
             None => Kind::Grows,
         };

@@ -6,6 +6,7 @@ mod cluster;
 mod headroom;
 mod laws;
 mod leaving;
+mod limits;
 mod model;
 mod objects;
 mod placing;

@@ -414,7 +414,7 @@ fn ask_of(last: u64, wanted: u64) -> Ask {
 }
 
 /// Whether the answer waits for the kubelet.
-fn waits(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> bool {
+pub(crate) fn waits(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> bool {
     let vm = name(vm);
     let proposed = pods.node_of(&vm).unwrap();
     let proposed = proposed.with_books(|books| books.propose(now, &vm, ask_of(last, wanted)));
@@ -422,7 +422,7 @@ fn waits(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> bo
 }
 
 /// What the agent is told at once.
-fn told(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> Resources {
+pub(crate) fn told(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: u64) -> Resources {
     told_to(pods, now, vm, ask_of(last, wanted))
 }
 
@@ -432,7 +432,7 @@ fn told_to(pods: &Pods<Held>, now: Moment, vm: &str, ask: Ask) -> Resources {
     node.with_books(|books| books.request(now, &vm, ask)).unwrap().permit
 }
 
-fn due(pods: &Pods<Held>, now: Moment, vm: &str) -> Option<Resize> {
+pub(crate) fn due(pods: &Pods<Held>, now: Moment, vm: &str) -> Option<Resize> {
     pods.resize_due(now, &name(vm))
 }
 
