@@ -17,7 +17,7 @@ pub(crate) mod wire;
 
 pub use allocation::{Allocation, HEADROOM, Pending};
 pub use ceiling::Ceiling;
-pub use container::{Fixed, Limits, VmContainer};
+pub use container::{COMPUTE, DEFAULT_CONTAINER, Fixed, Limits, VmContainer};
 pub use vm::{
     ENABLED, MAY_MOVE, PodVm, THEIR_ENABLED, THEIR_MAY_MOVE, THEIR_NAME, THEIR_RESOURCES,
 };

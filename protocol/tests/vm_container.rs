@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};
-use windlass_protocol::pod::{Fixed, Limits, Pod, VmContainer};
+use windlass_protocol::pod::{COMPUTE, DEFAULT_CONTAINER, Fixed, Limits, Pod, VmContainer};
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 #[test]
@@ -73,14 +73,34 @@ fn some_containers_cannot_be_resized() {
 }
 
 #[test]
-fn the_first_container_is_the_vms() {
-    let mut pod = pod(&json!({"name": "vm", "resources": {"requests": amounts(1)}}), None);
-    let beside = json!({"name": "beside", "resources": {"requests": amounts(2)}});
-    pod["spec"]["containers"].as_array_mut().unwrap().push(beside);
-    let read: Pod = serde_json::from_value(pod).unwrap();
-    assert_eq!(read.requests, size(3));
-    let container = read.vm.unwrap().container.unwrap();
-    assert_eq!((container.name.as_str(), container.effective), ("vm", size(1)));
+fn the_container_that_is_named_is_the_vms_else_compute_else_the_first() {
+    for (second, meant, expected) in [
+        ("beside", json!(null), "first"),
+        ("beside", json!("beside"), "beside"),
+        ("beside", json!("elsewhere"), "first"),
+        ("beside", json!(""), "first"),
+        (COMPUTE, json!(null), COMPUTE),
+        (COMPUTE, json!("first"), "first"),
+        (COMPUTE, json!("elsewhere"), COMPUTE),
+    ] {
+        let mut pod = pod(&json!({"name": "first", "resources": {"requests": amounts(1)}}), None);
+        let beside = json!({"name": second, "resources": {"requests": amounts(2)}});
+        pod["spec"]["containers"].as_array_mut().unwrap().push(beside);
+        pod["metadata"]["annotations"] = json!({DEFAULT_CONTAINER: meant});
+        let said = |name: &str, count: u64| {
+            json!({"name": name, "allocatedResources": amounts(count),
+                "resources": {"requests": amounts(count), "limits": amounts(count)}})
+        };
+        pod["status"]["containerStatuses"] = json!([said(second, 4), said("first", 3)]);
+        if meant.is_null() {
+            pod["metadata"].as_object_mut().unwrap().remove("annotations");
+        }
+        let container = container_of(pod);
+        assert_eq!(container.name, expected, "{second} {meant}");
+        let (spec, allocated) = if expected == "first" { (1, 3) } else { (2, 4) };
+        assert_eq!((container.spec, container.allocated), (size(spec), Some(size(allocated))));
+        assert_eq!(container.enforced.cpu, Some(MilliCpu::from_cores(allocated)));
+    }
 }
 
 fn read(container: &Value, status: Option<Value>) -> VmContainer {

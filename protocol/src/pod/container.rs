@@ -1,12 +1,18 @@
 //! The container that a VM's process runs in: what it has, and whether it can be resized in place.
 //!
-//! It is the first container of the pod. A kubelet compares what it has allocated when it admits a pod or a resize, and
+//! It is the container that the pod's annotation [`DEFAULT_CONTAINER`] names, else the one that is called [`COMPUTE`], as in
+//! KubeVirt's pods, else the first. A kubelet compares what it has allocated when it admits a pod or a resize, and
 //! raises the limits of a container afterwards: so a VM has for sure what the spec, what is allocated, and the limits in
 //! force all cover.
 
 use super::requests;
 use super::wire::{Container, Instead, Reading, Requirements, Spec, Status};
 use crate::{Bytes, MilliCpu, Resources};
+
+/// The annotation that names the container that is meant where a pod has several, also for `kubectl logs` and `kubectl exec`.
+pub const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+/// What KubeVirt calls the container of its VMs.
+pub const COMPUTE: &str = "compute";
 
 /// The container of a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +56,12 @@ pub enum Fixed {
 // === impl VmContainer ===
 
 impl VmContainer {
-    pub(super) fn of(spec: &Spec, status: &Status) -> Option<Self> {
-        let container = spec.containers.as_ref()?.first()?;
+    /// Of a pod whose annotation names this container as the one that is meant.
+    pub(super) fn of(spec: &Spec, status: &Status, meant: Option<&str>) -> Option<Self> {
+        let containers = spec.containers.as_ref()?;
+        let called = |name| containers.iter().find(|it| it.name.as_deref() == Some(name));
+        let named = meant.and_then(called).or_else(|| called(COMPUTE));
+        let container = named.or_else(|| containers.first())?;
         let name = container.name.clone().unwrap_or_default();
         let (effective, allocated) = requests::of_container(container, status);
         let all = status.container_statuses.as_ref().map_or(&[][..], Vec::as_slice);

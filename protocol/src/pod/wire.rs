@@ -6,7 +6,7 @@
 //! An invalid quantity is no error: an error ends a list or a watch of all pods, and a tenant can make a pod
 //! of `cpu: 10E`.
 
-use super::{Allocation, HEADROOM, Phase, Pod, PodVm, VmContainer, requests};
+use super::{Allocation, DEFAULT_CONTAINER, HEADROOM, Phase, Pod, PodVm, VmContainer, requests};
 use crate::config::Problem;
 use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY, QuantityError};
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
@@ -147,13 +147,15 @@ impl TryFrom<PodWire> for Pod {
         };
         let mut reading = Reading::with(Instead::Largest);
         let requests = requests::of(&spec, &status, &mut reading);
-        let (labels, annotations) = (metadata.labels.unwrap_or_default(), metadata.annotations);
+        let labels = metadata.labels.unwrap_or_default();
+        let annotations = metadata.annotations.unwrap_or_default();
         let mut vm = {
             let owners = metadata.owner_references.unwrap_or_default();
-            PodVm::of(&name, &labels, &annotations.unwrap_or_default(), &owners, requests)
+            PodVm::of(&name, &labels, &annotations, &owners, requests)
         };
         if let Some(vm) = &mut vm {
-            vm.container = VmContainer::of(&spec, &status).map(Box::new);
+            let meant = annotations.get(DEFAULT_CONTAINER).map(String::as_str);
+            vm.container = VmContainer::of(&spec, &status, meant).map(Box::new);
         }
         let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
         let allocation = (is_headroom || vm.is_some())
