@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn a_written_ceiling_reads_back(
-        epoch in any::<u64>(), write in any::<u64>(), cpu in 0..=i64::MAX as u64, mem in 0..=i64::MAX as u64,
+        epoch in any::<u64>(), write in 0..=Ceiling::LAST_WRITE, cpu in 0..=i64::MAX as u64, mem in 0..=i64::MAX as u64,
     ) {
         let size = Resources { cpu: MilliCpu::from_milli(cpu), mem: Bytes::from_bytes(mem) };
         let ceiling = Ceiling { epoch, write, size };

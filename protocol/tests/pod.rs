@@ -310,6 +310,10 @@ fn an_unreadable_ceiling_is_a_problem() {
             r#"{"epoch":1,"cpu":"2","memory":"4GiB"}"#,
             "windlass.dev/ceiling.memory = \"4GiB\": must be a quantity, as 250m, 0.5, 2 or 512Mi",
         ),
+        (
+            r#"{"epoch":1,"write":18446744073709551615,"cpu":"2","memory":"4Gi"}"#,
+            "windlass.dev/ceiling.write = 18446744073709551615: must be a whole number from 0 to 9223372036854775807",
+        ),
     ] {
         let vm = vm(&json!({
             "windlass.dev/bounds": r#"{"min":{"cpu":1,"mem":"1Gi"},"max":{"cpu":4,"mem":"8Gi"}}"#,

@@ -160,7 +160,9 @@ impl Recorded {
         }
         // Epochs begin anew with a new Lease: what is recorded never goes back.
         let epoch = self.known.map_or(epoch, |known| epoch.max(known.epoch));
-        let write = self.number.checked_add(1)?;
+        // Only a forged number is the last one. After it the numbers begin anew: a text may return then, but the VM grows.
+        let last = if self.number < Ceiling::LAST_WRITE { self.number } else { OF_BINDING };
+        let write = last.saturating_add(1);
         let next = Ceiling { epoch, write, size };
         (self.number, self.is_due, self.under_way) = (write, false, Some(next));
         self.own.rotate_right(1);

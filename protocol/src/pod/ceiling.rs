@@ -5,7 +5,8 @@
 //! one may have promised. A VM without a readable ceiling counts with its maximum.
 //!
 //! Each write has a higher number than the ceiling that it replaces, so no text returns: a late write that
-//! tests an earlier text changes nothing.
+//! tests an earlier text changes nothing. Whoever may change the pod may forge a number: one after which there is none left for
+//! the next writes makes the text unreadable.
 
 use crate::go_json::{self, Write, Writer, keys};
 use crate::{BadBody, Bytes, MilliCpu, Resources};
@@ -15,7 +16,7 @@ use crate::{BadBody, Bytes, MilliCpu, Resources};
 pub struct Ceiling {
     /// The epoch of the leader that recorded it; a later leader has a higher one.
     pub epoch: u64,
-    /// The number of the write, from 1 for the binding of the pod; 0: not numbered.
+    /// The number of the write, from 1 for the binding of the pod; 0: not numbered. At most [`Ceiling::LAST_WRITE`].
     pub write: u64,
     /// The largest promised size; each axis at most 2⁶³ − 1 of its smallest unit.
     pub size: Resources,
@@ -43,6 +44,9 @@ keys!(Unnumbered { "epoch": epoch, "cpu": cpu, "memory": memory });
 // === impl Ceiling ===
 
 impl Ceiling {
+    /// The highest number of a write; a text with a higher one is unreadable.
+    pub const LAST_WRITE: u64 = u64::MAX / 2;
+
     /// Orders the ceilings of a VM by the time of their recording.
     pub const fn order(&self) -> (u64, u64) {
         (self.epoch, self.write)
@@ -68,6 +72,10 @@ impl Ceiling {
     pub fn decode(text: &str) -> Result<Self, BadBody> {
         let Said { epoch, write, cpu, memory } = go_json::decode_whole(text.as_bytes())?;
         let missing = |field: &str| BadBody::Missing { field: field.to_owned() };
+        if let Some(write) = write.filter(|write| *write > Self::LAST_WRITE) {
+            let expected = format!("a whole number from 0 to {}", Self::LAST_WRITE);
+            return Err(BadBody::field("write", write, expected));
+        }
         Ok(Self {
             epoch: epoch.ok_or_else(|| missing("epoch"))?,
             write: write.unwrap_or(0),

@@ -215,6 +215,31 @@ fn a_write_that_met_another_ceiling_is_made_for_what_was_read() {
     assert_eq!(request(&mut books, "a", 3), 2, "that write had no effect");
 }
 
+/// Whoever may change the pod may write any number.
+#[test]
+fn a_forged_number_of_a_write_stops_no_later_one() {
+    for (forged, numbers) in [
+        (Ceiling::LAST_WRITE - 1, [Ceiling::LAST_WRITE, 2]),
+        (Ceiling::LAST_WRITE, [2, 3]),
+        (u64::MAX, [2, 3]),
+    ] {
+        let mut books = bound(16, &["a"]);
+        assert_eq!(propose(&mut books, "a", 1), Some(1));
+        let forged = Ceiling { epoch: u64::MAX, write: forged, size: cu(1) };
+        shown(&mut books, "a", Some(forged));
+        let mut known = forged;
+        for (wanted, number) in [3, 6].into_iter().zip(numbers) {
+            assert_eq!(propose(&mut books, "a", wanted), None);
+            let write = books.ceiling_due(&vm("a"), EPOCH).unwrap();
+            assert_eq!((write.known, write.next.write), (Some(known), number));
+            books.ceiling_written(&vm("a"), write.next);
+            shown(&mut books, "a", Some(write.next));
+            assert_eq!(request(&mut books, "a", wanted), wanted);
+            known = write.next;
+        }
+    }
+}
+
 #[test]
 fn ceilings_have_headroom_only_while_those_of_the_node_fit_its_room() {
     let mut books = bound(5, &["a", "b"]);
