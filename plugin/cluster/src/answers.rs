@@ -4,6 +4,7 @@
 //! credentials that are being renewed, a server that fails, passes; what was asked may have taken effect.
 
 use crate::connect::{ANSWERS_WITHIN, Failed, within};
+use std::fmt;
 use std::future::Future;
 use windlass_plugin_core::NoSuccess;
 
@@ -33,6 +34,18 @@ impl Failure {
             NoSuccess::Invalid => Self::Invalid(why),
             NoSuccess::Refused => Self::Refused(why),
             NoSuccess::Unknown => Self::Unknown(why),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone(why)
+            | Self::Conflict(why)
+            | Self::Invalid(why)
+            | Self::Refused(why)
+            | Self::Unknown(why) => f.write_str(why),
         }
     }
 }

@@ -11,7 +11,7 @@ mod make;
 pub mod names;
 mod read;
 
-use crate::connect::{ANSWERS_WITHIN, Failed, within};
+use crate::answers::{Failure, answered};
 use crate::leadership::Leadership;
 use crate::metrics::CertificateCounts;
 use k8s_openapi::ByteString;
@@ -47,6 +47,10 @@ pub const EVERY: Duration = Duration::from_secs(5);
 
 /// Writes of one round: a CA with a certificate, a bundle, a scheduler's certificate, and once more each.
 const WRITES: usize = 6;
+
+/// What the part waits for while it sends a request: it turns with each, since a round of requests that are all answered late takes
+/// longer than the watchdog is patient.
+const API_SERVER: &str = "the API server, for certificates";
 
 /// What the process waits for before it is ready.
 const PART: &str = "certificate";
@@ -112,7 +116,6 @@ async fn turn(certificates: Certificates) -> Result<(), Infallible> {
     loop {
         let leads = leadership.epoch().is_some();
         if Instant::now() >= due || leads != std::mem::replace(&mut led, leads) {
-            pulse.turn("the API server, for certificates");
             let round = certificates.round(&mut said).await;
             let is_read = round.is_ok();
             match round {
@@ -152,7 +155,7 @@ struct Objects {
 
 /// Why a round came to no end.
 enum RoundError {
-    Api(&'static str, Failed),
+    Api(&'static str, Failure),
     Make(make::MakeError),
 }
 
@@ -173,7 +176,6 @@ impl Certificates {
             let Some(write) = core::next(self.clock.now(), &self.terms, &there) else {
                 return Ok(());
             };
-            self.pulse.turn("the API server, for certificates");
             self.write(write, objects).await?;
         }
         Ok(())
@@ -310,11 +312,13 @@ impl Certificates {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned,
         K: fmt::Debug,
     {
-        let read = within(ANSWERS_WITHIN, self.api::<K>().get_opt(name)).await;
-        read.map_err(|failed| RoundError::Api(name, failed))
+        self.pulse.turn(API_SERVER);
+        let read = answered(self.api::<K>().get_opt(name)).await;
+        read.map_err(|failure| RoundError::Api(name, failure))
     }
 
-    /// Makes an object, or replaces the very revision that was read. A conflict is no error: the object is read again.
+    /// Makes an object, or replaces the very revision that was read. That it was made, changed or deleted meanwhile is no error: the
+    /// object is read again. So it is after any other failure, whose write may have taken effect.
     async fn put<K>(&self, name: &'static str, object: K) -> Result<(), RoundError>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
@@ -329,20 +333,22 @@ impl Certificates {
                 api.replace(name, &params, &object).await
             }
         };
-        let (answer, result) = match within(ANSWERS_WITHIN, sent).await {
+        self.pulse.turn(API_SERVER);
+        let (answer, result) = match answered(sent).await {
             Ok(_) => {
                 let namespace = &self.namespace;
                 info!(namespace, object = name, is_new, "certificates were written");
                 ("done", Ok(()))
             }
-            Err(Failed::Error(kube::Error::Api(status))) if status.code == 409 => {
-                ("conflict", Ok(()))
+            Err(Failure::Conflict(_)) => ("conflict", Ok(())),
+            Err(Failure::Gone(_)) if !is_new => ("conflict", Ok(())),
+            Err(failure @ (Failure::Gone(_) | Failure::Invalid(_) | Failure::Refused(_))) => {
+                ("refused", Err(failure))
             }
-            Err(failed @ Failed::Error(kube::Error::Api(_))) => ("refused", Err(failed)),
-            Err(failed) => ("no-answer", Err(failed)),
+            Err(failure @ Failure::Unknown(_)) => ("no-answer", Err(failure)),
         };
         self.counts.write(name, answer);
-        result.map_err(|failed| RoundError::Api(name, failed))
+        result.map_err(|failure| RoundError::Api(name, failure))
     }
 
     fn api<K>(&self) -> Api<K>
@@ -379,7 +385,7 @@ impl From<make::MakeError> for RoundError {
 impl fmt::Display for RoundError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Api(object, failed) => write!(f, "{object}: {failed}"),
+            Self::Api(object, failure) => write!(f, "{object}: {failure}"),
             Self::Make(error) => error.fmt(f),
         }
     }

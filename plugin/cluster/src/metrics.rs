@@ -173,10 +173,7 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
-        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
-        registry.register("certificate_writes", of, self.certificates.writes.clone());
-        let of = "Parts of these objects that were found to be of no use";
-        registry.register("certificate_problems", of, self.certificates.problems.clone());
+        self.certificates.register(registry);
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
         let of = "Writes of migrations of VMs, by what was written and what came of it";
@@ -279,6 +276,13 @@ impl Denials {
 // === impl CertificateCounts ===
 
 impl CertificateCounts {
+    pub(crate) fn register(&self, registry: &mut Registry) {
+        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
+        registry.register("certificate_writes", of, self.writes.clone());
+        let of = "Parts of these objects that were found to be of no use";
+        registry.register("certificate_problems", of, self.problems.clone());
+    }
+
     /// A write of this object was answered so.
     pub fn write(&self, object: &'static str, answer: &'static str) {
         self.writes.get_or_create_owned(&CertificateWrite { object, answer }).inc();
