@@ -8,6 +8,8 @@ mod objects;
 mod permits;
 mod resizes;
 
+pub(crate) use moving::Watermark;
+
 use crate::leadership::{Epoch, Leadership};
 use crate::proposals::Proposals;
 use crate::rebuild::{NotYet, Rebuild};
@@ -359,7 +361,7 @@ impl ClusterBooks {
         let vms = vms.filter(|node| !node.vms.is_empty()).collect();
         let is_rebuilt = self.is_rebuilt();
         let epoch = self.serves().ok().map(|Epoch(epoch)| epoch);
-        Dump { at, is_rebuilt, epoch, nodes: pods.status(), vms }
+        Dump { at, is_rebuilt, epoch, nodes: pods.status_at(at), vms }
     }
 
     /// Notices that the process was stopped.

@@ -1,6 +1,6 @@
 //! What is counted of the API server and the scheduler. Labels are enums.
 
-use crate::books::ClusterBooks;
+use crate::books::{ClusterBooks, Watermark};
 use crate::leadership::Epoch;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -42,6 +42,36 @@ pub struct Leases(Counter);
 /// What is read at the moment of a scrape: whether the process leads is a matter of the clock. And which VMs move.
 #[derive(Debug)]
 struct Leads(ClusterBooks);
+
+/// What is read of nodes that have a watermark at the moment of a scrape.
+#[derive(Debug)]
+struct Watermarks(ClusterBooks);
+
+/// The gauges of a node that has a watermark: what each is called, what it is, and where it is read.
+type OfWatermark = (&'static str, &'static str, fn(&Watermark) -> u64);
+
+const OF_WATERMARK: [OfWatermark; 4] = [
+    (
+        "windlass_plugin_watermark_milli_cpu",
+        "Thousandths of a vCPU above which VMs that may be moved leave a node",
+        |node| node.watermark.cpu.milli(),
+    ),
+    (
+        "windlass_plugin_watermark_bytes",
+        "Bytes of memory above which VMs that may be moved leave a node",
+        |node| node.watermark.mem.bytes(),
+    ),
+    (
+        "windlass_plugin_pressure_milli_cpu",
+        "Thousandths of a vCPU that are taken and asked for above the watermark, less what leaves already",
+        |node| node.pressure.cpu.milli(),
+    ),
+    (
+        "windlass_plugin_pressure_bytes",
+        "Bytes of memory that are taken and asked for above the watermark, less what leaves already",
+        |node| node.pressure.mem.bytes(),
+    ),
+];
 
 /// Writes of headroom pods by what was written and what came of it. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -159,6 +189,7 @@ impl Counts {
     pub fn register(&self, books: &ClusterBooks, registry: &mut Registry) {
         books.register(registry);
         registry.register_collector(Box::new(Leads(books.clone())));
+        registry.register_collector(Box::new(Watermarks(books.clone())));
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let of = "Requests for the lease that failed";
         registry.register("lease_failures", of, self.leases.0.clone());
@@ -173,7 +204,10 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
-        self.certificates.register(registry);
+        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
+        registry.register("certificate_writes", of, self.certificates.writes.clone());
+        let of = "Parts of these objects that were found to be of no use";
+        registry.register("certificate_problems", of, self.certificates.problems.clone());
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
         let of = "Writes of migrations of VMs, by what was written and what came of it";
@@ -215,6 +249,22 @@ impl Collector for Leads {
         let name = "windlass_plugin_moving";
         let moving = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         gauge(u64::try_from(self.0.moving()).unwrap_or(u64::MAX)).encode(moving)
+    }
+}
+
+// === impl Watermarks ===
+
+impl Collector for Watermarks {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
+        let nodes = self.0.watermarks();
+        for (name, help, of) in OF_WATERMARK {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for node in &nodes {
+                let labels = [("node", node.name.as_str())];
+                gauge(of(node)).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -276,13 +326,6 @@ impl Denials {
 // === impl CertificateCounts ===
 
 impl CertificateCounts {
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
-        registry.register("certificate_writes", of, self.writes.clone());
-        let of = "Parts of these objects that were found to be of no use";
-        registry.register("certificate_problems", of, self.problems.clone());
-    }
-
     /// A write of this object was answered so.
     pub fn write(&self, object: &'static str, answer: &'static str) {
         self.writes.get_or_create_owned(&CertificateWrite { object, answer }).inc();

@@ -58,7 +58,7 @@ use objects::Objects;
 use refused::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::pod::Pod;
-use windlass_protocol::{VmName, node};
+use windlass_protocol::{Moment, VmName, node};
 
 /// The nodes and pods of a cluster, and the books of the nodes.
 #[derive(Clone, Debug)]
@@ -194,6 +194,17 @@ impl<N: Node> Pods<N> {
         self.node(self.pods.get(vm).filter(|known| known.is_vm())?.place()?)
     }
 
+    /// Every node that was seen, by name, with the pressure at this moment.
+    pub fn status_at(&self, now: Moment) -> Vec<NodePods> {
+        let mut all = self.status();
+        let mut pressures: BTreeMap<_, _> =
+            self.watermarks(now).map(|(name, _, pressure)| (name, pressure)).collect();
+        for node in &mut all {
+            node.pressure = pressures.remove(node.name.as_str());
+        }
+        all
+    }
+
     /// Every node that was seen, by name.
     pub fn status(&self) -> Vec<NodePods> {
         self.nodes.keys().filter_map(|name| self.status_of(name)).collect()
@@ -219,6 +230,8 @@ impl<N: Node> Pods<N> {
             room,
             reserved,
             over: held.taken.over(seen.allocatable, reserved),
+            watermark: seen.limit(),
+            pressure: None,
             pods: held.pods.len(),
             placements: open.collect(),
             not_resized: held.pods.iter().filter_map(|name| self.not_resized(name)).collect(),

@@ -2,6 +2,18 @@
 
 use super::ClusterBooks;
 use windlass_plugin_core::pods::{Migration, Move, Step};
+use windlass_protocol::Resources;
+
+/// A node that has a watermark.
+#[derive(Clone, Debug)]
+pub(crate) struct Watermark {
+    /// The node.
+    pub(crate) name: String,
+    /// As much of it may be taken before VMs leave it.
+    pub(crate) watermark: Resources,
+    /// By how much what is taken and asked for is more, less what leaves already.
+    pub(crate) pressure: Resources,
+}
 
 // === impl ClusterBooks ===
 
@@ -39,6 +51,18 @@ impl ClusterBooks {
     pub(crate) fn migration_refused(&self, goes: &Move) {
         let now = self.now();
         self.write().migration_refused(goes, now);
+    }
+
+    /// The nodes that have a watermark, by name.
+    pub(crate) fn watermarks(&self) -> Vec<Watermark> {
+        let (now, pods) = (self.now(), self.read());
+        let all = pods.watermarks(now);
+        all.map(|(name, watermark, pressure)| Watermark {
+            name: name.to_owned(),
+            watermark,
+            pressure,
+        })
+        .collect()
     }
 
     /// How many VMs move.

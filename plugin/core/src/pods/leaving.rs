@@ -12,7 +12,7 @@
 
 use crate::cluster::Node;
 use crate::pods::Pods;
-use crate::pods::held::HeldNode;
+use crate::pods::held::{HeldNode, SeenNode};
 use crate::pods::known::Known;
 use crate::pods::migration::{Migrations, Move, Step};
 use crate::pods::pools::Mode;
@@ -91,6 +91,15 @@ impl<N: Node> Pods<N> {
         steps
     }
 
+    /// The nodes that have a watermark, by name: as much as may be taken of each, and the pressure on it.
+    pub fn watermarks(&self, now: Moment) -> impl Iterator<Item = (&str, Resources, Resources)> {
+        self.nodes.iter().filter_map(move |(name, held)| {
+            let limit = held.there()?.limit()?;
+            let full = self.pressure(name, held, now);
+            Some((name.as_str(), limit, full.map(|full| full.pressure).unwrap_or_default()))
+        })
+    }
+
     /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that.
     pub(super) fn arrives_with(&self, pod: &Pod) -> Resources {
         let pods = pod.vm.as_ref().and_then(|vm| self.migrations.pods.get(&vm.object));
@@ -127,7 +136,7 @@ impl<N: Node> Pods<N> {
     /// The pressure on a node, and who may leave it; `None`: there is none.
     fn pressure(&self, name: &str, held: &HeldNode<N>, now: Moment) -> Option<Full> {
         let seen = held.there()?;
-        let limit = share(seen.allocatable, seen.watermark?);
+        let limit = seen.limit()?;
         let others = held.taken.others();
         if limit.covers(others.saturating_add(seen.held.summary().reserved)) {
             return None;
@@ -218,12 +227,21 @@ impl<N: Node> Pods<N> {
             };
             let books = seen.held.summary();
             let used = held.taken.others().saturating_add(books.reserved);
-            let limit = seen.watermark.map_or(seen.allocatable, |it| share(seen.allocatable, it));
+            let limit = seen.limit().unwrap_or(seen.allocatable);
             let free = held.open(books).free().min(limit.saturating_sub(used));
             let taken = taken.get(name.as_str()).copied().unwrap_or_default();
             free.covers(size.saturating_add(taken))
         });
         fits.next().map(|(name, _)| name.as_str())
+    }
+}
+
+// === impl SeenNode ===
+
+impl<N> SeenNode<N> {
+    /// As much of it may be taken before VMs leave it; `None`: none leaves.
+    pub(crate) fn limit(&self) -> Option<Resources> {
+        Some(share(self.allocatable, self.watermark?))
     }
 }
 

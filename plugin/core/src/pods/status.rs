@@ -23,6 +23,11 @@ pub struct NodePods {
     /// By how much others and VMs exceed what the node can allocate. While it does, nothing is granted or
     /// placed on that axis.
     pub over: Resources,
+    /// As much of it may be taken before VMs that may be moved leave it; `null`: none leaves.
+    pub watermark: Option<Resources>,
+    /// By how much what is taken and asked for exceeds the watermark, less what leaves already: a matter of the moment
+    /// ([`Pods::status_at`](super::Pods::status_at)); `null`: there is no watermark, or no moment was named.
+    pub pressure: Option<Resources>,
     /// How many pods count.
     pub pods: usize,
     /// The placements that no pod has shown yet, by the pod's name.

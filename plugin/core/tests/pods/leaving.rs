@@ -9,7 +9,7 @@ use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{Migration, MigrationTerms, Move, Pools, Step};
 use windlass_plugin_core::{BooksError, Pods};
 use windlass_protocol::pod::{Phase, Pod, PodVm};
-use windlass_protocol::{Bounds, VmInfo, VmName};
+use windlass_protocol::{Bounds, Moment, VmInfo, VmName};
 
 /// In thousandths.
 const WATERMARK: u64 = 800;
@@ -63,6 +63,29 @@ fn a_vm_leaves_a_node_above_its_watermark_and_keeps_its_size_meanwhile() {
     assert!(!ask(&pods, "a-target", 2, 3).moving, "it may change again");
     pods.migration_gone(&migration("a").name, "uid of a", NOW);
     assert_eq!(plan(&pods), [], "seven of eight");
+}
+
+#[test]
+fn the_pressure_on_a_node_is_told_with_its_watermark() {
+    let mut pods = cluster(&[("n1", 10), ("n2", 3)]);
+    for vm in ["a", "b"] {
+        runs(&mut pods, "n1", vm, 2);
+    }
+    let told = |pods: &Pods<Held>, now: Moment| {
+        let all = pods.status_at(now);
+        let node = all.iter().find(|node| node.name == "n1").unwrap();
+        (node.watermark, node.pressure)
+    };
+    assert_eq!(told(&pods, NOW), (Some(cu(8)), Some(cu(0))), "four of eight");
+    pods.pod_seen(on("n1", crate::cluster::other("daemon", 6)));
+    assert_eq!(told(&pods, NOW), (Some(cu(8)), Some(cu(2))), "ten of eight");
+    assert_eq!(ask(&pods, "a-pod", 2, 5).permit, cu(2));
+    assert_eq!(told(&pods, NOW), (Some(cu(8)), Some(cu(5))), "three were asked for in vain");
+    let later = NOW.after(Duration::from_secs(60));
+    assert_eq!(told(&pods, later), (Some(cu(8)), Some(cu(2))), "and are forgotten");
+    pods.migration_seen(migration("a"), NOW);
+    assert_eq!(told(&pods, later), (Some(cu(8)), Some(cu(0))), "that leaves");
+    assert_eq!(told(&crate::cluster::cluster(&[("n1", 10)]), NOW), (None, None));
 }
 
 /// Each VM with its priority and its size; the node has ten, its watermark is eight.
