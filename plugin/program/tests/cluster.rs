@@ -7,6 +7,8 @@
 
 #[path = "cluster/agent.rs"]
 mod agent;
+#[path = "cluster/callers.rs"]
+mod callers;
 #[path = "cluster/counts.rs"]
 mod counts;
 #[path = "cluster/faults.rs"]

@@ -72,6 +72,11 @@ impl Judge {
         self.gone.insert(pod.to_owned());
     }
 
+    /// The node that a pod was seen on.
+    pub(crate) fn node_of(&self, pod: &str) -> Option<&str> {
+        self.pods.get(pod)?.node.as_deref()
+    }
+
     /// What each VM has that is on a node.
     pub(crate) fn sizes(&self) -> BTreeMap<String, i64> {
         let placed = self.pods.iter().filter(|(_, taken)| taken.node.is_some());

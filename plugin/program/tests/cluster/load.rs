@@ -1,9 +1,11 @@
-//! VMs that come, grow, shrink and go, all drawn from a seed; each has an agent that asks for permits.
+//! VMs that come, grow, shrink and go, all drawn from a seed; for each the agent of its node asks for permits, over TLS and with
+//! a token.
 //!
 //! A VM has what its agent was permitted. It has less before its agent says so, and from then on its agent relies on no more
 //! than it has said, whether or not that is answered.
 
 use crate::agent::request;
+use crate::callers::Callers;
 use crate::judge::Judge;
 use crate::vms::Vms;
 use futures_util::StreamExt;
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::RwLock;
 use windlass_control_plane::Amounts;
 use windlass_control_plane::space::node_of;
-use windlass_testkit::http::{self, Answer};
+use windlass_testkit::http::Answer;
 
 /// As many parts of the load act at the same time, each with so many VMs.
 const ACTORS: u64 = 8;
@@ -34,8 +36,8 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// The load.
 pub(crate) struct Load<'a> {
     vms: &'a Vms<'a>,
-    /// Where agents ask.
-    permits: String,
+    /// Who asks, and where.
+    callers: Callers<'a>,
     pub(crate) judge: Mutex<Judge>,
     /// Who acts reads it; who writes it has the load stand still.
     pub(crate) still: RwLock<()>,
@@ -59,6 +61,8 @@ struct Vm {
     permit: u64,
     has: u64,
     acts_left: u64,
+    /// What its agent shows, once the VM is on a node.
+    token: Option<String>,
 }
 
 /// Xorshift; the same seed makes the same choices.
@@ -67,11 +71,11 @@ struct Chance(u64);
 // === impl Load ===
 
 impl<'a> Load<'a> {
-    /// Of nodes with so many vCPUs each; agents ask here.
-    pub(crate) fn new(vms: &'a Vms<'a>, cpus: u64, permits: String) -> Self {
+    /// Of nodes with so many vCPUs each, whose agents these are.
+    pub(crate) fn new(vms: &'a Vms<'a>, cpus: u64, callers: Callers<'a>) -> Self {
         let judge = Judge::of(i64::try_from(cpus * 1000).unwrap());
         let (still, ends, counts) = Default::default();
-        Self { vms, permits, judge: Mutex::new(judge), still, ends, counts }
+        Self { vms, callers, judge: Mutex::new(judge), still, ends, counts }
     }
 
     /// Acts until it is told to end.
@@ -127,7 +131,7 @@ impl<'a> Load<'a> {
                     let name = format!("vm-{actor}-{made}");
                     self.vms.vm(&name, MOST).await;
                     let acts_left = 4 + chance.below(30);
-                    *vm = Some(Vm { name, permit: 0, has: 1, acts_left });
+                    *vm = Some(Vm { name, permit: 0, has: 1, acts_left, token: None });
                 }
                 Some(Vm { name, acts_left: 0, .. }) => {
                     self.judge.lock().unwrap().ends(name);
@@ -152,9 +156,12 @@ impl<'a> Load<'a> {
         }
         let pod = json!({"namespace": self.vms.space.name(), "name": vm.name});
         let body = request(&pod, wants, &last);
-        let (at, began) = (self.permits.clone(), Instant::now());
-        let asked = move || http::try_ask(at, "POST", "/", &body);
-        let answer = tokio::task::spawn_blocking(asked).await.unwrap();
+        let Some(token) = self.token(vm).await else {
+            self.counts.unanswered.fetch_add(1, Ordering::SeqCst);
+            return;
+        };
+        let began = Instant::now();
+        let answer = self.callers.ask(&token, body).await;
         let is_late = began.elapsed() > ANSWERS_WITHIN;
         let Some(Answer { status: 200, body, .. }) = answer.filter(|_| !is_late) else {
             self.counts.unanswered.fetch_add(1, Ordering::SeqCst);
@@ -170,6 +177,15 @@ impl<'a> Load<'a> {
         }
         self.judge.lock().unwrap().is_heard(&vm.name);
         self.sized(vm, vm.permit);
+    }
+
+    /// The token of the agent on the VM's node, a new one for each VM: so many are reviewed.
+    async fn token(&self, vm: &mut Vm) -> Option<String> {
+        if vm.token.is_none() {
+            let node = self.judge.lock().unwrap().node_of(&vm.name).map(str::to_owned);
+            vm.token = Some(self.callers.token(&node?).await);
+        }
+        vm.token.clone()
     }
 
     fn sized(&self, vm: &mut Vm, size: u64) {

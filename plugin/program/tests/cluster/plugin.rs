@@ -44,7 +44,16 @@ impl Plugin {
         let folder = Folder::create().unwrap();
         let free = "127.0.0.1:0";
         put(&folder, kubeconfig, &plain(free, free), leads);
-        Self::run(folder, kubeconfig.to_owned(), "http", leads)
+        Self::run(folder, kubeconfig.to_owned(), ("http", "http"), leads)
+    }
+
+    /// The same, where agents are known by their tokens, and trust what the plugin makes.
+    pub(crate) fn started_with_agents(kubeconfig: &Path, leads: By) -> Self {
+        let folder = Folder::create().unwrap();
+        let free = "127.0.0.1:0";
+        let ports = format!("permits = \"{free}\"\nplain_extender = true\nextender = \"{free}\"\n");
+        put(&folder, kubeconfig, &ports, leads);
+        Self::run(folder, kubeconfig.to_owned(), ("https", "http"), leads)
     }
 
     /// The same with TLS: it shows this certificate, and knows agents and the scheduler by theirs.
@@ -58,7 +67,7 @@ impl Plugin {
              tls = {{ certificate = {certificate:?}, key = {key:?}, client_ca = {ca:?} }}\n"
         );
         put(&folder, kubeconfig, &of_tls, By::Itself);
-        let plugin = Self::run(folder, kubeconfig.to_owned(), "https", By::Itself);
+        let plugin = Self::run(folder, kubeconfig.to_owned(), ("https", "https"), By::Itself);
         wait::until("the plugin answers", || plugin.leads());
         plugin
     }
@@ -74,7 +83,7 @@ impl Plugin {
             "dump_state = \"{free}\"\n{file}\npermits = \"{free}\"\nkubeconfig = \"{path}\"\n"
         );
         folder.put("plugin.toml", file);
-        let plugin = Self::run(folder, kubeconfig.to_owned(), "https", By::Lease);
+        let plugin = Self::run(folder, kubeconfig.to_owned(), ("https", "https"), By::Lease);
         wait::until("the plugin answers", || plugin.leads());
         plugin
     }
@@ -89,7 +98,7 @@ impl Plugin {
         self.process.kill();
         let (folder, kubeconfig) = (Folder::create().unwrap(), self.kubeconfig.clone());
         put(&folder, &kubeconfig, &plain(&self.permits, &self.extender), self.leads);
-        *self = Self::run(folder, kubeconfig, "http", self.leads);
+        *self = Self::run(folder, kubeconfig, ("http", "http"), self.leads);
         if self.leads == By::Itself {
             wait::until("the plugin answers", || self.leads());
         }
@@ -112,14 +121,17 @@ impl Plugin {
         line.unwrap().parse().unwrap()
     }
 
-    fn run(folder: Folder, kubeconfig: PathBuf, scheme: &str, leads: By) -> Self {
+    /// With the schemes of its ports for permits and for the extender.
+    fn run(folder: Folder, kubeconfig: PathBuf, schemes: (&str, &str), leads: By) -> Self {
         let config = folder.at("plugin.toml");
         let process = Process::start(PROGRAM, |command| {
             command.arg("--config").arg(&config).stderr(Stdio::piped());
         });
         let address = |what: &str| process.out().after(&format!("{what}://"));
-        let (permits, extender) =
-            (address(&format!("permits {scheme}")), address(&format!("extender {scheme}")));
+        let (permits, extender) = (
+            address(&format!("permits {}", schemes.0)),
+            address(&format!("extender {}", schemes.1)),
+        );
         let (dumps, admin) = (address("dump-state http"), address("admin http"));
         let plugin = Self { process, permits, extender, admin, dumps, kubeconfig, leads, folder };
         let is_ready = || http::ask(&plugin.admin, "GET", "/readyz", "").status == 200;

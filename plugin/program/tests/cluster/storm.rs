@@ -1,8 +1,10 @@
 //! VMs come, grow, shrink and go while the leader is killed, and while requests to the API server go wrong.
 //!
-//! No node is ever promised twice, by a judge that does not know our books; and scaling goes on.
+//! No node is ever promised twice, by a judge that does not know our books; and scaling goes on. Agents ask over TLS with the tokens of
+//! their pods: the plugins make their certificates and have tokens reviewed in the same storm.
 
 use crate::SCHEDULER;
+use crate::callers::{Callers, is_ca_made};
 use crate::front::Front;
 use crate::load::{Counts, Load};
 use crate::plugin::{By, Plugin};
@@ -15,6 +17,7 @@ use std::time::{Duration, Instant};
 use windlass_control_plane::space::node_of;
 use windlass_control_plane::way::{Faults, Kind};
 use windlass_control_plane::{ControlPlane, Identity, Scheduler, Way};
+use windlass_testkit::wait;
 
 const NODES: u64 = 6;
 /// Of a node: fewer than its VMs want together.
@@ -25,12 +28,13 @@ const SEED: u64 = 17;
 const OF_THOUSAND: u64 = 200;
 const WATCHES_LAST: Duration = Duration::from_secs(1);
 /// The storm is over once each of these has gone wrong so often, and so many pods were bound and VMs have grown meanwhile.
-const STRUCK: [(Kind, u64); 5] = [
+const STRUCK: [(Kind, u64); 6] = [
     (Kind::Binding, 12),
     (Kind::Ceiling, 30),
     (Kind::Lease, 6),
     (Kind::List, 4),
     (Kind::Watch, 12),
+    (Kind::Review, 4),
 ];
 const BOUND: u64 = 20;
 const GROWN: u64 = 100;
@@ -57,10 +61,13 @@ async fn no_node_is_promised_twice_while_leaders_die_and_the_api_server_fails() 
     let config = Plugin::scheduler_config_at(&plugins.extender.address());
     let _scheduler = Scheduler::start(&plane, SCHEDULER, &[config]).await;
     let vms = Vms::of(&plane).await;
+    let mut nodes = Vec::new();
     for nth in 0..NODES {
-        vms.space.node(&nth.to_string(), &CPUS.to_string(), "256Gi").await;
+        nodes.push(vms.space.node(&nth.to_string(), &CPUS.to_string(), "256Gi").await);
     }
-    let load = Load::new(&vms, CPUS, plugins.permits.address());
+    wait::until_async("the plugin has made a CA", async || is_ca_made(&vms).await).await;
+    let callers = Callers::of(&plane, &nodes, &plugins.permits.address()).await;
+    let load = Load::new(&vms, CPUS, callers);
     let test = async {
         let counts = &load.counts;
         plugins.until("VMs grow", || now(&counts.grown) >= GROWN).await;
@@ -88,7 +95,8 @@ impl Plugins {
     }
 
     fn add(&mut self) {
-        self.plugins.push(Plugin::started(&self.way.kubeconfig(Identity::Plugin), By::Lease));
+        let kubeconfig = self.way.kubeconfig(Identity::Plugin);
+        self.plugins.push(Plugin::started_with_agents(&kubeconfig, By::Lease));
     }
 
     /// Whoever leads is asked, and whoever has ended is started again, as Kubernetes does; whether one leads.
@@ -177,7 +185,9 @@ impl Plugins {
         loop {
             self.follow();
             let pods = vms.space.pods().list(&ListParams::default()).await.unwrap().items;
-            let there = |node: &str| pods.iter().filter(|pod| node_of(pod) == Some(node)).count();
+            // With the pod of the node's agent.
+            let there =
+                |node: &str| pods.iter().filter(|pod| node_of(pod) == Some(node)).count() + 1;
             let nodes = (0..NODES).map(|nth| format!("{}-{nth}", vms.space.name()));
             let is_right = |leader: &Plugin, node: String| {
                 leader.node(&node)["pods"] == there(&node) && leader.placements(&node) == 0
