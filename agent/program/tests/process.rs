@@ -5,6 +5,8 @@
 
 #[path = "process/billing.rs"]
 mod billing;
+#[path = "process/cluster.rs"]
+mod cluster;
 #[path = "process/guest.rs"]
 mod guest;
 #[path = "process/receiver.rs"]

@@ -14,7 +14,7 @@ const AGENT: &str = env!("CARGO_BIN_EXE_windlass-agent");
 pub(crate) struct Folder(windlass_testkit::Folder);
 
 /// A process that says which addresses it serves.
-struct Process {
+pub(crate) struct Process {
     running: Option<process::Process>,
     log: PathBuf,
     notify: PathBuf,
@@ -68,13 +68,13 @@ impl Folder {
 // === impl Process ===
 
 impl Process {
-    fn new(program: PathBuf, folder: &Folder, config: &str) -> Self {
+    pub(crate) fn new(program: PathBuf, folder: &Folder, config: &str) -> Self {
         let [log, notify, config] = ["log", "notify.sock", config].map(|name| folder.path(name));
         Self { running: None, log, notify, program, config }
     }
 
     /// Starts it, and gives what it serves, by name, once it is ready.
-    fn start(&mut self) -> Vec<(String, String)> {
+    pub(crate) fn start(&mut self) -> Vec<(String, String)> {
         let log = fs::File::options().create(true).append(true).open(&self.log).unwrap();
         let process = process::Process::start(&self.program, |command| {
             command.env("K8S_NODE_NAME", "n1").env("NOTIFY_SOCKET", &self.notify);
@@ -96,7 +96,7 @@ impl Process {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.running = None;
     }
 
@@ -170,9 +170,14 @@ impl Agent {
 
     /// The same, with a plugin at this address.
     pub(crate) fn start_at(folder: &Folder, plugin: &str, more: &str) -> Self {
+        Self::start_to(folder, &format!("http://{plugin}"), more)
+    }
+
+    /// The same, with a plugin at this URL.
+    pub(crate) fn start_to(folder: &Folder, plugin: &str, more: &str) -> Self {
         let place = folder.0.path().display();
         let text = format!(
-            "plugin = \"http://{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
+            "plugin = \"{plugin}\"\nstate_dir = \"{place}/state\"\nvms_dir = \"{place}/vms.d\"\n\
              socket = \"{place}/host.sock\"\n\
              admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\ncpu_limit = \"trust\"\n\
              compute_unit = {{ cpu = 1, memory = \"256MiB\" }}\n{more}"
@@ -258,7 +263,7 @@ pub(crate) fn speaks_to(out: impl Into<Stdio>, config: &Path) -> (i32, String) {
 }
 
 /// The plugin lies beside the agent, where a build of the workspace puts it.
-fn plugin_program() -> PathBuf {
+pub(crate) fn plugin_program() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let find = || {
         let program = Path::new(AGENT).with_file_name("windlass-plugin");
@@ -276,7 +281,8 @@ fn plugin_program() -> PathBuf {
     BUILT.get_or_init(find).clone()
 }
 
-fn of(served: &[(String, String)], name: &str) -> String {
+/// What is served by this name.
+pub(crate) fn of(served: &[(String, String)], name: &str) -> String {
     served.iter().find(|(what, _)| what == name).expect(name).1.clone()
 }
 
