@@ -48,7 +48,7 @@ pub struct Pod {
     /// is zero.
     pub requests: Resources,
     /// The VM, if the pod is a VM or runs one.
-    pub vm: Option<PodVm>,
+    pub vm: Option<Box<PodVm>>,
     /// Whether the pod is labelled as one that holds room for VMs; its namespace says whether that is true.
     pub is_headroom: bool,
     /// How far the requests are allocated; of VMs and of pods that are labelled as headroom alone.
@@ -56,6 +56,9 @@ pub struct Pod {
     /// The quantities that are invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }
+
+/// A list of a cluster has 150,000 of them in memory at a time.
+const _: () = assert!(size_of::<Pod>() <= 208, "a pod grew");
 
 /// The phase of a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

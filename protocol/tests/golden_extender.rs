@@ -94,7 +94,7 @@ fn pod() -> Pod {
         phase: Phase::Pending,
         is_terminating: false,
         requests: size(1350, 1024 + 64 + 120),
-        vm: Some(PodVm {
+        vm: Some(Box::new(PodVm {
             object: name("db1"),
             bounds,
             priority: 0,
@@ -115,7 +115,7 @@ fn pod() -> Pod {
                 fixed: None,
             })),
             problems: Vec::new(),
-        }),
+        })),
         is_headroom: false,
         allocation: Some(Box::new(Allocation {
             spec: size(1350, 1024 + 64 + 120),

@@ -463,7 +463,7 @@ fn vm(annotations: &Value) -> PodVm {
         },
         "spec": {"containers": [{"name": "a", "resources": requests}]},
     }));
-    pod.vm.unwrap()
+    *pod.vm.unwrap()
 }
 
 fn problems(vm: &PodVm) -> Vec<String> {

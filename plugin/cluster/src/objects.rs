@@ -14,8 +14,14 @@ use windlass_protocol::vm_object::VmObject;
 
 /// An object that was read, though it may hold what is invalid.
 pub(crate) trait Read {
+    /// What the books need of it.
+    type Kept;
+
     /// The first invalid thing, and what counts in its place.
     fn problem(&self) -> Option<&Problem>;
+
+    /// The same, without the metadata that the client needs.
+    fn kept(self) -> Self::Kept;
 }
 
 /// A pod, read from what the API server sends.
@@ -44,15 +50,27 @@ fn meta(namespace: Option<&str>, name: &str, uid: &str, revision: &str) -> Objec
 }
 
 impl Read for PodObject {
+    type Kept = Pod;
+
     fn problem(&self) -> Option<&Problem> {
         let vm = || self.pod.vm.as_ref().and_then(|vm| vm.problems.first());
         self.pod.problems.first().or_else(vm)
     }
+
+    fn kept(self) -> Pod {
+        self.pod
+    }
 }
 
 impl Read for NodeObject {
+    type Kept = Node;
+
     fn problem(&self) -> Option<&Problem> {
         self.node.problems.first()
+    }
+
+    fn kept(self) -> Node {
+        self.node
     }
 }
 
@@ -76,12 +94,18 @@ impl<'de> Deserialize<'de> for NodeObject {
 #[derive(Clone, Debug)]
 pub(crate) struct MachineObject {
     meta: ObjectMeta,
-    pub(crate) object: VmObject,
+    object: VmObject,
 }
 
 impl Read for MachineObject {
+    type Kept = VmObject;
+
     fn problem(&self) -> Option<&Problem> {
         self.object.problems.first()
+    }
+
+    fn kept(self) -> VmObject {
+        self.object
     }
 }
 
@@ -146,8 +170,14 @@ impl From<MigrationWire> for MigrationObject {
 }
 
 impl Read for MigrationObject {
+    type Kept = Migration;
+
     fn problem(&self) -> Option<&Problem> {
         None
+    }
+
+    fn kept(self) -> Migration {
+        self.migration
     }
 }
 

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use windlass_kit::admin::Readiness;
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
+use windlass_protocol::config::Problem;
 
 /// Between failures in a row.
 const BACKOFF: Backoff =
@@ -66,11 +67,9 @@ struct Inner {
 /// None.
 pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
     follow::<NodeObject>("nodes", following, None, |told| match told {
-        Told::All(all, _) => {
-            books.nodes_listed(all.into_iter().map(|object| object.node).collect());
-        }
-        Told::Seen(object) => books.node_seen(object.node),
-        Told::Gone(object) => books.node_gone(&object.node.name),
+        Told::All(nodes, _) => books.nodes_listed(nodes),
+        Told::Seen(node) => books.node_seen(node),
+        Told::Gone(node) => books.node_gone(&node.name),
     })
     .await
 }
@@ -82,11 +81,9 @@ pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infa
 pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
     let anew = Some(books.lists());
     follow::<PodObject>("pods", following, anew, |told| match told {
-        Told::All(all, epoch) => {
-            books.pods_listed_in(epoch, all.into_iter().map(|object| object.pod).collect());
-        }
-        Told::Seen(object) => books.pod_seen(object.pod),
-        Told::Gone(object) => books.pod_gone(&object.pod.name, &object.pod.uid),
+        Told::All(pods, epoch) => books.pods_listed_in(epoch, pods),
+        Told::Seen(pod) => books.pod_seen(pod),
+        Told::Gone(pod) => books.pod_gone(&pod.name, &pod.uid),
     })
     .await
 }
@@ -98,11 +95,9 @@ pub async fn pods(books: ClusterBooks, following: Following) -> Result<(), Infal
 pub async fn objects(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
     let anew = Some(books.lists());
     follow::<MachineObject>("objects", following, anew, |told| match told {
-        Told::All(all, epoch) => {
-            books.objects_listed_in(epoch, all.into_iter().map(|it| it.object).collect());
-        }
-        Told::Seen(object) => books.object_seen(object.object),
-        Told::Gone(object) => books.object_gone(&object.object.name, &object.object.uid),
+        Told::All(all, epoch) => books.objects_listed_in(epoch, all),
+        Told::Seen(object) => books.object_seen(object),
+        Told::Gone(object) => books.object_gone(&object.name, &object.uid),
     })
     .await
 }
@@ -113,11 +108,9 @@ pub async fn objects(books: ClusterBooks, following: Following) -> Result<(), In
 /// None.
 pub async fn migrations(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
     follow::<MigrationObject>("migrations", following, None, |told| match told {
-        Told::All(all, _) => {
-            books.migrations_listed(all.into_iter().map(|object| object.migration).collect());
-        }
-        Told::Seen(object) => books.migration_seen(object.migration),
-        Told::Gone(object) => books.migration_gone(&object.migration),
+        Told::All(migrations, _) => books.migrations_listed(migrations),
+        Told::Seen(migration) => books.migration_seen(migration),
+        Told::Gone(migration) => books.migration_gone(&migration),
     })
     .await
 }
@@ -130,11 +123,22 @@ enum Told<K> {
     Gone(K),
 }
 
+/// What a list has told so far. All objects of a cluster are in memory here before the books have them, so nothing
+/// else of them is.
+struct Listed<K> {
+    kept: Vec<K>,
+    /// The highest revision.
+    highest: u64,
+    /// The namespace and name of the first object that says what is not valid, what that is, and how many others there are.
+    bad: Option<([Option<String>; 2], Problem)>,
+    others: usize,
+}
+
 async fn follow<K>(
     of: &'static str,
     following: Following,
     mut anew: Option<Receiver<u64>>,
-    tell: impl Fn(Told<K>),
+    tell: impl Fn(Told<K::Kept>),
 ) -> Result<(), Infallible>
 where
     K: Resource<DynamicType = ()> + Read + Clone + Debug + DeserializeOwned + Send + 'static,
@@ -147,7 +151,7 @@ where
     };
     let mut epoch = epoch_of(&mut anew);
     let mut events = begin();
-    let (mut list, mut failures, seed) = (Vec::new(), 0_u32, seed(of));
+    let (mut list, mut failures, seed) = (Listed::default(), 0_u32, seed(of));
     loop {
         pulse.turn("events of the API server");
         let event = tokio::select! {
@@ -160,7 +164,7 @@ where
                 }
             } => {
                 // What was listed before is forgotten with its stream.
-                list.clear();
+                list = Listed::default();
                 epoch = epoch_of(&mut anew);
                 events = begin();
                 followed.lists();
@@ -172,7 +176,7 @@ where
         let told = match event {
             Some(Ok(Event::Init)) => {
                 followed.lists();
-                list.clear();
+                list = Listed::default();
                 continue;
             }
             Some(Ok(Event::InitApply(object))) => {
@@ -180,12 +184,20 @@ where
                 continue;
             }
             Some(Ok(Event::InitDone)) => {
-                info!(of, objects = list.len(), "listed");
-                complain(of, &list);
-                Told::All(std::mem::take(&mut list), epoch)
+                let Listed { kept, highest, bad, others } = std::mem::take(&mut list);
+                info!(of, objects = kept.len(), "listed");
+                complain(of, bad, others);
+                followed.came_all(highest);
+                Told::All(kept, epoch)
             }
-            Some(Ok(Event::Apply(object))) => Told::Seen(object),
-            Some(Ok(Event::Delete(object))) => Told::Gone(object),
+            Some(Ok(Event::Apply(object))) => {
+                followed.came(&object);
+                Told::Seen(object.kept())
+            }
+            Some(Ok(Event::Delete(object))) => {
+                followed.came(&object);
+                Told::Gone(object.kept())
+            }
             Some(Err(error)) => {
                 watches.failed(of);
                 failures += 1;
@@ -212,7 +224,6 @@ where
         }
         failures = 0;
         let is_all = matches!(told, Told::All(..));
-        followed.came(&told);
         tell(told);
         if is_all {
             readiness.done(of);
@@ -244,17 +255,37 @@ impl Followed {
         self.0.highest.load(Ordering::Acquire)
     }
 
-    fn came<K: Resource>(&self, told: &Told<K>) {
-        let highest = &self.0.highest;
-        match told {
-            Told::All(all, _) => {
-                highest.store(all.iter().map(revision).max().unwrap_or(0), Ordering::Release);
-                self.0.is_listed.store(true, Ordering::Release);
+    /// Everything was listed; this is the highest revision.
+    fn came_all(&self, highest: u64) {
+        self.0.highest.store(highest, Ordering::Release);
+        self.0.is_listed.store(true, Ordering::Release);
+    }
+
+    fn came<K: Resource>(&self, object: &K) {
+        self.0.highest.fetch_max(revision(object), Ordering::AcqRel);
+    }
+}
+
+// === impl Listed ===
+
+impl<K> Default for Listed<K> {
+    fn default() -> Self {
+        Self { kept: Vec::new(), highest: 0, bad: None, others: 0 }
+    }
+}
+
+impl<K> Listed<K> {
+    fn push<O: Resource + Read<Kept = K>>(&mut self, object: O) {
+        self.highest = self.highest.max(revision(&object));
+        match (object.problem(), &self.bad) {
+            (None, _) => {}
+            (Some(problem), None) => {
+                let meta = object.meta();
+                self.bad = Some(([meta.namespace.clone(), meta.name.clone()], problem.clone()));
             }
-            Told::Seen(object) | Told::Gone(object) => {
-                highest.fetch_max(revision(object), Ordering::AcqRel);
-            }
+            (Some(_), Some(_)) => self.others += 1,
         }
+        self.kept.push(object.kept());
     }
 }
 
@@ -278,11 +309,8 @@ async fn begins(anew: &mut Option<Receiver<u64>>) {
 }
 
 /// Names the first object that says what is not valid. A list tells of them, and no event: a tenant makes as many as it likes.
-fn complain<K: Resource<DynamicType = ()> + Read>(of: &'static str, list: &[K]) {
-    let mut bad = list.iter().filter_map(|object| Some((object, object.problem()?)));
-    if let Some((first, problem)) = bad.next() {
-        let (meta, others) = (first.meta(), bad.count());
-        let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+fn complain(of: &'static str, bad: Option<([Option<String>; 2], Problem)>, others: usize) {
+    if let Some(([namespace, name], problem)) = bad {
         warn!(of, namespace, name, %problem, others, "what an object says is not valid");
     }
 }

@@ -151,7 +151,7 @@ impl TryFrom<PodWire> for Pod {
         let annotations = metadata.annotations.unwrap_or_default();
         let mut vm = {
             let owners = metadata.owner_references.unwrap_or_default();
-            PodVm::of(&name, &labels, &annotations, &owners, requests)
+            PodVm::of(&name, &labels, &annotations, &owners, requests).map(Box::new)
         };
         if let Some(vm) = &mut vm {
             let meant = annotations.get(DEFAULT_CONTAINER).map(String::as_str);

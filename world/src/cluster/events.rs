@@ -336,7 +336,7 @@ fn with_vm(pod: Pod, bounds: Bounds) -> Pod {
         may_move: false,
         problems: Vec::new(),
     };
-    Pod { vm: Some(vm), ..pod }
+    Pod { vm: Some(Box::new(vm)), ..pod }
 }
 
 pub(super) fn pod_name(is_vm: bool, name: usize) -> VmName {

@@ -172,7 +172,7 @@ impl Known {
             is_terminating: pod.is_terminating,
             requests: pod.requests,
             record,
-            vm: pod.vm.map(Box::new),
+            vm: pod.vm,
             is_headroom: pod.is_headroom,
             allocation: pod.allocation,
             sent: None,

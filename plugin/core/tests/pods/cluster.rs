@@ -82,7 +82,7 @@ pub(crate) fn vm(name: &str, units: u64) -> Pod {
         container: None,
         problems: Vec::new(),
     };
-    Pod { vm: Some(vm), ..other(name, units) }
+    Pod { vm: Some(Box::new(vm)), ..other(name, units) }
 }
 
 /// A pod that is no VM.

@@ -343,7 +343,7 @@ fn pod_of(vm: &str, pod: &str) -> Pod {
         problems: Vec::new(),
     };
     let pod = crate::cluster::other(pod, 1);
-    Pod { vm: Some(of_vm), phase: Phase::Running, ..pod }
+    Pod { vm: Some(Box::new(of_vm)), phase: Phase::Running, ..pod }
 }
 
 fn controlled(mut pod: Pod, by: Option<&str>) -> Pod {
