@@ -3,6 +3,7 @@
 use crate::keys::{BOOKS, LISTED, NODE};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::sync::Arc;
 use windlass_kit::config;
 use windlass_kit::problem::Problem;
 use windlass_plugin_core::VmRecord;
@@ -27,7 +28,7 @@ pub struct Lists {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedVm {
     /// The node that it is on, which is in the list.
-    pub node: String,
+    pub node: Arc<str>,
     /// Between which sizes it moves.
     pub bounds: Bounds,
     /// The step of memory that its agent counts in.
@@ -72,7 +73,7 @@ impl Lists {
         let vms = |list: &Node| entries("vm", list, |table| read_vm(table, slot));
         let vms = file.find_with("vm", vms).unwrap_or_default();
         let on_a_node = |file: &mut Reader, place: &str, vm: &ListedVm| {
-            if !named.is_empty() && !named.contains(&vm.node) {
+            if !named.is_empty() && !named.contains(&*vm.node) {
                 let known: Vec<_> = named.iter().map(String::as_str).collect();
                 let limit = format!("is no [[node]]; there are {}", known.join(", "));
                 file.wrong(&format!("{place}.node"), &vm.node, &limit);
@@ -117,7 +118,7 @@ impl ListedVm {
         let place = if self.moving { Place::Leaving } else { Place::On };
         DeclaredVm {
             uid: None,
-            place: place(self.node.clone()),
+            place: place(Arc::clone(&self.node)),
             record: self.record(),
             ceiling: self.bounds.max,
         }
@@ -136,7 +137,7 @@ fn read_vm(table: BTreeMap<String, Node>, slot: Bytes) -> Result<(VmName, Listed
     let mut file = Reader::of(&LISTED, table);
     let namespace = file.get_with("namespace", name);
     let name = file.required_with("name", name).map(|name| VmName { namespace, name });
-    let node = file.required_with("node", |node| node.text().map(str::to_owned));
+    let node = file.required_with("node", |node| node.text().map(Arc::from));
     let (priority, moving) = (file.get("priority"), file.get("moving"));
     let slot = memory_slot(&mut file, slot);
     let bounds = bounds(&mut file, slot);

@@ -28,12 +28,12 @@ mod recording;
 mod resizing;
 
 use crate::ask::{Ask, Granted, Proposed};
+use crate::by_name::ByName;
 use crate::ceilings::Kept;
 use crate::entry::{Above, Basis, Entry, Moving};
 use crate::offer::Offer;
 use crate::summary::Summary;
 use crate::tally::Tally;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use thiserror::Error;
 use windlass_protocol::status::NodeStatus;
@@ -43,7 +43,7 @@ use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, 
 #[derive(Clone, Debug)]
 pub struct Books {
     room: Resources,
-    vms: BTreeMap<Arc<VmName>, Entry>,
+    vms: ByName<Entry>,
     tally: Tally,
     /// No claim ends before this.
     claims_end: Option<Moment>,
@@ -72,7 +72,7 @@ pub enum BooksError {
 impl Books {
     /// The books of an empty node with this much room.
     pub fn new(room: Resources) -> Self {
-        Self { room, vms: BTreeMap::new(), tally: Tally::default(), claims_end: None }
+        Self { room, vms: ByName::default(), tally: Tally::default(), claims_end: None }
     }
 
     /// The most that may be reserved.
@@ -87,7 +87,8 @@ impl Books {
 
     /// A VM is on this node, and `ceiling` may have been reserved for it. Entering again changes its
     /// record, and never lowers what is reserved.
-    pub fn enter(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
+    pub fn enter(&mut self, vm: impl Into<Arc<VmName>>, record: VmRecord, ceiling: Resources) {
+        let vm = vm.into();
         self.have(&vm, record, Basis::Silent(Resources::ZERO));
         self.change(&vm, |entry| {
             entry.record = record;
@@ -102,7 +103,8 @@ impl Books {
     /// speaks. The books believe an agent that names the last permit; for an agent that names none,
     /// all that it asks for may have been reserved. A VM that an agent speaks for is only
     /// [updated](Self::update).
-    pub fn presume(&mut self, vm: VmName, record: VmRecord, ceiling: Resources) {
+    pub fn presume(&mut self, vm: impl Into<Arc<VmName>>, record: VmRecord, ceiling: Resources) {
+        let vm = vm.into();
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             entry.record = record;
@@ -120,12 +122,13 @@ impl Books {
     /// `kept`: the pod is the VM, and its ceiling is recorded.
     pub fn enter_pod(
         &mut self,
-        vm: VmName,
+        vm: impl Into<Arc<VmName>>,
         record: VmRecord,
         requests: Resources,
         ceiling: Resources,
         kept: Option<Kept>,
     ) {
+        let vm = vm.into();
         self.have(&vm, record, Basis::Presumed(ceiling));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
@@ -388,13 +391,13 @@ impl Books {
         NodeStatus {
             room: self.room,
             reserved: self.reserved(),
-            vms: self.vms.values().map(|entry| entry.booked(now)).collect(),
+            vms: self.vms.in_order().into_iter().map(|(_, entry)| entry.booked(now)).collect(),
         }
     }
 
     /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which
     /// they go; then those that have most.
-    fn name_others(tally: &mut Tally, vms: &BTreeMap<Arc<VmName>, Entry>, axis: Axis, free: u64) {
+    fn name_others(tally: &mut Tally, vms: &ByName<Entry>, axis: Axis, free: u64) {
         // Claims were tidied before this: those that are left are fresh.
         let booked = |name: &VmName| Some(vms.get(name)?.booked(Moment::default()));
         let all = || vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));
@@ -402,9 +405,9 @@ impl Books {
     }
 
     /// A VM of this name is in the books.
-    fn have(&mut self, vm: &VmName, record: VmRecord, basis: Basis) {
-        if !self.vms.contains_key(vm) {
-            let entry = Entry::new(vm.clone(), record, basis);
+    fn have(&mut self, vm: &Arc<VmName>, record: VmRecord, basis: Basis) {
+        if self.vms.get(vm).is_none() {
+            let entry = Entry::new(Arc::clone(vm), record, basis);
             self.tally.change(&entry.name, None, Some(entry.part()));
             self.vms.insert(Arc::clone(&entry.name), entry);
         }

@@ -81,8 +81,8 @@ pub(crate) struct Recorded {
     number: u64,
     /// A write whose outcome is not known yet.
     under_way: Option<Ceiling>,
-    /// What these books had written last, whatever became of it.
-    own: [Option<Ceiling>; OWN],
+    /// What these books had written last, whatever became of it, the newest first.
+    own: Vec<Ceiling>,
     /// A write is called for, by a proposal or by a ceiling that is too high or too low.
     is_due: bool,
     /// Since when the ceiling is too high.
@@ -107,7 +107,7 @@ impl Recorded {
             shown,
             number: shown.map_or(OF_BINDING, |shown| shown.write.max(OF_BINDING)),
             under_way: None,
-            own: [None; OWN],
+            own: Vec::new(),
             is_due: false,
             high_since: None,
             behind_since: None,
@@ -165,8 +165,8 @@ impl Recorded {
         let write = last.saturating_add(1);
         let next = Ceiling { epoch, write, size };
         (self.number, self.is_due, self.under_way) = (write, false, Some(next));
-        self.own.rotate_right(1);
-        self.own[0] = Some(next);
+        self.own.truncate(OWN - 1);
+        self.own.insert(0, next);
         // A lower ceiling may be in force from here on.
         self.cap = self.cap.min(size);
         Some((self.known, next))
@@ -174,7 +174,7 @@ impl Recorded {
 
     /// Whether these books had this ceiling written: its headroom is promised to no agent yet.
     pub(crate) fn is_own(&self, shown: Ceiling) -> bool {
-        self.own.contains(&Some(shown))
+        self.own.contains(&shown)
     }
 
     /// The write that is under way is to be made once more.

@@ -10,8 +10,10 @@
 //! with that node's books. Declaring anew keeps what was reserved: a reload forgets nothing.
 
 use crate::books::Books;
+use crate::by_name::ByName;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use windlass_protocol::{Resources, VmName, VmRecord};
 
 /// What a cluster holds of a node: its books, and whatever else belongs to a node.
@@ -30,7 +32,14 @@ pub trait Node {
 #[derive(Clone, Debug)]
 pub struct Cluster<N> {
     nodes: BTreeMap<String, N>,
-    vms: BTreeMap<VmName, DeclaredVm>,
+    vms: ByName<Known>,
+}
+
+/// What is kept of a declaration: the books of its nodes have the rest.
+#[derive(Clone, Debug)]
+struct Known {
+    uid: Option<String>,
+    place: Place,
 }
 
 /// A VM, as it is declared.
@@ -50,15 +59,15 @@ pub struct DeclaredVm {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It runs there.
-    On(String),
+    On(Arc<str>),
     /// It runs there and is about to be moved: it keeps its size.
-    Leaving(String),
+    Leaving(Arc<str>),
     /// It is being moved: it keeps its size, and both know it.
     Between {
         /// It runs there, and its agent is answered from there.
-        from: String,
+        from: Arc<str>,
         /// Room is kept for it there.
-        to: String,
+        to: Arc<str>,
     },
 }
 
@@ -66,7 +75,7 @@ pub enum Place {
 
 impl<N> Default for Cluster<N> {
     fn default() -> Self {
-        Self { nodes: BTreeMap::new(), vms: BTreeMap::new() }
+        Self { nodes: BTreeMap::new(), vms: ByName::default() }
     }
 }
 
@@ -90,12 +99,12 @@ impl<N: Node> Cluster<N> {
     pub fn declare(
         &mut self,
         rooms: &BTreeMap<String, Resources>,
-        vms: BTreeMap<VmName, DeclaredVm>,
+        vms: BTreeMap<Arc<VmName>, DeclaredVm>,
         mut hold: impl FnMut(&str, Option<N>) -> N,
     ) {
         let reserved = self.leave(&vms);
         let mut known = std::mem::take(&mut self.nodes);
-        let mut here: BTreeMap<&str, Vec<(&VmName, &DeclaredVm)>> = BTreeMap::new();
+        let mut here: BTreeMap<&str, Vec<(&Arc<VmName>, &DeclaredVm)>> = BTreeMap::new();
         for (name, vm) in &vms {
             for node in vm.place.nodes() {
                 here.entry(node).or_default().push((name, vm));
@@ -113,14 +122,17 @@ impl<N: Node> Cluster<N> {
             });
             self.nodes.insert(name.clone(), node);
         }
-        self.vms = vms;
+        self.vms = ByName::default();
+        for (name, DeclaredVm { uid, place, .. }) in vms {
+            self.vms.insert(name, Known { uid, place });
+        }
     }
 
     /// Takes VMs out of the books of nodes that do not know them any more; what is reserved for
     /// each VM by the node that it was on, if it is still the same VM.
-    fn leave(&self, next: &BTreeMap<VmName, DeclaredVm>) -> BTreeMap<VmName, Resources> {
+    fn leave(&self, next: &BTreeMap<Arc<VmName>, DeclaredVm>) -> BTreeMap<Arc<VmName>, Resources> {
         let mut reserved = BTreeMap::new();
-        for (vm, known) in &self.vms {
+        for (vm, known) in self.vms.in_order() {
             let same = next.get(vm).filter(|next| next.uid == known.uid);
             let keeps = |node: &str| same.is_some_and(|next| next.place.nodes().any(|n| n == node));
             for name in known.place.nodes() {
@@ -147,7 +159,7 @@ impl DeclaredVm {
     /// was on had reserved this much for it. One that is moved keeps its size on the way.
     fn ceiling_on(&self, node: &str, reserved: Option<Resources>) -> Resources {
         match (&self.place, reserved) {
-            (Place::Between { from, to: _ }, Some(reserved)) if node != from => reserved,
+            (Place::Between { from, to: _ }, Some(reserved)) if node != &**from => reserved,
             (_, reserved) => self.ceiling.max(reserved.unwrap_or_default()),
         }
     }
@@ -175,7 +187,7 @@ impl Place {
     fn nodes(&self) -> impl Iterator<Item = &str> {
         let to = match self {
             Self::On(_) | Self::Leaving(_) => None,
-            Self::Between { from: _, to } => Some(to.as_str()),
+            Self::Between { from: _, to } => Some(&**to),
         };
         [self.answers()].into_iter().chain(to)
     }

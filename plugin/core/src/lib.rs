@@ -10,6 +10,7 @@
 pub mod allotment;
 pub mod ask;
 pub mod books;
+mod by_name;
 pub mod ceilings;
 pub mod certificates;
 pub mod cluster;

@@ -48,6 +48,7 @@ pub use refused::Refused;
 pub use status::{NodePods, NotResized, Open};
 pub use why_not::{Short, WhyNot};
 
+use crate::by_name::ByName;
 use crate::cluster::Node;
 use crate::summary::Summary;
 use gone::{Gone, How};
@@ -57,6 +58,7 @@ use migration::Migrations;
 use objects::Objects;
 use refused::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Moment, VmName, node};
 
@@ -64,8 +66,8 @@ use windlass_protocol::{Moment, VmName, node};
 #[derive(Clone, Debug)]
 pub struct Pods<N> {
     pools: Pools,
-    nodes: BTreeMap<String, HeldNode<N>>,
-    pods: BTreeMap<VmName, Known>,
+    nodes: BTreeMap<Arc<str>, HeldNode<N>>,
+    pods: ByName<Known>,
     /// The pods that a placement keeps room for.
     open: BTreeSet<VmName>,
     /// The headroom pods.
@@ -83,7 +85,7 @@ impl<N> Default for Pods<N> {
         Self {
             pools: Pools::default(),
             nodes: BTreeMap::new(),
-            pods: BTreeMap::new(),
+            pods: ByName::default(),
             open: BTreeSet::new(),
             headroom: BTreeSet::new(),
             gone: Gone::default(),
@@ -103,7 +105,7 @@ impl<N: Node> Pods<N> {
 
     /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
     pub fn node_seen(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
-        let known = self.nodes.get(&node.name).and_then(HeldNode::there);
+        let known = self.nodes.get(node.name.as_str()).and_then(HeldNode::there);
         if known.is_some_and(|seen| seen.revision == node.revision) {
             return Freed::default();
         }
@@ -130,7 +132,7 @@ impl<N: Node> Pods<N> {
             freed.and(self.take_node(node, || hold(node)));
         }
         let listed: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let known = self.nodes.keys().filter(|name| !listed.contains(name.as_str()));
+        let known = self.nodes.keys().filter(|name| !listed.contains(&***name));
         for name in known.cloned().collect::<Vec<_>>() {
             self.node_gone(&name);
         }
@@ -161,15 +163,17 @@ impl<N: Node> Pods<N> {
     /// yet goes on: the list may be older. Pods that came count before others go.
     pub fn pods_listed(&mut self, pods: Vec<Pod>) -> Freed {
         let mut freed = Freed::default();
-        let mut listed = BTreeSet::new();
+        let mut listed: BTreeSet<Arc<VmName>> = BTreeSet::new();
         for pod in pods {
-            listed.insert(pod.name.clone());
+            let name = pod.name.clone();
             freed.and(self.list(pod));
+            // Whatever is known of the pod, a list that has it leaves it there.
+            listed.extend(self.pods.name(&name).cloned());
         }
         self.waiting.retain(|name| listed.contains(name));
-        let known = self.pods.iter().filter(|(name, _)| !listed.contains(name));
+        let known = self.pods.in_order().into_iter().filter(|(name, _)| !listed.contains(*name));
         let gone = known.filter(|(_, known)| known.placed.node().is_none());
-        for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+        for name in gone.map(|(name, _)| Arc::clone(name)).collect::<Vec<_>>() {
             if let Some(known) = self.pods.get(&name).filter(|known| known.told != Told::Read) {
                 self.gone.add(&known.uid, How::Deleted);
             }
@@ -180,7 +184,7 @@ impl<N: Node> Pods<N> {
 
     /// The nodes that were seen, by name, and what is held of each.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, &N)> {
-        self.nodes.iter().filter_map(|(name, held)| Some((name.as_str(), &held.there()?.held)))
+        self.nodes.iter().filter_map(|(name, held)| Some((&**name, &held.there()?.held)))
     }
 
     /// What is held of this node, if it was seen.
@@ -219,7 +223,7 @@ impl<N: Node> Pods<N> {
             let known = self.pods.get(name)?;
             let (uid, reserved) = (known.uid.clone(), known.placed.reserved()?);
             known.placed.node()?;
-            Some(Open { pod: name.clone(), uid, reserved, is_bound: known.placed.is_bound() })
+            Some(Open { pod: (**name).clone(), uid, reserved, is_bound: known.placed.is_bound() })
         });
         Some(NodePods {
             name: name.to_owned(),
@@ -259,10 +263,10 @@ impl<N: Node> Pods<N> {
     }
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
-        let held = self.nodes.entry(node.name.clone()).or_default();
+        let held = self.nodes.entry(node.name.as_str().into()).or_default();
         let mode = self.pools.mode_of(&node.labels);
         let is_new = !held.has_entered(mode);
-        let pods: Vec<VmName> = held.pods.iter().filter(|_| is_new).cloned().collect();
+        let pods: Vec<Arc<VmName>> = held.pods.iter().filter(|_| is_new).cloned().collect();
         let shares = pods.iter().filter_map(|name| Some((name, self.pods.get(name)?.share())));
         let mut freed = Freed::default();
         let watermark = self.pools.watermark_of(&node.labels);
@@ -333,12 +337,17 @@ impl<N: Node> Pods<N> {
     /// Replaces what is known of the pod with this name. What it takes of its new node counts before what
     /// it took elsewhere comes free.
     fn put(&mut self, name: &VmName, mut next: Option<Known>) -> Freed {
+        let shared = self.pods.name(name).map_or_else(|| Arc::new(name.clone()), Arc::clone);
         let last = self.pods.remove(name);
         if let Some(next) = &mut next {
             self.objects.show_to(name, next);
         }
-        self.objects.note(name, last.as_ref(), next.as_ref());
-        let takes = |known: &Known| Some((known.place()?.to_owned(), known.share()));
+        self.objects.note(&shared, last.as_ref(), next.as_ref());
+        let node = |place: &str| {
+            let known = self.nodes.get_key_value(place);
+            known.map_or_else(|| place.into(), |(node, _)| Arc::clone(node))
+        };
+        let takes = |known: &Known| Some((node(known.place()?), known.share()));
         let (before, after) = (last.as_ref().and_then(takes), next.as_ref().and_then(takes));
         let is_same_pod = match (&last, &next) {
             (Some(last), Some(next)) => last.uid == next.uid,
@@ -358,8 +367,9 @@ impl<N: Node> Pods<N> {
             Some(next) if next.is_headroom => drop(self.headroom.insert(name.clone())),
             Some(_) | None => drop(self.headroom.remove(name)),
         }
-        if let Some(next) = next {
-            self.pods.insert(name.clone(), next);
+        if let Some(mut next) = next {
+            after.iter().for_each(|(node, _)| next.share_node(node));
+            self.pods.insert(Arc::clone(&shared), next);
         }
         let mut freed = Freed::default();
         if is_same_pod && before == after {
@@ -369,13 +379,13 @@ impl<N: Node> Pods<N> {
         let (to, next_share) = after.unzip();
         if let Some(to) = &to {
             let share = share.filter(|_| from.as_ref() == Some(to));
-            let held = self.nodes.entry(to.clone()).or_default();
-            freed.note(to, held.change(name, share, next_share, is_same_pod));
+            let held = self.nodes.entry(Arc::clone(to)).or_default();
+            freed.note(to, held.change(&shared, share, next_share, is_same_pod));
         }
         if let Some(from) = from.filter(|from| to.as_ref() != Some(from))
             && let Some(held) = self.nodes.get_mut(&from)
         {
-            freed.note(&from, held.change(name, share, None, false));
+            freed.note(&from, held.change(&shared, share, None, false));
             self.drop_unused(&from);
         }
         self.mark_pod(name);

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use windlass_plugin_core::cluster::{Cluster, DeclaredVm, Node, Place};
 use windlass_plugin_core::{Ask, Books, VmRecord};
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
@@ -102,7 +103,7 @@ fn vm(place: Place) -> DeclaredVm {
 }
 
 fn on(node: &str) -> Place {
-    Place::On(node.to_owned())
+    Place::On(node.into())
 }
 
 fn rooms() -> BTreeMap<String, Resources> {
@@ -113,8 +114,8 @@ fn hold(_: &str, known: Option<Held>) -> Held {
     known.unwrap_or_else(|| Held(RefCell::new(Books::new(Resources::ZERO))))
 }
 
-fn name(vm: &str) -> VmName {
-    VmName::on_host(vm)
+fn name(vm: &str) -> Arc<VmName> {
+    Arc::new(VmName::on_host(vm))
 }
 
 fn cu(count: u64) -> Resources {

@@ -32,7 +32,7 @@ pub(crate) struct NodeEntry {
     /// What it has, as it is listed.
     pub(crate) total: Resources,
     pub(crate) rule: Rule,
-    pub(crate) vms: BTreeMap<VmName, ListedVm>,
+    pub(crate) vms: BTreeMap<Arc<VmName>, ListedVm>,
     /// Answers so far, by status and by whether the request had metrics.
     answers: Arc<Mutex<BTreeMap<(u16, bool), u64>>>,
 }
@@ -53,19 +53,21 @@ impl Directory {
         let room = |(name, total): (&String, &Resources)| {
             (name.clone(), total.saturating_sub(config.rules.of(name).system))
         };
-        let vms = lists.vms.iter().map(|(vm, listed)| (vm.clone(), listed.declared()));
-        let mut listed: BTreeMap<&str, BTreeMap<VmName, ListedVm>> = BTreeMap::new();
-        for (name, vm) in &lists.vms {
-            listed.entry(&vm.node).or_default().insert(name.clone(), vm.clone());
+        let vms = named(lists);
+        let mut listed: BTreeMap<&str, Vec<(Arc<VmName>, ListedVm)>> = BTreeMap::new();
+        for (name, vm) in &vms {
+            listed.entry(&vm.node).or_default().push((Arc::clone(name), vm.clone()));
         }
         let hold = |name: &str, known: Option<NodeEntry>| {
             let rule = config.rules.of(name);
             let known = known.unwrap_or_else(|| NodeEntry::new(rule, clock, &requests));
             known.books.set_unit(rule.unit);
             let total = lists.nodes.get(name).copied().unwrap_or_default();
-            NodeEntry { total, rule, vms: listed.remove(name).unwrap_or_default(), ..known }
+            let vms = listed.remove(name).unwrap_or_default().into_iter().collect();
+            NodeEntry { total, rule, vms, ..known }
         };
-        cluster.declare(&lists.nodes.iter().map(room).collect(), vms.collect(), hold);
+        let declared = vms.iter().map(|(name, vm)| (Arc::clone(name), vm.declared()));
+        cluster.declare(&lists.nodes.iter().map(room).collect(), declared.collect(), hold);
         Self { config, clock, requests, cluster, unlisted }
     }
 
@@ -73,6 +75,17 @@ impl Directory {
     pub(crate) fn node_of(&self, vm: Option<&VmName>) -> &NodeEntry {
         vm.and_then(|vm| self.cluster.node_of(vm)).unwrap_or(&self.unlisted)
     }
+}
+
+/// The listed VMs. The name of a VM is in memory once, and so is that of each node.
+fn named(lists: &Lists) -> Vec<(Arc<VmName>, ListedVm)> {
+    let nodes: BTreeMap<&str, Arc<str>> =
+        lists.nodes.keys().map(|name| (name.as_str(), name.as_str().into())).collect();
+    let named = |(name, vm): (&VmName, &ListedVm)| {
+        let node = nodes.get(&*vm.node).unwrap_or(&vm.node);
+        (Arc::new(name.clone()), ListedVm { node: Arc::clone(node), ..vm.clone() })
+    };
+    lists.vms.iter().map(named).collect()
 }
 
 // === impl NodeEntry ===

@@ -7,6 +7,7 @@ use crate::directory::NodeEntry;
 use crate::figures::{FIELDS, Figures, Vm, pressure};
 use crate::plugin::Plugin;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use windlass_plugin_config::config::{PluginConfig, Rule};
 use windlass_plugin_config::lists::ListedVm;
 use windlass_protocol::{Bytes, Resources, VmName, quantity};
@@ -19,7 +20,7 @@ pub fn dump(plugin: &Plugin, stopped: bool) -> Value {
         json!({ "key": name, "value": node(name, entry, figures, config.slot) })
     });
     let pods = nodes.iter().flat_map(|(_, entry, _)| entry.vms.keys());
-    let pod = |vm: &VmName| json!({ "obj": vm.to_string(), "podName": names(vm) });
+    let pod = |vm: &Arc<VmName>| json!({ "obj": vm.to_string(), "podName": names(vm) });
     let rooms = directory.cluster.nodes().values().map(NodeEntry::room);
     let most = rooms.fold(Resources::ZERO, Resources::max);
     let ours = nodes.iter().map(|(name, entry, _)| {

@@ -76,7 +76,7 @@ fn plugin(config: &PluginConfig) {
 fn books(lists: &Lists) {
     assert!(!lists.nodes.is_empty() && lists.nodes.values().all(|room| *room != Resources::ZERO));
     for (name, vm) in &lists.vms {
-        assert!(lists.nodes.contains_key(&vm.node), "{name} is on {}", vm.node);
+        assert!(lists.nodes.contains_key(&*vm.node), "{name} is on {}", vm.node);
         assert!(vm.bounds.max.covers(vm.bounds.min), "{name}");
         assert!(!vm.record().memory_slot.is_zero());
     }

@@ -84,7 +84,7 @@ impl Books {
         let all = self.vms.values().map(Entry::counted_later);
         let mut over = sum(all).saturating_sub(self.room);
         let mut due = Vec::new();
-        for entry in self.vms.values_mut() {
+        for entry in self.vms.in_order_mut() {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
             let is_spoken = matches!(entry.basis, Basis::Spoken { .. });
             let Some(recorded) = entry.cover.recorded_mut().filter(|_| is_spoken) else { continue };

@@ -6,6 +6,7 @@
 use super::Books;
 use crate::allotment::{Allotment, Allotted, Denied, Needed};
 use crate::entry::Basis;
+use std::sync::Arc;
 use windlass_protocol::{Moment, Resources, VmName, VmRecord};
 
 // === impl Books ===
@@ -15,12 +16,13 @@ impl Books {
     /// reserved. Until its agent speaks, the VM counts with `most`.
     pub fn enter_allotted(
         &mut self,
-        vm: VmName,
+        vm: impl Into<Arc<VmName>>,
         record: VmRecord,
         floor: Resources,
         most: Resources,
         allotted: Allotted,
     ) {
+        let vm = vm.into();
         self.have(&vm, record, Basis::Presumed(most));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, floor, true);

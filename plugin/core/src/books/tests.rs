@@ -100,7 +100,7 @@ fn play(books: &mut Books, now: Moment, act: Act) -> Moment {
 
 fn anew(books: &Books) -> Tally {
     let mut tally = Tally::default();
-    for (name, entry) in &books.vms {
+    for (name, entry) in books.vms.in_order() {
         tally.change(name, None, Some(entry.part()));
     }
     tally

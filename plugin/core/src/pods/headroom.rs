@@ -49,7 +49,7 @@ impl<N: Node> Pods<N> {
             let pod = self.pools.headroom_of(node);
             known.remove(&pod);
             if let Some(write) = self.headroom_write(held, terms, &pod, now) {
-                plan.push(Change { node: node.clone(), pod, write });
+                plan.push(Change { node: node.to_string(), pod, write });
             }
         }
         // Nodes that left their pool, or the cluster.
@@ -74,7 +74,7 @@ impl<N: Node> Pods<N> {
         let known = self.pods.get(&change.pod);
         let known = known.filter(|known| known.uid == *uid && known.revision == *revision);
         let Some(known) = known else { return false };
-        let attempts = match &known.sent {
+        let attempts = match known.sent.as_deref() {
             None => 0,
             Some(Sent { to: before, state: SentState::Open(attempts), .. }) if *before == to => {
                 *attempts
@@ -83,12 +83,13 @@ impl<N: Node> Pods<N> {
         };
         let mut next = known.clone();
         let state = SentState::Open(attempts.saturating_add(1));
-        next.sent = Some(Sent { revision: revision.clone(), to, state });
+        next.sent = Some(Box::new(Sent { revision: revision.clone(), to, state }));
         let (before, after) = (known.share(), next.share());
         let held = known.place().and_then(|node| self.nodes.get_mut(node));
-        let gave_up = held.is_none_or(|held| held.give_up(&change.pod, before, after));
-        if gave_up {
-            self.pods.insert(change.pod.clone(), next);
+        let name = self.pods.name(&change.pod);
+        let gave_up = held.zip(name).is_none_or(|(held, name)| held.give_up(name, before, after));
+        if let Some(known) = self.pods.get_mut(&change.pod).filter(|_| gave_up) {
+            *known = next;
         }
         gave_up
     }
@@ -126,7 +127,8 @@ impl<N: Node> Pods<N> {
             let mut next = self.pods.get(&name).cloned();
             if let Some(known) = next.as_mut().filter(|known| !known.has_ended) {
                 let (to, state) = (Resources::ZERO, SentState::Inherited);
-                known.sent = Some(Sent { revision: known.revision.clone(), to, state });
+                let revision = known.revision.clone();
+                known.sent = Some(Box::new(Sent { revision, to, state }));
                 inherited.push((name.clone(), known.uid.clone()));
                 self.put(&name, next);
             }
@@ -138,7 +140,7 @@ impl<N: Node> Pods<N> {
     pub fn inherited_is_too_old(&mut self, name: &VmName, uid: &str) {
         let mut next = self.pods.get(name).filter(|known| known.uid == uid).cloned();
         let sent = next.as_mut().map(|known| &mut known.sent);
-        let is_inherited = |sent: &mut Sent| sent.state == SentState::Inherited;
+        let is_inherited = |sent: &mut Box<Sent>| sent.state == SentState::Inherited;
         if sent.and_then(|sent| sent.take_if(is_inherited)).is_some() {
             self.put(name, next);
         }

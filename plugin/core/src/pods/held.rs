@@ -12,6 +12,7 @@ use crate::pods::why_not::Short;
 use crate::summary::Summary;
 use crate::tally::Sum;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use windlass_protocol::{Resources, VmName, node};
 
 /// A node and the pods that take room of it.
@@ -20,7 +21,7 @@ pub(crate) struct HeldNode<N> {
     /// Once it was seen.
     pub(crate) seen: Option<SeenNode<N>>,
     pub(crate) taken: Taken,
-    pub(crate) pods: BTreeSet<VmName>,
+    pub(crate) pods: BTreeSet<Arc<VmName>>,
 }
 
 /// A node that was seen.
@@ -73,7 +74,7 @@ impl<N: Node> HeldNode<N> {
         node: &node::Node,
         (mode, watermark): (Mode, Option<u64>),
         hold: impl FnOnce() -> N,
-        shares: impl Iterator<Item = (&'a VmName, Share)>,
+        shares: impl Iterator<Item = (&'a Arc<VmName>, Share)>,
     ) -> bool {
         let taken = self.taken;
         let allocatable = node.allocatable;
@@ -98,7 +99,7 @@ impl<N: Node> HeldNode<N> {
     /// A pod takes another share of this node, or came or left. Whether room came free.
     pub(crate) fn change(
         &mut self,
-        name: &VmName,
+        name: &Arc<VmName>,
         before: Option<Share>,
         after: Option<Share>,
         is_same_pod: bool,
@@ -122,7 +123,7 @@ impl<N: Node> HeldNode<N> {
     /// known.
     pub(crate) fn reserve(
         &mut self,
-        name: &VmName,
+        name: &Arc<VmName>,
         share: Share,
         asked: Resources,
     ) -> Option<Result<(), Short>> {
@@ -146,7 +147,7 @@ impl<N: Node> HeldNode<N> {
     }
 
     /// A headroom pod is to hold less: the room falls, if what comes free of it is free in the books. Whether it did.
-    pub(crate) fn give_up(&mut self, name: &VmName, before: Share, after: Share) -> bool {
+    pub(crate) fn give_up(&mut self, name: &Arc<VmName>, before: Share, after: Share) -> bool {
         let Some(seen) = &self.seen else { return false };
         let mut taken = self.taken;
         taken.change(Some(before), Some(after));
@@ -177,7 +178,7 @@ impl<N: Node> HeldNode<N> {
     /// On which axis a new pod were short without these pods, by the books; `None`: the node is not known.
     pub(crate) fn short_without<'a>(
         &self,
-        pods: impl Iterator<Item = (&'a VmName, Share)>,
+        pods: impl Iterator<Item = (&'a Arc<VmName>, Share)>,
         share: Share,
         asked: Resources,
     ) -> Option<Option<Short>> {
@@ -197,10 +198,10 @@ impl<N: Node> HeldNode<N> {
     }
 
     /// Counts what is no matter of the books.
-    fn count(&mut self, name: &VmName, before: Option<Share>, after: Option<Share>) {
+    fn count(&mut self, name: &Arc<VmName>, before: Option<Share>, after: Option<Share>) {
         self.taken.change(before, after);
         match after {
-            Some(_) if before.is_none() => drop(self.pods.insert(name.clone())),
+            Some(_) if before.is_none() => drop(self.pods.insert(Arc::clone(name))),
             Some(_) => {}
             None => drop(self.pods.remove(name)),
         }
@@ -258,16 +259,16 @@ impl<N: Node> SeenNode<N> {
 /// A VM's share is an entry in the books; another's is no part of them. No less is reserved for a VM than its pod
 /// requests; where others place pods, than its pod requests and has. Where its pod is resized, what its own container
 /// has is what it may have.
-fn enter(books: &mut Books, name: &VmName, share: Share, mode: Mode) {
+fn enter(books: &mut Books, name: &Arc<VmName>, share: Share, mode: Mode) {
     if let Share::Vm { record, requests, sure, ceiling, kept, own, .. } = share {
         let least = match mode {
             Mode::Dedicated => requests,
             Mode::Headroom(_) => sure,
             Mode::Resize => {
                 let Own { requests, allotted, most } = own;
-                return books.enter_allotted(name.clone(), record, requests, most, allotted);
+                return books.enter_allotted(Arc::clone(name), record, requests, most, allotted);
             }
         };
-        books.enter_pod(name.clone(), record, least, ceiling, kept);
+        books.enter_pod(Arc::clone(name), record, least, ceiling, kept);
     }
 }

@@ -18,6 +18,7 @@
 
 use crate::allotment::{Allotted, Resizable};
 use crate::ceilings::{Kept, is_of_binding};
+use std::sync::Arc;
 use windlass_protocol::pod::{Allocation, Ceiling, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmName, VmRecord};
 
@@ -32,7 +33,7 @@ pub(crate) struct Known {
     pub(crate) uid: String,
     pub(crate) revision: String,
     /// The node that the API server says.
-    node: Option<String>,
+    node: Option<Arc<str>>,
     pub(crate) has_ended: bool,
     is_terminating: bool,
     requests: Resources,
@@ -40,13 +41,16 @@ pub(crate) struct Known {
     pub(crate) is_headroom: bool,
     pub(crate) allocation: Option<Box<Allocation>>,
     /// What was sent last to change a headroom pod or the pod of a VM, while the pod has the revision that it was sent for.
-    pub(crate) sent: Option<Sent>,
+    pub(crate) sent: Option<Box<Sent>>,
     pub(crate) record: Record,
     /// Revisions that the watch delivered before.
     earlier: Vec<String>,
     pub(crate) told: Told,
     pub(crate) placed: Placed,
 }
+
+/// There are 150,000. What few pods have at a time belongs in a box.
+const _: () = assert!(size_of::<Known>() <= 216, "what is known of a pod grew");
 
 /// A change of a pod that takes effect on one revision of it, if at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,16 +91,16 @@ pub(crate) enum Placed {
     No,
     /// It may be bound, or become so: no answer tells.
     UnderWay {
-        node: String,
+        node: Arc<str>,
         reserved: Resources,
         /// Revisions of the pod for which a binding was sent.
         sent: Vec<String>,
         attempts: u32,
     },
     /// The API server said that it is bound, or the pod was read there; the watch does not show it yet.
-    Bound { node: String, reserved: Resources },
+    Bound { node: Arc<str>, reserved: Resources },
     /// It is bound where it was placed, and shows it.
-    Shown { node: String, reserved: Resources },
+    Shown { node: Arc<str>, reserved: Resources },
 }
 
 /// Where the ceiling of a pod's VM is recorded.
@@ -167,12 +171,12 @@ impl Known {
         Self {
             uid: pod.uid,
             revision: pod.revision,
-            node: pod.node,
+            node: pod.node.map(Into::into),
             has_ended: pod.phase.is_ended(),
             is_terminating: pod.is_terminating,
             requests: pod.requests,
             record,
-            vm: pod.vm,
+            vm: pod.vm.map(without_words),
             is_headroom: pod.is_headroom,
             allocation: pod.allocation,
             sent: None,
@@ -197,9 +201,9 @@ impl Known {
         let Self { mut earlier, placed, vm, record, .. } = self;
         let sent = self.sent.filter(|sent| sent.revision == pod.revision);
         if self.told == Told::Watched && self.revision != pod.revision {
-            earlier.push(self.revision);
-            let many = earlier.len().saturating_sub(EARLIER);
+            let many = (earlier.len() + 1).saturating_sub(EARLIER);
             earlier.drain(..many);
+            earlier.push(self.revision);
         }
         let told = match (self.told, told) {
             (Told::Watched | Told::Ahead, Told::Read) => Told::Ahead,
@@ -227,6 +231,14 @@ impl Known {
     /// The node that holds room for the pod, if any.
     pub(crate) fn place(&self) -> Option<&str> {
         if self.has_ended { None } else { self.node.as_deref().or_else(|| self.placed.node()) }
+    }
+
+    /// The name of its node is in memory once.
+    pub(crate) fn share_node(&mut self, shared: &Arc<str>) {
+        let of_placed = self.placed.node_mut();
+        for node in self.node.as_mut().into_iter().chain(of_placed).filter(|node| *node == shared) {
+            *node = Arc::clone(shared);
+        }
     }
 
     pub(crate) const fn is_vm(&self) -> bool {
@@ -285,7 +297,7 @@ impl Known {
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
         Share::of_vm(vm, requests, self.allocation.as_deref(), counted, &self.record)
-            .resized(self.sent.as_ref(), self.is_terminating)
+            .resized(self.sent.as_deref(), self.is_terminating)
     }
 
     /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.
@@ -341,6 +353,15 @@ impl Placed {
         }
     }
 
+    fn node_mut(&mut self) -> Option<&mut Arc<str>> {
+        match self {
+            Self::UnderWay { node, .. } | Self::Bound { node, .. } | Self::Shown { node, .. } => {
+                Some(node)
+            }
+            Self::No => None,
+        }
+    }
+
     /// What was reserved for it.
     pub(crate) const fn reserved(&self) -> Option<Resources> {
         match self {
@@ -362,7 +383,7 @@ impl Placed {
     /// The API server said that it is bound.
     pub(crate) fn bind(&mut self) {
         if let Self::UnderWay { node, reserved, .. } = self {
-            *self = Self::Bound { node: std::mem::take(node), reserved: *reserved };
+            *self = Self::Bound { node: Arc::clone(node), reserved: *reserved };
         }
     }
 
@@ -389,7 +410,7 @@ impl Placed {
                 | Self::Shown { node, reserved },
                 Some(on),
             ) => {
-                if node == *on {
+                if *node == **on {
                     Self::Shown { node, reserved }
                 } else {
                     Self::No
@@ -403,8 +424,8 @@ impl Placed {
         match (self, &pod.node) {
             (_, _) if pod.phase.is_ended() => Self::No,
             (Self::UnderWay { node, reserved, .. } | Self::Bound { node, reserved }, Some(on)) => {
-                let reserved = if node == *on { reserved } else { Share::of(pod).most() };
-                Self::Bound { node: on.clone(), reserved }
+                let reserved = if *node == **on { reserved } else { Share::of(pod).most() };
+                Self::Bound { node: on.as_str().into(), reserved }
             }
             (placed, _) => placed,
         }
@@ -543,4 +564,10 @@ fn recorded(kept: Option<Kept>) -> Resources {
 /// Whether the pod is its VM's object: the controller of another object has its way with the pod's annotations.
 fn is_object(pod: &Pod) -> bool {
     pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name)
+}
+
+/// What was not valid was logged when it was read.
+fn without_words(mut vm: Box<PodVm>) -> Box<PodVm> {
+    vm.problems = Vec::new();
+    vm
 }

@@ -112,7 +112,7 @@ impl<N: Node> Pods<N> {
     /// A VM's pods that are on nodes are two, one of which it moves to.
     fn has_two_places(&self, vm: &VmName) -> bool {
         let pods = self.migrations.pods.get(vm).into_iter().flatten();
-        pods.filter(|pod| self.pods.get(*pod).and_then(Known::place).is_some()).count() > 1
+        pods.filter(|pod| self.pods.get(pod).and_then(Known::place).is_some()).count() > 1
     }
 
     /// How far a node is above its watermark, in thousandths of what it can allocate.
@@ -130,7 +130,7 @@ impl<N: Node> Pods<N> {
     /// The nodes under pressure.
     fn full(&self, now: Moment) -> Vec<(&str, Full)> {
         let full = |(name, held)| Some((name, self.pressure(name, held, now)?));
-        self.nodes.iter().map(|(name, held)| (name.as_str(), held)).filter_map(full).collect()
+        self.nodes.iter().map(|(name, held)| (&**name, held)).filter_map(full).collect()
     }
 
     /// The pressure on a node, and who may leave it; `None`: there is none.
@@ -170,7 +170,7 @@ impl<N: Node> Pods<N> {
                     && self.migrations.rest.get(&vm.object).is_none_or(|until| now >= *until)
                 {
                     let (vm, node) = (vm.object.clone(), name.to_owned());
-                    let goes = Move { vm, object: object.to_string(), pod: pod.clone(), node };
+                    let goes = Move { vm, object: object.to_string(), pod: (**pod).clone(), node };
                     let priority = books.record(pod).map_or(0, |record| record.priority);
                     candidates.push(Candidate { size, priority, goes });
                 }
@@ -219,7 +219,7 @@ impl<N: Node> Pods<N> {
         size: Resources,
         taken: &BTreeMap<&'a str, Resources>,
     ) -> Option<&'a str> {
-        let others = self.nodes.iter().filter(|(name, _)| *name != but);
+        let others = self.nodes.iter().filter(|(name, _)| ***name != *but);
         let mut fits = others.filter(|(name, held)| {
             // Where VMs' own pods are resized, one of another object stays at what its pod requests.
             let Some(seen) = held.there().filter(|seen| seen.mode != Mode::Resize) else {
@@ -229,10 +229,10 @@ impl<N: Node> Pods<N> {
             let used = held.taken.others().saturating_add(books.reserved);
             let limit = seen.limit().unwrap_or(seen.allocatable);
             let free = held.open(books).free().min(limit.saturating_sub(used));
-            let taken = taken.get(name.as_str()).copied().unwrap_or_default();
+            let taken = taken.get(&***name).copied().unwrap_or_default();
             free.covers(size.saturating_add(taken))
         });
-        fits.next().map(|(name, _)| name.as_str())
+        fits.next().map(|(name, _)| &**name)
     }
 }
 

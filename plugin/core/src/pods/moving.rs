@@ -67,7 +67,7 @@ impl<N: Node> Pods<N> {
         let pods = known.unwrap_or_else(|| {
             let of_vm = |known: &Known| known.vm().is_some_and(|it| it.object == *vm);
             let pods = self.pods.iter().filter(|(_, known)| of_vm(known));
-            pods.map(|(name, _)| name.clone()).collect()
+            pods.map(|(name, _)| (**name).clone()).collect()
         });
         pods.iter().for_each(|pod| self.tell_books(pod, is_moving));
         if is_moving {

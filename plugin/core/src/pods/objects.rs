@@ -9,6 +9,7 @@ use crate::cluster::Node;
 use crate::pods::known::{Known, OnObject, Record};
 use crate::pods::{Freed, Pods};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::vm_object::VmObject;
 use windlass_protocol::{Resources, VmName};
@@ -19,7 +20,7 @@ pub(crate) struct Objects {
     are_followed: bool,
     known: BTreeMap<VmName, VmObject>,
     /// The pods of each VM that has an object of its own, whether it is known or not.
-    pods: BTreeMap<VmName, BTreeSet<VmName>>,
+    pods: BTreeMap<VmName, BTreeSet<Arc<VmName>>>,
 }
 
 /// The object that the ceiling of a VM is recorded on.
@@ -50,7 +51,7 @@ impl Objects {
     }
 
     /// A pod is known from here on as `next`, and was as `last`.
-    pub(crate) fn note(&mut self, pod: &VmName, last: Option<&Known>, next: Option<&Known>) {
+    pub(crate) fn note(&mut self, pod: &Arc<VmName>, last: Option<&Known>, next: Option<&Known>) {
         let before = last.and_then(Known::other_object);
         let after = next.and_then(Known::other_object);
         if before == after {
@@ -65,7 +66,7 @@ impl Objects {
             }
         }
         if let Some(object) = after {
-            self.pods.entry(object.clone()).or_default().insert(pod.clone());
+            self.pods.entry(object.clone()).or_default().insert(Arc::clone(pod));
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::pods::refused::Refused;
 use crate::pods::why_not::WhyNot;
 use crate::summary::Summary;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Axis, Resources, VmName};
 
@@ -148,14 +149,16 @@ impl<N: Node> Pods<N> {
         self.objects.show_to(&pod.name, &mut next);
         let asked = next.share().asked().max(self.arrives_with(pod));
         next.placed = Placed::UnderWay {
-            node: node.to_owned(),
+            node: node.into(),
             reserved: asked,
             sent: vec![pod.revision.clone()],
             attempts: 1,
         };
         self.replaced_by(pod);
+        let name = self.pods.name(&pod.name).cloned();
+        let name = name.unwrap_or_else(|| Arc::new(pod.name.clone()));
         let held = self.nodes.get_mut(node);
-        let reserved = held.and_then(|held| held.reserve(&pod.name, next.share(), asked));
+        let reserved = held.and_then(|held| held.reserve(&name, next.share(), asked));
         match reserved.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {
             Err(short) => {
                 self.refused(pod);
@@ -165,8 +168,8 @@ impl<N: Node> Pods<N> {
                 self.waiting.remove(&pod.name);
                 self.open.insert(pod.name.clone());
                 let last = self.pods.remove(&pod.name);
-                self.objects.note(&pod.name, last.as_ref(), Some(&next));
-                self.pods.insert(pod.name.clone(), next);
+                self.objects.note(&name, last.as_ref(), Some(&next));
+                self.pods.insert(name, next);
                 self.mark_pod(&pod.name);
                 Ok(placement(pod, node, asked, false))
             }

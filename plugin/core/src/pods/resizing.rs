@@ -33,7 +33,7 @@ impl<N: Node> Pods<N> {
     pub fn resized(&self) -> impl Iterator<Item = &VmName> {
         let on = self.nodes.values().filter(|held| held.is(Mode::Resize));
         let is_vm = |name: &&VmName| self.pods.get(name).is_some_and(Known::is_vm);
-        on.flat_map(|held| &held.pods).filter(is_vm)
+        on.flat_map(|held| &held.pods).map(|name| &**name).filter(is_vm)
     }
 
     /// Whether the pod of this VM is on such a node.
@@ -123,7 +123,7 @@ impl<N: Node> Pods<N> {
         let known = self.resizable(vm);
         let known = known.filter(|known| known.uid == *uid && known.revision == *revision);
         let Some(known) = known else { return false };
-        let attempts = match &known.sent {
+        let attempts = match known.sent.as_deref() {
             None => 0,
             Some(Sent { to: before, state: SentState::Open(attempts), .. }) if before == to => {
                 *attempts
@@ -132,7 +132,7 @@ impl<N: Node> Pods<N> {
         };
         let mut next = known.clone();
         let state = SentState::Open(attempts.saturating_add(1));
-        next.sent = Some(Sent { revision: revision.clone(), to: *to, state });
+        next.sent = Some(Box::new(Sent { revision: revision.clone(), to: *to, state }));
         let Some(node) = self.node_of(vm) else { return false };
         let is_free = node.with_books(|books| {
             let is_free = books.allotment_falls(vm, *to);
@@ -186,14 +186,19 @@ impl<N: Node> Pods<N> {
             let node = node.and_then(|held| held.there());
             known.is_own_vm() && node.is_none_or(|seen| seen.mode == Mode::Resize)
         };
-        let all = self.pods.iter().filter(|(_, known)| known.place().is_some() && may_be(known));
+        let all = self
+            .pods
+            .in_order()
+            .into_iter()
+            .filter(|(_, known)| known.place().is_some() && may_be(known));
         let inherited: Vec<_> =
-            all.map(|(name, known)| (name.clone(), known.uid.clone())).collect();
+            all.map(|(name, known)| ((**name).clone(), known.uid.clone())).collect();
         for (name, _) in &inherited {
             let mut next = self.pods.get(name).cloned();
             if let Some(known) = &mut next {
                 let (to, state) = (Resources::ZERO, SentState::Inherited);
-                known.sent = Some(Sent { revision: known.revision.clone(), to, state });
+                let revision = known.revision.clone();
+                known.sent = Some(Box::new(Sent { revision, to, state }));
             }
             self.put(name, next);
         }
