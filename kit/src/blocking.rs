@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
+use std::thread;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -28,6 +29,18 @@ pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)
+}
+
+/// Runs work on a thread of its own, and waits for that. The thread ends with the work, and with it what the allocator keeps
+/// ready for the thread: memory that the work took, and that is free by then, is the system's again.
+///
+/// # Errors
+/// The work panicked, or there is no thread.
+pub fn run_apart<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, work)?;
+        thread.join().map_err(|_| io::Error::other("the work panicked"))
+    })
 }
 
 // === impl BlockingTask ===
@@ -101,6 +114,10 @@ mod tests {
     async fn work_that_panics_is_an_error() {
         assert_eq!(run_blocking(|| 7).await.unwrap(), 7);
         let broken = run_blocking(|| assert!(std::env::args().count() == 0, "broken")).await;
+        assert!(broken.unwrap_err().to_string().contains("panicked"));
+        let here = thread::current().id();
+        assert_ne!(run_apart(|| thread::current().id()).unwrap(), here);
+        let broken = run_apart(|| assert!(std::env::args().count() == 0, "broken"));
         assert!(broken.unwrap_err().to_string().contains("panicked"));
     }
 }

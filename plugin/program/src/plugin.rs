@@ -45,7 +45,7 @@ impl Plugin {
     }
 
     /// Puts other lists in force, or says in one line why the last ones stay.
-    pub fn reload(&self, read: Result<(PluginConfig, Lists), Report>) {
+    pub fn reload(&self, read: Result<(PluginConfig, &Lists), Report>) {
         let (config, lists) = match read {
             Ok(read) => read,
             Err(report) => {
@@ -60,7 +60,7 @@ impl Plugin {
         let known = &before.config;
         let restart = config.needs_restart(known).join(", ");
         let PluginConfig { listen, dump_state, admin, .. } = *known;
-        let next = before.with(PluginConfig { listen, dump_state, admin, ..config }, &lists);
+        let next = before.with(PluginConfig { listen, dump_state, admin, ..config }, lists);
         *self.0.directory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         info!(nodes = lists.nodes.len(), vms = lists.vms.len(), "lists read again");
         if !restart.is_empty() {

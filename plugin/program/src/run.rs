@@ -3,7 +3,7 @@
 use crate::args::Args;
 use crate::plugin::Plugin;
 use crate::served::{Served, limits};
-use crate::source::{Source, Unreadable};
+use crate::source::{Read, Source, given_back};
 use crate::{cluster, dump, metrics};
 use clap::Parser;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
-use windlass_kit::blocking::{BlockingTask, run_blocking};
+use windlass_kit::blocking::BlockingTask;
 use windlass_kit::clock::Clock;
 use windlass_kit::dump_state::DumpListener;
 use windlass_kit::notify::Notify;
@@ -26,8 +26,6 @@ use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
 use windlass_kit::watchdog::{self, Pulse, Watchdog};
 use windlass_plugin::Endpoint;
-use windlass_plugin_config::config::PluginConfig;
-use windlass_plugin_config::lists::Lists;
 
 /// What everything together may take to end.
 const GRACE: Duration = Duration::from_secs(6);
@@ -58,7 +56,8 @@ fn start(args: &Args) -> Result<(), Failure> {
 async fn run(source: Source, args: &Args, log_level: LogLevel) -> Result<(), Failure> {
     let (clock, tasks) = (Clock::system(), Tasks::default());
     let hangups = Hangups::and_stop_on_signal(&tasks)?;
-    let (config, lists) = source.read()?;
+    let read = source.clone().read_apart().await;
+    let (config, lists) = read.map_err(|error| Failure::Failed(error.to_string()))??;
     let (admin_listener, admin_at) = listen("admin", config.admin).await?;
     let admin_socket = OwnerSocket::listen(args.admin_socket.as_deref()).await?;
     let mut said = String::new();
@@ -82,7 +81,9 @@ async fn run(source: Source, args: &Args, log_level: LogLevel) -> Result<(), Fai
         None => {
             let (permits, permits_at) = listen("permits", config.listen).await?;
             served.said.push_str(&format!("permits http://{permits_at}\n"));
-            serve_lists(Plugin::new(config, &lists, clock), permits, source, hangups, served);
+            let plugin = Plugin::new(config, &lists, clock);
+            given_back(lists).await;
+            serve_lists(plugin, permits, source, hangups, served);
         }
     }
     let (registry, watchdog_too) = (Arc::new(registry), watchdog.clone());
@@ -136,19 +137,23 @@ async fn reloads(
         tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            read = reading.done() => reloaded(&plugin, read),
+            read = reading.done() => reloaded(&plugin, read).await,
             () = hangups.next(), if reading.is_free() => {
                 let source = source.clone();
-                reading.start(|| Box::pin(run_blocking(move || source.read())));
+                reading.start(|| Box::pin(source.read_apart()));
             }
             () = tokio::time::sleep(watchdog::TURN) => {}
         }
     }
 }
 
-fn reloaded(plugin: &Plugin, read: io::Result<Result<(PluginConfig, Lists), Unreadable>>) {
+async fn reloaded(plugin: &Plugin, read: io::Result<Read>) {
     match read {
-        Ok(read) => plugin.reload(read.map_err(|unreadable| unreadable.report)),
+        Ok(Ok((config, lists))) => {
+            plugin.reload(Ok((config, &lists)));
+            given_back(lists).await;
+        }
+        Ok(Err(unreadable)) => plugin.reload(Err(unreadable.report)),
         Err(error) => error!(%error, "cannot be reloaded; the last valid lists stay in force"),
     }
 }

@@ -1,13 +1,22 @@
 //! Which files the plugin reads, and what they say together.
 
+use std::hint::black_box;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use windlass_kit::blocking::{run_apart, run_blocking};
 use windlass_kit::config::{Unread, read_list};
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::Failure;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::lists::Lists;
 use windlass_protocol::VmInfo;
+
+/// In bytes: more than glibc's limit for joining pieces, and less than what it takes from the system by itself.
+const LARGE: usize = 96 * 1024;
+
+/// So many of them are 30 MiB.
+const MANY: usize = 320;
 
 /// Which files are read, and what the command line says besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +27,9 @@ pub(crate) struct Source {
     /// In place of the file's.
     admin: Option<SocketAddr>,
 }
+
+/// What the files say, or why they were not understood.
+pub(crate) type Read = Result<(PluginConfig, Lists), Unreadable>;
 
 /// Why files were not understood.
 #[derive(Debug)]
@@ -52,8 +64,17 @@ impl Source {
         Err(Failure::Usage(wrong))
     }
 
-    /// Reads everything anew.
-    pub(crate) fn read(&self) -> Result<(PluginConfig, Lists), Unreadable> {
+    /// Reads everything anew, on a thread of its own: what a text becomes while it is read takes several times the memory of
+    /// what is kept of it. It lies apart from what the program keeps, and is the system's again once the lists are
+    /// [`given_back`].
+    ///
+    /// # Errors
+    /// The thread panicked, or the process is ending.
+    pub(crate) async fn read_apart(self) -> io::Result<Read> {
+        run_blocking(move || run_apart(|| self.read())).await?
+    }
+
+    fn read(&self) -> Read {
         let path = &self.config;
         let Some(books) = &self.books else {
             let read = PluginConfig::from_toml(&text(path)?, self.admin);
@@ -74,6 +95,19 @@ impl Source {
             }
         }
     }
+}
+
+/// Lists that were [`read`](Source::read_apart) are of no use any more.
+pub(crate) async fn given_back(lists: Lists) {
+    let give_back = move || {
+        run_apart(|| drop(lists))?;
+        // glibc returns what is free at the end of a thread's memory where that is large: more than twice the largest piece
+        // that it took by itself before. What is taken here is not touched, so it costs nothing.
+        let taken = || (0..MANY).map(|_| Vec::<u8>::with_capacity(LARGE)).collect::<Vec<_>>();
+        run_apart(|| drop(black_box(taken())))
+    };
+    // If there is no thread for that, the lists are gone as well.
+    let _given = run_blocking(give_back).await;
 }
 
 // === impl Unreadable ===

@@ -4,6 +4,8 @@
 
 #[path = "process/conformance.rs"]
 mod conformance;
+#[path = "process/memory.rs"]
+mod memory;
 #[path = "process/moving.rs"]
 mod moving;
 #[path = "process/stopped.rs"]
