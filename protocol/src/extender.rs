@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A scheduler with `nodeCacheCapable: true` names nodes; another sends whole nodes, of which the names are
-//! read. Its filter takes nodes for an answer, so [`FilterResult::nodes_too`] adds nodes of only a name.
+//! read. Its filter takes nodes for an answer, so [`FilterAnswer::nodes_too`] adds nodes of only a name.
 //! The pod is then placed on one of them, but the scheduler's own scores see nothing of these nodes.
 
 mod any_case;
@@ -40,8 +40,8 @@ pub struct ExtenderArgs {
 }
 
 /// The answer to a request to filter.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(try_from = "wire::Filtered", into = "wire::Filtered")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "wire::Filtered")]
 pub struct FilterResult {
     /// The nodes that fit, out of those of the request.
     pub nodes: Vec<String>,
@@ -52,6 +52,22 @@ pub struct FilterResult {
     /// Why the request failed as a whole; empty if it did not.
     pub error: String,
     /// Whether the nodes that fit are also written as objects: [`ExtenderArgs::sent_whole_nodes`].
+    pub nodes_too: bool,
+}
+
+/// The same as it is written, out of names and reasons that are elsewhere: an answer names up to 5,000 nodes, and copies none
+/// of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterAnswer<'a> {
+    /// As [`FilterResult::nodes`].
+    pub nodes: Vec<&'a str>,
+    /// As [`FilterResult::failed`], in any order. Go keeps the last reason of a node that is there twice.
+    pub failed: Vec<(&'a str, &'a str)>,
+    /// As [`FilterResult::unresolvable`], in any order.
+    pub unresolvable: Vec<(&'a str, &'a str)>,
+    /// As [`FilterResult::error`].
+    pub error: &'a str,
+    /// As [`FilterResult::nodes_too`].
     pub nodes_too: bool,
 }
 
@@ -93,6 +109,26 @@ pub struct BindingArgs {
 pub struct BindingResult {
     /// Why the pod is not bound; empty if it is.
     pub error: String,
+}
+
+// === impl FilterResult ===
+
+impl FilterResult {
+    /// As it is written.
+    pub fn answer(&self) -> FilterAnswer<'_> {
+        let Self { nodes, failed, unresolvable, error, nodes_too } = self;
+        FilterAnswer {
+            nodes: nodes.iter().map(String::as_str).collect(),
+            failed: pairs(failed),
+            unresolvable: pairs(unresolvable),
+            error,
+            nodes_too: *nodes_too,
+        }
+    }
+}
+
+fn pairs(texts: &BTreeMap<String, String>) -> Vec<(&str, &str)> {
+    texts.iter().map(|(node, why)| (node.as_str(), why.as_str())).collect()
 }
 
 // === impl Score ===

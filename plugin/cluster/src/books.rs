@@ -26,7 +26,7 @@ use windlass_plugin::metrics::{NodeFigures, Requests, register_nodes};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_plugin_core::pods::{
-    Change, Freed, NodePods, Outcome, Pools, Settled, WhyNot, Written,
+    Change, Freed, NodePods, Outcome, Pools, Settled, Sifted, Written,
 };
 use windlass_plugin_core::wire::Refusal;
 use windlass_plugin_core::{Books, Pods, Summary};
@@ -229,22 +229,19 @@ impl ClusterBooks {
 
     /// Which of these nodes have room for a pod, and why the others have not. A VM pod that none has room for is
     /// remembered.
-    pub fn filter(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
-        let (fit, others) = self.read().fits_each(pod, nodes);
-        if fit.is_empty() && others.iter().any(|(_, why)| why.is_for_room()) {
+    pub fn filter<'n>(&self, pod: &Pod, nodes: &'n [String]) -> Sifted<'n> {
+        let sifted = self.read().fits_each(pod, nodes);
+        if sifted.fit.is_empty() && sifted.others.iter().any(|(why, _)| why.is_for_room()) {
             self.write().refused(pod);
         }
-        (fit, others)
+        sifted
     }
 
     /// How good each of these nodes is for a pod.
     pub fn prioritize(&self, pod: &Pod, nodes: Vec<String>) -> Vec<HostPriority> {
-        let pods = self.read();
-        let score = |host: String| {
-            let score = Score::at_most(pods.score(pod, &host));
-            HostPriority { host, score }
-        };
-        nodes.into_iter().map(score).collect()
+        let scores = self.read().scores(pod, &nodes);
+        let score = |(host, score)| HostPriority { host, score: Score::at_most(score) };
+        nodes.into_iter().zip(scores).map(score).collect()
     }
 
     /// The nodes that would have room for a pod without its victims there.

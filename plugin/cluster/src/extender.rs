@@ -17,9 +17,9 @@ use serde::de::DeserializeOwned;
 use std::sync::{Arc, Once};
 use tracing::warn;
 use windlass_kit::server::Service;
-use windlass_plugin_core::pods::WhyNot;
+use windlass_plugin_core::pods::{Reason, Sifted};
 use windlass_protocol::extender::{
-    BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority, PreemptionArgs,
+    BindingArgs, BindingResult, ExtenderArgs, FilterAnswer, HostPriority, PreemptionArgs,
     PreemptionResult,
 };
 use windlass_protocol::words::sanitized;
@@ -45,24 +45,28 @@ impl Extender {
         Self { books, binder, calls, whole_nodes: Arc::new(Once::new()) }
     }
 
-    fn filter(&self, args: ExtenderArgs) -> FilterResult {
+    fn filter(&self, args: ExtenderArgs) -> Response {
         let nodes_too = self.notice(&args).sent_whole_nodes;
         if let Err(not_yet) = self.books.serves() {
             self.calls.count("filter", not_yet.word());
-            return FilterResult { error: not_yet.to_scheduler(), nodes_too, ..Default::default() };
+            let error = &not_yet.to_scheduler();
+            return json(FilterAnswer { error, nodes_too, ..FilterAnswer::default() });
         }
-        let (nodes, others) = self.books.filter(&args.pod, args.nodes);
-        self.calls.count("filter", if nodes.is_empty() { "none" } else { "some" });
-        let mut result = FilterResult { nodes, nodes_too, ..FilterResult::default() };
-        for (node, why) in others {
-            let list = match &why {
-                WhyNot::NoRoom { .. } | WhyNot::UnknownNode(_) => &mut result.failed,
+        let ExtenderArgs { pod, nodes, .. } = args;
+        let Sifted { fit, others } = self.books.filter(&pod, &nodes);
+        self.calls.count("filter", if fit.is_empty() { "none" } else { "some" });
+        let others: Vec<_> =
+            others.into_iter().map(|(why, nodes)| (why.to_string(), why, nodes)).collect();
+        let mut answer = FilterAnswer { nodes: fit, nodes_too, ..FilterAnswer::default() };
+        for (words, why, nodes) in &others {
+            let list = match why {
+                Reason::NoRoom { .. } | Reason::UnknownNode => &mut answer.failed,
                 // No eviction changes that.
-                WhyNot::Elsewhere { .. } | WhyNot::Gone(_) => &mut result.unresolvable,
+                Reason::Elsewhere(_) | Reason::Gone(_) => &mut answer.unresolvable,
             };
-            list.insert(node, why.to_string());
+            list.extend(nodes.iter().map(|node| (*node, words.as_str())));
         }
-        result
+        json(answer)
     }
 
     fn prioritize(&self, args: ExtenderArgs) -> Vec<HostPriority> {
@@ -118,7 +122,7 @@ impl Service for Extender {
         }
         let (path, body) = (request.uri().path(), request.body());
         let answer = match path {
-            "/filter" => self.read("filter", body).map(|args| json(self.filter(args))),
+            "/filter" => self.read("filter", body).map(|args| self.filter(args)),
             "/prioritize" => self.read("prioritize", body).map(|args| json(self.prioritize(args))),
             "/preempt" => self.read("preempt", body).map(|args| json(self.preempt(args))),
             "/bind" => match self.read("bind", body) {

@@ -135,7 +135,7 @@ async fn a_pod_that_is_too_large_for_any_quantity_fits_nowhere() {
     let args = json!({"Pod": pod("a", "10E"), "NodeNames": ["n1", "n2"]});
     let answer = Asked::rebuilt().ok("/filter", &args).await;
     assert_eq!(answer["NodeNames"], json!([]));
-    let why = "node n1: 9223372036854775807m of cpu asked, 8 of 8 free";
+    let why = "too little cpu is free: 9223372036854775807m asked";
     assert_eq!(answer["FailedNodes"]["n1"], why);
 }
 

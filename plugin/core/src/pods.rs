@@ -46,7 +46,7 @@ pub use placement::{Outcome, Placement, Settled};
 pub use pools::{HeadroomTerms, Mode, Pool, Pools};
 pub use refused::Refused;
 pub use status::{NodePods, NotResized, Open};
-pub use why_not::{Short, WhyNot};
+pub use why_not::{Reason, Short, Sifted, WhyNot};
 
 use crate::by_name::ByName;
 use crate::cluster::Node;

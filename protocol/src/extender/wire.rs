@@ -4,7 +4,7 @@
 //! [`AnyCase`].
 
 use super::any_case::AnyCase;
-use super::{BindingArgs, BindingResult, ExtenderArgs, FilterResult, HostPriority};
+use super::{BindingArgs, BindingResult, ExtenderArgs, FilterAnswer, FilterResult, HostPriority};
 use crate::pod::Pod;
 use crate::{BadBody, VmName};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,7 +35,7 @@ macro_rules! written {
 pub(super) use {read_in_any_case, written};
 
 read_in_any_case!(Args, Filtered, HostPriority, Binding, Bound);
-written!(Filtered, HostPriority, Binding, Bound);
+written!(HostPriority, Binding, Bound);
 
 #[derive(Deserialize)]
 #[serde(remote = "Self", rename_all = "PascalCase")]
@@ -45,7 +45,7 @@ pub(super) struct Args {
     node_names: Option<Vec<String>>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 #[serde(remote = "Self", rename_all = "PascalCase")]
 pub(super) struct Filtered {
     nodes: Option<NodeList>,
@@ -53,6 +53,37 @@ pub(super) struct Filtered {
     failed_nodes: Option<BTreeMap<String, String>>,
     failed_and_unresolvable_nodes: Option<BTreeMap<String, String>>,
     error: Option<String>,
+}
+
+/// A [`Filtered`] that is written.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answered<'a> {
+    nodes: Option<Items<'a>>,
+    /// Always a list: to the scheduler, `null` means that no node fits.
+    node_names: &'a [&'a str],
+    failed_nodes: Pairs<'a>,
+    failed_and_unresolvable_nodes: Pairs<'a>,
+    error: &'a str,
+}
+
+/// An object of these keys and values.
+struct Pairs<'a>(&'a [(&'a str, &'a str)]);
+
+/// A core/v1 NodeList of nodes that have only a name.
+#[derive(Serialize)]
+struct Items<'a> {
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Serialize)]
+struct Item<'a> {
+    metadata: ItemName<'a>,
+}
+
+#[derive(Serialize)]
+struct ItemName<'a> {
+    name: &'a str,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -72,17 +103,17 @@ pub(super) struct Bound {
 }
 
 /// A core/v1 NodeList, of which the names matter.
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 struct NodeList {
     items: Option<Vec<Named>>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 struct Named {
     metadata: Option<Name>,
 }
 
-#[derive(Deserialize, Serialize)]
+#[derive(Deserialize)]
 struct Name {
     name: Option<String>,
 }
@@ -115,16 +146,43 @@ impl TryFrom<Filtered> for FilterResult {
     }
 }
 
-impl From<FilterResult> for Filtered {
-    fn from(result: FilterResult) -> Self {
-        Self {
-            nodes: result.nodes_too.then(|| NodeList::of(&result.nodes)),
-            // Always a list: to the scheduler, `null` means that no node fits.
-            node_names: Some(result.nodes),
-            failed_nodes: Some(result.failed),
-            failed_and_unresolvable_nodes: Some(result.unresolvable),
-            error: Some(result.error),
-        }
+// === impl FilterResult ===
+
+impl Serialize for FilterResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.answer().serialize(serializer)
+    }
+}
+
+// === impl FilterAnswer ===
+
+impl Serialize for FilterAnswer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let answered = Answered {
+            nodes: self.nodes_too.then(|| Items::of(&self.nodes)),
+            node_names: &self.nodes,
+            failed_nodes: Pairs(&self.failed),
+            failed_and_unresolvable_nodes: Pairs(&self.unresolvable),
+            error: self.error,
+        };
+        answered.serialize(serializer)
+    }
+}
+
+// === impl Pairs ===
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+// === impl Items ===
+
+impl<'a> Items<'a> {
+    fn of(names: &[&'a str]) -> Self {
+        let item = |&name: &&'a str| Item { metadata: ItemName { name } };
+        Self { items: names.iter().map(item).collect() }
     }
 }
 
@@ -165,15 +223,6 @@ impl From<Bound> for BindingResult {
 impl From<BindingResult> for Bound {
     fn from(result: BindingResult) -> Self {
         Self { error: Some(result.error) }
-    }
-}
-
-// === impl NodeList ===
-
-impl NodeList {
-    fn of(names: &[String]) -> Self {
-        let node = |name: &String| Named { metadata: Some(Name { name: Some(name.clone()) }) };
-        Self { items: Some(names.iter().map(node).collect()) }
     }
 }
 

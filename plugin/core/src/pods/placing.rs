@@ -15,7 +15,7 @@ use crate::pods::gone::How;
 use crate::pods::known::{Known, Placed, Share, Told};
 use crate::pods::placement::{Outcome, Placement, Settled};
 use crate::pods::refused::Refused;
-use crate::pods::why_not::WhyNot;
+use crate::pods::why_not::{Sifted, Unfit, WhyNot};
 use crate::summary::Summary;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +26,7 @@ use windlass_protocol::{Axis, Resources, VmName};
 const BEST: u8 = 10;
 
 /// The node that a pod is placed on or bound to, if there is one.
+#[derive(Clone, Copy)]
 struct Place<'a> {
     node: Option<&'a str>,
     /// The books have the pod, and so its room there.
@@ -34,14 +35,12 @@ struct Place<'a> {
 
 // === impl Place ===
 
-impl Place<'_> {
+impl<'a> Place<'a> {
     /// Whether this node has room for the pod already.
-    fn is_at(&self, node: &str) -> Result<bool, WhyNot> {
+    fn is_at(self, node: &str) -> Result<bool, Unfit<'a>> {
         match self.node {
             Some(placed) if placed == node => Ok(self.is_known),
-            Some(placed) => {
-                Err(WhyNot::Elsewhere { node: node.to_owned(), placed: placed.to_owned() })
-            }
+            Some(placed) => Err(Unfit::Elsewhere(placed)),
             None => Ok(false),
         }
     }
@@ -55,50 +54,61 @@ impl<N: Node> Pods<N> {
     /// # Errors
     /// Why not.
     pub fn fits(&self, pod: &Pod, node: &str) -> Result<(), WhyNot> {
-        self.fits_as(self.place_of(pod).as_ref(), (Share::of(pod), self.asked(pod)), node)
+        let needs = (Share::of(pod), self.asked(pod));
+        self.fits_as(self.place_of(pod), &needs, node).map_err(|unfit| unfit.on(node))
     }
 
     /// Which of these nodes have room for a pod, or have it already, and why the others have not.
-    pub fn fits_each(&self, pod: &Pod, nodes: Vec<String>) -> (Vec<String>, Vec<(String, WhyNot)>) {
-        let (mut fit, mut others) = (Vec::new(), Vec::new());
+    pub fn fits_each<'n>(&self, pod: &Pod, nodes: &'n [String]) -> Sifted<'n> {
+        let mut fit = Vec::with_capacity(nodes.len());
+        let mut others: Vec<(Unfit<'_>, Vec<&'n str>)> = Vec::new();
         // What is the same for all nodes is looked up once.
-        let (place, share) = (self.place_of(pod), (Share::of(pod), self.asked(pod)));
+        let (place, needs) = (self.place_of(pod), (Share::of(pod), self.asked(pod)));
         for node in nodes {
-            match self.fits_as(place.as_ref(), share, &node) {
-                Ok(()) => fit.push(node),
-                Err(why) => others.push((node, why)),
+            match self.fits_as(place, &needs, node) {
+                Ok(()) => fit.push(node.as_str()),
+                // There are as many reasons as axes and sums to compare, whatever the number of nodes.
+                Err(unfit) => match others.iter_mut().find(|(other, _)| unfit.is_like(*other)) {
+                    Some((_, nodes)) => nodes.push(node),
+                    None => others.push((unfit, vec![node])),
+                },
             }
         }
-        (fit, others)
+        let others = others.into_iter().map(|(unfit, nodes)| (unfit.reason(), nodes));
+        Sifted { fit, others: others.collect() }
     }
 
-    fn fits_as(
+    fn fits_as<'a>(
         &self,
-        place: Result<&Place<'_>, &WhyNot>,
-        (share, asked): (Share, Resources),
+        place: Result<Place<'a>, Unfit<'a>>,
+        (share, asked): &(Share, Resources),
         node: &str,
-    ) -> Result<(), WhyNot> {
-        let unknown = || WhyNot::UnknownNode(node.to_owned());
-        let of_node = self.nodes.get(node).ok_or_else(unknown)?;
-        let summary = of_node.there().ok_or_else(unknown)?.held.summary();
-        if place.map_err(Clone::clone)?.is_at(node)? {
+    ) -> Result<(), Unfit<'a>> {
+        let of_node = self.nodes.get(node).ok_or(Unfit::UnknownNode)?;
+        let summary = of_node.there().ok_or(Unfit::UnknownNode)?.held.summary();
+        if place?.is_at(node)? {
             return Ok(());
         }
-        match of_node.short(share, asked, summary) {
-            Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
-            None => Ok(()),
-        }
+        of_node.short(*share, *asked, summary).map_or(Ok(()), |short| Err(Unfit::NoRoom(short)))
     }
 
     /// How good a node is for a pod, from 0 to 10: tenths of the node's room for VMs that would stay free,
     /// on the axis that has less. VMs grow into what is free.
     pub fn score(&self, pod: &Pod, node: &str) -> u8 {
-        let Some(summary) = self.open(node) else { return 0 };
+        self.score_as(Share::of(pod).asked(), node)
+    }
+
+    /// The same of each of these nodes.
+    pub fn scores(&self, pod: &Pod, nodes: &[String]) -> Vec<u8> {
         let asked = Share::of(pod).asked();
+        nodes.iter().map(|node| self.score_as(asked, node)).collect()
+    }
+
+    fn score_as(&self, asked: Resources, node: &str) -> u8 {
+        let Some(summary) = self.open(node) else { return 0 };
         let tenths = |axis: Axis| {
             let left = axis.of(summary.free()).saturating_sub(axis.of(asked));
-            let room = u128::from(axis.of(summary.room)).max(1);
-            u8::try_from(u128::from(left) * u128::from(BEST) / room).unwrap_or(BEST)
+            tenths(left, axis.of(summary.room))
         };
         tenths(Axis::Cpu).min(tenths(Axis::Memory))
     }
@@ -123,10 +133,7 @@ impl<N: Node> Pods<N> {
         if self.has_place(pod, node)? {
             return Ok(());
         }
-        match short {
-            Some(short) => Err(WhyNot::NoRoom { node: node.to_owned(), short }),
-            None => Ok(()),
-        }
+        short.map_or(Ok(()), |short| Err(Unfit::NoRoom(short).on(node)))
     }
 
     /// Reserves what a pod may have from its first moment, its requests, on this node, or refuses. The pod
@@ -247,17 +254,18 @@ impl<N: Node> Pods<N> {
 
     /// Whether this node has room for the pod by an earlier placement or binding.
     fn has_place(&self, pod: &Pod, node: &str) -> Result<bool, WhyNot> {
-        self.place_of(pod)?.is_at(node)
+        let has_place = self.place_of(pod).and_then(|place| place.is_at(node));
+        has_place.map_err(|unfit| unfit.on(node))
     }
 
     /// Where a pod has room by an earlier placement or binding.
-    fn place_of<'a>(&'a self, pod: &'a Pod) -> Result<Place<'a>, WhyNot> {
+    fn place_of<'a>(&'a self, pod: &'a Pod) -> Result<Place<'a>, Unfit<'a>> {
         let known = self.pods.get(&pod.name);
         let same = known.filter(|known| known.uid == pod.uid);
         let has_ended = pod.phase.is_ended() || same.is_some_and(|known| known.has_ended);
         // A pod that another was seen in place of may be the one that is there.
         if has_ended || (same.is_none() && self.gone.holds(&pod.uid, false)) {
-            return Err(WhyNot::Gone(pod.name.clone()));
+            return Err(Unfit::Gone(&pod.name));
         }
         let node = same.and_then(Known::place).or(pod.node.as_deref());
         Ok(Place { node, is_known: same.is_some() })
@@ -313,4 +321,15 @@ impl<N: Node> Pods<N> {
 fn placement(pod: &Pod, node: &str, reserved: Resources, is_repeat: bool) -> Placement {
     let (name, uid, revision) = (pod.name.clone(), pod.uid.clone(), pod.revision.clone());
     Placement { pod: name, uid, revision, node: node.to_owned(), reserved, is_repeat }
+}
+
+/// How many tenths of a node's room this is.
+fn tenths(left: u64, room: u64) -> u8 {
+    let (best, room) = (u64::from(BEST), room.max(1));
+    let tenths = match left.checked_mul(best) {
+        Some(left) => left / room,
+        // The product of so much is no number: a tenth of the room counts as one.
+        None => left / (room / best).max(1),
+    };
+    u8::try_from(tenths).unwrap_or(BEST)
 }

@@ -3,6 +3,7 @@
 use crate::cluster::*;
 use std::collections::BTreeSet;
 use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::{Reason, Short, Sifted, WhyNot};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Resources, VmName};
 
@@ -46,13 +47,39 @@ fn many_nodes_are_told_what_each_is_told() {
     let second = Pod { uid: "second".into(), ..vm("a", 4) };
     for pod in [vm("a", 4), second, ended(vm("a", 4)), vm("b", 2), on("n2", other("c", 2))] {
         let names = ["n1", "n2", "n3", "n4"].map(str::to_owned);
-        let (fit, others) = pods.fits_each(&pod, names.to_vec());
+        let Sifted { fit, others } = pods.fits_each(&pod, &names);
         for node in &names {
-            let told = others.iter().find(|(name, _)| name == node).map(|(_, why)| why.clone());
-            assert_eq!(told, pods.fits(&pod, node).err(), "{} {node}", pod.name);
-            assert_eq!(told.is_none(), fit.contains(node));
+            let told: Vec<&Reason> = others
+                .iter()
+                .filter(|(_, nodes)| nodes.contains(&node.as_str()))
+                .map(|(why, _)| why)
+                .collect();
+            match pods.fits(&pod, node) {
+                Ok(()) => assert!(told.is_empty() && fit.contains(&node.as_str()), "{told:?}"),
+                Err(why) => assert_eq!(told, [&reason(why)], "{} {node}", pod.name),
+            }
         }
+        assert_eq!(pods.scores(&pod, &names).to_vec(), names.map(|node| pods.score(&pod, &node)));
     }
+}
+
+/// Nodes that lack the same are told together, whatever is free on each: the scheduler counts them by these words.
+#[test]
+fn nodes_that_lack_the_same_are_told_together() {
+    let mut pods = cluster(&[("n1", 4), ("n2", 3), ("n3", 8)]);
+    pods.pod_seen(on("n1", capped(3, vm("a", 1))));
+    let names = ["n1", "n2", "n3", "n4", "n5"].map(str::to_owned);
+    let Sifted { fit, others } = pods.fits_each(&vm("b", 4), &names);
+    assert_eq!(fit, ["n3"]);
+    let told: Vec<String> =
+        others.iter().map(|(why, nodes)| format!("{}: {why}", nodes.join(" "))).collect();
+    assert_eq!(
+        told,
+        [
+            "n1 n2: too little cpu is free: 4 asked",
+            "n4 n5: the node is not known to the plugin yet"
+        ]
+    );
 }
 
 #[test]
@@ -163,4 +190,14 @@ fn a_vm_asks_for_its_minimum_where_its_pod_requests_less() {
         vm.bounds.min = cu(2);
     }
     assert_eq!(why(pods.fits(&pod, "n1")).unwrap(), "node n1: 2 of cpu asked, 1 of 1 free");
+}
+
+/// What a node alone says, as it is told of several.
+fn reason(why: WhyNot) -> Reason {
+    match why {
+        WhyNot::NoRoom { short: Short { axis, asked, .. }, .. } => Reason::NoRoom { axis, asked },
+        WhyNot::UnknownNode(_) => Reason::UnknownNode,
+        WhyNot::Elsewhere { placed, .. } => Reason::Elsewhere(placed),
+        WhyNot::Gone(pod) => Reason::Gone(pod),
+    }
 }

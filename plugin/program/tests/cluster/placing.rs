@@ -25,8 +25,9 @@ async fn a_vm_is_placed_and_grows_and_the_next_pod_goes_elsewhere() {
     // The requests of two pods would leave room for a third; what the first VM grew into does not.
     vms.vm("third", 4).await;
     let words = |pod: &_| condition(pod, "PodScheduled").and_then(|it| it.message.clone());
-    let full = format!("node {one}: 1 of cpu asked, 0 of 4 free");
-    let says = |pod: &_| words(pod).is_some_and(|words| words.contains(&full));
+    let says = |pod: &_| {
+        words(pod).is_some_and(|words| words.contains("1 too little cpu is free: 1 asked"))
+    };
     vms.space.until_pod("third", "refused in the books' words", says).await;
 
     let other = vms.space.node("other", "4", "16Gi").await;
