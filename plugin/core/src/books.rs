@@ -43,7 +43,7 @@ use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, 
 #[derive(Clone, Debug)]
 pub struct Books {
     room: Resources,
-    vms: ByName<Entry>,
+    vms: ByName<VmName, Entry>,
     tally: Tally,
     /// No claim ends before this.
     claims_end: Option<Moment>,
@@ -397,7 +397,7 @@ impl Books {
 
     /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which
     /// they go; then those that have most.
-    fn name_others(tally: &mut Tally, vms: &ByName<Entry>, axis: Axis, free: u64) {
+    fn name_others(tally: &mut Tally, vms: &ByName<VmName, Entry>, axis: Axis, free: u64) {
         // Claims were tidied before this: those that are left are fresh.
         let booked = |name: &VmName| Some(vms.get(name)?.booked(Moment::default()));
         let all = || vms.values().map(|entry| (&entry.name, axis.of(entry.reserved())));

@@ -1,4 +1,4 @@
-//! What is known of VMs, by their names.
+//! What is known of pods, VMs and nodes, by their names.
 //!
 //! To find one of a thousand names in their order, a dozen of them are compared, each of which lies elsewhere in memory. So
 //! the order here is that of a digest of the name, and names are compared where digests are equal. Nothing depends on that
@@ -9,17 +9,17 @@ use std::iter::successors;
 use std::sync::Arc;
 use windlass_protocol::VmName;
 
-/// Values by the names of VMs. Values stay where they are in memory, and none has room kept beside it.
-#[derive(Clone, Debug)]
-pub(crate) struct ByName<T> {
+/// Values by the names `K`. Values stay where they are in memory, and none has room kept beside it.
+#[derive(Debug)]
+pub(crate) struct ByName<K: ?Sized, T> {
     /// By digest.
-    held: BTreeMap<u64, Box<Held<T>>>,
+    held: BTreeMap<u64, Box<Held<K, T>>>,
     len: usize,
 }
 
-#[derive(Clone, Debug)]
-struct Held<T> {
-    name: Arc<VmName>,
+#[derive(Debug)]
+struct Held<K: ?Sized, T> {
+    name: Arc<K>,
     value: T,
     /// Of another name with this digest.
     other: Option<Box<Self>>,
@@ -27,33 +27,76 @@ struct Held<T> {
 
 // === impl ByName ===
 
-impl<T> Default for ByName<T> {
+/// What something is known by.
+pub(crate) trait Name: Ord {
+    fn bytes(&self) -> impl Iterator<Item = u8>;
+}
+
+impl Name for str {
+    fn bytes(&self) -> impl Iterator<Item = u8> {
+        str::bytes(self)
+    }
+}
+
+impl Name for VmName {
+    fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.name.bytes().chain([0]).chain(self.namespace.bytes())
+    }
+}
+
+impl<K: ?Sized, T: Clone> Clone for ByName<K, T> {
+    fn clone(&self) -> Self {
+        Self { held: self.held.clone(), len: self.len }
+    }
+}
+
+impl<K: ?Sized, T: Clone> Clone for Held<K, T> {
+    fn clone(&self) -> Self {
+        let Self { name, value, other } = self;
+        Self { name: Arc::clone(name), value: value.clone(), other: other.clone() }
+    }
+}
+
+impl<K: ?Sized, T> Default for ByName<K, T> {
     fn default() -> Self {
         Self { held: BTreeMap::new(), len: 0 }
     }
 }
 
-impl<T> ByName<T> {
-    pub(crate) fn get(&self, name: &VmName) -> Option<&T> {
+impl<K: Name + ?Sized, T> ByName<K, T> {
+    pub(crate) fn get(&self, name: &K) -> Option<&T> {
         self.held(digest(name), name).map(|held| &held.value)
     }
 
     /// The name as it is kept here, so that others can share it.
-    pub(crate) fn name(&self, name: &VmName) -> Option<&Arc<VmName>> {
+    pub(crate) fn name(&self, name: &K) -> Option<&Arc<K>> {
         self.held(digest(name), name).map(|held| &held.name)
     }
 
-    pub(crate) fn get_mut(&mut self, name: &VmName) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, name: &K) -> Option<&mut T> {
         self.get_mut_at(digest(name), name)
     }
 
     /// Replaces what is known by this name.
-    pub(crate) fn insert(&mut self, name: Arc<VmName>, value: T) {
-        self.insert_at(digest(&name), name, value);
+    pub(crate) fn insert(&mut self, name: Arc<K>, value: T) {
+        self.insert_at(digest(&*name), name, value);
     }
 
-    pub(crate) fn remove(&mut self, name: &VmName) -> Option<T> {
+    pub(crate) fn remove(&mut self, name: &K) -> Option<T> {
         self.remove_at(digest(name), name)
+    }
+
+    /// What is known by this name, which is nothing special if nothing was.
+    pub(crate) fn or_default(&mut self, name: &K) -> &mut T
+    where
+        T: Default,
+        Arc<K>: for<'a> From<&'a K>,
+    {
+        let digest = digest(name);
+        if self.held(digest, name).is_none() {
+            self.insert_at(digest, name.into(), T::default());
+        }
+        self.get_mut_at(digest, name).expect("it was there, or put there")
     }
 
     pub(crate) const fn len(&self) -> usize {
@@ -61,7 +104,7 @@ impl<T> ByName<T> {
     }
 
     /// All of them, in an order that says nothing.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<VmName>, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<K>, &T)> {
         let with_others = self.held.values().flat_map(|held| held.with_others());
         with_others.map(|held| (&held.name, &held.value))
     }
@@ -72,7 +115,7 @@ impl<T> ByName<T> {
     }
 
     /// All of them, by name.
-    pub(crate) fn in_order(&self) -> Vec<(&Arc<VmName>, &T)> {
+    pub(crate) fn in_order(&self) -> Vec<(&Arc<K>, &T)> {
         let mut all: Vec<_> = self.iter().collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all
@@ -88,11 +131,11 @@ impl<T> ByName<T> {
         all.into_iter().map(|(_, value)| value).collect()
     }
 
-    fn held(&self, digest: u64, name: &VmName) -> Option<&Held<T>> {
+    fn held(&self, digest: u64, name: &K) -> Option<&Held<K, T>> {
         self.held.get(&digest)?.with_others().find(|held| *held.name == *name)
     }
 
-    fn get_mut_at(&mut self, digest: u64, name: &VmName) -> Option<&mut T> {
+    fn get_mut_at(&mut self, digest: u64, name: &K) -> Option<&mut T> {
         let mut next = self.held.get_mut(&digest);
         while let Some(held) = next {
             if *held.name == *name {
@@ -103,7 +146,7 @@ impl<T> ByName<T> {
         None
     }
 
-    fn insert_at(&mut self, digest: u64, name: Arc<VmName>, value: T) {
+    fn insert_at(&mut self, digest: u64, name: Arc<K>, value: T) {
         if let Some(known) = self.get_mut_at(digest, &name) {
             *known = value;
             return;
@@ -113,7 +156,7 @@ impl<T> ByName<T> {
         self.held.insert(digest, Box::new(Held { name, value, other }));
     }
 
-    fn remove_at(&mut self, digest: u64, name: &VmName) -> Option<T> {
+    fn remove_at(&mut self, digest: u64, name: &K) -> Option<T> {
         let (left, removed) = self.held.remove(&digest)?.without(name);
         if let Some(left) = left {
             self.held.insert(digest, left);
@@ -123,7 +166,7 @@ impl<T> ByName<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for ByName<T> {
+impl<K: Name + ?Sized, T: PartialEq> PartialEq for ByName<K, T> {
     fn eq(&self, other: &Self) -> bool {
         self.in_order() == other.in_order()
     }
@@ -131,12 +174,12 @@ impl<T: PartialEq> PartialEq for ByName<T> {
 
 // === impl Held ===
 
-impl<T> Held<T> {
+impl<K: Name + ?Sized, T> Held<K, T> {
     fn with_others(&self) -> impl Iterator<Item = &Self> {
         successors(Some(self), |held| held.other.as_deref())
     }
 
-    fn push_all<'a>(&'a mut self, all: &mut Vec<(&'a Arc<VmName>, &'a mut T)>) {
+    fn push_all<'a>(&'a mut self, all: &mut Vec<(&'a Arc<K>, &'a mut T)>) {
         let mut next = Some(self);
         while let Some(Self { name, value, other }) = next {
             all.push((name, value));
@@ -145,7 +188,7 @@ impl<T> Held<T> {
     }
 
     /// What is left without the one of this name, and that.
-    fn without(mut self: Box<Self>, name: &VmName) -> (Option<Box<Self>>, Option<T>) {
+    fn without(mut self: Box<Self>, name: &K) -> (Option<Box<Self>>, Option<T>) {
         if *self.name == *name {
             let Self { value, other, .. } = *self;
             return (other, Some(value));
@@ -158,10 +201,8 @@ impl<T> Held<T> {
 }
 
 /// FNV-1a, which is short and the same everywhere. Names that somebody chose to share a digest cost time, and nothing else.
-fn digest(name: &VmName) -> u64 {
-    let VmName { namespace, name } = name;
-    let bytes = name.bytes().chain([0]).chain(namespace.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
+fn digest(name: &(impl Name + ?Sized)) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }

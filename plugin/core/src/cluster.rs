@@ -32,7 +32,7 @@ pub trait Node {
 #[derive(Clone, Debug)]
 pub struct Cluster<N> {
     nodes: BTreeMap<String, N>,
-    vms: ByName<Known>,
+    vms: ByName<VmName, Known>,
 }
 
 /// What is kept of a declaration: the books of its nodes have the rest.

@@ -66,8 +66,8 @@ use windlass_protocol::{Moment, VmName, node};
 #[derive(Clone, Debug)]
 pub struct Pods<N> {
     pools: Pools,
-    nodes: BTreeMap<Arc<str>, HeldNode<N>>,
-    pods: ByName<Known>,
+    nodes: ByName<str, HeldNode<N>>,
+    pods: ByName<VmName, Known>,
     /// The pods that a placement keeps room for.
     open: BTreeSet<VmName>,
     /// The headroom pods.
@@ -84,7 +84,7 @@ impl<N> Default for Pods<N> {
     fn default() -> Self {
         Self {
             pools: Pools::default(),
-            nodes: BTreeMap::new(),
+            nodes: ByName::default(),
             pods: ByName::default(),
             open: BTreeSet::new(),
             headroom: BTreeSet::new(),
@@ -132,8 +132,9 @@ impl<N: Node> Pods<N> {
             freed.and(self.take_node(node, || hold(node)));
         }
         let listed: BTreeSet<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
-        let known = self.nodes.keys().filter(|name| !listed.contains(&***name));
-        for name in known.cloned().collect::<Vec<_>>() {
+        let known = self.nodes.in_order().into_iter().map(|(name, _)| name);
+        let gone = known.filter(|name| !listed.contains(&***name));
+        for name in gone.cloned().collect::<Vec<_>>() {
             self.node_gone(&name);
         }
         freed
@@ -184,7 +185,8 @@ impl<N: Node> Pods<N> {
 
     /// The nodes that were seen, by name, and what is held of each.
     pub fn nodes(&self) -> impl Iterator<Item = (&str, &N)> {
-        self.nodes.iter().filter_map(|(name, held)| Some((&**name, &held.there()?.held)))
+        let nodes = self.nodes.in_order().into_iter();
+        nodes.filter_map(|(name, held)| Some((&**name, &held.there()?.held)))
     }
 
     /// What is held of this node, if it was seen.
@@ -211,7 +213,8 @@ impl<N: Node> Pods<N> {
 
     /// Every node that was seen, by name.
     pub fn status(&self) -> Vec<NodePods> {
-        self.nodes.keys().filter_map(|name| self.status_of(name)).collect()
+        let names = self.nodes.in_order().into_iter().map(|(name, _)| name);
+        names.filter_map(|name| self.status_of(name)).collect()
     }
 
     /// One node, if it was seen.
@@ -263,7 +266,7 @@ impl<N: Node> Pods<N> {
     }
 
     fn take_node(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
-        let held = self.nodes.entry(node.name.as_str().into()).or_default();
+        let held = self.nodes.or_default(&node.name);
         let mode = self.pools.mode_of(&node.labels);
         let is_new = !held.has_entered(mode);
         let pods: Vec<Arc<VmName>> = held.pods.iter().filter(|_| is_new).cloned().collect();
@@ -343,10 +346,7 @@ impl<N: Node> Pods<N> {
             self.objects.show_to(name, next);
         }
         self.objects.note(&shared, last.as_ref(), next.as_ref());
-        let node = |place: &str| {
-            let known = self.nodes.get_key_value(place);
-            known.map_or_else(|| place.into(), |(node, _)| Arc::clone(node))
-        };
+        let node = |place: &str| self.nodes.name(place).map_or_else(|| place.into(), Arc::clone);
         let takes = |known: &Known| Some((node(known.place()?), known.share()));
         let (before, after) = (last.as_ref().and_then(takes), next.as_ref().and_then(takes));
         let is_same_pod = match (&last, &next) {
@@ -379,7 +379,7 @@ impl<N: Node> Pods<N> {
         let (to, next_share) = after.unzip();
         if let Some(to) = &to {
             let share = share.filter(|_| from.as_ref() == Some(to));
-            let held = self.nodes.entry(Arc::clone(to)).or_default();
+            let held = self.nodes.or_default(to);
             freed.note(to, held.change(&shared, share, next_share, is_same_pod));
         }
         if let Some(from) = from.filter(|from| to.as_ref() != Some(from))

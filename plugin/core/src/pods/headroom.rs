@@ -44,7 +44,7 @@ impl<N: Node> Pods<N> {
     pub fn headroom_plan(&self, now: Moment) -> Vec<Change> {
         let mut plan = Vec::new();
         let mut known: BTreeSet<&VmName> = self.headroom.iter().collect();
-        for (node, held) in self.nodes.iter() {
+        for (node, held) in self.nodes.in_order().into_iter() {
             let Some(Mode::Headroom(terms)) = held.there().map(|seen| seen.mode) else { continue };
             let pod = self.pools.headroom_of(node);
             known.remove(&pod);

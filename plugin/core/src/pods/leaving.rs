@@ -93,10 +93,10 @@ impl<N: Node> Pods<N> {
 
     /// The nodes that have a watermark, by name: as much as may be taken of each, and the pressure on it.
     pub fn watermarks(&self, now: Moment) -> impl Iterator<Item = (&str, Resources, Resources)> {
-        self.nodes.iter().filter_map(move |(name, held)| {
+        self.nodes.in_order().into_iter().filter_map(move |(name, held)| {
             let limit = held.there()?.limit()?;
             let full = self.pressure(name, held, now);
-            Some((name.as_str(), limit, full.map(|full| full.pressure).unwrap_or_default()))
+            Some((&**name, limit, full.map(|full| full.pressure).unwrap_or_default()))
         })
     }
 
@@ -130,7 +130,12 @@ impl<N: Node> Pods<N> {
     /// The nodes under pressure.
     fn full(&self, now: Moment) -> Vec<(&str, Full)> {
         let full = |(name, held)| Some((name, self.pressure(name, held, now)?));
-        self.nodes.iter().map(|(name, held)| (&**name, held)).filter_map(full).collect()
+        self.nodes
+            .in_order()
+            .into_iter()
+            .map(|(name, held)| (&**name, held))
+            .filter_map(full)
+            .collect()
     }
 
     /// The pressure on a node, and who may leave it; `None`: there is none.
@@ -219,7 +224,7 @@ impl<N: Node> Pods<N> {
         size: Resources,
         taken: &BTreeMap<&'a str, Resources>,
     ) -> Option<&'a str> {
-        let others = self.nodes.iter().filter(|(name, _)| ***name != *but);
+        let others = self.nodes.in_order().into_iter().filter(|(name, _)| ***name != *but);
         let mut fits = others.filter(|(name, held)| {
             // Where VMs' own pods are resized, one of another object stays at what its pod requests.
             let Some(seen) = held.there().filter(|seen| seen.mode != Mode::Resize) else {

@@ -31,7 +31,12 @@ const STEP: Resources = Resources { cpu: MilliCpu::from_milli(100), mem: Bytes::
 impl<N: Node> Pods<N> {
     /// The VMs of nodes whose pods are resized.
     pub fn resized(&self) -> impl Iterator<Item = &VmName> {
-        let on = self.nodes.iter().map(|(_, held)| held).filter(|held| held.is(Mode::Resize));
+        let on = self
+            .nodes
+            .in_order()
+            .into_iter()
+            .map(|(_, held)| held)
+            .filter(|held| held.is(Mode::Resize));
         let is_vm = |name: &&VmName| self.pods.get(name).is_some_and(Known::is_vm);
         on.flat_map(|held| &held.pods).map(|name| &**name).filter(is_vm)
     }
