@@ -1,10 +1,12 @@
 //! Binds a pod to a node: the commit point of a placement.
 //!
 //! The pod is read, the books reserve or refuse, and then the API server binds the very revision that was read:
-//! the Binding carries its uid and resourceVersion. No lock is held across a request. A binding whose
+//! the Binding carries its uid and resourceVersion. A pod that the scheduler asked about, and that is as the watch shows it,
+//! is read only if the API server refuses that revision. No lock is held across a request. A binding whose
 //! answer is lost stays in the books until the [`settler`](crate::settler) has read the pod.
 
 use crate::answers::{Failure, answered};
+use crate::asked::Asked;
 use crate::books::ClusterBooks;
 use crate::metrics::Bindings;
 use crate::objects::PodObject;
@@ -32,6 +34,8 @@ pub struct Binder {
     client: Client,
     books: ClusterBooks,
     counts: Bindings,
+    /// What the scheduler asked about last.
+    asked: Asked,
     /// Pods for which a binding is being made, or a lost one settled.
     busy: Arc<Mutex<BTreeSet<VmName>>>,
 }
@@ -81,7 +85,12 @@ pub(crate) struct Busy<'a>(&'a Binder, VmName);
 impl Binder {
     /// Binds through this client what these books have room for.
     pub fn new(client: Client, books: ClusterBooks, counts: Bindings) -> Self {
-        Self { client, books, counts, busy: Arc::default() }
+        Self { client, books, counts, asked: Asked::default(), busy: Arc::default() }
+    }
+
+    /// The scheduler asks about this pod: it may have it bound next.
+    pub(crate) fn expect(&self, pod: Pod) {
+        self.asked.note(pod);
     }
 
     /// Binds a pod to a node.
@@ -108,9 +117,22 @@ impl Binder {
         }
         self.books.serves()?;
         let _busy = self.begin(name).ok_or_else(|| BindError::UnderWay(name.clone()))?;
+        if let Some(pod) = self.asked.take(name, uid).filter(|pod| self.books.shows(pod)) {
+            match self.bind_as(&pod, node).await {
+                // The pod has changed since, unless what is read tells of something else.
+                Err(BindError::Api(_)) => {}
+                bound => return bound,
+            }
+        }
         let gone = || BindError::Gone(name.clone(), uid.clone());
         let pod = self.read(name).await?.filter(|pod| pod.uid == *uid).ok_or_else(gone)?;
-        let (placement, first) = self.books.place(&pod, node)?;
+        self.bind_as(&pod, node).await
+    }
+
+    /// Binds this revision of a pod.
+    async fn bind_as(&self, pod: &Pod, node: &str) -> Result<(), BindError> {
+        let Pod { name, uid, .. } = pod;
+        let (placement, first) = self.books.place(pod, node)?;
         match self.request(&placement, first).await {
             Ok(()) => {
                 self.books.bound(name, uid, first);

@@ -255,6 +255,14 @@ impl ClusterBooks {
         PreemptionResult { victims }
     }
 
+    /// Whether the watch shows a pod as this, on no node.
+    pub(crate) fn shows(&self, pod: &Pod) -> bool {
+        let pods = self.read();
+        let is_known = pods.uid_of(&pod.name) == Some(&pod.uid)
+            && pods.pod_revision(&pod.name) == Some(&pod.revision);
+        is_known && pod.node.is_none()
+    }
+
     /// What became of a binding.
     pub(crate) fn settle(&self, name: &VmName, uid: &str, outcome: Outcome) -> Settled {
         let settled = self.write().settle(name, uid, outcome);

@@ -54,6 +54,9 @@ impl Extender {
         }
         let ExtenderArgs { pod, nodes, .. } = args;
         let Sifted { fit, others } = self.books.filter(&pod, &nodes);
+        if !fit.is_empty() {
+            self.binder.expect(pod);
+        }
         self.calls.count("filter", if fit.is_empty() { "none" } else { "some" });
         let others: Vec<_> =
             others.into_iter().map(|(why, nodes)| (why.to_string(), why, nodes)).collect();

@@ -21,6 +21,7 @@
 //! Of all packages of the plugin this one alone links the client of an API server.
 
 mod answers;
+mod asked;
 pub mod audit;
 mod binder;
 pub mod books;

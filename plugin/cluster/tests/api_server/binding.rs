@@ -4,6 +4,7 @@ use crate::between::Fate;
 use crate::plane;
 use crate::plugin::Plugin;
 use kube::ResourceExt;
+use serde_json::json;
 use windlass_testkit::wait;
 
 #[tokio::test]
@@ -60,6 +61,24 @@ async fn a_pod_that_changed_since_it_was_read_is_not_bound_and_holds_no_room() {
         assert!(error.starts_with("the API server refuses: "), "{error}");
         assert_eq!((plugin.place_of(&pod).await, plugin.open(&node)), (None, 0));
         assert_eq!(plugin.bind(&pod, &node).await, "");
+    })
+    .await;
+}
+
+/// What the scheduler asked about is bound without a read where the watch shows the same. Where the API server has another revision by
+/// then, the pod is read and bound all the same.
+#[tokio::test]
+async fn a_pod_that_changed_since_the_scheduler_asked_about_it_is_read_and_bound() {
+    Plugin::beside(plane().await, async |plugin| {
+        let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
+        // What the watch shows of a later pod comes after the word on this one.
+        let later = json!({"name": "later", "labels": {"windlass.dev/enabled": "true"}});
+        plugin.on(&node, later).await;
+        assert!(plugin.fits(&pod, &node).await);
+        plugin.between.next_binding(Fate::ComesAfterAChange);
+        assert_eq!(plugin.bind(&pod, &node).await, "");
+        assert_eq!(plugin.place_of(&pod).await.as_ref(), Some(&node));
+        assert_eq!(plugin.reserved(&node), 4000, "both pods, each once");
     })
     .await;
 }
