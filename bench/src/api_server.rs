@@ -1,44 +1,70 @@
-//! What an API server says of a large cluster, as far as the plugin reads it: seeded nodes and pods, in pages, and then
+//! What an API server says of a cluster, as far as the plugin reads it: seeded nodes and pods, in pages, and then
 //! events of pods at a steady pace.
 //!
-//! It keeps nothing: each object is made when it is asked for. It takes every write for done.
+//! It keeps of each pod its revision, and its ceiling once that is written: each object is made when it is asked for. It
+//! takes every write for done.
+
+mod objects;
+
+pub(crate) use objects::{node_name, pod_name, token};
 
 use anyhow::Result;
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Query, State};
-use axum::http::Uri;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use axum::{Json, Router};
 use futures_util::stream;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
-/// Each node has so many pods, the first of which are VMs.
-pub(crate) const PODS_OF_A_NODE: usize = 30;
-const VMS_OF_A_NODE: usize = 8;
 /// Events come in bursts of this long.
 const BEAT: Duration = Duration::from_millis(10);
 const EVENTS_OF_A_BEAT: u64 = 10;
 /// Per second.
 pub(crate) const EVENTS: u64 = 1_000 / 10 * EVENTS_OF_A_BEAT;
+/// The revision of everything at first.
+const FIRST: u64 = 1_000;
+/// Writes that the watch may be behind.
+const WRITES: usize = 1 << 14;
 
 /// A cluster of so many nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cluster {
     pub(crate) nodes: usize,
+    pods_of_a_node: usize,
+    /// The first of them are VMs.
+    vms_of_a_node: usize,
+    /// Whether pods change all the time.
+    changes: bool,
 }
 
 #[derive(Clone)]
 struct Served {
     cluster: Cluster,
+    /// The last of anything.
     revision: Arc<AtomicU64>,
+    /// By pod.
+    revisions: Arc<Vec<AtomicU64>>,
+    ceilings: Arc<Mutex<BTreeMap<usize, String>>>,
+    /// Events of pods that were written.
+    written: broadcast::Sender<String>,
+}
+
+/// A watch of pods.
+struct Watch {
+    served: Served,
+    written: broadcast::Receiver<String>,
+    beats: Option<Interval>,
 }
 
 type Asked = BTreeMap<String, String>;
@@ -46,19 +72,49 @@ type Asked = BTreeMap<String, String>;
 // === impl Cluster ===
 
 impl Cluster {
+    /// Nodes with many pods, of which few are VMs. They change all the time.
+    pub(crate) const fn large(nodes: usize) -> Self {
+        Self { nodes, pods_of_a_node: 30, vms_of_a_node: 8, changes: true }
+    }
+
+    /// Nodes with VMs alone, eight each. Nothing changes but what is written.
+    pub(crate) const fn of_vms(vms: usize) -> Self {
+        let each = 8;
+        Self {
+            nodes: vms.div_ceil(each),
+            pods_of_a_node: each,
+            vms_of_a_node: each,
+            changes: false,
+        }
+    }
+
     /// How many pods there are.
     pub(crate) const fn pods(self) -> usize {
-        self.nodes * PODS_OF_A_NODE
+        self.nodes * self.pods_of_a_node
+    }
+
+    /// The node of a pod.
+    pub(crate) const fn node_of(self, pod: usize) -> usize {
+        pod / self.pods_of_a_node
     }
 
     /// Serves for as long as what is returned lives; where it listens.
     pub(crate) async fn serve(self) -> Result<(SocketAddr, JoinSet<()>)> {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
-        let served = Served { cluster: self, revision: Arc::new(AtomicU64::new(1_000)) };
+        let served = Served {
+            cluster: self,
+            revision: Arc::new(AtomicU64::new(FIRST)),
+            revisions: Arc::new((0..self.pods()).map(|_| AtomicU64::new(FIRST)).collect()),
+            ceilings: Arc::default(),
+            written: broadcast::channel(WRITES).0,
+        };
+        let review = |Json(asked): Json<Value>| async move { Json(objects::review(&asked)) };
         let router = Router::new()
             .route("/api/v1/nodes", get(nodes))
             .route("/api/v1/pods", get(pods))
+            .route("/api/v1/namespaces/{namespace}/pods/{name}", get(read).patch(write))
+            .route("/apis/authentication.k8s.io/v1/tokenreviews", post(review))
             .fallback(
                 |uri: Uri| async move { format!("{{\"kind\":\"Status\",\"path\":\"{uri}\"}}") },
             )
@@ -72,114 +128,154 @@ impl Cluster {
     }
 }
 
-async fn nodes(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
+async fn nodes(
+    State(served): State<Served>,
+    Query(asked): Query<Asked>,
+    head: HeaderMap,
+) -> Response {
     if asked.contains_key("watch") {
         // Nodes do not change.
         return Body::from_stream(stream::pending::<Result<String, Infallible>>()).into_response();
     }
-    page("NodeList", served.cluster.nodes, &asked, node)
+    let (cluster, whole) = (served.cluster, is_whole(&head));
+    served.page("NodeList", cluster.nodes, &asked, |index| cluster.node(index, whole))
 }
 
-async fn pods(State(served): State<Served>, Query(asked): Query<Asked>) -> Response {
+async fn pods(
+    State(served): State<Served>,
+    Query(asked): Query<Asked>,
+    head: HeaderMap,
+) -> Response {
+    let (cluster, whole) = (served.cluster, is_whole(&head));
     if !asked.contains_key("watch") {
-        return page("PodList", served.cluster.pods(), &asked, |index| pod(index, 1_000));
+        return served.page("PodList", cluster.pods(), &asked, |index| served.pod(index, whole));
     }
-    let many = served.cluster.pods() as u64;
-    let beats = stream::unfold(served.revision, move |revision| async move {
-        tokio::time::sleep(BEAT).await;
-        let mut lines = String::new();
-        for _ in 0..EVENTS_OF_A_BEAT {
-            let now = revision.fetch_add(1, Ordering::Relaxed) + 1;
-            // A stride that meets all pods.
-            let index = usize::try_from(now.wrapping_mul(7_919) % many).unwrap_or_default();
-            lines.push_str(&json!({"type": "MODIFIED", "object": pod(index, now)}).to_string());
-            lines.push('\n');
-        }
-        Some((Ok::<_, Infallible>(lines), revision))
+    let beats = cluster.changes.then(|| {
+        let mut beats = interval(BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        beats
     });
-    Body::from_stream(beats).into_response()
-}
-
-/// A page of a list, which goes on where the last one ended.
-fn page(kind: &str, many: usize, asked: &Asked, object: impl Fn(usize) -> Value) -> Response {
-    let number = |key: &str| asked.get(key).and_then(|text| text.parse().ok());
-    let from: usize = number("continue").unwrap_or(0);
-    let to = many.min(from.saturating_add(number("limit").unwrap_or(many)));
-    let next = if to < many { to.to_string() } else { String::new() };
-    let items: Vec<Value> = (from..to).map(object).collect();
-    let meta = json!({"resourceVersion": "1000", "continue": next});
-    let list = json!({"kind": kind, "apiVersion": "v1", "metadata": meta, "items": items});
-    ([("content-type", "application/json")], list.to_string()).into_response()
-}
-
-/// The name of a node.
-pub(crate) fn node_name(index: usize) -> String {
-    format!("node-{index:05}.eu-central-1.compute.internal")
-}
-
-fn node(index: usize) -> Value {
-    let name = node_name(index);
-    let size = json!({
-        "cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "900Gi",
+    let watch = Watch { written: served.written.subscribe(), served, beats };
+    let lines = stream::unfold(watch, |mut watch| async move {
+        Some((Ok::<_, Infallible>(watch.next().await), watch))
     });
-    json!({
-        "metadata": {
-            "name": name, "uid": format!("node-uid-{index}"), "resourceVersion": "900",
-            "labels": {
-                "kubernetes.io/hostname": name, "kubernetes.io/arch": "amd64",
-                "topology.kubernetes.io/zone": format!("eu-central-1{}", ["a", "b", "c"][index % 3]),
-                "node.kubernetes.io/instance-type": "m7i.16xlarge",
-            },
-        },
-        "spec": {"providerID": format!("aws:///{index}")},
-        "status": {"capacity": size, "allocatable": size},
-    })
+    Body::from_stream(lines).into_response()
 }
 
-fn pod(index: usize, revision: u64) -> Value {
-    let (node, place) = (index / PODS_OF_A_NODE, index % PODS_OF_A_NODE);
-    let is_vm = place < VMS_OF_A_NODE;
-    let units = 1 + (index * 31) % 4;
-    let requests = json!({"cpu": format!("{}m", units * 500), "memory": format!("{units}Gi")});
-    let bounds = r#"{"min":{"cpu":1,"mem":"1Gi"},"max":{"cpu":8,"mem":"32Gi"}}"#;
-    let (labels, annotations) = if is_vm {
-        let bounds = json!({"windlass.dev/bounds": bounds});
-        (json!({"windlass.dev/enabled": "true", "app": "database"}), bounds)
-    } else {
-        let sum = json!({"checksum/config": "0f343b0931126a20f133d67c2b018a3b1c6c2f1d4b2c0a7e"});
-        (json!({"app": "web", "pod-template-hash": "5d59d67564"}), sum)
+/// One pod.
+async fn read(
+    State(served): State<Served>,
+    Path((_, name)): Path<(String, String)>,
+    head: HeaderMap,
+) -> Response {
+    let index = objects::index_of(&name).unwrap_or_default();
+    let pod = served.pod(index, is_whole(&head));
+    ([("content-type", "application/json")], pod).into_response()
+}
+
+/// Takes a ceiling of a VM for written, as a JSON patch or as a merge patch, and shows the pod with it.
+async fn write(
+    State(served): State<Served>,
+    Path((_, name)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let ceiling = match said.as_array().and_then(|steps| steps.last()) {
+        Some(step) => &step["value"],
+        None => &said["metadata"]["annotations"]["windlass.dev/ceiling"],
     };
-    json!({
-        "metadata": {
-            "name": format!("workload-{index:06}-5d59d67564-x7k2p"), "namespace": format!("team-{:03}", index % 200),
-            "uid": format!("9f0f6c1e-2f0b-4f3b-9c55-{index:012x}"), "resourceVersion": revision.to_string(),
-            "labels": labels, "annotations": annotations,
-        },
-        "spec": {
-            "nodeName": node_name(node), "schedulerName": "windlass-scheduler",
-            "containers": [{
-                "name": "main", "image": "registry.example.com/team/workload:1.2.3",
-                "resources": {"requests": requests, "limits": requests},
-                "env": [{"name": "MODE", "value": "production"}], "ports": [{"containerPort": 8080}],
-                "volumeMounts": [{"name": "data", "mountPath": "/data"}],
-            }],
-            "volumes": [{"name": "data", "emptyDir": {}}],
-            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
-        },
-        "status": {
-            "phase": "Running", "podIP": format!("10.{}.{}.{place}", node / 250, node % 250), "qosClass": "Guaranteed",
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-            "containerStatuses": [{"name": "main", "ready": true, "restartCount": 0, "state": {"running": {}}}],
-        },
-    })
+    let index = objects::index_of(&name).unwrap_or_default();
+    if let Some(ceiling) = ceiling.as_str() {
+        served.ceilings().insert(index, ceiling.to_owned());
+    }
+    let pod = served.changed(index);
+    // Without a watch no peer is behind.
+    let _watches = served.written.send(event(&pod));
+    ([("content-type", "application/json")], pod).into_response()
 }
 
-/// A VM pod that waits for a place, as the scheduler sends it.
-pub(crate) fn waiting() -> Value {
-    let mut pod = pod(0, 2_000);
-    pod["metadata"]["name"] = "waiting".into();
-    pod["metadata"]["uid"] = "waiting".into();
-    pod["spec"]["nodeName"] = Value::Null;
-    pod["status"] = json!({"phase": "Pending"});
-    pod
+// === impl Served ===
+
+impl Served {
+    /// A pod, with a revision that it has from here on.
+    fn changed(&self, index: usize) -> String {
+        let now = self.revision.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(revision) = self.revisions.get(index) {
+            revision.store(now, Ordering::Relaxed);
+        }
+        self.pod(index, true)
+    }
+
+    /// A pod; `whole`: not its metadata alone.
+    fn pod(&self, index: usize, whole: bool) -> String {
+        let revision = self.revisions.get(index);
+        let revision = revision.map_or(FIRST, |revision| revision.load(Ordering::Relaxed));
+        let ceiling = self.ceilings().get(&index).cloned();
+        self.cluster.pod(index, revision, ceiling.as_deref(), whole)
+    }
+
+    fn ceilings(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
+        self.ceilings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A page of a list, which goes on where the last one ended.
+    fn page(
+        &self,
+        kind: &str,
+        many: usize,
+        asked: &Asked,
+        object: impl Fn(usize) -> String,
+    ) -> Response {
+        let number = |key: &str| asked.get(key).and_then(|text| text.parse().ok());
+        let from: usize = number("continue").unwrap_or(0);
+        let to = many.min(from.saturating_add(number("limit").unwrap_or(many)));
+        let next = if to < many { to.to_string() } else { String::new() };
+        let revision = self.revision.load(Ordering::Relaxed).to_string();
+        let items: Vec<String> = (from..to).map(object).collect();
+        let meta = json!({
+            "resourceVersion": revision, "continue": next, "remainingItemCount": many - to,
+        });
+        let list = format!(
+            r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{meta},"items":[{}]}}"#,
+            items.join(",")
+        );
+        ([("content-type", "application/json")], list).into_response()
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// What the watch tells next.
+    async fn next(&mut self) -> String {
+        let Self { served, written, beats } = self;
+        let beat = async {
+            match beats {
+                Some(beats) => drop(beats.tick().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            line = written.recv() => line.unwrap_or_default(),
+            () = beat => {
+                let many = served.cluster.pods() as u64;
+                let line = |_| {
+                    // A stride that meets all pods.
+                    let now = served.revision.load(Ordering::Relaxed).wrapping_mul(7_919);
+                    event(&served.changed(usize::try_from(now % many).unwrap_or_default()))
+                };
+                (0..EVENTS_OF_A_BEAT).map(line).collect()
+            }
+        }
+    }
+}
+
+fn event(pod: &str) -> String {
+    format!("{{\"type\":\"MODIFIED\",\"object\":{pod}}}\n")
+}
+
+/// Whether objects are asked for, and not their metadata alone.
+fn is_whole(head: &HeaderMap) -> bool {
+    let accepts = head.get("accept").and_then(|accepts| accepts.to_str().ok());
+    !accepts.is_some_and(|accepts| accepts.contains("PartialObjectMetadata"))
 }

@@ -11,12 +11,15 @@ usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
   --rounds N         how many bursts each way (default 20)
   --against FOLDER   where another windlass and windlass-informant lie, for `growth`
 
-  bursts       from a burst of memory in a real guest to memory that it can use
-  permits      permits per second of windlass-plugin, with free room and without, beside a bare echo
-  extender     how soon the plugin answers the scheduler of 5,000 nodes with 150,000 pods, beside a bare echo
-  agent        what windlass-agent takes with 1, 200 and 1000 VMs that are not there, and when load
-               comes to 200 at once
-  growth       how soon a guest grows as VMs are held back by default, beside the other windlass
+  bursts           from a burst of memory in a real guest to memory that it can use
+  permits          permits per second of windlass-plugin, with free room and without, beside a bare echo
+  cluster-permits  the same in a cluster, with TLS and the callers' tokens and without, and the memory of its VMs
+  extender         how soon the plugin answers the scheduler of 5,000 nodes with 150,000 pods, beside a bare echo
+  scheduler        pods per second of kube-scheduler in a real control plane, alone, with a trivial extender and
+                   with the plugin
+  agent            what windlass-agent takes with 1, 200 and 1000 VMs that are not there, and when load
+                   comes to 200 at once
+  growth           how soon a guest grows as VMs are held back by default, beside the other windlass
 
 All parts but growth, unless some are named; --against alone is growth. Runs the programs that lie beside it; WINDLASS_BIN names another
 windlass.
@@ -27,10 +30,22 @@ windlass.
 pub(crate) enum Part {
     Bursts,
     Permits,
+    ClusterPermits,
     Extender,
+    Scheduler,
     Agent,
     Growth,
 }
+
+/// What is measured where nothing is named.
+const USUAL: [Part; 6] = [
+    Part::Bursts,
+    Part::Permits,
+    Part::ClusterPermits,
+    Part::Extender,
+    Part::Scheduler,
+    Part::Agent,
+];
 
 /// Checked arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +79,9 @@ impl Arguments {
                 "--help" | "-h" => parsed.help = true,
                 "bursts" => parsed.parts.push(Part::Bursts),
                 "permits" => parsed.parts.push(Part::Permits),
+                "cluster-permits" => parsed.parts.push(Part::ClusterPermits),
                 "extender" => parsed.parts.push(Part::Extender),
+                "scheduler" => parsed.parts.push(Part::Scheduler),
                 "agent" => parsed.parts.push(Part::Agent),
                 "growth" => parsed.parts.push(Part::Growth),
                 _ => bail!("unknown argument {word:?}\n{HELP}"),
@@ -74,7 +91,7 @@ impl Arguments {
         if parsed.parts.is_empty() {
             parsed.parts = match parsed.against {
                 Some(_) => vec![Part::Growth],
-                None => vec![Part::Bursts, Part::Permits, Part::Extender, Part::Agent],
+                None => USUAL.to_vec(),
             };
         }
         let compares = parsed.parts.contains(&Part::Growth);
@@ -89,13 +106,14 @@ mod tests {
 
     #[test]
     fn twenty_rounds_unless_told_otherwise() {
-        let parts = vec![Part::Bursts, Part::Permits, Part::Extender, Part::Agent];
-        let plain = Arguments { parts, rounds: 20, against: None, help: false };
+        let plain = Arguments { parts: USUAL.to_vec(), rounds: 20, against: None, help: false };
         assert_eq!(parse(&[]).unwrap(), plain);
         let compared = parse(&["--against", "before"]).unwrap();
         assert_eq!(compared.parts, [Part::Growth]);
         assert_eq!(compared.against, Some("before".into()));
         assert_eq!(parse(&["permits"]).unwrap().parts, [Part::Permits]);
+        let of_cluster = ["cluster-permits", "scheduler"];
+        assert_eq!(parse(&of_cluster).unwrap().parts, [Part::ClusterPermits, Part::Scheduler]);
         assert_eq!(parse(&["--rounds", "3"]).unwrap().rounds, 3);
         assert!(parse(&["-h"]).unwrap().help);
     }

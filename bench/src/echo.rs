@@ -1,15 +1,21 @@
 //! A bare axum server that says back what it is told: what a permit is compared with.
 //!
-//! It runs as a process of its own, as the plugin does, and prints where it listens.
+//! It runs as a process of its own, as the plugin does, and prints where it listens. With TLS it shows the plugin's
+//! certificate.
 
 use crate::cores;
+use crate::tls::{self, Files};
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Bytes;
-use std::io::{BufRead, BufReader, Write, stdout};
+use axum::serve::Listener;
+use std::io::{self, BufRead, BufReader, Write, stdout};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use windlass_lab::leash;
 
 /// The argument that makes a process of this program the server.
@@ -25,11 +31,19 @@ pub(crate) struct Echo {
 
 impl Echo {
     pub(crate) fn start() -> Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// One that shows a certificate, if there is one.
+    pub(crate) fn start_with(files: Option<&Files>) -> Result<Self> {
         let itself = std::env::current_exe()?;
         let words: Vec<&Path> =
             cores::server().iter().map(Path::new).chain([itself.as_path()]).collect();
         let mut command = leash::command(words[0]);
         command.args(&words[1..]).arg(ARGUMENT).stdin(Stdio::null()).stdout(Stdio::piped());
+        if let Some(Files { certificate, key, .. }) = files {
+            command.arg(certificate).arg(key);
+        }
         let mut process = leash::spawn(command)?;
         let mut line = String::new();
         let out = process.stdout.take().context("the echo has no output")?;
@@ -52,12 +66,47 @@ impl Drop for Echo {
     }
 }
 
-/// Serves until it is killed.
-pub(crate) async fn serve() -> Result<()> {
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await?;
+/// Accepts connections over TLS, one handshake after another.
+struct OverTls {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+// === impl OverTls ===
+
+impl Listener for OverTls {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        loop {
+            let (stream, at) = Listener::accept(&mut self.tcp).await;
+            // An answer is one small write, as of the plugin. A client whose handshake fails says so itself.
+            let _delays = stream.set_nodelay(true);
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, at);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// Serves until it is killed; with the files of a certificate and its key, over TLS.
+pub(crate) async fn serve(files: &[String]) -> Result<()> {
+    let tcp = TcpListener::bind(("127.0.0.1", 0)).await?;
     let mut out = stdout();
-    writeln!(out, "{}", listener.local_addr()?)?;
+    writeln!(out, "{}", tcp.local_addr()?)?;
     out.flush()?;
     let router = Router::new().fallback(|body: Bytes| async move { body });
-    Ok(axum::serve(listener, router).await?)
+    match files {
+        [certificate, key] => {
+            let acceptor = tls::acceptor(Path::new(certificate), Path::new(key))?;
+            axum::serve(OverTls { tcp, acceptor }, router).await?;
+        }
+        _ => axum::serve(tcp, router).await?,
+    }
+    Ok(())
 }

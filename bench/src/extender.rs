@@ -3,24 +3,22 @@
 //! The plugin follows a cluster of seeded objects, pods of which change all the time. One client asks as
 //! the scheduler does, one request after another over one connection: filter, prioritize, echo in turn.
 
-use crate::api_server::{Cluster, node_name, waiting};
+use crate::api_server::{Cluster, node_name};
+use crate::cluster_plugin::{Api, ClusterPlugin};
 use crate::cores;
 use crate::echo::Echo;
 use crate::print;
-use crate::program::{Program, beside};
 use crate::wire::{self, Line};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::{Duration, Instant};
-use windlass_lab::Folder;
 
 /// How often each has its turn.
 pub(crate) const TURNS: usize = 7;
 /// Requests of a turn.
 const REQUESTS: usize = 200;
-const CLUSTER: Cluster = Cluster { nodes: 5_000 };
+const CLUSTER: Cluster = Cluster::large(5_000);
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +40,8 @@ pub(crate) async fn run() -> Result<()> {
     print::extender_head(CLUSTER.nodes, CLUSTER.pods())?;
     cores::take_any()?;
     let (server, _serving) = CLUSTER.serve().await?;
-    let begun = Instant::now();
-    let (mut plugin, extender) = start(server)?;
-    let listed = begun.elapsed();
+    let plugin = ClusterPlugin::start(cores::server(), &Api::Played(server), None).await?;
+    let ClusterPlugin { mut program, extender, listed, .. } = plugin;
     let echo = Echo::start()?;
     cores::take_second()?;
     for names in [500, CLUSTER.nodes] {
@@ -52,8 +49,8 @@ pub(crate) async fn run() -> Result<()> {
             print::extender(names, verb, &times)?;
         }
     }
-    plugin.check()?;
-    print::extender_memory(listed, plugin.resident()?, CLUSTER.pods())?;
+    program.check()?;
+    print::extender_memory(listed, program.resident()?, CLUSTER.pods())?;
     cores::take_any()
 }
 
@@ -88,38 +85,7 @@ async fn one(names: usize, plugin: SocketAddr, echo: SocketAddr) -> Result<[(Ver
 fn asked(names: usize, request: usize) -> Value {
     let first = request * 37;
     let nodes = (0..names).map(|nth| node_name((first + nth * 7) % CLUSTER.nodes));
-    json!({"Pod": waiting(), "Nodes": null, "NodeNames": nodes.collect::<Vec<_>>()})
-}
-
-/// A plugin that has listed the cluster, and where its extender is.
-fn start(server: SocketAddr) -> Result<(Program, SocketAddr)> {
-    let folder = Folder::create()?;
-    let kubeconfig = folder.path().join("kubeconfig");
-    let cluster = json!({"name": "it", "cluster": {"server": format!("http://{server}")}});
-    let context = json!({"name": "it", "context": {"cluster": "it", "user": "it"}});
-    let said = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it", "clusters": [cluster],
-        "contexts": [context], "users": [{"name": "it", "user": {}}],
-    });
-    std::fs::write(&kubeconfig, said.to_string())?;
-    let text = format!(
-        "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         [kubernetes]\nplain_permits = \"127.0.0.1:0\"\nplain_extender = true\n\
-         extender = \"127.0.0.1:0\"\nkubeconfig = {:?}\nlease = {{ enabled = false }}\n",
-        kubeconfig.display().to_string()
-    );
-    let binary = beside("windlass-plugin")?;
-    let words: Vec<&Path> =
-        cores::server().iter().map(Path::new).chain([binary.as_path()]).collect();
-    let mut program = Program::run(words[0], &words[1..], folder, &text)?;
-    let at = program.until("list of all pods", |program| {
-        let log = program.log();
-        let at = log.lines().find_map(|line| line.strip_prefix("extender http://"))?;
-        let all = format!("objects={}", CLUSTER.pods());
-        log.contains(&all).then(|| at.to_owned())
-    })?;
-    let address = at.parse().with_context(|| at.clone())?;
-    Ok((program, address))
+    json!({"Pod": CLUSTER.waiting(), "Nodes": null, "NodeNames": nodes.collect::<Vec<_>>()})
 }
 
 // === impl Verb ===

@@ -8,6 +8,8 @@ mod agent;
 mod api_server;
 mod arguments;
 mod burst;
+mod cluster_permits;
+mod cluster_plugin;
 mod cores;
 mod crowd;
 mod echo;
@@ -19,8 +21,10 @@ mod plugin;
 mod print;
 mod program;
 mod run;
+mod scheduler;
 mod sizes;
 mod summary;
+mod tls;
 mod wire;
 
 use anyhow::Context;
@@ -29,10 +33,13 @@ use std::io::Write;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    if std::env::args().nth(1).as_deref() == Some(echo::ARGUMENT) {
-        return echo::serve().await;
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, files)) = words.split_first()
+        && first == echo::ARGUMENT
+    {
+        return echo::serve(files).await;
     }
-    let arguments = Arguments::parse(std::env::args().skip(1))?;
+    let arguments = Arguments::parse(words)?;
     if arguments.help {
         return Ok(std::io::stdout().write_all(arguments::HELP.as_bytes())?);
     }
@@ -40,7 +47,9 @@ async fn main() -> anyhow::Result<()> {
         match part {
             Part::Bursts => run::run(arguments.rounds).await?,
             Part::Permits => permits::run().await?,
+            Part::ClusterPermits => cluster_permits::run().await?,
             Part::Extender => extender::run().await?,
+            Part::Scheduler => scheduler::run().await?,
             Part::Agent => agent::run().await?,
             Part::Growth => {
                 let against = arguments.against.as_deref().context("no --against")?;

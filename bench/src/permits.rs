@@ -11,7 +11,7 @@ use crate::echo::Echo;
 use crate::plugin::Plugin;
 use crate::print;
 use crate::program;
-use crate::wire::{self, Line};
+use crate::wire::{self, Line, Way};
 use anyhow::{Result, ensure};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct Asked {
     times: Vec<Duration>,
     spent: Duration,
     /// How long the server had a core.
-    cpu: Duration,
+    pub(crate) cpu: Duration,
 }
 
 /// Whether VMs can grow.
@@ -46,7 +46,7 @@ pub(crate) enum Room {
 }
 
 /// A pair of requests per VM, which take turns.
-type Requests = Arc<Vec<[Vec<u8>; 2]>>;
+pub(crate) type Requests = Arc<Vec<[Vec<u8>; 2]>>;
 
 /// Asks for permits, and prints what came of it.
 pub(crate) async fn run() -> Result<()> {
@@ -78,7 +78,7 @@ async fn one(vms: usize, room: Room) -> Result<[f64; 2]> {
             [(plugin.permits, plugin.pid(), &mut permits), (echo.address, echo.pid(), &mut echoes)]
         {
             let before = program::cpu(pid)?;
-            let mut came = ask(server, &requests).await?;
+            let mut came = ask(&Way { address: server, tls: None }, &requests).await?;
             came.cpu = program::cpu(pid)?.saturating_sub(before);
             if turn > 0 {
                 asked.add(came);
@@ -170,12 +170,12 @@ async fn settle(plugin: SocketAddr, vms: usize) -> Result<()> {
 }
 
 /// One turn.
-async fn ask(server: SocketAddr, requests: &Requests) -> Result<Asked> {
+pub(crate) async fn ask(way: &Way, requests: &Requests) -> Result<Asked> {
     let begun = Instant::now();
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS.min(requests.len()) {
-        let requests = Arc::clone(requests);
-        clients.spawn(async move { one_client(server, client, &requests).await });
+        let (way, requests) = (way.clone(), Arc::clone(requests));
+        clients.spawn(async move { one_client(&way, client, &requests).await });
     }
     let mut asked = Asked::default();
     while let Some(times) = clients.join_next().await {
@@ -185,12 +185,8 @@ async fn ask(server: SocketAddr, requests: &Requests) -> Result<Asked> {
     Ok(asked)
 }
 
-async fn one_client(
-    server: SocketAddr,
-    client: usize,
-    requests: &[[Vec<u8>; 2]],
-) -> Result<Vec<Duration>> {
-    let mut line = Line::to(server).await?;
+async fn one_client(way: &Way, client: usize, requests: &[[Vec<u8>; 2]]) -> Result<Vec<Duration>> {
+    let mut line = Line::by(way).await?;
     let mut times = Vec::with_capacity(1 << 16);
     let begun = Instant::now();
     for turn in 0.. {

@@ -1,20 +1,34 @@
-//! As little HTTP as a benchmark needs: one connection, one request after another.
+//! As little HTTP as a benchmark needs: one connection, one request after another, with TLS or without.
 //!
 //! Both sides of a comparison are asked through this, so what it costs is in both figures.
 
 use anyhow::{Context, Result, ensure};
+use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// No answer that is asked for here is longer.
 const LONGEST: usize = 2 << 20;
 
+/// A way to a server.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) address: SocketAddr,
+    /// `None`: without TLS.
+    pub(crate) tls: Option<TlsConnector>,
+}
+
 /// A connection that stays open.
 pub(crate) struct Line {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     read: Vec<u8>,
 }
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +40,27 @@ pub(crate) struct Answer {
 // === impl Line ===
 
 impl Line {
+    /// Without TLS.
     pub(crate) async fn to(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(address).await?;
+        Self::by(&Way { address, tls: None }).await
+    }
+
+    /// After its handshake, if there is one.
+    pub(crate) async fn by(way: &Way) -> Result<Self> {
+        let stream = TcpStream::connect(way.address).await?;
         stream.set_nodelay(true)?;
+        let name = ServerName::IpAddress(way.address.ip().into());
+        let stream: Box<dyn Stream> = match &way.tls {
+            Some(tls) => Box::new(tls.connect(name, stream).await?),
+            None => Box::new(stream),
+        };
         Ok(Self { stream, read: Vec::with_capacity(4096) })
     }
 
     /// Sends a request that was made with [`request`], and reads its answer.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> Result<Answer> {
         self.stream.write_all(request).await?;
+        self.stream.flush().await?;
         self.read.clear();
         loop {
             if let Some(answer) = whole(&self.read)? {
@@ -49,9 +75,16 @@ impl Line {
 
 /// The bytes of a request.
 pub(crate) fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+    request_with(method, path, "", body)
+}
+
+/// The same with these headers, each of which ends its line.
+pub(crate) fn request_with(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
-    format!("{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-length: {length}\r\n\r\n{body}")
-        .into_bytes()
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\n{headers}content-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
 }
 
 /// The answer that these bytes are, once they are all there.

@@ -26,10 +26,32 @@ impl Scheduler {
     /// # Panics
     /// With what it said last, if it ends.
     pub async fn start(plane: &ControlPlane, name: &str, extenders: &[Value]) -> Self {
+        Self::start_by(plane, name, extenders, json!({})).await
+    }
+
+    /// The same, and its own requests to the API server wait for no others: it sends 50 in a second otherwise.
+    ///
+    /// # Panics
+    /// With what it said last, if it ends.
+    pub async fn start_without_limits(
+        plane: &ControlPlane,
+        name: &str,
+        extenders: &[Value],
+    ) -> Self {
+        Self::start_by(plane, name, extenders, json!({"qps": 10_000, "burst": 10_000})).await
+    }
+
+    async fn start_by(
+        plane: &ControlPlane,
+        name: &str,
+        extenders: &[Value],
+        mut connection: Value,
+    ) -> Self {
+        connection["kubeconfig"] = json!(plane.kubeconfig(Identity::Scheduler));
         let config = json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": plane.kubeconfig(Identity::Scheduler)},
+            "clientConnection": connection,
             "leaderElection": {"leaderElect": false},
             "profiles": [{"schedulerName": name}],
             // A pod that was refused is looked at again soon.

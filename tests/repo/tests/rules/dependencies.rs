@@ -126,7 +126,7 @@ const MAY_LINK: [(&str, &[&str]); 37] = [
         ],
     ),
     ("repo", &["protocol", "windlass"]),
-    ("bench", &["lab", "protocol", "testkit"]),
+    ("bench", &["lab", "protocol", "testkit", "control-plane"]),
 ];
 
 #[test]
