@@ -303,24 +303,45 @@ impl<'a> Plugin<'a> {
         last: Option<u64>,
         size: u64,
     ) -> Option<u64> {
-        let (status, answer) = self.asked(namespace, vm, last, size).await;
-        assert!(matches!(status, 200 | 404), "{status}");
-        (status == 200).then(|| answer["permit"]["vCPUs"].as_u64().unwrap())
+        let permit = self.permit_of(namespace, vm, last.map(units), units(size)).await?;
+        Some(permit["vCPUs"].as_u64().unwrap())
+    }
+
+    /// The same, of sizes as they are on the wire. Where a ceiling is not recorded in time, the agent asks again.
+    pub(crate) async fn permit_of(
+        &self,
+        namespace: &str,
+        vm: &str,
+        last: Option<Value>,
+        size: Value,
+    ) -> Option<Value> {
+        loop {
+            let (status, mut answer) = self.asked(namespace, vm, last.clone(), size.clone()).await;
+            assert!(matches!(status, 200 | 404 | 503), "{status}");
+            if status != 503 {
+                return (status == 200).then(|| answer["permit"].take());
+            }
+        }
     }
 
     /// The same; the answer with its status.
     pub(crate) async fn try_permit(&self, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
-        self.asked(self.space.name(), vm, last, size).await
+        self.asked(self.space.name(), vm, last.map(units), units(size)).await
     }
 
-    async fn asked(&self, namespace: &str, vm: &str, last: Option<u64>, size: u64) -> (u16, Value) {
-        let resources = |size: u64| json!({"vCPUs": size, "mem": format!("{size}Gi")});
+    async fn asked(
+        &self,
+        namespace: &str,
+        vm: &str,
+        last: Option<Value>,
+        size: Value,
+    ) -> (u16, Value) {
         let body = json!({
             "protoVersion": 7,
             "pod": {"namespace": namespace, "name": vm},
-            "computeUnit": resources(1),
-            "resources": resources(size),
-            "lastPermit": last.map(resources),
+            "computeUnit": units(1),
+            "resources": size,
+            "lastPermit": last,
             "metrics": null,
         });
         let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
@@ -354,6 +375,11 @@ impl<'a> Plugin<'a> {
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         serde_json::from_slice(&body).unwrap()
     }
+}
+
+/// So many compute units, as they are on the wire.
+pub(crate) fn units(count: u64) -> Value {
+    json!({"vCPUs": count, "mem": format!("{count}Gi")})
 }
 
 /// From one vCPU and GiB to this many.

@@ -4,7 +4,7 @@
 //! The histories are played at the same time: each has a node of its own, groups of them a namespace and a plugin. They have a control
 //! plane of their own, so that their thousand pods slow down no other test.
 
-use crate::plugin::{Plugin, bounds};
+use crate::plugin::{Plugin, bounds, units};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::iter;
@@ -43,7 +43,7 @@ type Books = BTreeMap<String, (Resources, Resources, usize, BTreeMap<VmName, Res
 /// What a history has left.
 struct History {
     /// The VMs that count, and what their agents were permitted last.
-    vms: BTreeMap<String, Option<u64>>,
+    vms: BTreeMap<String, Option<Value>>,
     grown: usize,
 }
 
@@ -82,8 +82,8 @@ async fn play_group(plane: &ControlPlane, group: u64) -> usize {
 async fn speak(plugin: &Plugin<'_>, namespace: &str, histories: &mut [History]) {
     for history in histories {
         let asks = history.vms.iter_mut().map(|(vm, last)| async move {
-            let said = last.unwrap_or(1);
-            let permit = plugin.permit_in(namespace, vm, *last, said).await;
+            let said = last.clone().unwrap_or_else(|| units(1));
+            let permit = plugin.permit_of(namespace, vm, last.take(), said.clone()).await;
             assert_eq!(permit, Some(said), "{vm} keeps what it was permitted");
             *last = permit;
         });
@@ -138,9 +138,10 @@ async fn play(plugin: &Plugin<'_>, seed: u64) -> History {
                 make(plugin, &pod, json!({}), json!({"nodeName": node})).await;
             }
             (5..=7, Some(vm)) => {
-                let last = history.vms[&vm];
+                let last = history.vms[&vm].clone();
+                let before = last.as_ref().map_or(1, vcpus);
                 let permit = ask(plugin, &vm, last, 1 + chance.below(4)).await;
-                history.grown += usize::from(permit > last.unwrap_or(1));
+                history.grown += usize::from(vcpus(&permit) > before);
                 history.vms.insert(vm, Some(permit));
             }
             (8, Some(vm)) => {
@@ -204,14 +205,19 @@ async fn place(plugin: &Plugin<'_>, name: &str, node: &str, chance: &mut Chance)
 }
 
 /// The agent of a VM asks, once the plugin knows the pod.
-async fn ask(plugin: &Plugin<'_>, vm: &str, last: Option<u64>, size: u64) -> u64 {
+async fn ask(plugin: &Plugin<'_>, vm: &str, last: Option<Value>, size: u64) -> Value {
     let mut permit = None;
     wait::until_async("the plugin knows the VM", async || {
-        permit = plugin.permit_in(plugin.space.name(), vm, last, size).await;
+        let name = plugin.space.name();
+        permit = plugin.permit_of(name, vm, last.clone(), units(size)).await;
         permit.is_some()
     })
     .await;
     permit.unwrap()
+}
+
+fn vcpus(permit: &Value) -> u64 {
+    permit["vCPUs"].as_u64().unwrap()
 }
 
 async fn make(plugin: &Plugin<'_>, name: &str, mut metadata: Value, more: Value) -> Pod {
