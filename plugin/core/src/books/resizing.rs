@@ -27,8 +27,9 @@ impl Books {
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, floor, true);
             entry.cover.allot(allotted);
+            // An earlier plugin has promised no more than the pod covers.
             if let Basis::Presumed(known) = &mut entry.basis {
-                *known = known.max(most);
+                *known = most;
             }
         });
     }

@@ -19,7 +19,7 @@
 use crate::allotment::{Allotted, Resizable};
 use crate::ceilings::{Kept, is_of_binding};
 use std::sync::Arc;
-use windlass_protocol::pod::{Allocation, Ceiling, Pod, PodVm, VmContainer};
+use windlass_protocol::pod::{Allocation, Ceiling, Fixed, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmName, VmRecord};
 
 /// As many earlier revisions are remembered.
@@ -534,12 +534,12 @@ impl Own {
         ceiling: Resources,
         kept: Option<Kept>,
     ) -> Self {
-        let container = vm.container.as_deref().filter(|container| container.fixed.is_none());
-        let container = container.filter(|_| kept.is_some());
+        // Requests of the pod's own level count in place of those of its containers.
+        let container = vm.container.as_deref().filter(|it| it.fixed != Some(Fixed::OfPod));
         let resizable = match (kept, container) {
             (None, _) => Resizable::OfAnother,
-            (Some(_), None) => Resizable::No,
-            (Some(_), Some(_)) => Resizable::Yes,
+            (Some(_), Some(it)) if it.fixed.is_none() => Resizable::Yes,
+            (Some(_), _) => Resizable::No,
         };
         let more = if kept.is_none() { ceiling } else { recorded(kept) };
         let sure = container.map_or(sure, VmContainer::sure);

@@ -286,6 +286,41 @@ fn a_vm_of_another_object_that_was_placed_counts_with_what_it_starts_with() {
 }
 
 #[test]
+fn a_vm_whose_pod_is_not_resized_has_nothing_of_its_sidecars_requests() {
+    let of_another = |pod: &mut Pod| pod.vm.as_mut().unwrap().object = name("its object");
+    let fixed = |pod: &mut Pod| {
+        pod.vm.as_mut().unwrap().container.as_mut().unwrap().fixed = Some(Fixed::Restarts);
+    };
+    for change in [of_another as fn(&mut Pod), fixed] {
+        let mut pods = resized(6);
+        let mut pod = pod("a", settled(1));
+        pod.requests = cu(3);
+        let allocation = pod.allocation.as_mut().unwrap();
+        (allocation.spec, allocation.allocated) = (cu(3), Some(cu(3)));
+        change(&mut pod);
+        pods.pod_seen(pod);
+        assert_eq!(room(&pods, "n"), (4, 3));
+        assert_eq!(told(&pods, NOW, "a", 1, 4), cu(1));
+    }
+}
+
+#[test]
+fn what_a_pod_gave_up_before_its_agent_asked_is_not_kept_for_its_vm() {
+    let mut pods = resized(6);
+    see(&mut pods, "a", settled(4));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)), "an earlier plugin may have promised it");
+    // That plugin had the pod shrink, and promised no more before.
+    see(&mut pods, "a", settled(2));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(2)));
+    let first = Ask::from(cu(2));
+    let vm = name("a");
+    let node = pods.node_of(&vm).unwrap();
+    let proposed = node.with_books(|books| books.propose(NOW, &vm, first)).unwrap();
+    assert_ne!(proposed, Proposed::Waits, "nothing waits for the pod to grow again");
+    assert_eq!(due(&pods, NOW, "a"), None);
+}
+
+#[test]
 fn what_a_pod_requests_beside_its_vm_is_no_room_of_vms() {
     let mut pods = resized(6);
     let mut pod = pod("a", settled(1));
