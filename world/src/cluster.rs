@@ -5,12 +5,9 @@
 //! the API server's objects and what each hypervisor has. It loses, delays and repeats what is said, stops and kills
 //! processes whose clocks run apart, and notes each law that is [`Broken`] when it happens. Everything follows from one seed.
 //!
-//! Where to look: `api` has the objects, `call` what is asked of it, [`network`] what becomes of requests; `plugin` is the shell of the plugin's
-//! core, `agent` and `agents` the VMs, `kubelet` and `machines` the nodes, `scheduler` who places pods;
+//! Where to look: `api` has the objects, `pods` what pods are like, `call` what is asked of it, [`network`] what becomes of requests; `plugin` is the shell of the plugin's
+//! core, `agent` and `agents` the VMs, [`nodes`], `kubelet` and `machines` the nodes, `scheduler` who places pods;
 //! [`laws`] what is checked, `takeover` what rebuilt books come to, `ending` what a kind world comes to; [`steps`] what happens.
-//!
-//! Modes of nodes: dedicated, and headroom. A mode in which VM pods are resized themselves belongs into `kubelet`, and into what
-//! [`laws`] takes for a VM's requests.
 
 mod agent;
 mod agents;
@@ -23,7 +20,9 @@ pub mod laws;
 mod machines;
 pub mod met;
 pub mod network;
+pub mod nodes;
 mod plugin;
+mod pods;
 mod scheduler;
 pub mod steps;
 mod takeover;
@@ -31,6 +30,7 @@ mod takeover;
 pub use laws::{Broken, Law};
 pub use met::Met;
 pub use network::Network;
+pub use nodes::{Sharing, Spare};
 pub use steps::Step;
 
 use crate::chance::Chance;
@@ -42,11 +42,9 @@ use laws::Judge;
 use plugin::{Asks, Clock, Held, Plugin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use steps::cu;
 use windlass_plugin_core::Pods;
-use windlass_plugin_core::pods::{HeadroomTerms, Mode, Pool, Pools};
-use windlass_protocol::node::Node;
-use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
+use windlass_plugin_core::pods::Pools;
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// The plugin's own namespace.
 const OWN: &str = "own";
@@ -58,19 +56,10 @@ const TURN: u64 = 200;
 pub struct Setup {
     /// All chance follows from it.
     pub seed: u64,
-    /// The size of each node, in compute units, and what of it is kept ready for VMs: `None`: the node is dedicated.
-    pub nodes: Vec<(u64, Option<Spare>)>,
+    /// The size of each node, in compute units, and how it shares its room.
+    pub nodes: Vec<(u64, Sharing)>,
     /// How fast the clock of each plugin goes, in thousandths.
     pub rates: Vec<u64>,
-}
-
-/// What a headroom pod keeps ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spare {
-    /// All that VMs may still grow into.
-    All,
-    /// So many compute units.
-    Units(u64),
 }
 
 /// A cluster.
@@ -197,7 +186,7 @@ impl ClusterWorld {
             chance: Chance::new(setup.seed),
             network: Network::default(),
             api: Api::default(),
-            pools: pools(setup),
+            pools: nodes::pools(setup),
             plugins: Vec::new(),
             agents: BTreeMap::new(),
             kubelets: BTreeMap::new(),
@@ -214,8 +203,8 @@ impl ClusterWorld {
             story: None,
         };
         world.api.make_lease();
-        for (nth, (units, spare)) in setup.nodes.iter().enumerate() {
-            world.api.put_node(node(nth, *units, *spare));
+        for (nth, (units, sharing)) in setup.nodes.iter().enumerate() {
+            world.api.put_node(nodes::node(nth, *units, *sharing));
         }
         for (nth, rate) in setup.rates.iter().enumerate() {
             let clock = Clock { offset: 1_000_000 * (nth as u64 + 1), rate: *rate };
@@ -325,7 +314,8 @@ impl ClusterWorld {
             }
             self.judge.covered(self.now, (&self.api, &self.plugins[nth].plugin), &self.agents);
         }
-        self.judge.nodes(self.now, &self.api, &self.agents);
+        self.judge.nodes(self.now, (&self.api, &self.kubelets), &self.agents);
+        self.judge.allocated(self.now, (&self.api, &self.kubelets), &self.agents);
         if let (Some(broken), [(nth, _)]) = (self.judge.broken.first(), &serve[..]) {
             let status = self.plugins[*nth].plugin.books.status();
             let line = format!("{broken}, by the books of plugin {nth}: {status:?}");
@@ -341,52 +331,5 @@ impl ClusterWorld {
             let runs = process.state == State::Runs;
             Some((nth, process.plugin.serves(clock).ok().filter(|_| runs)?))
         })
-    }
-}
-
-fn pools(setup: &Setup) -> Pools {
-    let spares = setup.nodes.iter().filter_map(|(_, spare)| *spare);
-    let pool = |spare: Spare| {
-        let (cpu, mem) = match spare {
-            Spare::All => (None, None),
-            Spare::Units(units) => {
-                (Some(MilliCpu::from_cores(units)), Some(Bytes::from_gib(units)))
-            }
-        };
-        let mode = Mode::Headroom(HeadroomTerms { cpu, mem, ..HeadroomTerms::default() });
-        Pool { name: spare.word(), labels: labels(spare), mode, watermark: None }
-    };
-    Pools { pools: spares.map(pool).collect(), namespace: OWN.to_owned(), ..Pools::default() }
-}
-
-fn labels(spare: Spare) -> BTreeMap<String, String> {
-    BTreeMap::from([("pool".to_owned(), spare.word())])
-}
-
-fn node(nth: usize, units: u64, spare: Option<Spare>) -> Node {
-    Node {
-        name: node_name(nth),
-        uid: format!("node {nth}"),
-        revision: String::new(),
-        allocatable: cu(units),
-        labels: spare.map(labels).unwrap_or_default(),
-        is_unschedulable: false,
-        taints: Vec::new(),
-        problems: Vec::new(),
-    }
-}
-
-fn node_name(nth: usize) -> String {
-    format!("n{nth}")
-}
-
-// === impl Spare ===
-
-impl Spare {
-    fn word(self) -> String {
-        match self {
-            Self::All => "shared".to_owned(),
-            Self::Units(units) => format!("shared-{units}"),
-        }
     }
 }

@@ -10,12 +10,13 @@ use windlass_protocol::Resources;
 // === impl ClusterWorld ===
 
 impl ClusterWorld {
-    /// A VM starts with what its pod requests, and no less than its minimum.
+    /// A VM starts with what its container requests, and no less than its minimum.
     pub(super) fn vm_starts(&mut self, uid: &str) {
         let Some(name) = self.api.name_of(uid) else { return };
         let Some(pod) = self.api.pods.get(&name) else { return };
         let (Some(vm), Some(node)) = (&pod.vm, &pod.node) else { return };
-        let size = pod.requests.max(vm.bounds.min);
+        let requests = vm.container.as_ref().map_or(pod.requests, |container| container.spec);
+        let size = requests.max(vm.bounds.min);
         let size = Resources { mem: size.mem.round_up(vm.memory_slot), ..size };
         let rate = 985 + self.chance.below(31);
         let agent = Agent::of(name, node.clone(), size, rate);

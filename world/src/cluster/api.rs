@@ -4,12 +4,13 @@
 //! goes on from a revision, unless the log before it was compacted.
 
 use crate::cluster::call::{Answer, Call, Found, Kind, Told};
+use crate::cluster::pods::{count, headroom, resize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use windlass_plugin_core::lease::{Record, Write as LeaseWrite};
-use windlass_plugin_core::pods::{Change, Write};
+use windlass_plugin_core::pods::{Change, Resize, Write};
 use windlass_protocol::node::Node;
-use windlass_protocol::pod::{Allocation, Ceiling, Phase, Pod};
+use windlass_protocol::pod::{Ceiling, Limits, Pod};
 use windlass_protocol::{Resources, VmName};
 
 /// The objects of a cluster.
@@ -24,6 +25,8 @@ pub(crate) struct Api {
     /// Nodes with pods that changed since the last look.
     touched: BTreeSet<String>,
     uids: u64,
+    /// Names that a pod has or had.
+    names: BTreeSet<VmName>,
 }
 
 // === impl Api ===
@@ -50,9 +53,15 @@ impl Api {
         self.uids += 1;
         pod.uid = format!("u{}", self.uids);
         let name = pod.name.clone();
+        self.names.insert(name.clone());
         self.pods.insert(name.clone(), Rc::new(pod));
         self.change(&name, |_| {});
         true
+    }
+
+    /// Whether a pod has or had this name.
+    pub(crate) fn has_had(&self, name: &VmName) -> bool {
+        self.names.contains(name)
     }
 
     pub(crate) fn change(&mut self, name: &VmName, change: impl FnOnce(&mut Pod)) {
@@ -60,6 +69,7 @@ impl Api {
         self.revision += 1;
         let mut next = Pod::clone(pod);
         change(&mut next);
+        count(&mut next);
         next.revision = self.revision.to_string();
         self.touched.extend(next.node.clone());
         *pod = Rc::new(next);
@@ -144,6 +154,7 @@ impl Api {
             },
             Call::Replace { pod, uid, found, next } => self.replace(pod, uid, found, *next),
             Call::Headroom(change) => self.write_headroom(change),
+            Call::Resize(resize) => self.resize(resize),
             Call::List(Kind::Pods) => {
                 Answer::Pods(self.pods.values().cloned().collect(), self.revision)
             }
@@ -204,7 +215,7 @@ impl Api {
                 }
             }
             Write::Resize { uid, revision, size, .. } if is_same(uid, revision) => {
-                self.change(name, |pod| respec(pod, *size));
+                self.change(name, |pod| resize(pod, *size, Limits::default()));
                 return Answer::Done;
             }
             Write::Delete { uid, revision } if is_same(uid, revision) => {
@@ -214,6 +225,18 @@ impl Api {
             Write::Resize { .. } | Write::Delete { .. } => {}
         }
         Answer::Status(409)
+    }
+
+    fn resize(&mut self, write: &Resize) -> Answer {
+        let Resize { vm, uid, revision, to, limits, .. } = write;
+        match self.pods.get(vm) {
+            None => Answer::Status(404),
+            Some(pod) if pod.uid != *uid || pod.revision != *revision => Answer::Status(409),
+            Some(_) => {
+                self.change(vm, |pod| resize(pod, *to, *limits));
+                Answer::Done
+            }
+        }
     }
 
     fn write_lease(&mut self, write: LeaseWrite) -> Answer {
@@ -229,35 +252,5 @@ impl Api {
         let record = Record { holder, transitions, renewed: String::new(), uid, revision };
         self.lease = Some(record.clone());
         Answer::LeaseWritten(record)
-    }
-}
-
-/// A pod's spec asks for something else.
-fn respec(pod: &mut Pod, spec: Resources) {
-    if let Some(it) = pod.allocation.as_mut().filter(|it| it.spec != spec) {
-        (it.spec, it.generation, it.is_observed) = (spec, it.generation + 1, false);
-        pod.requests = it.spec.max(it.allocated.unwrap_or_default());
-    }
-}
-
-/// What a kubelet has not seen yet.
-pub(crate) fn unseen(spec: Resources) -> Box<Allocation> {
-    Box::new(Allocation { spec, allocated: None, generation: 1, is_observed: false, pending: None })
-}
-
-fn headroom(name: &VmName, node: &str, size: Resources) -> Pod {
-    Pod {
-        name: name.clone(),
-        uid: String::new(),
-        revision: String::new(),
-        node: Some(node.to_owned()),
-        scheduler: "none".to_owned(),
-        phase: Phase::Pending,
-        is_terminating: false,
-        requests: size,
-        vm: None,
-        is_headroom: true,
-        allocation: Some(unseen(size)),
-        problems: Vec::new(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 use windlass_plugin_core::lease::{Record, Write};
-use windlass_plugin_core::pods::Change;
+use windlass_plugin_core::pods::{Change, Resize};
 use windlass_protocol::VmName;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::{Ceiling, Pod};
@@ -42,6 +42,8 @@ pub(crate) enum Call {
         next: Ceiling,
     },
     Headroom(Change),
+    /// Resizes the container of a VM.
+    Resize(Resize),
     List(Kind),
     /// Goes on with a watch.
     Watch {

@@ -4,13 +4,20 @@ use crate::cluster::ClusterWorld;
 use crate::cluster::agent::Agent;
 use crate::cluster::laws::{Law, PAST};
 use crate::cluster::network::Network;
+use crate::cluster::nodes::{is_dedicated, is_resized};
+use crate::cluster::pods::{beside, container};
+use std::rc::Rc;
 use std::time::Duration;
-use windlass_protocol::Resources;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// A leader is found, bindings of earlier ones are too old, lost events are found, and smaller sizes are said twice within this.
 const WITHIN: Duration = Duration::from_secs(240);
 /// Between two looks.
 const LOOKS: Duration = Duration::from_secs(5);
+
+/// A pod may keep less than a step that is worth a write.
+const JOINED: Resources = Resources::new(MilliCpu::from_milli(99), Bytes::from_mib(63));
 
 // === impl ClusterWorld ===
 
@@ -45,7 +52,37 @@ impl ClusterWorld {
         if !self.all_run() || self.serving().next().is_none() {
             return Some("no plugin answers".to_owned());
         }
-        self.unplaced().or_else(|| self.short())
+        self.unplaced().or_else(|| self.short()).or_else(|| self.unsettled())
+    }
+
+    /// A pod of a VM that is resized, or keeps room that its VM does not use.
+    fn unsettled(&self) -> Option<String> {
+        let leader = self.serving().next().map(|(nth, _)| &self.plugins[nth].plugin)?;
+        for (uid, agent) in &self.agents {
+            let Some(pod) = self.api.pod(&agent.pod, uid).filter(|_| self.is_resizable(agent))
+            else {
+                continue;
+            };
+            let least = pod.vm.as_ref().map(|vm| vm.bounds.min).unwrap_or_default();
+            let spec = container(pod).map(|container| container.spec).unwrap_or_default();
+            let unused = spec.saturating_sub(agent.size.max(least));
+            let is_settled = pod.allocation.as_ref().is_some_and(|it| it.is_settled());
+            let is_exact = spec.covers(agent.size) && JOINED.covers(unused);
+            if !is_settled || !is_exact || leader.books.waits_for_kubelet(&pod.name) {
+                let says = self.leader_says(&agent.node);
+                return Some(format!("{} has {}: {pod:?}, {says}", pod.name, agent.size));
+            }
+        }
+        None
+    }
+
+    /// Whether the pod of a VM is one that is resized.
+    fn is_resizable(&self, agent: &Agent) -> bool {
+        let node = self.api.nodes.get(&agent.node);
+        let pod = self.api.pods.get(&agent.pod).filter(|pod| !pod.is_terminating);
+        let is_own = |pod: &&Rc<Pod>| pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name);
+        let container = pod.filter(is_own).and_then(|pod| container(pod));
+        node.is_some_and(|node| is_resized(node)) && container.is_some_and(|it| it.fixed.is_none())
     }
 
     /// A pod that waits though a node has room for it.
@@ -61,7 +98,7 @@ impl ClusterWorld {
             let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
             for name in self.nodes_for(pod.requests) {
                 let Some(node) = self.api.nodes.get(&name) else { continue };
-                let is_shared = !node.labels.is_empty();
+                let is_shared = !is_dedicated(node);
                 // What a VM starts with beyond its request is growth, which headroom has to cover.
                 let fits = if is_shared {
                     asked == pod.requests
@@ -84,7 +121,7 @@ impl ClusterWorld {
             let Some(short) = here().find(is_ahead) else { continue };
             let wanted = self.api.on(&node.name).filter(|pod| !pod.is_headroom).map(|pod| {
                 let goal = self.agents.get(&pod.uid).map(|agent| agent.goal);
-                pod.requests.max(goal.unwrap_or_default())
+                pod.requests.max(goal.unwrap_or_default().saturating_add(beside(pod)))
             });
             let wanted = wanted.fold(Resources::ZERO, Resources::saturating_add);
             if node.allocatable.covers(wanted) && self.may_grow(short) {
@@ -106,7 +143,9 @@ impl ClusterWorld {
     /// Whether a VM asks for no more than its bounds.
     fn may_grow(&self, agent: &Agent) -> bool {
         let vm = self.api.pods.get(&agent.pod).and_then(|pod| pod.vm.as_ref());
-        vm.is_some_and(|vm| vm.bounds.max.covers(agent.goal))
+        let is_fixed = self.api.nodes.get(&agent.node).is_some_and(|node| is_resized(node))
+            && !self.is_resizable(agent);
+        vm.is_some_and(|vm| vm.bounds.max.covers(agent.goal)) && !is_fixed
     }
 
     /// What pods may take of a dedicated node.

@@ -1,13 +1,14 @@
 //! What happens to processes and requests, one event at a time, and what people do.
 
-use crate::cluster::api::unseen;
 use crate::cluster::call::{Answer, Call, Kind};
 use crate::cluster::laws::PAST;
+use crate::cluster::nodes::{is_resized, node_name};
 use crate::cluster::plugin::{Out, Plugin, Turn};
-use crate::cluster::steps::{Step, cu};
-use crate::cluster::{ClusterWorld, Due, Reaching, Request, State, TURN, node_name};
-use windlass_protocol::pod::{Phase, Pod, PodVm};
-use windlass_protocol::{Bounds, Bytes, Moment, Resources, VmInfo, VmName};
+use crate::cluster::pods::{pod, vm_pod};
+use crate::cluster::steps::{Container, Step, cu};
+use crate::cluster::{ClusterWorld, Due, Reaching, Request, State, TURN};
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{Bounds, Bytes, Moment, Resources, VmName};
 
 // === impl ClusterWorld ===
 
@@ -16,22 +17,18 @@ impl ClusterWorld {
     pub fn step(&mut self, step: Step) {
         self.tell(|| format!("{step:?}"));
         match step {
-            Step::Vm { name, units, odd, most, least, is_others } => {
+            Step::Vm { name, units, odd, most, least, is_others, container } => {
                 let bounds = Bounds { min: cu(least), max: cu(most.max(least)) };
                 let name = vm_name(name);
                 let mem = cu(units).mem.saturating_add(Bytes::from_mib(odd));
-                let pod = pod(&name, Resources { mem, ..cu(units) }, "windlass");
-                let mut pod = with_vm(pod, bounds);
+                let own = Resources { mem, ..cu(units) };
+                let mut pod = vm_pod(&name, "windlass", own, bounds, container);
                 if let Some(vm) = pod.vm.as_mut().filter(|_| is_others) {
                     vm.object.name = format!("object of {}", pod.name.name);
                 }
                 self.create(pod);
             }
-            Step::VmPast { name, node, units } => {
-                let bounds = Bounds { min: cu(1), max: cu(units + 1) };
-                let pod = with_vm(pod(&vm_name(name), cu(units), PAST), bounds);
-                self.create(Pod { node: self.node_named(node), ..pod });
-            }
+            Step::VmPast { name, node, units } => self.create_past(&vm_name(name), node, units),
             Step::Other { name, node, units } => {
                 let pod = pod(&other_name(name), cu(units), PAST);
                 self.create(Pod { node: self.node_named(node), ..pod });
@@ -182,6 +179,10 @@ impl ClusterWorld {
         }
         let is_ceiling = matches!(call, Call::Replace { .. });
         self.met.note_if("ceilings that were written late", has_changed && is_ceiling && is_late);
+        let is_resize = matches!(call, Call::Resize(_));
+        self.met.note_if("resizes that took effect", has_changed && is_resize);
+        self.met.note_if("resizes that took effect late", has_changed && is_resize && is_late);
+        self.met.note_if("resizes that came too late", !has_changed && is_resize);
         let answer = if half_done && has_changed {
             self.met.note("500 though it took effect");
             Answer::Status(500)
@@ -216,6 +217,7 @@ impl ClusterWorld {
             }
         }
         self.plugins[nth].plugin.came_to(kind, upto);
+        self.with_plugin(nth, Plugin::end_waits);
     }
 
     fn stop(&mut self, nth: usize, time: u64) {
@@ -290,10 +292,19 @@ impl ClusterWorld {
         self.met.note("watches that broke");
     }
 
-    fn create(&mut self, mut pod: Pod) {
-        if pod.vm.is_some() {
-            pod.allocation = Some(unseen(pod.requests));
+    /// A VM pod is bound past the plugin. Where pods are resized, none follows another of its name that way.
+    fn create_past(&mut self, name: &VmName, node: usize, units: u64) {
+        let node = self.node_named(node);
+        let of_node = node.as_ref().and_then(|node| self.api.nodes.get(node));
+        if of_node.is_some_and(|node| is_resized(node)) && self.api.has_had(name) {
+            return;
         }
+        let bounds = Bounds { min: cu(1), max: cu(units + 1) };
+        let pod = vm_pod(name, PAST, cu(units), bounds, Container::default());
+        self.create(Pod { node, ..pod });
+    }
+
+    fn create(&mut self, pod: Pod) {
         let (name, is_past) = (pod.name.clone(), pod.node.is_some());
         if self.api.create(pod) && !is_past {
             let uid = self.api.pods[&name].uid.clone();
@@ -305,38 +316,6 @@ impl ClusterWorld {
     fn node_named(&self, nth: usize) -> Option<String> {
         Some(node_name(nth % self.api.nodes.len().max(1)))
     }
-}
-
-fn pod(name: &VmName, requests: Resources, scheduler: &str) -> Pod {
-    Pod {
-        name: name.clone(),
-        uid: String::new(),
-        revision: String::new(),
-        node: None,
-        scheduler: scheduler.to_owned(),
-        phase: Phase::Pending,
-        is_terminating: false,
-        requests,
-        vm: None,
-        is_headroom: false,
-        allocation: None,
-        problems: Vec::new(),
-    }
-}
-
-fn with_vm(pod: Pod, bounds: Bounds) -> Pod {
-    let vm = PodVm {
-        object: pod.name.clone(),
-        bounds,
-        priority: 0,
-        memory_slot: VmInfo::DEFAULT_MEMORY_SLOT,
-        ceiling: None,
-        controller: None,
-        container: None,
-        may_move: false,
-        problems: Vec::new(),
-    };
-    Pod { vm: Some(Box::new(vm)), ..pod }
 }
 
 pub(super) fn pod_name(is_vm: bool, name: usize) -> VmName {

@@ -1,9 +1,11 @@
-//! The kubelet of one node: it admits what fits in beside what it has allocated, resizes, and says so later.
+//! The kubelet of one node: it admits what fits in beside what it has allocated, resizes, and says so later. New limits are in
+//! force after it has said what it allocated.
 
 use crate::cluster::api::Api;
+use crate::cluster::pods::{beside, container};
 use std::collections::{BTreeMap, BTreeSet};
 use windlass_protocol::Resources;
-use windlass_protocol::pod::{Pending, Phase};
+use windlass_protocol::pod::{Limits, Pending, Phase, Pod};
 
 /// What it has of its pods, by uid.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +17,11 @@ pub(crate) struct Kubelet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Admitted {
     allocated: Resources,
+    /// Of that, what is not the VM's container's.
+    beside: Resources,
+    /// The limits of the VM's container, once all is carried out, and those in force.
+    limits: Limits,
+    enforced: Limits,
     seen: i64,
     pending: Option<Pending>,
 }
@@ -24,8 +31,9 @@ struct Admitted {
 pub(crate) struct Looked {
     /// Pods that run from here on, by uid.
     pub(crate) started: Vec<String>,
-    /// How many resizes are deferred, and how many pods rejected.
+    /// How many resizes are deferred, how many can never be, and how many pods are rejected.
     pub(crate) deferred: usize,
+    pub(crate) infeasible: usize,
     pub(crate) rejected: usize,
 }
 
@@ -38,9 +46,6 @@ impl Kubelet {
         let Some(size) = api.nodes.get(node).map(|node| node.allocatable) else { return looked };
         let here: BTreeSet<&str> = api.on(node).map(|pod| pod.uid.as_str()).collect();
         self.admitted.retain(|uid, _| here.contains(uid.as_str()));
-        let spec_of = |pod: &windlass_protocol::pod::Pod| {
-            pod.allocation.as_ref().map_or((pod.requests, 0), |it| (it.spec, it.generation))
-        };
         let mut pods: Vec<_> = api.on(node).collect();
         pods.sort_by_key(|pod| {
             let grows = |it: &Admitted| !it.allocated.covers(spec_of(pod).0);
@@ -53,15 +58,18 @@ impl Kubelet {
                 others.fold(Resources::ZERO, |sum, (_, it)| sum.saturating_add(it.allocated));
             let fits = size.covers(used.saturating_add(spec));
             match self.admitted.get_mut(&pod.uid) {
-                Some(it) if fits => *it = Admitted { allocated: spec, seen, pending: None },
-                Some(it) => {
+                Some(it) if fits => it.carry_out(pod),
+                Some(it) if size.covers(spec) => {
                     looked.deferred += usize::from(it.pending.is_none());
                     (it.seen, it.pending) = (seen, Some(Pending::Deferred));
                 }
+                Some(it) => {
+                    looked.infeasible += usize::from(it.pending.is_none());
+                    (it.seen, it.pending) = (seen, Some(Pending::Infeasible));
+                }
                 None if self.rejected.contains(&pod.uid) || pod.is_terminating => {}
                 None if fits => {
-                    let admitted = Admitted { allocated: spec, seen, pending: None };
-                    self.admitted.insert(pod.uid.clone(), admitted);
+                    self.admitted.insert(pod.uid.clone(), Admitted::of(pod));
                     looked.started.push(pod.uid.clone());
                 }
                 None => {
@@ -73,20 +81,13 @@ impl Kubelet {
         looked
     }
 
-    /// It says of its pods what it has done.
-    pub(crate) fn report(&self, api: &mut Api, node: &str) {
+    /// It says of its pods what it has done. Whether there is more to say: limits came into force meanwhile.
+    pub(crate) fn report(&mut self, api: &mut Api, node: &str) -> bool {
         let pods: Vec<_> = api.on(node).cloned().collect();
         for pod in pods {
-            let mut next = windlass_protocol::pod::Pod::clone(&pod);
+            let mut next = Pod::clone(&pod);
             match self.admitted.get(&pod.uid) {
-                Some(Admitted { allocated, seen, pending }) => {
-                    next.phase = Phase::Running;
-                    if let Some(it) = &mut next.allocation {
-                        (it.allocated, it.pending) = (Some(*allocated), *pending);
-                        it.is_observed = *seen >= it.generation;
-                        next.requests = it.spec.max(*allocated);
-                    }
-                }
+                Some(admitted) => admitted.say(&mut next),
                 None if self.rejected.contains(&pod.uid) => next.phase = Phase::Failed,
                 None => {}
             }
@@ -94,5 +95,62 @@ impl Kubelet {
                 api.change(&pod.name, |pod| *pod = next);
             }
         }
+        let late = self.admitted.values_mut().filter(|it| it.enforced != it.limits);
+        late.fold(false, |_, it| {
+            it.enforced = it.limits;
+            true
+        })
     }
+
+    /// What it has allocated to a pod, if it has admitted it.
+    pub(crate) fn allocated(&self, uid: &str) -> Option<Resources> {
+        self.admitted.get(uid).map(|it| it.allocated)
+    }
+
+    /// What the container of a VM has whatever comes: what is allocated, within the limits in force.
+    pub(crate) fn ensures(&self, uid: &str) -> Option<Resources> {
+        let it = self.admitted.get(uid)?;
+        let own = it.allocated.saturating_sub(it.beside);
+        Some(Resources {
+            cpu: it.enforced.cpu.map_or(own.cpu, |limit| limit.min(own.cpu)),
+            mem: it.enforced.mem.map_or(own.mem, |limit| limit.min(own.mem)),
+        })
+    }
+}
+
+// === impl Admitted ===
+
+impl Admitted {
+    /// A pod that was not admitted before has its limits from the start.
+    fn of(pod: &Pod) -> Self {
+        let limits = limits_of(pod);
+        let ((allocated, seen), beside) = (spec_of(pod), beside(pod));
+        Self { allocated, beside, limits, enforced: limits, seen, pending: None }
+    }
+
+    fn carry_out(&mut self, pod: &Pod) {
+        *self = Self { enforced: self.enforced, ..Self::of(pod) };
+    }
+
+    fn say(&self, pod: &mut Pod) {
+        pod.phase = Phase::Running;
+        if let Some(it) = &mut pod.allocation {
+            (it.allocated, it.pending) = (Some(self.allocated), self.pending);
+            it.is_observed = self.seen >= it.generation;
+        }
+        let container = pod.vm.as_mut().and_then(|vm| vm.container.as_deref_mut());
+        if let Some(container) = container {
+            container.allocated = Some(self.allocated.saturating_sub(self.beside));
+            container.enforced = self.enforced;
+        }
+    }
+}
+
+/// What a pod asks for, and the number of its spec.
+fn spec_of(pod: &Pod) -> (Resources, i64) {
+    pod.allocation.as_ref().map_or((pod.requests, 0), |it| (it.spec, it.generation))
+}
+
+fn limits_of(pod: &Pod) -> Limits {
+    container(pod).map(|container| container.limits).unwrap_or_default()
 }

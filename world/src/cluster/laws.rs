@@ -2,12 +2,15 @@
 
 use crate::cluster::agent::Agent;
 use crate::cluster::api::Api;
+use crate::cluster::kubelet::Kubelet;
+use crate::cluster::nodes::{is_dedicated, is_resized};
 use crate::cluster::plugin::Plugin;
+use crate::cluster::pods::{beside, container};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use windlass_plugin_core::cluster::Node;
-use windlass_protocol::pod::Pod;
+use windlass_protocol::pod::{Pod, VmContainer};
 use windlass_protocol::{Moment, Resources};
 
 /// A law that was broken.
@@ -30,6 +33,8 @@ pub enum Law {
     OneLeader,
     /// No answer is used, and no binding takes effect, once a later leader answers.
     Fenced,
+    /// Law 2: where VMs' pods are resized, no VM may have more than its kubelet has allocated.
+    Allocated,
     /// Law 9: what a VM may have is covered by what the API server has recorded of it.
     RecordedAhead,
     /// Laws 1 and 9: what a VM may have is covered by the books of the plugin that answers.
@@ -78,17 +83,27 @@ impl Judge {
     }
 
     /// Looks at what is taken of each node.
-    pub(crate) fn nodes(&mut self, at: Moment, api: &Api, agents: &BTreeMap<String, Agent>) {
+    pub(crate) fn nodes(
+        &mut self,
+        at: Moment,
+        (api, kubelets): (&Api, &BTreeMap<String, Kubelet>),
+        agents: &BTreeMap<String, Agent>,
+    ) {
         for node in api.nodes.values() {
             // A later leader believes an agent that names no last permit once, up to what was recorded.
             let is_old = |pod: &&Rc<Pod>| agents.get(&pod.uid).is_some_and(|agent| agent.was_old);
             if self.served > 1 && api.on(&node.name).any(|pod| is_old(&pod)) {
                 continue;
             }
-            let is_shared = !node.labels.is_empty();
             let mut taken = Resources::ZERO;
             for pod in api.on(&node.name) {
-                taken = taken.saturating_add(taken_by(pod, agents.get(&pod.uid), is_shared));
+                let agent = agents.get(&pod.uid);
+                let of_pod = if is_resized(node) {
+                    taken_by_resized(pod, agent, kubelets.get(&node.name))
+                } else {
+                    taken_by(pod, agent, !is_dedicated(node))
+                };
+                taken = taken.saturating_add(of_pod);
             }
             if !node.allocatable.covers(taken) {
                 let (name, has) = (&node.name, node.allocatable);
@@ -98,11 +113,35 @@ impl Judge {
         }
     }
 
+    /// Looks at what is allocated to VMs whose pods are resized.
+    pub(crate) fn allocated(
+        &mut self,
+        at: Moment,
+        (api, kubelets): (&Api, &BTreeMap<String, Kubelet>),
+        agents: &BTreeMap<String, Agent>,
+    ) {
+        for (uid, agent) in agents {
+            let Some(node) = api.nodes.get(&agent.node).filter(|node| is_resized(node)) else {
+                continue;
+            };
+            let kubelet = kubelets.get(&node.name);
+            let ensured = kubelet.and_then(|it| it.ensures(uid)).unwrap_or_default();
+            let most = agent.most();
+            if !ensured.covers(most) {
+                let seen = format!("{} may have {most}, and {ensured} is allocated", agent.pod);
+                self.say(at, Law::Allocated, seen);
+            }
+        }
+    }
+
     /// Looks at what the API server has recorded of each VM.
     pub(crate) fn recorded(&mut self, at: Moment, api: &Api, agents: &BTreeMap<String, Agent>) {
         for (uid, agent) in agents {
             let Some(pod) = api.pod(&agent.pod, uid) else { continue };
-            let (counted, most) = (counted(pod), agent.most());
+            let node = api.nodes.get(&agent.node);
+            let is_resized = node.is_some_and(|node| is_resized(node));
+            let counted = if is_resized { sure(pod) } else { counted(pod) };
+            let most = agent.most();
             if !counted.covers(most) {
                 let seen = format!("{} may have {most}, and {counted} is recorded", agent.pod);
                 self.say(at, Law::RecordedAhead, seen);
@@ -140,6 +179,20 @@ fn counted(pod: &Pod) -> Resources {
     let recorded = vm.ceiling.filter(|_| vm.object == pod.name).map(|ceiling| ceiling.size);
     let counted = recorded.unwrap_or(vm.bounds.max).max(pod.requests);
     Resources { mem: counted.mem.round_up(vm.memory_slot), ..counted }
+}
+
+/// What a VM has for sure where its pod is resized.
+fn sure(pod: &Pod) -> Resources {
+    let own = container(pod).filter(|container| container.fixed.is_none());
+    let own = own.filter(|_| pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name));
+    own.map_or(pod.requests, VmContainer::sure)
+}
+
+/// What a pod takes of a node where VMs' pods are resized: the kubelet compares what it has allocated.
+fn taken_by_resized(pod: &Pod, agent: Option<&Agent>, kubelet: Option<&Kubelet>) -> Resources {
+    let allocated = kubelet.and_then(|it| it.allocated(&pod.uid)).unwrap_or_default();
+    let has = agent.map(|agent| agent.size.saturating_add(beside(pod))).unwrap_or_default();
+    allocated.max(has)
 }
 
 /// What a pod takes of a node. On a dedicated node pods that came past the plugin are no matter of the law. On a

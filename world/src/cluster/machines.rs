@@ -14,6 +14,9 @@ impl ClusterWorld {
         for _ in 0..looked.deferred {
             self.met.note("resizes that were deferred");
         }
+        for _ in 0..looked.infeasible {
+            self.met.note("resizes that were infeasible");
+        }
         for _ in 0..looked.rejected {
             self.met.note("pods that the kubelet rejected");
         }
@@ -32,8 +35,10 @@ impl ClusterWorld {
     }
 
     pub(super) fn kubelet_reports(&mut self, node: &str) {
-        if let Some(kubelet) = self.kubelets.get(node) {
-            kubelet.report(&mut self.api, node);
+        let kubelet = self.kubelets.get_mut(node);
+        if kubelet.is_some_and(|kubelet| kubelet.report(&mut self.api, node)) {
+            let wait = 10 + self.chance.below(500);
+            self.arrange(wait, Due::Reports(node.to_owned()));
         }
         // A resize that is deferred is tried again.
         let waits = |pod: &std::rc::Rc<windlass_protocol::pod::Pod>| {

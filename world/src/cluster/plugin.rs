@@ -9,9 +9,11 @@ mod following;
 mod headroom;
 mod permits;
 mod placing;
+mod resizing;
 
 use crate::cluster::call::{Answer, Call, Found, Kind, Told};
 use crate::cluster::met::Met;
+use resizing::Resizes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -20,7 +22,7 @@ use windlass_plugin_core::ceilings::{CeilingWrite, FirstCeiling};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::lease::{Act, Event, Lease, Write};
 use windlass_plugin_core::pods::audit::Audit;
-use windlass_plugin_core::pods::{Change, Placement, Pools};
+use windlass_plugin_core::pods::{Change, Placement, Pools, Resize};
 use windlass_plugin_core::rebuild::{Inherited, NotYet};
 use windlass_plugin_core::{Ask, Books, NoSuccess, Pods, Rebuild};
 use windlass_protocol::timing::LONGEST_ACT;
@@ -112,6 +114,7 @@ pub(crate) struct Plugin {
     next_settling: Moment,
     proposals: Proposals,
     headroom_waits: BTreeMap<String, (u32, Moment)>,
+    resizes: Resizes,
 }
 
 /// One watch.
@@ -155,6 +158,7 @@ enum Task {
     TakeOver(Inherited),
     Ceiling(Writing, CeilingTask),
     Headroom(Change),
+    Resize(Resize),
 }
 
 /// The write of a ceiling.
@@ -239,6 +243,7 @@ impl Plugin {
             next_settling: Moment::default(),
             proposals: Proposals::default(),
             headroom_waits: BTreeMap::new(),
+            resizes: Resizes::default(),
         }
     }
 
@@ -279,6 +284,7 @@ impl Plugin {
         self.settle_all(turn);
         self.record(turn);
         self.hold(turn);
+        self.resize(turn);
     }
 
     /// The API server answers. An answer that nobody waits for any more is passed over.
@@ -329,6 +335,7 @@ impl Plugin {
                 self.found(turn, writing, &uid, answer);
             }
             Task::Headroom(change) => self.written(turn, &change, answer),
+            Task::Resize(resize) => self.resized(turn, &resize, &answer),
         }
     }
 
@@ -428,7 +435,8 @@ impl Task {
             | Self::SettleTouch { .. }
             | Self::TakeOver(_)
             | Self::Ceiling(_, CeilingTask::Replaces { .. })
-            | Self::Headroom(_) => true,
+            | Self::Headroom(_)
+            | Self::Resize(_) => true,
             Self::Lease
             | Self::List { .. }
             | Self::Watch { .. }

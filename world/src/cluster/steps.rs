@@ -24,6 +24,8 @@ pub enum Step {
         least: u64,
         /// The pod runs the VM of another object: no ceiling is recorded.
         is_others: bool,
+        /// What the VM's container is like.
+        container: Container,
     },
     /// A VM pod is bound past the plugin.
     VmPast {
@@ -92,6 +94,17 @@ pub enum Step {
     Down(u64),
     /// From here on the network is like this.
     Network(Network),
+}
+
+/// What the container of a VM is like, and what is beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Container {
+    /// It has limits, which equal its requests.
+    pub is_limited: bool,
+    /// It cannot be resized.
+    pub is_fixed: bool,
+    /// What a sidecar requests, in compute units.
+    pub beside: u64,
 }
 
 // === impl Kind ===

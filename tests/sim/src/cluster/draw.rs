@@ -4,16 +4,18 @@ use super::{Schedule, Turn};
 use std::time::Duration;
 use windlass_world::Chance;
 use windlass_world::cluster::network::Network;
-use windlass_world::cluster::steps::NAMES;
-use windlass_world::cluster::{Setup, Spare, Step};
+use windlass_world::cluster::steps::{Container, NAMES};
+use windlass_world::cluster::{Setup, Sharing, Spare, Step};
 
 /// What follows the seed of a schedule is not what follows the seed of its world.
 const APART: u64 = 0x5EED_C105;
+/// Nor is what this adds what follows the rest: a seed that failed once keeps its schedule.
+const FURTHER: u64 = 0x0DD5_C105;
 
 /// The schedule of this seed.
 pub fn draw(seed: u64) -> Schedule {
     let mut chance = Chance::new(seed ^ APART);
-    let setup = setup(seed, &mut chance);
+    let mut setup = setup(seed, &mut chance);
     let (nodes, plugins) = (setup.nodes.len(), setup.rates.len());
     // Where an agent names no last permit and no ceiling is recorded, it is believed up to the maximum.
     let has_old = chance.happens(40);
@@ -34,7 +36,66 @@ pub fn draw(seed: u64) -> Schedule {
         time += after;
         put(after, step((nodes, plugins), has_old, &mut chance));
     }
+    let mut further = Chance::new(seed ^ FURTHER);
+    if further.happens(35) {
+        resize(&mut setup, &mut turns, has_old, &mut further);
+    }
     Schedule { seed, setup, turns }
+}
+
+/// Where pods of VMs are resized: on all nodes, or some. A VM starts with no more than its pod requests, and past the plugin no
+/// pod follows another of its name.
+fn resize(setup: &mut Setup, turns: &mut Vec<Turn>, has_old: bool, chance: &mut Chance) {
+    let are_all = chance.happens(50);
+    for (nth, (_, sharing)) in setup.nodes.iter_mut().enumerate() {
+        if are_all || nth == 0 || chance.happens(40) {
+            *sharing = Sharing::Resized;
+        }
+    }
+    let mut past = NAMES;
+    for turn in &mut *turns {
+        let step = &mut turn.step;
+        if let Step::Vm { units, odd, least, container, .. } = step {
+            (*units, *odd) = ((*units).max(*least), *odd % 8 * 128);
+            *container = Container {
+                is_limited: chance.happens(30),
+                is_fixed: chance.happens(5),
+                beside: u64::from(chance.happens(15)),
+            };
+        } else if let Step::VmPast { name, .. } = step {
+            *name = past;
+            past += 1;
+        } else if let Step::Other { node, units, .. } = *step {
+            if !has_old && chance.happens(25) {
+                *step = Step::VmPast { name: past, node, units: units.min(2) };
+                past += 1;
+            }
+        } else if let Step::Goal { name, .. } = step
+            && past > NAMES
+            && chance.happens(25)
+        {
+            *name = past - 1;
+        }
+    }
+    let nodes = setup.nodes.len() as u64;
+    let is_goal = |at: &usize| matches!(turns[*at].step, Step::Goal { .. });
+    let goals: Vec<usize> = (0..turns.len()).rev().filter(is_goal).collect();
+    for at in goals {
+        if chance.happens(30) {
+            race(turns, at, (past, to_usize(chance.below(nodes))), chance);
+            past += 1;
+        }
+    }
+}
+
+/// Another scheduler places a pod while a VM may be about to grow. The pod goes a while later.
+fn race(turns: &mut Vec<Turn>, at: usize, (name, node): (usize, usize), chance: &mut Chance) {
+    let later = (at + 2 + to_usize(chance.below(12))).min(turns.len());
+    let (grace, units) = (chance.below(2_000), 1 + chance.below(4));
+    let after = |chance: &mut Chance| Duration::from_millis(1 + chance.below(2_500));
+    let step = Step::Delete { is_vm: false, name, grace };
+    turns.insert(later, Turn { after: after(chance), step });
+    turns.insert(at + 1, Turn { after: after(chance), step: Step::Other { name, node, units } });
 }
 
 fn setup(seed: u64, chance: &mut Chance) -> Setup {
@@ -50,7 +111,8 @@ fn setup(seed: u64, chance: &mut Chance) -> Setup {
             0 => Spare::All,
             units => Spare::Units(units - 1),
         };
-        (5 + chance.below(6), is_shared.then_some(spare))
+        let shared = Sharing::Headroom(spare);
+        (5 + chance.below(6), if is_shared { shared } else { Sharing::Dedicated })
     });
     let nodes = nodes.collect();
     let plugins = 2 + u64::from(chance.happens(15));
@@ -90,7 +152,8 @@ fn vm(name: usize, has_old: bool, chance: &mut Chance) -> Step {
     let odd = if chance.happens(25) { chance.below(128) } else { 0 };
     let (units, least) = (1 + chance.below(2), 1 + u64::from(chance.happens(15)));
     let is_others = !has_old && chance.happens(15);
-    Step::Vm { name, units, odd, most: 2 + chance.below(5), least, is_others }
+    let (most, container) = (2 + chance.below(5), Container::default());
+    Step::Vm { name, units, odd, most, least, is_others, container }
 }
 
 fn network(chance: &mut Chance) -> Network {

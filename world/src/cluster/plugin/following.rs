@@ -119,6 +119,7 @@ impl Plugin {
                 self.books.pods_listed(pods);
                 if self.rebuild.is_first(epoch) {
                     inherited.extend(self.books.inherit_headroom());
+                    inherited.extend(self.books.inherit_resizes());
                 }
                 self.rebuild.pods_listed(turn.now, epoch, inherited);
                 (at, highest.unwrap_or(0))

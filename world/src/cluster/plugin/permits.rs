@@ -1,6 +1,7 @@
-//! Answers to agents, at once or once a ceiling is recorded.
+//! Answers to agents, at once or once a ceiling is recorded or a kubelet has answered.
 
 use super::{Asks, Out, Plugin, Turn, Waiting};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::{Books, Proposed};
@@ -29,20 +30,29 @@ impl Plugin {
         match proposed {
             Some(Proposed::Granted(granted)) => self.answer(turn, asks, Some(granted.permit)),
             Some(Proposed::Waits) => {
-                turn.met.note("answers that waited for a ceiling");
-                self.proposals.put(&asks.vm);
+                let is_resized = self.books.is_resized(&asks.vm);
+                if is_resized {
+                    turn.met.note("answers that waited for a kubelet");
+                } else {
+                    turn.met.note("answers that waited for a ceiling");
+                    self.proposals.put(&asks.vm);
+                }
                 let until = turn.now.after(WAITS);
                 self.proposals.waiting.push(Waiting { asks, turn: None, until });
-                self.record(turn);
+                if is_resized { self.resize(turn) } else { self.record(turn) }
             }
             None => self.answer(turn, asks, None),
         }
     }
 
-    /// Requests that have waited for long enough are answered as far as they can be.
-    pub(super) fn end_waits(&mut self, turn: &mut Turn<'_>) {
+    /// Requests that have waited for long enough, or whose kubelet has answered, are answered as far as they can be.
+    pub(crate) fn end_waits(&mut self, turn: &mut Turn<'_>) {
+        let vms: BTreeSet<VmName> =
+            self.proposals.waiting.iter().map(|waiting| waiting.asks.vm.clone()).collect();
+        let answered = |vm: &VmName| self.books.is_resized(vm) && !self.books.waits_for_kubelet(vm);
+        let ended: BTreeSet<VmName> = vms.into_iter().filter(answered).collect();
         let now = turn.now;
-        self.answer_those(turn, |waiting| waiting.until <= now);
+        self.answer_those(turn, |waiting| waiting.until <= now || ended.contains(&waiting.asks.vm));
     }
 
     /// The requests of a write are answered: what came of it is in the books.

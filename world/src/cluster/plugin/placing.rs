@@ -151,7 +151,7 @@ impl Plugin {
         match pod_of(answer) {
             Ok(shown) => {
                 if let Some(shown) = shown.filter(|pod| pod.node.is_some()) {
-                    self.books.pod_seen(Pod::clone(&shown));
+                    self.books.pod_read(Pod::clone(&shown));
                 }
                 self.rebuild.inherit(pod);
             }
