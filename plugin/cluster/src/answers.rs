@@ -38,6 +38,20 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What it says of the request.
+    pub(crate) const fn kind(&self) -> NoSuccess {
+        match self {
+            Self::Gone(_) => NoSuccess::Gone,
+            Self::Conflict(_) => NoSuccess::Conflict,
+            Self::Invalid(_) => NoSuccess::Invalid,
+            Self::Refused(_) => NoSuccess::Refused,
+            Self::Unknown(_) => NoSuccess::Unknown,
+        }
+    }
+}
+
+/// As the API server, or what leads to it, says it.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

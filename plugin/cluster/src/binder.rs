@@ -259,13 +259,9 @@ impl Drop for Busy<'_> {
 
 impl From<Failure> for ApiError {
     fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Gone(why)
-            | Failure::Conflict(why)
-            | Failure::Invalid(why)
-            | Failure::Refused(why) => Self::Refused(why),
-            Failure::Unknown(why) => Self::Unknown(why),
-        }
+        let is_refusal = failure.kind().is_refusal();
+        let why = failure.to_string();
+        if is_refusal { Self::Refused(why) } else { Self::Unknown(why) }
     }
 }
 

@@ -8,9 +8,7 @@
 use crate::answers::Failure;
 use crate::books::ClusterBooks;
 use crate::metrics::CeilingWrites;
-use crate::pace::Pace;
 use crate::patches::{Found, Patches};
-use crate::proposals::Turn;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use std::convert::Infallible;
@@ -19,42 +17,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::{Pulse, TURN};
+use windlass_plugin_core::ceiling_turn::{CeilingTurn, Next, Outcome, after};
+use windlass_plugin_core::mending::Mending;
+use windlass_plugin_core::writes::Reach;
 use windlass_protocol::VmName;
 
-/// A write that finds another annotation than was known is made so often in all.
-const ATTEMPTS: u32 = 4;
-
-/// Between two looks at ceilings that are too high or too low.
-const LOOKS: Duration = Duration::from_secs(10);
-
-/// Ceilings that are mended at one look, at most.
-const MENDED: usize = 50;
-
-/// What came of a turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// The ceiling is recorded.
-    Written,
-    /// None was called for any more, or a later leader recorded one.
-    NotDue,
-    /// This process does not lead.
-    NotLeading,
-    /// The annotation was changed each time.
-    Conflict,
-    /// There is no such object any more.
-    Gone,
-    /// The API server does not allow it.
-    Refused(String),
-    /// The API server is busy or gone.
-    NoAnswer(String),
-}
-
-/// Failures in a row.
-#[derive(Default)]
-struct Failures {
-    pace: Pace,
-    are_refused: bool,
-}
+/// What came of a turn, and why in words, where the API server refuses or does not answer.
+type Came = (Outcome, String);
 
 /// Records ceilings until told to stop.
 ///
@@ -67,157 +36,94 @@ pub async fn run(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let (mut writes, mut failures) = (FuturesUnordered::new(), Failures::default());
-    let mut next_look = Instant::now() + LOOKS;
-    // Looks go round: VMs whose writes are refused again and again hold up no other.
-    let mut from = 0;
+    let (mut writes, proposals) = (FuturesUnordered::new(), books.proposals());
+    let (mut mending, mut are_refused) = (Mending::new(books.now()), false);
     loop {
         pulse.turn("ceilings to record");
-        let now = Instant::now();
-        if now >= next_look && failures.pace.failures() == 0 {
-            next_look = now + LOOKS;
-            let due = books.ceilings_to_mend();
-            from = if from < due.len() { from } else { 0 };
-            let mended = due.iter().cycle().skip(from).take(MENDED.min(due.len()));
-            mended.for_each(|vm| books.proposals().call_for(vm));
-            from += MENDED;
+        let now = books.now();
+        if mending.begin(now, proposals.rests(now)) {
+            let due = mending.choose(books.ceilings_to_mend());
+            due.iter().for_each(|vm| proposals.call_for(vm));
         }
-        while writes.len() < failures.pace.at_once(now)
-            && let Some(turn) = books.proposals().take()
-        {
-            writes.push(record(&books, &patches, turn));
+        while let Some(vm) = proposals.take(now) {
+            writes.push(record(&books, &patches, vm));
         }
-        let wakes = failures.wakes(now).unwrap_or(next_look);
+        let wakes = proposals.tries_at(now).unwrap_or(mending.next()).since(now);
         tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(()),
-            Some((turn, outcome, took)) = writes.next(), if !writes.is_empty() => {
+            Some((vm, came, took)) = writes.next(), if !writes.is_empty() => {
+                let (outcome, why) = came;
                 counts.count(outcome.word(), took);
                 if outcome != Outcome::Written {
-                    books.ceiling_given_up(&turn.vm);
+                    books.ceiling_given_up(&vm);
                 }
-                failures.note(&turn.vm, &outcome);
-                books.proposals().end(turn);
-                if failures.pace.failures() > 1 {
-                    give_up_all(&books);
-                }
+                let reach = proposals.end(books.now(), &vm, outcome.heard());
+                say(&vm, (outcome, &why), reach, &mut are_refused);
+                // What was proposed holds no room while nothing can be recorded. Agents ask again.
+                proposals.give_up(|vm| books.ceiling_given_up(vm));
             }
-            () = books.proposals().more() => {}
-            () = tokio::time::sleep_until(wakes) => {}
+            () = proposals.more() => {}
+            () = tokio::time::sleep(wakes) => {}
             () = tokio::time::sleep(TURN) => {}
         }
     }
 }
 
-/// What was proposed holds no room while nothing can be recorded. Agents ask again.
-fn give_up_all(books: &ClusterBooks) {
-    while let Some(turn) = books.proposals().take() {
-        books.ceiling_given_up(&turn.vm);
-        books.proposals().end(turn);
-    }
-}
-
 /// Records the ceiling of one VM, as the books say at its turn.
-async fn record(books: &ClusterBooks, patches: &Patches, turn: Turn) -> (Turn, Outcome, Duration) {
+async fn record(books: &ClusterBooks, patches: &Patches, vm: VmName) -> (VmName, Came, Duration) {
     let began = Instant::now();
-    let outcome = write(books, patches, &turn.vm).await.unwrap_or_else(Outcome::from);
-    (turn, outcome, began.elapsed())
+    let came = match write(books, patches, &vm).await {
+        Ok(outcome) => (outcome, String::new()),
+        Err(failure) => (Outcome::of(failure.kind()), failure.to_string()),
+    };
+    (vm, came, began.elapsed())
 }
 
 async fn write(books: &ClusterBooks, patches: &Patches, vm: &VmName) -> Result<Outcome, Failure> {
-    let mut read: Option<Found> = None;
-    for _ in 0..ATTEMPTS {
-        let Some(act) = books.leadership().act().filter(|_| books.serves().is_ok()) else {
-            return Ok(Outcome::NotLeading);
-        };
-        let Some((on, due)) = books.ceiling_due(vm, act.epoch) else {
-            return Ok(Outcome::NotDue);
-        };
-        let known = due.known.map(|known| Found::Text(known.encode()));
-        if let Some(found) = read.take().or(known) {
-            match patches.replace(&on, &found, &due.next).await {
-                Ok(()) => {
-                    books.ceiling_written(vm, due.next);
-                    return Ok(Outcome::Written);
+    let mut turn = CeilingTurn::<Found>::default();
+    loop {
+        let act = books.leadership().act().filter(|_| books.serves().is_ok());
+        let epoch = act.as_ref().map(|act| act.epoch);
+        let on = match turn.next(epoch, |epoch| books.ceiling_due(vm, epoch)) {
+            Next::Ends(outcome) => return Ok(outcome),
+            Next::Reads(on) => on,
+            Next::Replaces { on, found, write } => {
+                match patches.replace(&on, &found, &write.next).await {
+                    Ok(()) => {
+                        books.ceiling_written(vm, write.next);
+                        return Ok(Outcome::Written);
+                    }
+                    Err(failure) if after(failure.kind()).is_ok() => on,
+                    Err(failure) => return Err(failure),
                 }
-                Err(Failure::Conflict(_) | Failure::Invalid(_)) => {}
-                Err(failure) => return Err(failure),
             }
-        }
+        };
         let found = patches.read(&on).await?;
         books.ceiling_read(vm, found.ceiling());
-        read = Some(found);
-    }
-    Ok(Outcome::Conflict)
-}
-
-// === impl Outcome ===
-
-impl Outcome {
-    /// As it is counted.
-    const fn word(&self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::NotDue => "not-due",
-            Self::NotLeading => "not-leading",
-            Self::Conflict => "conflict",
-            Self::Gone => "gone",
-            Self::Refused(_) => "refused",
-            Self::NoAnswer(_) => "no-answer",
-        }
+        turn.read(found);
     }
 }
 
-impl From<Failure> for Outcome {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Conflict(_) | Failure::Invalid(_) => Self::Conflict,
-            Failure::Gone(_) => Self::Gone,
-            Failure::Refused(why) => Self::Refused(why),
-            Failure::Unknown(why) => Self::NoAnswer(why),
+/// Failures in a row are said once.
+fn say(vm: &VmName, (outcome, why): (Outcome, &str), reach: Reach, are_refused: &mut bool) {
+    match outcome {
+        Outcome::NoAnswer | Outcome::NotDue | Outcome::NotLeading => {}
+        Outcome::Refused => {
+            if !std::mem::replace(are_refused, true) {
+                warn!(%vm, why, "the API server refuses a ceiling; the VM does not grow");
+            }
+        }
+        Outcome::Written => *are_refused = false,
+        Outcome::Conflict | Outcome::Gone => {
+            debug!(%vm, answer = outcome.word(), "a ceiling is not recorded");
         }
     }
-}
-
-// === impl Failures ===
-
-impl Failures {
-    /// When the next write may be sent, after failures.
-    fn wakes(&self, now: Instant) -> Option<Instant> {
-        let failed = self.pace.failures() > 0;
-        failed.then(|| self.pace.rests_until(now).unwrap_or(now + TURN))
-    }
-
-    fn note(&mut self, vm: &VmName, outcome: &Outcome) {
-        match outcome {
-            Outcome::NoAnswer(why) => {
-                if self.pace.fail() {
-                    warn!(%vm, why, "no ceiling is recorded; no VM grows beyond its own meanwhile");
-                }
-            }
-            Outcome::Refused(why) => {
-                if !self.are_refused {
-                    self.are_refused = true;
-                    warn!(%vm, why, "the API server refuses a ceiling; the VM does not grow");
-                }
-                self.answered();
-            }
-            Outcome::Written => {
-                self.are_refused = false;
-                self.answered();
-            }
-            Outcome::Conflict | Outcome::Gone => {
-                debug!(%vm, answer = outcome.word(), "a ceiling is not recorded");
-                self.answered();
-            }
-            Outcome::NotDue | Outcome::NotLeading => {}
+    match reach {
+        Reach::Same => {}
+        Reach::Lost => {
+            warn!(%vm, why, "no ceiling is recorded; no VM grows beyond its own meanwhile");
         }
-    }
-
-    fn answered(&mut self) {
-        let failures = self.pace.answered();
-        if failures > 0 {
-            info!(failures, "ceilings are recorded again");
-        }
+        Reach::Back(failures) => info!(failures, "ceilings are recorded again"),
     }
 }

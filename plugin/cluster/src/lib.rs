@@ -36,7 +36,6 @@ pub mod lease;
 pub mod metrics;
 pub mod migrations;
 mod objects;
-mod pace;
 mod patches;
 mod proposals;
 pub mod rebuild;

@@ -148,3 +148,9 @@ impl Found {
         }
     }
 }
+
+impl From<Ceiling> for Found {
+    fn from(ceiling: Ceiling) -> Self {
+        Self::Text(ceiling.encode())
+    }
+}

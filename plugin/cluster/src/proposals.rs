@@ -1,46 +1,33 @@
-//! The VMs whose ceilings are to be recorded, in the order in which they came.
+//! The queue of writes of one kind, behind a lock, and what wakes the task that sends them.
 //!
-//! What is recorded of a VM is decided when its turn comes, so requests of one VM wait for one write; those that
-//! come while it is under way wait for the next. A request that is dropped leaves its VM in the queue: what the books
-//! reserved for it is settled either way. Bounded: beyond the bound nothing waits.
+//! Whose turn it is, and when, [`Writes`] says. A request that waits is told when the turn of its VM has ended.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
-use windlass_protocol::VmName;
-
-/// As many VMs wait.
-const MOST: usize = 10_000;
+use windlass_plugin_core::writes::{Heard, Reach, Writes};
+use windlass_protocol::{Moment, VmName};
 
 /// The queue. Clones share it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Proposals(Arc<Inner>);
 
-#[derive(Debug, Default)]
-struct Inner {
-    queue: Mutex<Queue>,
-    more: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    order: VecDeque<VmName>,
-    /// The requests that wait, by VM; each VM is in the order once.
-    waiting: BTreeMap<VmName, Vec<oneshot::Sender<()>>>,
-    under_way: BTreeSet<VmName>,
-}
-
-/// The write of one VM, until it is [ended](Proposals::end).
 #[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) vm: VmName,
-    requests: Vec<oneshot::Sender<()>>,
+struct Inner {
+    writes: Mutex<Writes<oneshot::Sender<()>>>,
+    more: Notify,
 }
 
 /// Resolves once the write has ended.
 pub(crate) type Ended = oneshot::Receiver<()>;
 
 // === impl Proposals ===
+
+impl Default for Proposals {
+    fn default() -> Self {
+        let writes = Mutex::new(Writes::new(u64::from(std::process::id())));
+        Self(Arc::new(Inner { writes, more: Notify::new() }))
+    }
+}
 
 impl Proposals {
     /// A request waits for the next write of this VM. `None`: too many VMs wait.
@@ -55,22 +42,34 @@ impl Proposals {
     }
 
     /// The VM whose turn it is. No other write of it is under way.
-    pub(crate) fn take(&self) -> Option<Turn> {
-        let Queue { order, waiting, under_way } = &mut *self.queue();
-        let next = order.iter().position(|vm| !under_way.contains(vm))?;
-        let vm = order.remove(next)?;
-        let requests = waiting.remove(&vm).unwrap_or_default();
-        under_way.insert(vm.clone());
-        Some(Turn { vm, requests })
+    pub(crate) fn take(&self, now: Moment) -> Option<VmName> {
+        self.writes().take(now)
     }
 
-    /// A write has ended, and what came of it is in the books.
-    pub(crate) fn end(&self, turn: Turn) {
-        self.queue().under_way.remove(&turn.vm);
-        for request in turn.requests {
-            // It may be gone.
-            let _ = request.send(());
+    /// A turn has ended, and what came of it is in the books. Whether the API server answers as before.
+    pub(crate) fn end(&self, now: Moment, vm: &VmName, heard: Heard) -> Reach {
+        let (requests, reach) = self.writes().end(now, vm, heard);
+        tell(requests);
+        reach
+    }
+
+    /// The VMs that wait for nothing any more, since the API server does not answer.
+    pub(crate) fn give_up(&self, given_up: impl Fn(&VmName)) {
+        let all = self.writes().give_up();
+        for (vm, requests) in all {
+            given_up(&vm);
+            tell(requests);
         }
+    }
+
+    /// Whether no write may be sent at this moment.
+    pub(crate) fn rests(&self, now: Moment) -> bool {
+        self.writes().rests(now)
+    }
+
+    /// When a write may be sent, if none may be sent at this moment.
+    pub(crate) fn tries_at(&self, now: Moment) -> Option<Moment> {
+        self.writes().tries_at(now)
     }
 
     /// Resolves once a VM may have come.
@@ -79,51 +78,21 @@ impl Proposals {
     }
 
     fn put(&self, vm: &VmName, request: Option<oneshot::Sender<()>>) -> bool {
-        let Queue { order, waiting, .. } = &mut *self.queue();
-        if !waiting.contains_key(vm) {
-            if order.len() >= MOST {
-                return false;
-            }
-            order.push_back(vm.clone());
+        let is_put = self.writes().call_for(vm, request);
+        if is_put {
+            self.0.more.notify_one();
         }
-        waiting.entry(vm.clone()).or_default().extend(request);
-        self.0.more.notify_one();
-        true
+        is_put
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    fn writes(&self) -> MutexGuard<'_, Writes<oneshot::Sender<()>>> {
+        self.0.writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn requests_of_a_vm_wait_for_one_write_and_later_ones_for_the_next() {
-        let (proposals, a, b) = (Proposals::default(), VmName::on_host("a"), VmName::on_host("b"));
-        let mut first = [(); 2].map(|()| proposals.add(&a).expect("there is room"));
-        let turn = proposals.take().expect("a waits");
-        let mut later = proposals.add(&a).expect("there is room");
-        assert!(proposals.take().is_none(), "a write of it is under way");
-        proposals.call_for(&b);
-        assert_eq!(proposals.take().expect("b is called for").vm, b);
-        proposals.end(turn);
-        assert!(first.iter_mut().all(|ended| ended.try_recv().is_ok()));
-        assert!(later.try_recv().is_err());
-        let turn = proposals.take().expect("a waits again");
-        assert_eq!(turn.vm, a);
-        proposals.end(turn);
-        assert!(later.try_recv().is_ok() && proposals.take().is_none());
-    }
-
-    #[test]
-    fn beyond_the_bound_nothing_waits() {
-        let proposals = Proposals::default();
-        let vm = |nth: usize| VmName::on_host(nth.to_string());
-        assert!((0..MOST).all(|nth| proposals.add(&vm(nth)).is_some()));
-        assert!(proposals.add(&vm(MOST)).is_none());
-        assert!(proposals.add(&vm(0)).is_some(), "it waits already");
+fn tell(requests: Vec<oneshot::Sender<()>>) {
+    for request in requests {
+        // It may be gone.
+        let _ = request.send(());
     }
 }

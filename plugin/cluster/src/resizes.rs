@@ -6,12 +6,9 @@
 //! logged once.
 
 use crate::answers::{Failure, answered};
-use crate::binder::ApiError;
 use crate::books::ClusterBooks;
 use crate::metrics::ResizeWrites;
 use crate::objects::PodObject;
-use crate::pace::Pace;
-use crate::proposals::Turn;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{Patch, PatchParams};
@@ -20,14 +17,14 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::{Pulse, TURN};
 use windlass_plugin_core::pods::{Kind, Resize, Written};
+use windlass_plugin_core::writes::{Heard, Reach};
 use windlass_protocol::pod::Limits;
 use windlass_protocol::quantity::cpu_text;
-use windlass_protocol::{Bytes, MilliCpu};
+use windlass_protocol::{Bytes, MilliCpu, VmName};
 
 /// Between two looks at all VMs.
 const LOOKS: Duration = Duration::from_secs(1);
@@ -47,42 +44,36 @@ pub struct Resizes {
     pub stop: CancellationToken,
 }
 
-/// Failures in a row.
-#[derive(Default)]
-struct Failures {
-    pace: Pace,
-    are_refused: bool,
-}
-
 /// Resizes pods until told to stop.
 ///
 /// # Errors
 /// None.
 pub async fn run(books: ClusterBooks, resizes: Resizes) -> Result<(), Infallible> {
-    let (mut writes, mut failures) = (FuturesUnordered::new(), Failures::default());
-    let (mut next_look, mut said) = (Instant::now(), BTreeSet::new());
+    let (mut writes, queue) = (FuturesUnordered::new(), books.resizes());
+    let (mut next_look, mut said, mut are_refused) = (books.now(), BTreeSet::new(), false);
     loop {
         resizes.pulse.turn("pods of VMs to resize");
-        let now = Instant::now();
+        let now = books.now();
         if now >= next_look {
-            next_look = now + LOOKS;
+            next_look = now.after(LOOKS);
             look(&books, &mut said);
         }
-        while writes.len() < failures.pace.at_once(now)
-            && let Some(turn) = books.resizes().take()
-        {
-            writes.push(resizes.serve(&books, turn));
+        while let Some(vm) = queue.take(now) {
+            writes.push(resizes.serve(&books, vm));
         }
-        let wakes = failures.pace.rests_until(now).unwrap_or(next_look);
+        let wakes = queue.tries_at(now).unwrap_or(next_look);
         tokio::select! {
             biased;
             () = resizes.stop.cancelled() => return Ok(()),
-            Some((turn, failed)) = writes.next(), if !writes.is_empty() => {
-                failures.note(&turn, failed);
-                books.resizes().end(turn);
+            Some((vm, heard, why)) = writes.next(), if !writes.is_empty() => {
+                let reach = queue.end(books.now(), &vm, heard);
+                if heard == Heard::Answered && why.is_none() {
+                    are_refused = false;
+                }
+                say(&vm, why, reach, &mut are_refused);
             }
-            () = books.resizes().more() => {}
-            () = tokio::time::sleep_until(wakes) => {}
+            () = queue.more() => {}
+            () = tokio::time::sleep(wakes.since(now)) => {}
             () = tokio::time::sleep(TURN) => {}
         }
     }
@@ -111,39 +102,34 @@ fn look(books: &ClusterBooks, said: &mut BTreeSet<String>) {
 // === impl Resizes ===
 
 impl Resizes {
-    /// Resizes the pod of the VM whose turn it is, if that is due. `None`: nothing was sent.
-    async fn serve(
-        &self,
-        books: &ClusterBooks,
-        turn: Turn,
-    ) -> (Turn, Option<Result<(), ApiError>>) {
-        let Some(resize) = books.resize_due(&turn.vm).filter(|_| books.serves().is_ok()) else {
-            return (turn, None);
+    /// Resizes the pod of the VM whose turn it is, if that is due. The failure is one to be said.
+    async fn serve(&self, books: &ClusterBooks, vm: VmName) -> (VmName, Heard, Option<Failure>) {
+        let Some(resize) = books.resize_due(&vm).filter(|_| books.serves().is_ok()) else {
+            return (vm, Heard::NotSent, None);
         };
         // Right before the write: another may lead since the pod's revision was seen.
         let act = books.leadership().act();
         if act.is_none() || !books.resize_sent(&resize) {
-            return (turn, None);
+            return (vm, Heard::NotSent, None);
         }
         let sent = self.send(&resize).await;
-        let (written, answer) = match &sent {
-            Ok(true) => (Written::Answered, "done"),
-            // A busy API server says so, too; then no watch shows another revision, and the same is written again.
-            Ok(false) => (Written::Unknown, "conflict"),
-            Err(ApiError::Refused(_) | ApiError::NotSent) => (Written::Refused, "refused"),
-            Err(ApiError::Unknown(_)) => (Written::Unknown, "no-answer"),
-        };
+        let (written, heard) = Written::of_resize(&sent.as_ref().map_err(Failure::kind));
         let why = match resize.kind {
             Kind::Grows | Kind::Shrinks => None,
             Kind::GivesUp(why) => Some(why.word()),
         };
+        let answer = match (written, heard) {
+            (Written::Answered, _) => "done",
+            (Written::Refused, _) => "refused",
+            (Written::Unknown, Heard::NoAnswer) => "no-answer",
+            (Written::Unknown, Heard::Answered | Heard::NotSent) => "conflict",
+        };
         self.counts.count(resize.kind.word(), answer, why);
         books.resize_written(&resize, written);
-        (turn, Some(sent.map(drop)))
+        (vm, heard, sent.err().filter(|_| answer != "conflict"))
     }
 
-    /// `false`: the pod has another revision, or is gone. The watch will show it.
-    async fn send(&self, resize: &Resize) -> Result<bool, ApiError> {
+    async fn send(&self, resize: &Resize) -> Result<(), Failure> {
         let Resize { vm, uid, revision, container, to, limits, .. } = resize;
         let pods: Api<PodObject> = Api::namespaced(self.client.clone(), &vm.namespace);
         let resources = resources(amounts(Some(to.cpu), Some(to.mem)), *limits);
@@ -152,11 +138,7 @@ impl Resizes {
             "spec": {"containers": [{"name": container, "resources": resources}]},
         }));
         let params = PatchParams::default();
-        match answered(pods.patch_subresource("resize", &vm.name, &params, &patch)).await {
-            Ok(_) => Ok(true),
-            Err(Failure::Gone(_) | Failure::Conflict(_)) => Ok(false),
-            Err(failure) => Err(failure.into()),
-        }
+        answered(pods.patch_subresource("resize", &vm.name, &params, &patch)).await.map(drop)
     }
 }
 
@@ -175,29 +157,19 @@ fn amounts(cpu: Option<MilliCpu>, mem: Option<Bytes>) -> Value {
     Value::Object(cpu.into_iter().chain(mem).collect())
 }
 
-// === impl Failures ===
-
-impl Failures {
-    fn note(&mut self, turn: &Turn, sent: Option<Result<(), ApiError>>) {
-        let vm = &turn.vm;
-        match sent {
-            None | Some(Err(ApiError::NotSent)) => return,
-            Some(Err(ApiError::Unknown(why))) => {
-                if self.pace.fail() {
-                    warn!(%vm, why, "no pod is resized; no VM grows beyond its own meanwhile");
-                }
-                return;
-            }
-            Some(Err(ApiError::Refused(why))) if !self.are_refused => {
-                self.are_refused = true;
-                warn!(%vm, why, "the API server refuses to resize a pod; the VM does not grow");
-            }
-            Some(Err(ApiError::Refused(why))) => debug!(%vm, why, "a pod is not resized"),
-            Some(Ok(())) => self.are_refused = false,
+/// Failures in a row are said once.
+fn say(vm: &VmName, failure: Option<Failure>, reach: Reach, are_refused: &mut bool) {
+    let is_refusal = failure.as_ref().is_some_and(|failure| failure.kind().is_refusal());
+    let why = failure.map(|failure| failure.to_string()).unwrap_or_default();
+    match (reach, is_refusal) {
+        (Reach::Lost, _) => {
+            warn!(%vm, why, "no pod is resized; no VM grows beyond its own meanwhile");
         }
-        let failures = self.pace.answered();
-        if failures > 0 {
-            info!(failures, "pods are resized again");
+        (Reach::Back(failures), _) => info!(failures, "pods are resized again"),
+        (Reach::Same, true) if !std::mem::replace(are_refused, true) => {
+            warn!(%vm, why, "the API server refuses to resize a pod; the VM does not grow");
         }
+        (Reach::Same, true) => debug!(%vm, why, "a pod is not resized"),
+        (Reach::Same, false) => {}
     }
 }

@@ -6,21 +6,18 @@
 
 use crate::binder::{ApiError, Binder};
 use crate::books::ClusterBooks;
-use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::Pulse;
 use windlass_plugin_core::pods::{Outcome, Settled};
+use windlass_plugin_core::settling::Settling;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::BINDING_SETTLED;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(2);
-
-/// The pods that are read at one look, at most: a start after an outage does not flood the API server.
-const AT_ONCE: usize = 50;
 
 /// Settles placements until told to stop.
 ///
@@ -32,22 +29,15 @@ pub async fn run(
     pulse: Pulse,
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
-    let mut open: BTreeSet<Placed> = BTreeSet::new();
-    // Looks go round: a pod whose read is refused again and again holds up no other.
-    let mut last: Option<Placed> = None;
+    let mut settling = Settling::default();
     while pulse.rest("the next look at placements", EVERY, &stop).await {
         if books.leadership().epoch().is_none() {
             continue;
         }
-        let now: BTreeSet<Placed> = books.placements().into_iter().collect();
-        let still: Vec<&Placed> = now.intersection(&open).collect();
-        let from =
-            still.partition_point(|placed| last.as_ref().is_some_and(|last| *placed <= last));
-        let (before, behind) = still.split_at(from);
-        for placed in behind.iter().chain(before).take(AT_ONCE) {
-            let (name, uid) = placed;
+        for placed in settling.look(books.placements().into_iter().collect()) {
+            let (name, uid) = &placed;
             pulse.turn("the API server, for a pod that was placed");
-            last = Some((*placed).clone());
+            settling.reads(placed.clone());
             match settle(&books, &binder, name, uid).await {
                 Ok(()) => {}
                 Err(ApiError::Refused(why)) => {
@@ -60,13 +50,9 @@ pub async fn run(
                 Err(ApiError::NotSent) => break,
             }
         }
-        open = now;
     }
     Ok(())
 }
-
-/// A pod's name and uid.
-type Placed = (VmName, String);
 
 /// No binding of the pod is made meanwhile: what was read would be old by the time it counts.
 async fn settle(

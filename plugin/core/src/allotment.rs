@@ -8,6 +8,7 @@
 //! A *proposal* is a permit above the cap: the pod is to be resized for it. It ends when the kubelet refuses, when its
 //! agent wants less, or after [`CLAIM_LASTS`] without a word of the agent. After a refusal none is made for a while.
 
+use crate::backoff::rest;
 use std::time::Duration;
 use windlass_protocol::pod::Pending;
 use windlass_protocol::timing::CLAIM_LASTS;
@@ -156,14 +157,12 @@ impl Allotment {
 
     /// The pod is not resized. What was proposed is free, and nothing is proposed for a while.
     pub(crate) fn refuse(&mut self, now: Moment, vm: &VmName, why: Denied) {
-        let doubled = doubled(FIRST_REST, self.refusals);
-        // VMs of one node do not try again in step.
-        let part =
-            vm.name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
-                % 256;
-        let until = now.after(doubled - doubled * part / 1024);
         (self.proposal, self.refusals) = (None, self.refusals.saturating_add(1));
-        self.denied = Some((why, until));
+        // VMs of one node do not try again in step.
+        let bytes = vm.name.bytes();
+        let seed = bytes.fold(0_u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let rest = rest(FIRST_REST, LONGEST_REST, self.refusals, seed);
+        self.denied = Some((why, now.after(rest)));
     }
 
     /// Whether the limits in force have been below what is allocated (`are_low`) for too long, while the VM needs more.

@@ -97,6 +97,12 @@ impl Found {
     }
 }
 
+impl From<Ceiling> for Found {
+    fn from(ceiling: Ceiling) -> Self {
+        Self::Ceiling(ceiling)
+    }
+}
+
 // === impl Told ===
 
 impl Told {

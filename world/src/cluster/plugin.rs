@@ -13,17 +13,20 @@ mod resizing;
 
 use crate::cluster::call::{Answer, Call, Found, Kind, Told};
 use crate::cluster::met::Met;
-use resizing::Resizes;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
+use windlass_plugin_core::ceiling_turn::CeilingTurn;
 use windlass_plugin_core::ceilings::{CeilingWrite, FirstCeiling};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::lease::{Act, Event, Lease, Write};
+use windlass_plugin_core::mending::Mending;
 use windlass_plugin_core::pods::audit::Audit;
 use windlass_plugin_core::pods::{Change, Placement, Pools, Resize};
 use windlass_plugin_core::rebuild::{Inherited, NotYet};
+use windlass_plugin_core::settling::Settling;
+use windlass_plugin_core::writes::Writes;
 use windlass_plugin_core::{Ask, Books, NoSuccess, Pods, Rebuild};
 use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{Moment, Resources, VmName};
@@ -110,11 +113,17 @@ pub(crate) struct Plugin {
     passes_until: Moment,
     /// Pods for which a binding is being made, or a lost one settled.
     busy: BTreeSet<VmName>,
-    open: BTreeSet<Inherited>,
+    settling: Settling,
     next_settling: Moment,
-    proposals: Proposals,
+    /// The writes of ceilings, and the requests that wait for them, by number.
+    proposals: Writes<u64>,
+    mending: Mending,
+    /// The requests that wait, by number.
+    waiting: BTreeMap<u64, Waiting>,
+    requests: u64,
     headroom_waits: BTreeMap<String, (u32, Moment)>,
-    resizes: Resizes,
+    resizes: Writes<u64>,
+    next_resizes: Moment,
 }
 
 /// One watch.
@@ -165,9 +174,7 @@ enum Task {
 #[derive(Debug)]
 struct Writing {
     vm: VmName,
-    number: u64,
-    left: u32,
-    found: Option<Found>,
+    turn: CeilingTurn<Found>,
 }
 
 #[derive(Debug)]
@@ -176,23 +183,10 @@ enum CeilingTask {
     Reads { uid: String },
 }
 
-/// The VMs whose ceilings are to be recorded, and the requests that wait for it.
-#[derive(Debug, Default)]
-struct Proposals {
-    order: VecDeque<VmName>,
-    under_way: BTreeSet<VmName>,
-    waiting: Vec<Waiting>,
-    turns: u64,
-    failures: u32,
-    rests_until: Moment,
-    next_look: Moment,
-}
-
+/// A request of an agent that waits.
 #[derive(Debug)]
 struct Waiting {
     asks: Asks,
-    /// The write that it waits for, once that is under way.
-    turn: Option<u64>,
     until: Moment,
 }
 
@@ -224,6 +218,7 @@ impl Clock {
 impl Plugin {
     /// It starts, with an identity that no other process has or had.
     pub(crate) fn start(identity: String, pools: Pools) -> Self {
+        let seed = identity.bytes().map(u64::from).sum();
         Self {
             lease: Lease::new(identity),
             is_leasing: false,
@@ -239,11 +234,15 @@ impl Plugin {
             looked: None,
             passes_until: Moment::default(),
             busy: BTreeSet::new(),
-            open: BTreeSet::new(),
+            settling: Settling::default(),
             next_settling: Moment::default(),
-            proposals: Proposals::default(),
+            proposals: Writes::new(seed),
+            mending: Mending::new(Moment::default()),
+            waiting: BTreeMap::new(),
+            requests: 0,
             headroom_waits: BTreeMap::new(),
-            resizes: Resizes::default(),
+            resizes: Writes::new(seed),
+            next_resizes: Moment::default(),
         }
     }
 

@@ -45,6 +45,18 @@ pub enum Looked<K> {
     },
 }
 
+// === impl Looked ===
+
+impl<K> Looked<K> {
+    /// Whether everything is to be listed anew.
+    pub const fn is_off(&self) -> bool {
+        match self {
+            Self::Same | Self::Differs => false,
+            Self::Off(_) | Self::Miscounted { .. } => true,
+        }
+    }
+}
+
 // === impl Audit ===
 
 impl<K> Default for Audit<K> {

@@ -2,6 +2,7 @@
 
 use crate::allotment::Denied;
 use crate::no_success::NoSuccess;
+use crate::writes::Heard;
 use windlass_protocol::pod::Limits;
 use windlass_protocol::{Resources, VmName};
 
@@ -96,6 +97,17 @@ impl Written {
                 Self::Refused
             }
             NoSuccess::Unknown => Self::Unknown,
+        }
+    }
+
+    /// Of a resize of a VM's pod by its answer, and what that says of the API server. Where the pod is another or gone, the
+    /// watch will show that; a busy API server says so, too, and then the same is written again.
+    pub const fn of_resize<T>(answer: &Result<T, NoSuccess>) -> (Self, Heard) {
+        match answer {
+            Ok(_) => (Self::Answered, Heard::Answered),
+            Err(NoSuccess::Gone | NoSuccess::Conflict) => (Self::Unknown, Heard::Answered),
+            Err(NoSuccess::Invalid | NoSuccess::Refused) => (Self::Refused, Heard::Answered),
+            Err(NoSuccess::Unknown) => (Self::Unknown, Heard::NoAnswer),
         }
     }
 }

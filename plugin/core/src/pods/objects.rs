@@ -32,6 +32,17 @@ pub enum CeilingOn {
     Object(VmName, String),
 }
 
+// === impl CeilingOn ===
+
+impl CeilingOn {
+    /// The uid of the object.
+    pub fn uid(&self) -> &str {
+        match self {
+            Self::Pod(_, uid) | Self::Object(_, uid) => uid,
+        }
+    }
+}
+
 // === impl Objects ===
 
 impl Objects {

@@ -1,7 +1,6 @@
 //! Answers to agents, at once or once a ceiling is recorded or a kubelet has answered.
 
 use super::{Asks, Out, Plugin, Turn, Waiting};
-use std::collections::BTreeSet;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::{Books, Proposed};
@@ -30,16 +29,18 @@ impl Plugin {
         match proposed {
             Some(Proposed::Granted(granted)) => self.answer(turn, asks, Some(granted.permit)),
             Some(Proposed::Waits) => {
-                let is_resized = self.books.is_resized(&asks.vm);
-                if is_resized {
+                let (vm, until) = (asks.vm.clone(), turn.now.after(WAITS));
+                self.requests += 1;
+                self.waiting.insert(self.requests, Waiting { asks, until });
+                if self.books.is_resized(&vm) {
                     turn.met.note("answers that waited for a kubelet");
+                    self.resizes.call_for(&vm, None);
+                    self.resize(turn);
                 } else {
                     turn.met.note("answers that waited for a ceiling");
-                    self.proposals.put(&asks.vm);
+                    self.proposals.call_for(&vm, Some(self.requests));
+                    self.record(turn);
                 }
-                let until = turn.now.after(WAITS);
-                self.proposals.waiting.push(Waiting { asks, turn: None, until });
-                if is_resized { self.resize(turn) } else { self.record(turn) }
             }
             None => self.answer(turn, asks, None),
         }
@@ -47,21 +48,20 @@ impl Plugin {
 
     /// Requests that have waited for long enough, or whose kubelet has answered, are answered as far as they can be.
     pub(crate) fn end_waits(&mut self, turn: &mut Turn<'_>) {
-        let vms: BTreeSet<VmName> =
-            self.proposals.waiting.iter().map(|waiting| waiting.asks.vm.clone()).collect();
-        let answered = |vm: &VmName| self.books.is_resized(vm) && !self.books.waits_for_kubelet(vm);
-        let ended: BTreeSet<VmName> = vms.into_iter().filter(answered).collect();
-        let now = turn.now;
-        self.answer_those(turn, |waiting| waiting.until <= now || ended.contains(&waiting.asks.vm));
+        let books = &self.books;
+        let is_over = |waiting: &Waiting| {
+            let vm = &waiting.asks.vm;
+            waiting.until <= turn.now || (books.is_resized(vm) && !books.waits_for_kubelet(vm))
+        };
+        let over = self.waiting.iter().filter(|(_, waiting)| is_over(waiting));
+        let over: Vec<u64> = over.map(|(number, _)| *number).collect();
+        self.go_on(turn, &over);
     }
 
-    /// The requests of a write are answered: what came of it is in the books.
-    pub(super) fn answer_those(&mut self, turn: &mut Turn<'_>, these: impl Fn(&Waiting) -> bool) {
-        let waiting = std::mem::take(&mut self.proposals.waiting);
-        let (these, others) = waiting.into_iter().partition(these);
-        self.proposals.waiting = others;
-        let these: Vec<Waiting> = these;
-        for Waiting { asks, .. } in these {
+    /// These requests are answered, if they still wait: what came of the write is in the books.
+    pub(super) fn go_on(&mut self, turn: &mut Turn<'_>, requests: &[u64]) {
+        for number in requests {
+            let Some(Waiting { asks, .. }) = self.waiting.remove(number) else { continue };
             let (now, ask) = (turn.now, asks.ask);
             let granted = self.ask_books(&asks.vm, |books| {
                 let granted = books.request(now, &asks.vm, ask).ok()?;

@@ -98,10 +98,9 @@ impl Plugin {
         self.next_settling = turn.now.after(SETTLED_EVERY);
         let open = self.books.placements();
         let open = open.map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect();
-        let before = std::mem::replace(&mut self.open, open);
-        let still: Vec<Inherited> = self.open.intersection(&before).cloned().collect();
-        for (pod, uid) in still {
+        for (pod, uid) in self.settling.look(open) {
             if self.busy.insert(pod.clone()) {
+                self.settling.reads((pod.clone(), uid.clone()));
                 let call = Call::Read(pod.clone());
                 self.ask(turn, call, Task::SettleRead { pod, uid });
             }

@@ -5,37 +5,36 @@ use crate::cluster::call::{Answer, Call};
 use std::time::Duration;
 use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::pods::{Kind, Resize, Written};
-use windlass_protocol::{Moment, VmName};
+use windlass_plugin_core::writes::Heard;
+use windlass_protocol::VmName;
 
-/// Resizes that are under way at a time.
-const AT_ONCE: usize = 32;
-
-/// How resizes fare.
-#[derive(Debug, Default)]
-pub(super) struct Resizes {
-    /// Those in a row that had no answer.
-    failures: u32,
-    rests_until: Moment,
-}
+/// Between two looks at all VMs.
+const LOOKS: Duration = Duration::from_secs(1);
 
 // === impl Plugin ===
 
 impl Plugin {
-    /// Sends what is due.
+    /// Sends the resizes whose turn it is.
     pub(super) fn resize(&mut self, turn: &mut Turn<'_>) {
-        if self.serves(turn.now).is_err() || turn.now < self.resizes.rests_until {
-            return;
+        if turn.now >= self.next_resizes && self.serves(turn.now).is_ok() {
+            self.next_resizes = turn.now.after(LOOKS);
+            let is_due = |vm: &&VmName| self.books.resize_due(turn.now, vm).is_some();
+            let due: Vec<VmName> = self.books.resized().filter(is_due).cloned().collect();
+            for vm in due {
+                self.resizes.call_for(&vm, None);
+            }
         }
-        let at_once = if self.resizes.failures == 0 { AT_ONCE } else { 1 };
-        for vm in self.books.resized().cloned().collect::<Vec<_>>() {
-            let due = self.books.resize_due(turn.now, &vm).filter(|_| !self.resizes_pod_of(&vm));
-            let Some(resize) = due.filter(|_| self.resizes_under_way().count() < at_once) else {
-                continue;
-            };
-            if self.books.resize_sent(turn.now, &resize) {
-                let is_taken_back = matches!(resize.kind, Kind::GivesUp(_));
-                turn.met.note_if("resizes that were taken back", is_taken_back);
-                self.ask(turn, Call::Resize(resize.clone()), Task::Resize(resize));
+        while let Some(vm) = self.resizes.take(turn.now) {
+            let due =
+                self.books.resize_due(turn.now, &vm).filter(|_| self.serves(turn.now).is_ok());
+            let sent = due.filter(|resize| self.books.resize_sent(turn.now, resize));
+            match sent {
+                Some(resize) => {
+                    let is_taken_back = matches!(resize.kind, Kind::GivesUp(_));
+                    turn.met.note_if("resizes that were taken back", is_taken_back);
+                    self.ask(turn, Call::Resize(resize.clone()), Task::Resize(resize));
+                }
+                None => drop(self.resizes.end(turn.now, &vm, Heard::NotSent)),
             }
         }
     }
@@ -46,32 +45,9 @@ impl Plugin {
         resize: &Resize,
         answer: &Result<Answer, NoSuccess>,
     ) {
-        let written = match answer {
-            Ok(_) => Written::Answered,
-            // A busy API server says so, too; then no watch shows another revision, and the same is written again.
-            Err(NoSuccess::Gone | NoSuccess::Conflict | NoSuccess::Unknown) => Written::Unknown,
-            Err(NoSuccess::Invalid | NoSuccess::Refused) => Written::Refused,
-        };
+        let (written, heard) = Written::of_resize(answer);
         self.books.resize_written(turn.now, resize, written);
-        if matches!(answer, Err(NoSuccess::Unknown)) {
-            self.resizes.failures = self.resizes.failures.saturating_add(1);
-            let wait = Duration::from_millis(100 << self.resizes.failures.min(4));
-            self.resizes.rests_until = turn.now.after(wait);
-        } else {
-            self.resizes = Resizes::default();
-        }
+        self.resizes.end(turn.now, &resize.vm, heard);
         self.end_waits(turn);
-    }
-
-    /// Whether a resize of the pod of this VM is under way.
-    fn resizes_pod_of(&self, vm: &VmName) -> bool {
-        self.resizes_under_way().any(|resize| resize.vm == *vm)
-    }
-
-    fn resizes_under_way(&self) -> impl Iterator<Item = &Resize> {
-        self.asked.values().filter_map(|asked| match &asked.task {
-            Task::Resize(resize) => Some(resize),
-            _ => None,
-        })
     }
 }
