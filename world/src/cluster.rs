@@ -13,6 +13,7 @@ mod agent;
 mod agents;
 mod api;
 mod call;
+mod changes;
 mod ending;
 mod events;
 mod kubelet;
@@ -38,12 +39,13 @@ use agent::Agent;
 use api::Api;
 use call::{Answer, Call, Kind};
 use kubelet::Kubelet;
-use laws::Judge;
+use laws::{Judge, Life};
 use plugin::{Asks, Clock, Held, Plugin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use windlass_plugin_core::Pods;
 use windlass_plugin_core::pods::Pools;
+use windlass_protocol::node::Node;
 use windlass_protocol::{Moment, Resources, VmName};
 
 /// The plugin's own namespace.
@@ -80,6 +82,8 @@ pub struct ClusterWorld {
     /// The revision up to which watches and kubelets were told to look.
     noticed: u64,
     down_until: Moment,
+    /// The API server went back: until then a plugin is to remember what that lost.
+    remembers_until: Moment,
     /// The books that answered last, once their process is gone, and its clock.
     lost: Option<(Pods<Held>, Clock)>,
     /// The plugin that answered last.
@@ -134,9 +138,10 @@ enum Due {
     },
     Permitted {
         asks: Asks,
-        epoch: u32,
+        by: Life,
         permit: Option<Resources>,
     },
+    NodeComes(Box<Node>),
     Looks(String),
     Reports(String),
     Schedules {
@@ -195,6 +200,7 @@ impl ClusterWorld {
             arranged: 0,
             noticed: 0,
             down_until: Moment::default(),
+            remembers_until: Moment::default(),
             lost: None,
             last: None,
             judge: Judge::default(),
@@ -291,10 +297,14 @@ impl ClusterWorld {
             }
         }
         for node in self.api.take_touched() {
-            if self.looks.insert(node.clone()) {
-                let wait = 20 + self.chance.below(800);
-                self.arrange(wait, Due::Looks(node));
-            }
+            self.look_soon(node);
+        }
+    }
+
+    fn look_soon(&mut self, node: String) {
+        if self.looks.insert(node.clone()) {
+            let wait = 20 + self.chance.below(800);
+            self.arrange(wait, Due::Looks(node));
         }
     }
 
@@ -306,14 +316,21 @@ impl ClusterWorld {
 
     fn check(&mut self) {
         let serve: Vec<(usize, u32)> = self.serving().collect();
-        self.judge.leaders(self.now, &serve);
-        if let [(nth, _)] = serve[..] {
-            if self.last != Some(nth) || self.lost.is_some() {
-                self.compare_with_the_last(nth);
-                (self.last, self.lost) = (Some(nth), None);
-            }
-            self.judge.covered(self.now, (&self.api, &self.plugins[nth].plugin), &self.agents);
+        let lives = serve.iter().map(|(nth, epoch)| ((*nth, self.plugins[*nth].life), *epoch));
+        self.judge.leaders(self.now, &lives.collect::<Vec<_>>());
+        if let [(nth, _)] = serve[..]
+            && (self.last != Some(nth) || self.lost.is_some())
+        {
+            self.compare_with_the_last(nth);
+            (self.last, self.lost) = (Some(nth), None);
         }
+        if self.judge.is_outside {
+            return;
+        }
+        if let [(nth, _)] = serve[..] {
+            self.judge.covered(self.now, &self.plugins[nth].plugin, &self.agents);
+        }
+        self.settle_nodes();
         self.judge.nodes(self.now, (&self.api, &self.kubelets), &self.agents);
         self.judge.allocated(self.now, (&self.api, &self.kubelets), &self.agents);
         if let (Some(broken), [(nth, _)]) = (self.judge.broken.first(), &serve[..]) {
@@ -321,7 +338,9 @@ impl ClusterWorld {
             let line = format!("{broken}, by the books of plugin {nth}: {status:?}");
             self.tell(|| line);
         }
-        self.judge.recorded(self.now, &self.api, &self.agents);
+        if !self.judge.has_lost_records {
+            self.judge.recorded(self.now, &self.api, &self.agents);
+        }
     }
 
     /// The plugins that would answer now, with their epochs.

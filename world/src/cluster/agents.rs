@@ -62,14 +62,14 @@ impl ClusterWorld {
         }
     }
 
-    pub(super) fn answer_agent(&mut self, asks: Asks, epoch: u32, permit: Option<Resources>) {
+    pub(super) fn answer_agent(&mut self, asks: Asks, by: (usize, u64), permit: Option<Resources>) {
         match self.network.agent_way(&mut self.chance) {
-            Some(back) => self.arrange(back, Due::Permitted { asks, epoch, permit }),
+            Some(back) => self.arrange(back, Due::Permitted { asks, by, permit }),
             None => self.met.note("answers to agents that were lost"),
         }
     }
 
-    pub(super) fn permitted(&mut self, asks: &Asks, epoch: u32, permit: Option<Resources>) {
+    pub(super) fn permitted(&mut self, asks: &Asks, by: (usize, u64), permit: Option<Resources>) {
         let (now, uid) = (self.now, asks.uid.as_str());
         let Some(agent) = self.agents.get_mut(uid) else { return };
         if !agent.hears(now, asks.number) {
@@ -84,11 +84,11 @@ impl ClusterWorld {
         let (is_short, has, name) =
             (!permit.covers(agent.goal), agent.size, agent.pod.name.clone());
         self.met.note_if("VMs that grew", has != had);
-        self.tell(|| format!("{name} has {has}, permitted {permit} in epoch {epoch}"));
-        self.judge.fence(now, epoch, "an answer");
+        self.tell(|| format!("{name} has {has}, permitted {permit} by plugin {}", by.0));
+        self.judge.fence(now, by, "an answer");
         // An agent that names no last permit may be told less until a ceiling is recorded.
         let is_named = asks.ask.last_permit.is_some_and(|last| last.covers(had));
-        if is_named && !permit.covers(had) {
+        if is_named && !permit.covers(had) && !self.judge.is_outside {
             let seen = format!("{name} has {had}, and is permitted {permit}");
             self.judge.say(now, Law::Covered, seen);
         }

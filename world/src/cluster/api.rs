@@ -27,7 +27,20 @@ pub(crate) struct Api {
     uids: u64,
     /// Names that a pod has or had.
     names: BTreeSet<VmName>,
+    copy: Option<Copied>,
 }
+
+/// A copy of the store.
+#[derive(Debug)]
+struct Copied {
+    revision: u64,
+    pods: BTreeMap<VmName, Rc<Pod>>,
+    nodes: BTreeMap<String, Rc<Node>>,
+    lease: Option<Record>,
+}
+
+/// Others of its objects are written so often after a copy: no revision is reached again before all is over.
+const WRITES_OF_OTHERS: u64 = 1_000_000;
 
 // === impl Api ===
 
@@ -43,6 +56,42 @@ impl Api {
         let node = Rc::new(node);
         self.nodes.insert(node.name.clone(), Rc::clone(&node));
         self.log.push((self.revision, Told::Node(node)));
+    }
+
+    pub(crate) fn remove_node(&mut self, name: &str) {
+        if let Some(node) = self.nodes.remove(name) {
+            self.revision += 1;
+            self.log.push((self.revision, Told::NodeGone(node)));
+        }
+    }
+
+    /// Somebody deletes the Lease.
+    pub(crate) fn delete_lease(&mut self) {
+        self.revision += 1;
+        self.lease = None;
+    }
+
+    /// The store is copied.
+    pub(crate) fn copy(&mut self) {
+        let Self { revision, pods, nodes, lease, .. } = self;
+        let (pods, nodes, lease) = (pods.clone(), nodes.clone(), lease.clone());
+        self.copy = Some(Copied { revision: *revision, pods, nodes, lease });
+        self.revision += WRITES_OF_OTHERS;
+    }
+
+    /// Whether there is a copy whose Lease is the one that is held now.
+    pub(crate) fn is_led_as_copied(&self) -> bool {
+        let held =
+            |lease: &Option<Record>| lease.as_ref().map(|it| (it.holder.clone(), it.uid.clone()));
+        self.copy.as_ref().is_some_and(|copy| held(&copy.lease) == held(&self.lease))
+    }
+
+    /// The store is replaced by the copy. Watches know nothing of that.
+    pub(crate) fn go_back(&mut self) {
+        let Some(Copied { revision, pods, nodes, lease }) = self.copy.take() else { return };
+        (self.pods, self.nodes, self.lease) = (pods, nodes, lease);
+        self.log.retain(|(at, _)| *at <= revision);
+        (self.revision, self.compacted) = (revision, self.compacted.min(revision));
     }
 
     /// A pod is made, unless its name is taken. Its uid is new.
@@ -93,16 +142,6 @@ impl Api {
         self.pods.get(name).filter(|pod| pod.uid == uid)
     }
 
-    /// The uid of the pod that has or had this revision.
-    pub(crate) fn uid_at(&self, revision: &str) -> Option<&str> {
-        let revision: u64 = revision.parse().ok()?;
-        let at = self.log.binary_search_by_key(&revision, |(revision, _)| *revision).ok()?;
-        match &self.log[at].1 {
-            Told::Pod(pod) => Some(&pod.uid),
-            Told::PodGone(_) | Told::Node(_) => None,
-        }
-    }
-
     /// Pods that take room of a node.
     pub(crate) fn on<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a Rc<Pod>> {
         let here = move |pod: &&Rc<Pod>| pod.counts() && pod.node.as_deref() == Some(node);
@@ -141,7 +180,7 @@ impl Api {
             Call::LeaseRead => Answer::Lease(self.lease.clone()),
             Call::LeaseWrite(write) => self.write_lease(write.clone()),
             Call::Read(name) => Answer::Pod(self.pods.get(name).cloned()),
-            Call::Bind { pod, uid, revision, node, ceiling, epoch: _ } => {
+            Call::Bind { pod, uid, revision, node, ceiling } => {
                 self.bind((pod, uid, revision), node, *ceiling)
             }
             Call::Annotate { pod, uid } => match self.pods.get(pod) {

@@ -20,14 +20,13 @@ pub(crate) enum Call {
     LeaseRead,
     LeaseWrite(Write),
     Read(VmName),
-    /// The leader of this epoch binds a revision of a pod, and records its first ceiling.
+    /// Binds a revision of a pod, and records its first ceiling.
     Bind {
         pod: VmName,
         uid: String,
         revision: String,
         node: String,
         ceiling: Option<Ceiling>,
-        epoch: u32,
     },
     /// Gives a pod another revision.
     Annotate {
@@ -79,6 +78,7 @@ pub(crate) enum Told {
     Pod(Rc<Pod>),
     PodGone(Rc<Pod>),
     Node(Rc<Node>),
+    NodeGone(Rc<Node>),
 }
 
 // === impl Found ===
@@ -109,7 +109,7 @@ impl Told {
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::Pod(_) | Self::PodGone(_) => Kind::Pods,
-            Self::Node(_) => Kind::Nodes,
+            Self::Node(_) | Self::NodeGone(_) => Kind::Nodes,
         }
     }
 }

@@ -52,7 +52,19 @@ impl ClusterWorld {
         if !self.all_run() || self.serving().next().is_none() {
             return Some("no plugin answers".to_owned());
         }
-        self.unplaced().or_else(|| self.short()).or_else(|| self.unsettled())
+        self.unplaced()
+            .or_else(|| self.short())
+            .or_else(|| self.unsettled())
+            .or_else(|| self.unrecorded())
+    }
+
+    /// A VM that may have more than is recorded, after the API server went back.
+    fn unrecorded(&self) -> Option<String> {
+        let is_recorded =
+            |it: &(&String, &Agent)| self.judge.is_recorded(&self.api, &self.kubelets, *it);
+        let mut ahead = self.agents.iter().filter(|it| !is_recorded(it));
+        let (_, agent) = ahead.next().filter(|_| self.judge.has_lost_records)?;
+        Some(format!("what {} may have, {}, is not recorded", agent.pod, agent.most()))
     }
 
     /// A pod of a VM that is resized, or keeps room that its VM does not use.

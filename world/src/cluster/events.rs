@@ -15,6 +15,9 @@ use windlass_protocol::{Bounds, Bytes, Moment, Resources, VmName};
 impl ClusterWorld {
     /// Somebody does this now.
     pub fn step(&mut self, step: Step) {
+        if self.must_remember(&step) {
+            return;
+        }
         self.tell(|| format!("{step:?}"));
         match step {
             Step::Vm { name, units, odd, most, least, is_others, container } => {
@@ -65,6 +68,12 @@ impl ClusterWorld {
             Step::CutNodes(nth) => self.cut(nth, Kind::Nodes),
             Step::Compact => self.api.compact(),
             Step::Down(time) => self.down_until = Moment::from_millis(self.now().millis() + time),
+            Step::NodeSize { node, units } => self.node_size(node, units),
+            Step::NodePool { node, sharing } => self.node_pool(node, sharing),
+            Step::NodeGone { node, units, time } => self.node_gone(node, units, time),
+            Step::LeaseGone => self.lease_gone(),
+            Step::Copy => self.api.copy(),
+            Step::Back => self.go_back(),
             Step::Network(network) => self.network = network,
         }
         self.notice();
@@ -77,8 +86,9 @@ impl ClusterWorld {
             Due::GoesOn { nth, life } => self.go_on(nth, life),
             Due::Reaches { nth, life, what } => self.reach(nth, life, what),
             Due::Arrives(request) => self.arrive(*request),
+            Due::NodeComes(node) => self.node_comes(*node),
             Due::AgentWakes { uid, alarm } => self.agent_wakes(&uid, alarm),
-            Due::Permitted { asks, epoch, permit } => self.permitted(&asks, epoch, permit),
+            Due::Permitted { asks, by, permit } => self.permitted(&asks, by, permit),
             Due::Looks(node) => self.kubelet_looks(&node),
             Due::Reports(node) => self.kubelet_reports(&node),
             Due::Schedules { pod, uid } => self.schedule(&pod, uid),
@@ -128,7 +138,7 @@ impl ClusterWorld {
             match out {
                 Out::Call { id, call } => self.send(nth, life, id, call),
                 Out::CatchUp(kind) => self.watch_later(nth, kind, self.api.revision),
-                Out::Answers { to, epoch, permit } => self.answer_agent(to, epoch, permit),
+                Out::Answers { to, permit } => self.answer_agent(to, (nth, life), permit),
                 Out::Ends => {
                     let down = 1_000 + self.chance.below(3_000);
                     return self.end_process(nth, down, "plugins that ended");
@@ -170,11 +180,11 @@ impl ClusterWorld {
         if has_changed {
             self.tell(|| format!("plugin {nth}: {call:?}"));
         }
-        if let Call::Bind { epoch, .. } = call {
+        if let Call::Bind { .. } = call {
             self.met.note(if has_changed { "bindings" } else { "bindings that were refused" });
             if has_changed {
                 self.met.note_if("bindings that took effect late", is_late);
-                self.judge.fence(self.now, epoch, "a binding");
+                self.judge.fence(self.now, (nth, life), "a binding");
             }
         }
         let is_ceiling = matches!(call, Call::Replace { .. });

@@ -29,8 +29,9 @@ struct Admitted {
 /// What one look came to.
 #[derive(Debug, Default)]
 pub(crate) struct Looked {
-    /// Pods that run from here on, by uid.
+    /// Pods that run from here on, and those that do no more, by uid.
     pub(crate) started: Vec<String>,
+    pub(crate) ended: Vec<String>,
     /// How many resizes are deferred, how many can never be, and how many pods are rejected.
     pub(crate) deferred: usize,
     pub(crate) infeasible: usize,
@@ -45,6 +46,8 @@ impl Kubelet {
         let mut looked = Looked::default();
         let Some(size) = api.nodes.get(node).map(|node| node.allocatable) else { return looked };
         let here: BTreeSet<&str> = api.on(node).map(|pod| pod.uid.as_str()).collect();
+        let is_gone = |uid: &&String| !here.contains(uid.as_str());
+        looked.ended = self.admitted.keys().filter(is_gone).cloned().collect();
         self.admitted.retain(|uid, _| here.contains(uid.as_str()));
         let mut pods: Vec<_> = api.on(node).collect();
         pods.sort_by_key(|pod| {
@@ -58,7 +61,7 @@ impl Kubelet {
                 others.fold(Resources::ZERO, |sum, (_, it)| sum.saturating_add(it.allocated));
             let fits = size.covers(used.saturating_add(spec));
             match self.admitted.get_mut(&pod.uid) {
-                Some(it) if fits => it.carry_out(pod),
+                Some(it) if fits || it.allocated.covers(spec) => it.carry_out(pod),
                 Some(it) if size.covers(spec) => {
                     looked.deferred += usize::from(it.pending.is_none());
                     (it.seen, it.pending) = (seen, Some(Pending::Deferred));

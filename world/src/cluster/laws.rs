@@ -11,7 +11,7 @@ use std::fmt;
 use std::rc::Rc;
 use windlass_plugin_core::cluster::Node;
 use windlass_protocol::pod::{Pod, VmContainer};
-use windlass_protocol::{Moment, Resources};
+use windlass_protocol::{Moment, Resources, node};
 
 /// A law that was broken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,9 +49,22 @@ pub enum Law {
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     pub(crate) broken: Vec<Broken>,
+    /// The processes that have answered, by number and life, in the order in which they began to.
+    terms: BTreeMap<Life, u32>,
     /// The highest epoch in which a plugin has answered.
-    pub(crate) served: u32,
+    epoch: u32,
+    /// The Lease was deleted: a later leader may not know of earlier epochs.
+    was_lease_gone: bool,
+    /// Nodes that changed, and the most that may be taken of each.
+    pub(crate) upset: BTreeMap<String, Resources>,
+    /// The API server went back: it has lost what was recorded.
+    pub(crate) has_lost_records: bool,
+    /// A plugin was lost that was to remember it.
+    pub(crate) is_outside: bool,
 }
+
+/// A process of a plugin, and how often that has started.
+pub(crate) type Life = (usize, u64);
 
 // === impl Judge ===
 
@@ -60,25 +73,34 @@ impl Judge {
         self.broken.push(Broken { at, law, seen });
     }
 
-    /// A plugin of this epoch promises something, or what it promised takes effect.
-    pub(crate) fn fence(&mut self, at: Moment, epoch: u32, what: &str) {
-        if epoch < self.served {
-            let seen = format!("{what} of epoch {epoch} counts, and epoch {} answers", self.served);
+    /// Somebody deleted the Lease.
+    pub(crate) const fn lease_gone(&mut self) {
+        self.was_lease_gone = true;
+    }
+
+    /// A plugin promises something, or what it promised takes effect.
+    pub(crate) fn fence(&mut self, at: Moment, by: Life, what: &str) {
+        let last = self.terms.len();
+        if self.terms.get(&by).is_some_and(|term| usize::try_from(*term).is_ok_and(|it| it < last))
+        {
+            let seen = format!("{what} of plugin {by:?} counts, and a later one answers");
             self.say(at, Law::Fenced, seen);
         }
     }
 
-    /// Looks at who may answer.
-    pub(crate) fn leaders(&mut self, at: Moment, serve: &[(usize, u32)]) {
+    /// Looks at who may answer, in which epoch.
+    pub(crate) fn leaders(&mut self, at: Moment, serve: &[(Life, u32)]) {
         if serve.len() > 1 {
             self.say(at, Law::OneLeader, format!("{serve:?} answer"));
         }
-        for (nth, epoch) in serve {
-            if *epoch < self.served {
-                let seen = format!("plugin {nth} in epoch {epoch}, after epoch {}", self.served);
+        for (by, epoch) in serve {
+            let next = u32::try_from(self.terms.len()).unwrap_or(u32::MAX) + 1;
+            self.terms.entry(*by).or_insert(next);
+            if *epoch < self.epoch && !self.was_lease_gone {
+                let seen = format!("plugin {by:?} in epoch {epoch}, after epoch {}", self.epoch);
                 self.say(at, Law::OneLeader, seen);
             }
-            self.served = self.served.max(*epoch);
+            self.epoch = self.epoch.max(*epoch);
         }
     }
 
@@ -92,22 +114,14 @@ impl Judge {
         for node in api.nodes.values() {
             // A later leader believes an agent that names no last permit once, up to what was recorded.
             let is_old = |pod: &&Rc<Pod>| agents.get(&pod.uid).is_some_and(|agent| agent.was_old);
-            if self.served > 1 && api.on(&node.name).any(|pod| is_old(&pod)) {
+            if self.terms.len() > 1 && api.on(&node.name).any(|pod| is_old(&pod)) {
                 continue;
             }
-            let mut taken = Resources::ZERO;
-            for pod in api.on(&node.name) {
-                let agent = agents.get(&pod.uid);
-                let of_pod = if is_resized(node) {
-                    taken_by_resized(pod, agent, kubelets.get(&node.name))
-                } else {
-                    taken_by(pod, agent, !is_dedicated(node))
-                };
-                taken = taken.saturating_add(of_pod);
-            }
-            if !node.allocatable.covers(taken) {
-                let (name, has) = (&node.name, node.allocatable);
-                let seen = format!("{name}: {taken} of {has} are taken");
+            let taken = taken_of(node, (api, kubelets), agents);
+            let most = self.upset.get(&node.name).copied().unwrap_or_default();
+            let has = node.allocatable.max(most);
+            if !has.covers(taken) {
+                let seen = format!("{}: {taken} of {has} are taken", node.name);
                 self.say(at, Law::BooksWithinTheNode, seen);
             }
         }
@@ -120,31 +134,39 @@ impl Judge {
         (api, kubelets): (&Api, &BTreeMap<String, Kubelet>),
         agents: &BTreeMap<String, Agent>,
     ) {
-        for (uid, agent) in agents {
-            let Some(node) = api.nodes.get(&agent.node).filter(|node| is_resized(node)) else {
-                continue;
-            };
-            let kubelet = kubelets.get(&node.name);
-            let ensured = kubelet.and_then(|it| it.ensures(uid)).unwrap_or_default();
+        let upset = &self.upset;
+        for (uid, agent) in agents.iter().filter(|(_, it)| !upset.contains_key(&it.node)) {
+            let node = api.nodes.get(&agent.node);
+            let ensured = node.and_then(|node| ensured(node, kubelets, uid));
             let most = agent.most();
-            if !ensured.covers(most) {
+            if let Some(ensured) = ensured.filter(|ensured| !ensured.covers(most)) {
                 let seen = format!("{} may have {most}, and {ensured} is allocated", agent.pod);
-                self.say(at, Law::Allocated, seen);
+                self.broken.push(Broken { at, law: Law::Allocated, seen });
             }
         }
     }
 
+    /// Whether what a VM may have is recorded, and allocated where that counts.
+    pub(crate) fn is_recorded(
+        &self,
+        api: &Api,
+        kubelets: &BTreeMap<String, Kubelet>,
+        (uid, agent): (&String, &Agent),
+    ) -> bool {
+        let node = api.nodes.get(&agent.node);
+        let ensured = node.and_then(|node| ensured(node, kubelets, uid));
+        ensured.is_none_or(|ensured| ensured.covers(agent.most()))
+            && recorded(api, uid, agent).is_none_or(|counted| counted.covers(agent.most()))
+    }
+
     /// Looks at what the API server has recorded of each VM.
     pub(crate) fn recorded(&mut self, at: Moment, api: &Api, agents: &BTreeMap<String, Agent>) {
-        for (uid, agent) in agents {
-            let Some(pod) = api.pod(&agent.pod, uid) else { continue };
-            let node = api.nodes.get(&agent.node);
-            let is_resized = node.is_some_and(|node| is_resized(node));
-            let counted = if is_resized { sure(pod) } else { counted(pod) };
+        let upset = &self.upset;
+        for (uid, agent) in agents.iter().filter(|(_, it)| !upset.contains_key(&it.node)) {
             let most = agent.most();
-            if !counted.covers(most) {
+            if let Some(counted) = recorded(api, uid, agent).filter(|it| !it.covers(most)) {
                 let seen = format!("{} may have {most}, and {counted} is recorded", agent.pod);
-                self.say(at, Law::RecordedAhead, seen);
+                self.broken.push(Broken { at, law: Law::RecordedAhead, seen });
             }
         }
     }
@@ -153,12 +175,11 @@ impl Judge {
     pub(crate) fn covered(
         &mut self,
         at: Moment,
-        (api, plugin): (&Api, &Plugin),
+        plugin: &Plugin,
         agents: &BTreeMap<String, Agent>,
     ) {
         for (uid, agent) in agents {
-            let known = plugin.books.pod_revision(&agent.pod);
-            if known.and_then(|revision| api.uid_at(revision)) != Some(uid) {
+            if plugin.books.uid_of(&agent.pod) != Some(uid) {
                 continue;
             }
             let node = plugin.books.node_of(&agent.pod);
@@ -171,6 +192,40 @@ impl Judge {
             }
         }
     }
+}
+
+/// What is taken of a node.
+pub(crate) fn taken_of(
+    node: &node::Node,
+    (api, kubelets): (&Api, &BTreeMap<String, Kubelet>),
+    agents: &BTreeMap<String, Agent>,
+) -> Resources {
+    let of_pod = |pod: &Rc<Pod>| {
+        let agent = agents.get(&pod.uid);
+        if is_resized(node) {
+            taken_by_resized(pod, agent, kubelets.get(&node.name))
+        } else {
+            taken_by(pod, agent, !is_dedicated(node))
+        }
+    };
+    api.on(&node.name).map(of_pod).fold(Resources::ZERO, Resources::saturating_add)
+}
+
+/// What a VM has whatever comes, where its pod is resized.
+fn ensured(
+    node: &node::Node,
+    kubelets: &BTreeMap<String, Kubelet>,
+    uid: &str,
+) -> Option<Resources> {
+    let ensured = || kubelets.get(&node.name).and_then(|it| it.ensures(uid)).unwrap_or_default();
+    is_resized(node).then(ensured)
+}
+
+/// What the API server has recorded of a VM; `None`: its pod is gone.
+fn recorded(api: &Api, uid: &str, agent: &Agent) -> Option<Resources> {
+    let pod = api.pod(&agent.pod, uid)?;
+    let is_resized = api.nodes.get(&agent.node).is_some_and(|node| is_resized(node));
+    Some(if is_resized { sure(pod) } else { counted(pod) })
 }
 
 /// What a plugin that starts now counts a VM with.

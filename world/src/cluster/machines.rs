@@ -20,6 +20,9 @@ impl ClusterWorld {
         for _ in 0..looked.rejected {
             self.met.note("pods that the kubelet rejected");
         }
+        for uid in looked.ended {
+            self.agents.remove(&uid);
+        }
         for uid in looked.started {
             self.vm_starts(&uid);
         }

@@ -75,10 +75,9 @@ pub(crate) enum Out {
     },
     /// A watch goes on: what came meanwhile is told.
     CatchUp(Kind),
-    /// The answer of the leader of an epoch; `None`: it refuses in passing.
+    /// An answer; `None`: it refuses in passing.
     Answers {
         to: Asks,
-        epoch: u32,
         permit: Option<Resources>,
     },
     /// The process ends.
@@ -105,6 +104,7 @@ pub(crate) struct Plugin {
     pub(crate) rebuild: Rebuild,
     streams: [Stream; 2],
     audit: Audit<VmName>,
+    audit_of_nodes: Audit<String>,
     next_audit: Moment,
     asked: BTreeMap<u64, Asked>,
     next: u64,
@@ -159,7 +159,7 @@ enum Task {
     Lease,
     List { kind: Kind, epoch: u64, number: u64 },
     Watch { kind: Kind, number: u64 },
-    Audit,
+    Audit(Kind),
     BindRead { pod: VmName, uid: String, node: String },
     Bind { placement: Placement, first: Option<FirstCeiling> },
     SettleRead { pod: VmName, uid: String },
@@ -228,6 +228,7 @@ impl Plugin {
             rebuild: Rebuild::default(),
             streams: [Stream::new(), Stream::new()],
             audit: Audit::default(),
+            audit_of_nodes: Audit::default(),
             next_audit: Moment::default(),
             asked: BTreeMap::new(),
             next: 0,
@@ -321,7 +322,7 @@ impl Plugin {
             Task::Lease => self.leased(turn, answer),
             Task::List { kind, epoch, number } => self.listed(turn, (kind, epoch, number), answer),
             Task::Watch { kind, number } => self.watches(turn, kind, number, answer),
-            Task::Audit => self.audited(turn, answer),
+            Task::Audit(kind) => self.audited(turn, kind, answer),
             Task::BindRead { pod, uid, node } => self.bind_read(turn, (pod, uid, node), answer),
             Task::Bind { placement, first } => self.bound(&placement, first, answer),
             Task::SettleRead { pod, uid } => self.settle_read(turn, (pod, uid), answer),
@@ -439,7 +440,7 @@ impl Task {
             Self::Lease
             | Self::List { .. }
             | Self::Watch { .. }
-            | Self::Audit
+            | Self::Audit(_)
             | Self::BindRead { .. }
             | Self::SettleRead { .. }
             | Self::Ceiling(_, CeilingTask::Reads { .. }) => false,

@@ -2,6 +2,7 @@
 
 use crate::cluster::call::Kind;
 use crate::cluster::network::Network;
+use crate::cluster::nodes::Sharing;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
 /// A name of a pod has one of so many numbers.
@@ -92,6 +93,35 @@ pub enum Step {
     Compact,
     /// The API server does not answer for so many milliseconds.
     Down(u64),
+    /// A node has another size.
+    NodeSize {
+        /// Its number.
+        node: usize,
+        /// In compute units.
+        units: u64,
+    },
+    /// A node comes to another pool.
+    NodePool {
+        /// Its number.
+        node: usize,
+        /// How it shares its room from here on.
+        sharing: Sharing,
+    },
+    /// The object of a node is deleted, and made anew later. Its pods run on.
+    NodeGone {
+        /// Its number.
+        node: usize,
+        /// Its size then, in compute units.
+        units: u64,
+        /// Milliseconds without it.
+        time: u64,
+    },
+    /// A person deletes the Lease.
+    LeaseGone,
+    /// Somebody copies the store of the API server; a lot is written to others of its objects after that.
+    Copy,
+    /// The store of the API server is replaced by the last copy.
+    Back,
     /// From here on the network is like this.
     Network(Network),
 }

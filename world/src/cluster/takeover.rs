@@ -3,6 +3,7 @@
 use crate::cluster::ClusterWorld;
 use crate::cluster::laws::Law;
 use crate::cluster::plugin::{Clock, Held};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{NodePods, Outcome};
@@ -10,7 +11,7 @@ use windlass_plugin_core::{Ask, Books, Pods, Proposed};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::status::NodeStatus;
 use windlass_protocol::timing::REQUEST_IS_LATE;
-use windlass_protocol::{Moment, VmName};
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// Nothing that was said before is under way by then.
 const LATER: Duration = Duration::from_secs(60);
@@ -27,6 +28,11 @@ impl ClusterWorld {
         });
         let Some((lost, clock)) = lost.or(last) else { return };
         self.met.note("takeovers");
+        if self.now < self.remembers_until {
+            self.met.note("plugins that were lost when they were to remember");
+            self.judge.is_outside = true;
+            return;
+        }
         let process = &self.plugins[nth];
         let (books, its_clock) = (process.plugin.books.clone(), process.clock);
         let live = self.after_each_agent_spoke(lost, clock);
@@ -68,14 +74,18 @@ impl ClusterWorld {
             pods.settle(&name, &uid, Outcome::Read(read));
         }
         let later = clock.at(self.now).after(LATER);
+        let mut told = BTreeMap::new();
         for later in [later, later.after(REQUEST_IS_LATE)] {
             for pod in self.api.pods.values().filter(|pod| pod.vm.is_some() && pod.counts()) {
                 let agent = self.agents.get(&pod.uid);
-                let last = agent.and_then(|agent| agent.permit);
+                let names = agent.is_some_and(|agent| agent.names_last);
+                let told_now = told.get(&pod.uid).copied().filter(|_| names);
+                let last = agent.and_then(|agent| agent.permit).or(told_now);
                 let has = agent.map_or(pod.requests, |agent| agent.size);
                 let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(has)) };
                 if let Some(node) = pods.node_of(&pod.name) {
-                    node.with_books(|books| permit(books, later, &pod.name, ask));
+                    let granted = node.with_books(|books| permit(books, later, &pod.name, ask));
+                    told.extend(granted.map(|permit| (pod.uid.clone(), permit)));
                 }
             }
         }
@@ -97,12 +107,16 @@ fn unlike(live: &[Spoken], rebuilt: &[Spoken]) -> Option<String> {
     unlike.map(|(live, rebuilt)| format!("{live:?} was lost, and {rebuilt:?} is rebuilt"))
 }
 
-/// An agent asks, and a ceiling that is called for is recorded at once.
-fn permit(books: &mut Books, now: Moment, vm: &VmName, ask: Ask) {
-    if let Ok(Proposed::Waits) = books.propose(now, vm, ask) {
-        if let Some(write) = books.ceiling_due(vm, u64::from(u32::MAX)) {
-            books.ceiling_written(vm, write.next);
+/// An agent asks, and a ceiling that is called for is recorded at once: what it is told.
+fn permit(books: &mut Books, now: Moment, vm: &VmName, ask: Ask) -> Option<Resources> {
+    let granted = match books.propose(now, vm, ask).ok()? {
+        Proposed::Granted(granted) => granted,
+        Proposed::Waits => {
+            if let Some(write) = books.ceiling_due(vm, u64::from(u32::MAX)) {
+                books.ceiling_written(vm, write.next);
+            }
+            books.request(now, vm, ask).ok()?
         }
-        let _ = books.request(now, vm, ask);
-    }
+    };
+    (!books.says_too_little(vm, ask.wanted, &granted)).then_some(granted.permit)
 }

@@ -37,10 +37,59 @@ pub fn draw(seed: u64) -> Schedule {
         put(after, step((nodes, plugins), has_old, &mut chance));
     }
     let mut further = Chance::new(seed ^ FURTHER);
-    if further.happens(35) {
+    let is_resized = further.happens(35);
+    if is_resized {
         resize(&mut setup, &mut turns, has_old, &mut further);
     }
+    if further.happens(30) {
+        change(&setup, &mut turns, !is_resized, &mut further);
+    }
     Schedule { seed, setup, turns }
+}
+
+/// What changes under the plugins. An API server that goes back takes allocations back, which VMs may have: that is drawn where
+/// no pods are resized.
+fn change(setup: &Setup, turns: &mut Vec<Turn>, goes_back: bool, chance: &mut Chance) {
+    let nodes = setup.nodes.len() as u64;
+    let node = |chance: &mut Chance| to_usize(chance.below(nodes));
+    let mut steps = Vec::new();
+    if chance.happens(50) {
+        for _ in 0..=chance.below(4) {
+            steps.push(Step::NodeSize { node: node(chance), units: 3 + chance.below(9) });
+        }
+    }
+    if chance.happens(40) {
+        for _ in 0..=chance.below(2) {
+            let (units, time) = (4 + chance.below(7), 500 + chance.below(30_000));
+            steps.push(Step::NodeGone { node: node(chance), units, time });
+        }
+    }
+    if chance.happens(40) {
+        for _ in 0..=chance.below(3) {
+            let like = node(chance);
+            let sharing = setup.nodes.get(like).map_or(Sharing::Dedicated, |(_, sharing)| *sharing);
+            let sharing = if chance.happens(40) { Sharing::Dedicated } else { sharing };
+            steps.push(Step::NodePool { node: node(chance), sharing });
+        }
+    }
+    if chance.happens(30) {
+        steps.push(Step::LeaseGone);
+    }
+    for step in steps {
+        put_in(turns, (0, 100), step, chance);
+    }
+    if goes_back && chance.happens(50) {
+        put_in(turns, (5, 40), Step::Copy, chance);
+        put_in(turns, (50, 100), Step::Back, chance);
+    }
+}
+
+/// Puts something in, among turns in this range, in hundredths of all.
+fn put_in(turns: &mut Vec<Turn>, (from, to): (usize, usize), step: Step, chance: &mut Chance) {
+    let (from, to) = (turns.len() * from / 100, turns.len() * to / 100);
+    let at = from + to_usize(chance.below((to - from) as u64));
+    let after = Duration::from_millis(1 + chance.below(1_000));
+    turns.insert(at, Turn { after, step });
 }
 
 /// Where pods of VMs are resized: on all nodes, or some. A VM starts with no more than its pod requests, and past the plugin no

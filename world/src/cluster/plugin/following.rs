@@ -4,10 +4,10 @@ use super::{LISTED_WITHIN, Plugin, StreamState, Task, Turn};
 use crate::cluster::call::{Answer, Call, Kind, Told};
 use crate::cluster::plugin::{Held, Out};
 use std::time::Duration;
-use windlass_plugin_core::pods::audit::{Looked, Page};
+use windlass_plugin_core::pods::audit::Page;
 use windlass_plugin_core::{NoSuccess, Rebuild};
-use windlass_protocol::Moment;
 use windlass_protocol::pod::Pod;
+use windlass_protocol::{Moment, VmName};
 
 /// Between two looks of the audit.
 const AUDITED_EVERY: Duration = Duration::from_secs(15);
@@ -37,9 +37,10 @@ impl Plugin {
         }
         if turn.now >= self.next_audit {
             self.next_audit = turn.now.after(AUDITED_EVERY);
-            let stream = &self.streams[Kind::Pods.at()];
-            if !stream.wants_list {
-                self.ask(turn, Call::List(Kind::Pods), Task::Audit);
+            for kind in Kind::ALL {
+                if !self.streams[kind.at()].wants_list {
+                    self.ask(turn, Call::List(kind), Task::Audit(kind));
+                }
             }
         }
     }
@@ -93,6 +94,7 @@ impl Plugin {
             Told::Pod(pod) => drop(self.books.pod_seen(Pod::clone(&pod))),
             Told::PodGone(pod) => drop(self.books.pod_gone(&pod.name, &pod.uid)),
             Told::Node(node) => drop(self.books.node_seen(&node, || Held::empty(&node.name))),
+            Told::NodeGone(node) => self.books.node_gone(&node.name),
         }
     }
 
@@ -108,9 +110,10 @@ impl Plugin {
         let (at, highest) = match answer {
             Ok(Answer::Nodes(nodes, at)) => {
                 let nodes: Vec<_> = nodes.iter().map(|node| (**node).clone()).collect();
+                let highest = nodes.iter().filter_map(|node| node.revision.parse().ok()).max();
                 self.books.nodes_listed(nodes, |node| Held::empty(&node.name));
                 self.rebuild.nodes_listed();
-                (at, 0)
+                (at, highest.unwrap_or(0))
             }
             Ok(Answer::Pods(pods, at)) => {
                 let pods: Vec<Pod> = pods.iter().map(|pod| Pod::clone(pod)).collect();
@@ -162,26 +165,40 @@ impl Plugin {
         stream.state = StreamState::Rests(turn.now.after(wait));
     }
 
-    pub(super) fn audited(&mut self, turn: &mut Turn<'_>, answer: Result<Answer, NoSuccess>) {
-        let Ok(Answer::Pods(pods, at)) = answer else { return };
-        let stream = &self.streams[Kind::Pods.at()];
-        if stream.wants_list {
-            return;
-        }
-        if at < stream.highest {
-            return self.list_again(turn.now, Kind::Pods);
-        }
-        let objects = pods.iter().map(|pod| (pod.name.clone(), pod.revision.clone())).collect();
-        self.audit.begin_pass();
-        let page = Page { objects, all: Some(pods.len()) };
-        let books = &self.books;
-        match self.audit.look(page, books.count(), |name| books.pod_revision(name)) {
-            Looked::Same | Looked::Differs => {}
-            Looked::Off(_) | Looked::Miscounted { .. } => {
-                turn.met.note("audits that found a lost event");
-                self.audit.begin();
-                self.list_again(turn.now, Kind::Pods);
+    pub(super) fn audited(
+        &mut self,
+        turn: &mut Turn<'_>,
+        kind: Kind,
+        answer: Result<Answer, NoSuccess>,
+    ) {
+        let stream = &self.streams[kind.at()];
+        let (books, highest) = (&self.books, stream.highest);
+        let (at, looked) = match answer {
+            Ok(_) if stream.wants_list => return,
+            Ok(Answer::Pods(pods, at)) => {
+                let objects = pods.iter().map(|it| (it.name.clone(), it.revision.clone()));
+                let page = Page { objects: objects.collect(), all: Some(pods.len()) };
+                self.audit.begin_pass();
+                let known = |name: &VmName| books.pod_revision(name);
+                (at, self.audit.look(page, books.count(), known).is_off())
             }
+            Ok(Answer::Nodes(nodes, at)) => {
+                let objects = nodes.iter().map(|it| (it.name.clone(), it.revision.clone()));
+                let page = Page { objects: objects.collect(), all: Some(nodes.len()) };
+                self.audit_of_nodes.begin_pass();
+                let known = |name: &String| books.node_revision(name);
+                (at, self.audit_of_nodes.look(page, books.nodes().count(), known).is_off())
+            }
+            Ok(_) | Err(_) => return,
+        };
+        if at < highest || looked {
+            turn.met.note_if("audits that found a lost event", at >= highest);
+            turn.met.note_if("audits that found an API server that went back", at < highest);
+            match kind {
+                Kind::Nodes => self.audit_of_nodes.begin(),
+                Kind::Pods => self.audit.begin(),
+            }
+            self.list_again(turn.now, kind);
         }
     }
 }

@@ -85,8 +85,7 @@ impl Plugin {
 
     /// The lease may have ended meanwhile.
     fn answer(&self, turn: &mut Turn<'_>, to: Asks, permit: Option<Resources>) {
-        let epoch = self.serves(turn.now).ok().filter(|_| !self.passes_over(turn.now));
-        let permit = permit.filter(|_| epoch.is_some());
-        turn.out.push(Out::Answers { to, epoch: epoch.unwrap_or(0), permit });
+        let answers = self.serves(turn.now).is_ok() && !self.passes_over(turn.now);
+        turn.out.push(Out::Answers { to, permit: permit.filter(|_| answers) });
     }
 }

@@ -58,14 +58,14 @@ impl Plugin {
             self.busy.remove(&name);
             return;
         };
-        let Some(epoch) = self.epoch(turn.now) else {
+        if self.epoch(turn.now).is_none() {
             self.books.settle(&name, &uid, Outcome::Refused);
             self.busy.remove(&name);
             return;
-        };
+        }
         let Placement { pod, uid, revision, node, .. } = placement.clone();
         let ceiling = first.map(|first| first.recorded);
-        let call = Call::Bind { pod, uid, revision, node, ceiling, epoch };
+        let call = Call::Bind { pod, uid, revision, node, ceiling };
         self.ask(turn, call, Task::Bind { placement, first });
     }
 

@@ -1,0 +1,183 @@
+//! What changes under a plugin: nodes that shrink, go and come again, or come to another pool; a Lease that is deleted; an API
+//! server whose store is replaced by an earlier copy.
+//!
+//! A node that changed is *upset*: what its pods and VMs take is a fact, and no more than before its change. It is so until the
+//! leader knows of the change, and its books and all that is taken fit in again; from then on the laws hold as before. What an
+//! API server lost when it went back is recorded again by a plugin that remembers it. A plugin that is lost within a minute
+//! of that is outside of what is promised.
+
+use crate::cluster::call::Kind;
+use crate::cluster::laws::taken_of;
+use crate::cluster::nodes::{Sharing, node, node_name};
+use crate::cluster::steps::{Step, cu};
+use crate::cluster::{ClusterWorld, Due};
+use std::time::Duration;
+use windlass_plugin_core::cluster::Node as _;
+use windlass_protocol::Resources;
+use windlass_protocol::node::Node;
+
+/// A plugin that remembers what the API server lost writes it again within this.
+const REMEMBERS: Duration = Duration::from_secs(60);
+
+/// More than any node has.
+const ANY: u64 = 1_000_000;
+
+// === impl ClusterWorld ===
+
+impl ClusterWorld {
+    /// A node has another size.
+    pub(super) fn node_size(&mut self, nth: usize, units: u64) {
+        self.change_node(nth, |node| node.allocatable = cu(units));
+    }
+
+    /// A node comes to another pool.
+    pub(super) fn node_pool(&mut self, nth: usize, sharing: Sharing) {
+        self.change_node(nth, |node| node.labels = sharing.labels());
+    }
+
+    /// The object of a node is gone, and comes again after this many milliseconds. Its kubelet and its pods run on.
+    pub(super) fn node_gone(&mut self, nth: usize, units: u64, time: u64) {
+        let name = node_name(nth);
+        let Some(gone) = self.api.nodes.get(&name).cloned() else { return };
+        self.met.note("nodes that were gone");
+        self.upset(&name, gone.allocatable);
+        self.api.remove_node(&name);
+        let mut comes =
+            Node { labels: gone.labels.clone(), ..node(nth, units, Sharing::Dedicated) };
+        comes.uid = format!("{} again", gone.uid);
+        self.arrange(time, Due::NodeComes(Box::new(comes)));
+    }
+
+    pub(super) fn node_comes(&mut self, node: Node) {
+        if !self.api.nodes.contains_key(&node.name) {
+            let name = node.name.clone();
+            self.upset(&name, node.allocatable);
+            self.api.put_node(node);
+            self.look_soon(name);
+        }
+    }
+
+    /// Somebody deletes the Lease.
+    pub(super) fn lease_gone(&mut self) {
+        self.met.note("leases that were deleted");
+        self.api.delete_lease();
+        self.judge.lease_gone();
+    }
+
+    /// The store of the API server is replaced by the copy that was taken last, if the plugin that leads by that leads now.
+    pub(super) fn go_back(&mut self) {
+        let is_led = self.serving().count() == 1;
+        if !is_led || !self.api.is_led_as_copied() {
+            return self.met.note("copies that were not put back");
+        }
+        self.met.note("API servers that went back");
+        let before: Vec<_> = self.api.nodes.values().cloned().collect();
+        before.iter().for_each(|node| self.upset(&node.name, cu(ANY)));
+        self.api.go_back();
+        for node in before {
+            // A kubelet makes the object of its node anew.
+            if !self.api.nodes.contains_key(&node.name) {
+                let again = Node { uid: format!("{} again", node.uid), ..Node::clone(&node) };
+                self.arrange(5_000, Due::NodeComes(Box::new(again)));
+            }
+        }
+        self.noticed = self.api.revision;
+        self.remembers_until = self.now.after(REMEMBERS);
+        self.judge.has_lost_records = true;
+        let names: Vec<String> = self.api.nodes.keys().cloned().collect();
+        for name in names {
+            self.upset(&name, cu(ANY));
+            self.look_soon(name);
+        }
+        let pods = self.api.pods.values();
+        let waiting = pods.clone().filter(|pod| pod.node.is_none() && pod.vm.is_some());
+        let waiting: Vec<_> = waiting.map(|pod| (pod.name.clone(), pod.uid.clone())).collect();
+        let going = pods.filter(|pod| pod.node.is_some() && pod.is_terminating);
+        let going: Vec<_> = going.map(|pod| (pod.name.clone(), pod.uid.clone())).collect();
+        for (pod, uid) in waiting {
+            self.arrange(100, Due::Schedules { pod, uid });
+        }
+        for (pod, uid) in going {
+            self.arrange(500, Due::Ends { pod, uid });
+        }
+    }
+
+    /// Whether a plugin is to remember what the API server lost, and must not be lost itself.
+    pub(super) fn must_remember(&self, step: &Step) -> bool {
+        let ends = match step {
+            Step::Stop(..)
+            | Step::Kill(..)
+            | Step::Leave(_)
+            | Step::CutOff(..)
+            | Step::Down(_)
+            | Step::LeaseGone => true,
+            Step::Vm { .. }
+            | Step::VmPast { .. }
+            | Step::Other { .. }
+            | Step::Delete { .. }
+            | Step::End { .. }
+            | Step::Goal { .. }
+            | Step::AgentRestarts(_)
+            | Step::AgentIsOld(_)
+            | Step::AgentIsSilent(..)
+            | Step::NoCeiling(_)
+            | Step::CutPods(_)
+            | Step::CutNodes(_)
+            | Step::Compact
+            | Step::NodeSize { .. }
+            | Step::NodePool { .. }
+            | Step::NodeGone { .. }
+            | Step::Copy
+            | Step::Back
+            | Step::Network(_) => false,
+        };
+        ends && self.now < self.remembers_until
+    }
+
+    /// Nodes are upset no more once all fits in again, as far as the leader knows, too.
+    pub(super) fn settle_nodes(&mut self) {
+        let [(nth, _)] = self.serving().collect::<Vec<_>>()[..] else { return };
+        let plugin = &self.plugins[nth].plugin;
+        let is_told = |kind| plugin.follows(kind).is_some_and(|at| at <= self.api.revision);
+        if self.judge.upset.is_empty() || !Kind::ALL.into_iter().all(is_told) {
+            return;
+        }
+        let is_settled = |name: &&String| {
+            let Some(node) = self.api.nodes.get(*name) else { return false };
+            let books = plugin.books.node(name).filter(|held| held.with_books(|it| !it.is_over()));
+            let is_known = plugin.books.node_revision(name) == Some(&node.revision);
+            let taken = taken_of(node, (&self.api, &self.kubelets), &self.agents);
+            let mut here = self.agents.iter().filter(|(_, agent)| agent.node == **name);
+            books.is_some()
+                && is_known
+                && node.allocatable.covers(taken)
+                && here.all(|it| self.judge.is_recorded(&self.api, &self.kubelets, it))
+        };
+        let settled: Vec<String> = self.judge.upset.keys().filter(is_settled).cloned().collect();
+        for name in settled {
+            self.met.note("nodes that were settled after a change");
+            self.judge.upset.remove(&name);
+        }
+    }
+
+    fn change_node(&mut self, nth: usize, change: impl FnOnce(&mut Node)) {
+        let name = node_name(nth);
+        let Some(before) = self.api.nodes.get(&name).cloned() else { return };
+        let mut next = Node::clone(&before);
+        change(&mut next);
+        if next == *before {
+            return;
+        }
+        self.met.note("nodes that changed");
+        let is_in_pool = next.labels == before.labels;
+        self.upset(&name, if is_in_pool { before.allocatable } else { cu(ANY) });
+        self.api.put_node(next);
+        self.look_soon(name);
+    }
+
+    /// From here on no more than `most`, or than it may take already, is to be taken of a node.
+    fn upset(&mut self, node: &str, most: Resources) {
+        let known = self.judge.upset.entry(node.to_owned()).or_default();
+        *known = known.max(most);
+    }
+}
