@@ -26,10 +26,11 @@ impl Books {
         self.have(&vm, record, Basis::Presumed(most));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, floor, true);
+            let was_allotted = entry.cover.allotment().is_some();
             entry.cover.allot(allotted);
-            // An earlier plugin has promised no more than the pod covers.
+            // Where it counted before, an earlier plugin has promised no more than the pod covers.
             if let Basis::Presumed(known) = &mut entry.basis {
-                *known = most;
+                *known = if was_allotted { most } else { most.max(*known) };
             }
         });
     }
