@@ -3,12 +3,10 @@
 //! The map of nodes and pods has a lock of its own, and each node's books have another: neither is held across an
 //! `.await`. Filter and prioritize read the map and what nodes publish, and take no lock of a node.
 
-mod moving;
+pub(crate) mod moving;
 mod objects;
 mod permits;
 mod resizes;
-
-pub(crate) use moving::Watermark;
 
 use crate::leadership::{Epoch, Leadership};
 use crate::proposals::Proposals;

@@ -1,6 +1,7 @@
 //! What is counted of the API server and the scheduler. Labels are enums.
 
-use crate::books::{ClusterBooks, Watermark};
+use crate::books::ClusterBooks;
+use crate::books::moving::Watermark;
 use crate::leadership::Epoch;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};

@@ -52,18 +52,18 @@ async fn plane() -> &'static ControlPlane {
         .await
 }
 
-/// The same, where there are NeonVM's kinds, and the plugin may do what it does with them.
+/// The same, where there are NeonVM's kinds.
 async fn plane_with_neonvm() -> &'static ControlPlane {
     static APPLIED: OnceCell<()> = OnceCell::const_new();
     let plane = plane().await;
-    let apply = async || {
-        plane.apply(Path::new("tests/api_server/neonvm.yaml")).await;
-        plane.apply(Path::new("../../deploy/kustomize/plugin-neonvm")).await;
-        for kind in ["virtualmachinemigrations", "virtualmachines"] {
-            let kind = format!("crd/{kind}.vm.neon.tech");
-            plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &kind]).await;
-        }
-    };
-    APPLIED.get_or_init(apply).await;
+    APPLIED.get_or_init(async || kinds_of_neonvm(plane).await).await;
     plane
+}
+
+async fn kinds_of_neonvm(plane: &ControlPlane) {
+    plane.apply(Path::new("tests/api_server/neonvm.yaml")).await;
+    for kind in ["virtualmachinemigrations", "virtualmachines"] {
+        let kind = format!("crd/{kind}.vm.neon.tech");
+        plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &kind]).await;
+    }
 }

@@ -19,6 +19,7 @@
 
 pub mod audit;
 mod change;
+mod following;
 mod freed;
 mod gone;
 mod headroom;
@@ -31,9 +32,11 @@ mod objects;
 mod placement;
 mod placing;
 mod pools;
+mod record;
 mod recording;
 mod refused;
 mod resizing;
+mod share;
 mod status;
 mod taken;
 mod why_not;

@@ -283,3 +283,22 @@ fn right(request: &Request<Body>) -> (String, String) {
     let resource = sub.map_or_else(|| resource.to_owned(), |sub| format!("{resource}/{sub}"));
     (resource, verb.to_owned())
 }
+
+/// An API server without pods: the pods of other tests are left alone.
+pub(crate) fn without_pods() -> Client {
+    Client::new(tower::service_fn(|_: Request<Body>| async { none() }), "default")
+}
+
+/// An API server with the pods of this namespace alone.
+pub(crate) fn pods_of(space: &str, client: Client) -> Client {
+    let own = format!("/namespaces/{space}/");
+    let carry = move |request: Request<Body>| {
+        let (client, is_own) = (client.clone(), request.uri().path().contains(&own));
+        async move { if is_own { client.send(request).await.map_err(BoxError::from) } else { none() } }
+    };
+    Client::new(tower::service_fn(carry), "default")
+}
+
+fn none() -> Result<Response<Body>, BoxError> {
+    Ok(status(404, "NotFound"))
+}

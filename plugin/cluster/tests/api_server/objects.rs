@@ -1,7 +1,7 @@
 //! VMs of NeonVM: their ceilings are on their VirtualMachine objects; the test plays NeonVM's controller.
 
 use crate::between::{Fate, OBJECTS};
-use crate::plane_with_neonvm;
+use crate::kinds_of_neonvm;
 use crate::plugin::{Plugin, bounds};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -11,7 +11,9 @@ use kube::api::{
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_control_plane::Space;
+use std::path::Path;
+use tokio::sync::OnceCell;
+use windlass_control_plane::{ControlPlane, Space};
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
 use windlass_testkit::wait;
@@ -55,7 +57,7 @@ async fn a_ceiling_that_somebody_changed_or_whose_answer_was_lost_is_read_and_wr
 
 #[tokio::test]
 async fn a_restarted_plugin_counts_with_the_ceiling_and_with_what_the_vm_has() {
-    let plane = plane_with_neonvm().await;
+    let plane = plane().await;
     let space = Space::new(plane).await;
     let name = space.name().to_owned();
     let mut node = None;
@@ -113,8 +115,22 @@ async fn every_right_to_neonvms_objects_is_used_and_nothing_is_denied() {
     .await;
 }
 
+/// One of its own: the plugin has more rights there.
+async fn plane() -> &'static ControlPlane {
+    static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
+    let start = async || {
+        let plane = ControlPlane::start().await;
+        for folder in ["../../deploy/kustomize/plugin", "../../deploy/kustomize/plugin-neonvm"] {
+            plane.apply(Path::new(folder)).await;
+        }
+        kinds_of_neonvm(&plane).await;
+        plane
+    };
+    PLANE.get_or_init(start).await
+}
+
 async fn following(test: impl AsyncFnOnce(&Plugin<'_>)) {
-    let plane = plane_with_neonvm().await;
+    let plane = plane().await;
     let space = Space::new(plane).await;
     Plugin::following_objects(plane, space, test).await;
 }

@@ -1,20 +1,18 @@
 //! The parts of the plugin, run beside a test.
 
-use crate::between::Between;
+use crate::between::{Between, pods_of, without_pods};
 use crate::headroom;
 use crate::resizes;
 use axum::body::{Bytes, to_bytes};
 use futures_util::future::try_join_all;
-use http::{Request, Response};
+use http::Request;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::client::Body;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::pin::Pin;
 use std::sync::LazyLock;
 use tokio_util::sync::CancellationToken;
-use tower::BoxError;
 use windlass_control_plane::space::node_of;
 use windlass_control_plane::{ControlPlane, Identity, Space};
 use windlass_kit::admin::Readiness;
@@ -479,26 +477,4 @@ fn movers(between: &Between, books: &ClusterBooks, counts: &Counts) -> [Part; 2]
         Box::pin(watch::migrations(books.clone(), following)),
         Box::pin(migrations::run(books.clone(), migrating)),
     ]
-}
-
-/// An API server without pods: the pods of other tests are left alone.
-fn without_pods() -> Client {
-    Client::new(tower::service_fn(|_: Request<Body>| async { none() }), "default")
-}
-
-/// An API server with the pods of this namespace alone.
-fn pods_of(space: &str, client: Client) -> Client {
-    let own = format!("/namespaces/{space}/");
-    let carry = move |request: Request<Body>| {
-        let (client, is_own) = (client.clone(), request.uri().path().contains(&own));
-        async move { if is_own { client.send(request).await.map_err(BoxError::from) } else { none() } }
-    };
-    Client::new(tower::service_fn(carry), "default")
-}
-
-fn none() -> Result<Response<Body>, BoxError> {
-    let answer = Response::builder().status(404);
-    let status =
-        r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
-    answer.body(Body::from(status.as_bytes().to_vec())).map_err(BoxError::from)
 }

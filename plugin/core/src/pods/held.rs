@@ -5,8 +5,8 @@
 
 use crate::books::Books;
 use crate::cluster::Node;
-use crate::pods::known::{Own, Share};
 use crate::pods::pools::Mode;
+use crate::pods::share::{Own, Share};
 use crate::pods::taken::Taken;
 use crate::pods::why_not::Short;
 use crate::summary::Summary;

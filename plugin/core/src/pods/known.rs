@@ -16,11 +16,12 @@
 //!     refused, or on no node, on another, ended, gone
 //! ```
 
-use crate::allotment::{Allotted, Resizable};
-use crate::ceilings::{Kept, is_of_binding};
+use crate::ceilings::is_of_binding;
+use crate::pods::record::Record;
+use crate::pods::share::Share;
 use std::sync::Arc;
-use windlass_protocol::pod::{Allocation, Ceiling, Fixed, Pod, PodVm, VmContainer};
-use windlass_protocol::{Resources, VmName, VmRecord};
+use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
+use windlass_protocol::{Resources, VmName};
 
 /// As many earlier revisions are remembered.
 const EARLIER: usize = 4;
@@ -103,71 +104,12 @@ pub(crate) enum Placed {
     Shown { node: Arc<str>, reserved: Resources },
 }
 
-/// Where the ceiling of a pod's VM is recorded.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Record {
-    /// Nowhere: the pod runs no VM, or one whose object is not followed.
-    Nowhere,
-    /// In an annotation of the pod, which is the VM.
-    OnPod,
-    /// In an annotation of the VM's object. `None`: the object is not known, or names another pod as the one that runs the VM.
-    OnObject(Option<Box<OnObject>>),
-}
-
-/// What the object of a VM says of it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OnObject {
-    pub(crate) uid: String,
-    /// What the VM may have by it.
-    pub(crate) has: Resources,
-    pub(crate) ceiling: Option<Ceiling>,
-}
-
-/// What a pod takes of a node.
-#[expect(clippy::large_enum_variant, reason = "it is made for a call, and not kept")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Share {
-    /// Its requests, in full.
-    Other(Resources),
-    /// An entry in the books.
-    Vm {
-        record: VmRecord,
-        requests: Resources,
-        /// What of its requests is allocated to it and stays so.
-        sure: Resources,
-        /// The most that it may grow to.
-        most: Resources,
-        ceiling: Resources,
-        /// What is recorded of it, where its object is followed.
-        kept: Option<Kept>,
-        /// What its own container has.
-        own: Own,
-    },
-    /// Room for VMs, where the node's pool has headroom.
-    Headroom {
-        requests: Resources,
-        /// What of its requests is allocated to it and stays so.
-        sure: Resources,
-    },
-}
-
-/// What the container of a VM takes of its node, where that is what the VM may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Own {
-    /// Its requests, as the scheduler counts them.
-    pub(crate) requests: Resources,
-    /// What is allocated to it.
-    pub(crate) allotted: Allotted,
-    /// The most that it may have before its agent speaks.
-    pub(crate) most: Resources,
-}
-
 // === impl Known ===
 
 impl Known {
     /// A pod that nothing was known of.
     pub(crate) fn of(pod: Pod, told: Told) -> Self {
-        let record = if is_object(&pod) { Record::OnPod } else { Record::Nowhere };
+        let record = Record::of(&pod);
         Self {
             uid: pod.uid,
             revision: pod.revision,
@@ -297,7 +239,7 @@ impl Known {
             Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
         };
         Share::of_vm(vm, requests, self.allocation.as_deref(), counted, &self.record)
-            .resized(self.sent.as_deref(), self.is_terminating)
+            .resized(self.sent.as_ref().map(|sent| sent.to), self.is_terminating)
     }
 
     /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.
@@ -308,37 +250,6 @@ impl Known {
         let sure = self.allocation.as_ref().map(|allocation| allocation.sure());
         let sure = sure.unwrap_or_default();
         self.sent.as_ref().map_or(sure, |sent| sure.min(sent.to))
-    }
-}
-
-// === impl Record ===
-
-impl Record {
-    /// The ceiling that counts. A ceiling elsewhere than where it belongs is no word of a plugin.
-    fn ceiling(&self, vm: &PodVm) -> Option<Ceiling> {
-        match self {
-            Self::Nowhere | Self::OnObject(None) => None,
-            Self::OnPod => vm.ceiling,
-            Self::OnObject(Some(object)) => object.ceiling,
-        }
-    }
-
-    /// What is recorded of the VM, where that is followed.
-    fn kept(&self, vm: &PodVm) -> Option<Kept> {
-        match self {
-            Self::Nowhere => None,
-            Self::OnPod | Self::OnObject(_) => {
-                Some(Kept { max: vm.bounds.max, shown: self.ceiling(vm), has: self.has() })
-            }
-        }
-    }
-
-    /// What the VM may have by its object.
-    fn has(&self) -> Resources {
-        match self {
-            Self::Nowhere | Self::OnPod | Self::OnObject(None) => Resources::ZERO,
-            Self::OnObject(Some(object)) => object.has,
-        }
     }
 }
 
@@ -430,140 +341,6 @@ impl Placed {
             (placed, _) => placed,
         }
     }
-}
-
-// === impl Share ===
-
-impl Share {
-    /// What a pod takes that nothing else is known of.
-    pub(crate) fn of(pod: &Pod) -> Self {
-        let requests = pod.requests;
-        let Some(vm) = &pod.vm else { return Self::Other(requests) };
-        let record = if is_object(pod) { Record::OnPod } else { Record::Nowhere };
-        let ceiling = record.ceiling(vm);
-        let most = ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
-        Self::of_vm(vm, requests, pod.allocation.as_deref(), most, &record)
-    }
-
-    /// Before its kubelet has said that the VM's pod is admitted, the requests of its spec are as good as its own: they are
-    /// reserved for it, and it is admitted with them. The VM counts with `most` until its agent speaks.
-    fn of_vm(
-        vm: &PodVm,
-        requests: Resources,
-        allocation: Option<&Allocation>,
-        most: Resources,
-        on: &Record,
-    ) -> Self {
-        let kept = on.kept(vm);
-        let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
-        let sure = allocation.map_or(requests, spec).min(requests);
-        let (record, ceiling) = (vm.record(), most.max(requests));
-        let most = vm.bounds.max.max(requests).max(has_by_object(kept));
-        // A part of a slot takes the whole of it.
-        let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-        let own = kept.filter(|_| *on == Record::OnPod);
-        let own = Own::of(vm, requests, sure, ceiling.max(has_by_object(kept)), own);
-        Self::Vm { record, requests, sure, most, ceiling, kept, own }
-    }
-
-    /// The same, while a resize of the VM's container may take effect, or while the pod goes.
-    fn resized(mut self, sent: Option<&Sent>, is_terminating: bool) -> Self {
-        if let Self::Vm { own: Own { allotted, .. }, .. } = &mut self {
-            allotted.sure = sent.map_or(allotted.sure, |sent| allotted.sure.min(sent.to));
-            if is_terminating && allotted.resizable == Resizable::Yes {
-                allotted.resizable = Resizable::No;
-            }
-        }
-        self
-    }
-
-    /// What it takes of a node from its first moment there, as the books count it.
-    pub(crate) fn asked(&self) -> Resources {
-        match self {
-            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
-            Self::Vm { record, requests, kept, .. } => {
-                // A VM starts with no less than its minimum.
-                let least = requests.max(record.min).max(has_by_object(*kept));
-                Resources { mem: least.mem.round_up(record.memory_slot), ..least }
-            }
-        }
-    }
-
-    /// What it takes from its first moment on a node whose VMs' own pods are resized: what is reserved for the VM, and what its
-    /// pod requests beside that.
-    pub(crate) fn asked_apart(&self) -> Resources {
-        match self {
-            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
-            Self::Vm { record, requests, own, kept, .. } => {
-                let most = own.allotted.sure.max(record.min).max(recorded(*kept));
-                let most = own.requests.max(most);
-                let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-                most.saturating_add(requests.saturating_sub(own.requests))
-            }
-        }
-    }
-
-    /// The most that it may have before its agent speaks.
-    fn most(&self) -> Resources {
-        match self {
-            Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
-            Self::Vm { ceiling, .. } => *ceiling,
-        }
-    }
-
-    /// What it has from its first moment beyond what its pod requests.
-    pub(crate) fn beyond_requests(&self) -> Resources {
-        match self {
-            Self::Other(_) | Self::Headroom { .. } => Resources::ZERO,
-            Self::Vm { record, requests, kept, .. } => {
-                record.min.max(has_by_object(*kept)).saturating_sub(*requests)
-            }
-        }
-    }
-}
-
-// === impl Own ===
-
-impl Own {
-    /// A VM whose pod is not the plugin's to resize stays at what the pod has. A VM that was granted more where its ceiling was
-    /// recorded may have that. `kept`: the pod is the VM. A VM of another object may have all that `ceiling` says.
-    fn of(
-        vm: &PodVm,
-        requests: Resources,
-        sure: Resources,
-        ceiling: Resources,
-        kept: Option<Kept>,
-    ) -> Self {
-        // Requests of the pod's own level count in place of those of its containers.
-        let container = vm.container.as_deref().filter(|it| it.fixed != Some(Fixed::OfPod));
-        let resizable = match (kept, container) {
-            (None, _) => Resizable::OfAnother,
-            (Some(_), Some(it)) if it.fixed.is_none() => Resizable::Yes,
-            (Some(_), _) => Resizable::No,
-        };
-        let more = if kept.is_none() { ceiling } else { recorded(kept) };
-        let sure = container.map_or(sure, VmContainer::sure);
-        Self {
-            requests: container.map_or(requests, |container| container.effective),
-            allotted: Allotted { sure, resizable },
-            most: sure.max(vm.bounds.min).max(more),
-        }
-    }
-}
-
-/// What the VM has by an object that is not its pod.
-fn has_by_object(kept: Option<Kept>) -> Resources {
-    kept.map(|kept| kept.has).unwrap_or_default()
-}
-
-/// The recorded ceiling; nothing, if there is none.
-fn recorded(kept: Option<Kept>) -> Resources {
-    kept.and_then(|kept| kept.shown).map(|ceiling| ceiling.size).unwrap_or_default()
-}
-
-/// Whether the pod is its VM's object: the controller of another object has its way with the pod's annotations.
-fn is_object(pod: &Pod) -> bool {
-    pod.vm.as_ref().is_some_and(|vm| vm.object == pod.name)
 }
 
 /// What was not valid was logged when it was read.

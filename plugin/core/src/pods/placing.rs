@@ -12,9 +12,10 @@
 use crate::cluster::Node;
 use crate::pods::Pods;
 use crate::pods::gone::How;
-use crate::pods::known::{Known, Placed, Share, Told};
+use crate::pods::known::{Known, Placed, Told};
 use crate::pods::placement::{Outcome, Placement, Settled};
 use crate::pods::refused::Refused;
+use crate::pods::share::Share;
 use crate::pods::why_not::{Sifted, Unfit, WhyNot};
 use crate::summary::Summary;
 use std::collections::BTreeSet;

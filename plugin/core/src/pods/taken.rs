@@ -6,8 +6,8 @@
 //! another pod, so growth within it needs no word of theirs. There, too, VMs never have more than others leave. Where
 //! VMs' pods are resized, the room is as on a dedicated node; the kubelet decides on growth within it.
 
-use crate::pods::known::Share;
 use crate::pods::pools::Mode;
+use crate::pods::share::Share;
 use crate::summary::Summary;
 use crate::tally::Sum;
 use windlass_protocol::Resources;

@@ -299,8 +299,8 @@ fn a_vm_whose_pod_is_not_resized_has_nothing_of_its_sidecars_requests() {
         (allocation.spec, allocation.allocated) = (cu(3), Some(cu(3)));
         change(&mut pod);
         pods.pod_seen(pod);
-        assert_eq!(room(&pods, "n"), (4, 3));
         assert_eq!(told(&pods, NOW, "a", 1, 4), cu(1));
+        assert_eq!(room(&pods, "n"), (4, 3));
     }
 }
 

@@ -1,0 +1,87 @@
+//! VMs' own objects, as the API server tells of them: what the books of their pods' nodes learn of it.
+
+use crate::cluster::Node;
+use crate::pods::objects::CeilingOn;
+use crate::pods::record::Record;
+use crate::pods::{Freed, Pods};
+use std::collections::BTreeSet;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::{Resources, VmName};
+
+// === impl Pods ===
+
+impl<N: Node> Pods<N> {
+    /// These are the VMs' objects from here on, whatever the watch said before.
+    pub fn objects_listed(&mut self, all: Vec<VmObject>) -> Freed {
+        let mut freed = Freed::default();
+        let listed: BTreeSet<VmName> = all.iter().map(|object| object.name.clone()).collect();
+        all.into_iter().for_each(|object| freed.and(self.object_seen(object)));
+        let gone = self.objects.known.keys().filter(|name| !listed.contains(*name)).cloned();
+        for name in gone.collect::<Vec<_>>() {
+            freed.and(self.put_object(&name, None));
+        }
+        freed
+    }
+
+    /// The watch shows the object of a VM.
+    pub fn object_seen(&mut self, object: VmObject) -> Freed {
+        let name = object.name.clone();
+        self.put_object(&name, Some(object))
+    }
+
+    /// The watch shows that the object of a VM is gone. Its pod, while there is one, counts as before an object was seen.
+    pub fn object_gone(&mut self, name: &VmName, uid: &str) -> Freed {
+        match self.objects.known.get(name) {
+            Some(known) if known.uid == uid => self.put_object(name, None),
+            Some(_) | None => Freed::default(),
+        }
+    }
+
+    /// The revision that is known of a VM's object.
+    pub fn object_revision(&self, name: &VmName) -> Option<&str> {
+        Some(&self.objects.known.get(name)?.revision)
+    }
+
+    /// How many objects of VMs are known.
+    pub fn objects(&self) -> usize {
+        self.objects.known.len()
+    }
+
+    /// The object that the ceiling of this VM is recorded on, if that is known.
+    pub(crate) fn ceiling_on(&self, vm: &VmName) -> Option<CeilingOn> {
+        let known = self.pods.get(vm)?;
+        match (&known.record, known.other_object()) {
+            (Record::OnPod, _) => Some(CeilingOn::Pod(vm.clone(), known.uid.clone())),
+            (Record::OnObject(Some(on)), Some(object)) => {
+                Some(CeilingOn::Object(object.clone(), on.uid.clone()))
+            }
+            (Record::OnObject(_) | Record::Nowhere, _) => None,
+        }
+    }
+
+    /// What the VM of a pod has from its first moment by its object.
+    pub(crate) fn has_by_object(&self, pod: &Pod) -> Resources {
+        let object = pod.vm.as_ref().and_then(|vm| self.objects.known.get(&vm.object));
+        object
+            .filter(|it| it.pod.as_ref() == Some(&pod.name.name))
+            .map(|it| it.has)
+            .unwrap_or_default()
+    }
+
+    fn put_object(&mut self, name: &VmName, next: Option<VmObject>) -> Freed {
+        if self.objects.known.get(name) == next.as_ref() {
+            return Freed::default();
+        }
+        match next {
+            Some(next) => drop(self.objects.known.insert(name.clone(), next)),
+            None => drop(self.objects.known.remove(name)),
+        }
+        let mut freed = Freed::default();
+        for pod in self.objects.pods.get(name).cloned().unwrap_or_default() {
+            let known = self.pods.get(&pod).cloned();
+            freed.and(self.put(&pod, known));
+        }
+        freed
+    }
+}
