@@ -15,6 +15,7 @@ use crate::summary::Spread;
 use crate::tls::Files;
 use crate::wire::{self, Line, Way};
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -130,7 +131,7 @@ async fn settle(plugin: &ClusterPlugin, cluster: Cluster) -> Result<()> {
             let mut line = Line::to(address).await?;
             for vm in (first..cluster.pods()).step_by(CLIENTS * CLIENTS) {
                 for units in [1, 2, 1] {
-                    permitted(&mut line, &request(cluster, vm, units)).await?;
+                    permitted(&mut line, &request(cluster, vm, units), units).await?;
                 }
             }
             anyhow::Ok(())
@@ -142,16 +143,17 @@ async fn settle(plugin: &ClusterPlugin, cluster: Cluster) -> Result<()> {
     Ok(())
 }
 
-/// An agent that is refused in passing asks again.
-async fn permitted(line: &mut Line, request: &[u8]) -> Result<()> {
+/// An agent that is refused in passing, or told less than it wants until a ceiling is recorded, asks again.
+async fn permitted(line: &mut Line, request: &[u8], units: u64) -> Result<()> {
     let mut said = String::new();
     for _ in 0..TRIES {
         let answer = line.ask(request).await?;
-        if answer.status == 200 {
+        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        if answer.status == 200 && told["permit"]["vCPUs"] == units {
             return Ok(());
         }
         said = format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    bail!("a VM has no permit: {said}")
+    bail!("a VM has no permit for {units} vCPUs: {said}")
 }
