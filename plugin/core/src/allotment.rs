@@ -31,6 +31,10 @@ pub struct Allotted {
     pub sure: Resources,
     /// Whether the plugin may resize the pod.
     pub resizable: Resizable,
+    /// What the VM has by an object that is not its pod; else zero.
+    pub has: Resources,
+    /// A ceiling that was recorded where no pod was resized: the VM may have been permitted as much; else zero.
+    pub recorded: Resources,
 }
 
 /// Whether the plugin may resize the pod of a VM.
@@ -72,6 +76,10 @@ pub(crate) struct Allotment {
     cap: Resources,
     /// What an agent was told before any word of it counts: the VM may have it.
     pub(crate) told_early: Resources,
+    /// What the VM has by its object, whatever its agent says.
+    pub(crate) has: Resources,
+    /// What it may have been permitted before its pod was resized.
+    before: Resources,
     resizable: Resizable,
     /// What is granted, and until when it is reserved.
     proposal: Option<(Resources, Moment)>,
@@ -102,14 +110,35 @@ impl Denied {
 
 impl Allotment {
     pub(crate) const fn new(allotted: Allotted, told_early: Resources) -> Self {
-        let Allotted { sure, resizable } = allotted;
+        let Allotted { sure, resizable, has, recorded: before } = allotted;
         let (proposal, denied, limited_since) = (None, None, None);
-        Self { cap: sure, told_early, resizable, proposal, refusals: 0, denied, limited_since }
+        Self {
+            cap: sure,
+            told_early,
+            has,
+            before,
+            resizable,
+            proposal,
+            refusals: 0,
+            denied,
+            limited_since,
+        }
+    }
+
+    /// What its VM may have been permitted before its pod was resized: as much besides.
+    pub(crate) fn had(&mut self, most: Resources) {
+        self.before = self.before.max(most);
+    }
+
+    /// The same, by all that is known.
+    pub(crate) const fn before(&self) -> Resources {
+        self.before
     }
 
     /// The watch shows the pod.
     pub(crate) fn shown(&mut self, allotted: Allotted) {
-        (self.cap, self.resizable) = (allotted.sure, allotted.resizable);
+        (self.cap, self.resizable, self.has) = (allotted.sure, allotted.resizable, allotted.has);
+        self.had(allotted.recorded);
         let is_met = |(size, _)| allotted.sure.covers(size);
         if self.proposal.is_some_and(is_met) {
             // It stays reserved until its agent was told.

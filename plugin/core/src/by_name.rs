@@ -5,7 +5,7 @@
 //! order: it is for lookups and sums, and [`ByName::in_order`] is for all else.
 
 use std::collections::BTreeMap;
-use std::iter::successors;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use windlass_protocol::VmName;
 
@@ -14,18 +14,15 @@ use windlass_protocol::VmName;
 pub(crate) struct ByName<K: ?Sized, T> {
     /// By digest.
     held: BTreeMap<u64, Box<Held<K, T>>>,
-    len: usize,
+    /// Those whose digest another name had when they came.
+    others: BTreeMap<Arc<K>, T>,
 }
 
 #[derive(Debug)]
 struct Held<K: ?Sized, T> {
     name: Arc<K>,
     value: T,
-    /// Of another name with this digest.
-    other: Option<Box<Self>>,
 }
-
-// === impl ByName ===
 
 /// What something is known by.
 pub(crate) trait Name: Ord {
@@ -44,33 +41,35 @@ impl Name for VmName {
     }
 }
 
-impl<K: ?Sized, T: Clone> Clone for ByName<K, T> {
+impl<K: Name + ?Sized, T: Clone> Clone for ByName<K, T> {
     fn clone(&self) -> Self {
-        Self { held: self.held.clone(), len: self.len }
+        Self { held: self.held.clone(), others: self.others.clone() }
     }
 }
 
 impl<K: ?Sized, T: Clone> Clone for Held<K, T> {
     fn clone(&self) -> Self {
-        let Self { name, value, other } = self;
-        Self { name: Arc::clone(name), value: value.clone(), other: other.clone() }
+        let Self { name, value } = self;
+        Self { name: Arc::clone(name), value: value.clone() }
     }
 }
 
-impl<K: ?Sized, T> Default for ByName<K, T> {
+impl<K: Name + ?Sized, T> Default for ByName<K, T> {
     fn default() -> Self {
-        Self { held: BTreeMap::new(), len: 0 }
+        Self { held: BTreeMap::new(), others: BTreeMap::new() }
     }
 }
 
 impl<K: Name + ?Sized, T> ByName<K, T> {
     pub(crate) fn get(&self, name: &K) -> Option<&T> {
-        self.held(digest(name), name).map(|held| &held.value)
+        self.get_at(digest(name), name)
     }
 
     /// The name as it is kept here, so that others can share it.
     pub(crate) fn name(&self, name: &K) -> Option<&Arc<K>> {
-        self.held(digest(name), name).map(|held| &held.name)
+        let held = self.held.get(&digest(name)).filter(|held| *held.name == *name);
+        let other = || self.others.get_key_value(name).map(|(name, _)| name);
+        held.map(|held| &held.name).or_else(other)
     }
 
     pub(crate) fn get_mut(&mut self, name: &K) -> Option<&mut T> {
@@ -93,20 +92,19 @@ impl<K: Name + ?Sized, T> ByName<K, T> {
         Arc<K>: for<'a> From<&'a K>,
     {
         let digest = digest(name);
-        if self.held(digest, name).is_none() {
+        if self.get_at(digest, name).is_none() {
             self.insert_at(digest, name.into(), T::default());
         }
         self.get_mut_at(digest, name).expect("it was there, or put there")
     }
 
-    pub(crate) const fn len(&self) -> usize {
-        self.len
+    pub(crate) fn len(&self) -> usize {
+        self.held.len() + self.others.len()
     }
 
     /// All of them, in an order that says nothing.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<K>, &T)> {
-        let with_others = self.held.values().flat_map(|held| held.with_others());
-        with_others.map(|held| (&held.name, &held.value))
+        self.held.values().map(|held| (&held.name, &held.value)).chain(&self.others)
     }
 
     /// The same, without their names.
@@ -123,27 +121,20 @@ impl<K: Name + ?Sized, T> ByName<K, T> {
 
     /// The same, to be changed.
     pub(crate) fn in_order_mut(&mut self) -> Vec<&mut T> {
-        let mut all = Vec::with_capacity(self.len);
-        for held in self.held.values_mut() {
-            held.push_all(&mut all);
-        }
+        let held = self.held.values_mut().map(|held| (&held.name, &mut held.value));
+        let mut all: Vec<_> = held.chain(&mut self.others).collect();
         all.sort_unstable_by_key(|(name, _)| *name);
         all.into_iter().map(|(_, value)| value).collect()
     }
 
-    fn held(&self, digest: u64, name: &K) -> Option<&Held<K, T>> {
-        self.held.get(&digest)?.with_others().find(|held| *held.name == *name)
+    fn get_at(&self, digest: u64, name: &K) -> Option<&T> {
+        let held = self.held.get(&digest).filter(|held| *held.name == *name);
+        held.map(|held| &held.value).or_else(|| self.others.get(name))
     }
 
     fn get_mut_at(&mut self, digest: u64, name: &K) -> Option<&mut T> {
-        let mut next = self.held.get_mut(&digest);
-        while let Some(held) = next {
-            if *held.name == *name {
-                return Some(&mut held.value);
-            }
-            next = held.other.as_mut();
-        }
-        None
+        let held = self.held.get_mut(&digest).filter(|held| *held.name == *name);
+        held.map(|held| &mut held.value).or_else(|| self.others.get_mut(name))
     }
 
     fn insert_at(&mut self, digest: u64, name: Arc<K>, value: T) {
@@ -151,18 +142,17 @@ impl<K: Name + ?Sized, T> ByName<K, T> {
             *known = value;
             return;
         }
-        self.len += 1;
-        let other = self.held.remove(&digest);
-        self.held.insert(digest, Box::new(Held { name, value, other }));
+        match self.held.entry(digest) {
+            Entry::Vacant(free) => drop(free.insert(Box::new(Held { name, value }))),
+            Entry::Occupied(_) => drop(self.others.insert(name, value)),
+        }
     }
 
     fn remove_at(&mut self, digest: u64, name: &K) -> Option<T> {
-        let (left, removed) = self.held.remove(&digest)?.without(name);
-        if let Some(left) = left {
-            self.held.insert(digest, left);
+        if self.held.get(&digest).is_some_and(|held| *held.name == *name) {
+            return self.held.remove(&digest).map(|held| held.value);
         }
-        self.len -= usize::from(removed.is_some());
-        removed
+        self.others.remove(name)
     }
 }
 
@@ -172,35 +162,8 @@ impl<K: Name + ?Sized, T: PartialEq> PartialEq for ByName<K, T> {
     }
 }
 
-// === impl Held ===
-
-impl<K: Name + ?Sized, T> Held<K, T> {
-    fn with_others(&self) -> impl Iterator<Item = &Self> {
-        successors(Some(self), |held| held.other.as_deref())
-    }
-
-    fn push_all<'a>(&'a mut self, all: &mut Vec<(&'a Arc<K>, &'a mut T)>) {
-        let mut next = Some(self);
-        while let Some(Self { name, value, other }) = next {
-            all.push((name, value));
-            next = other.as_deref_mut();
-        }
-    }
-
-    /// What is left without the one of this name, and that.
-    fn without(mut self: Box<Self>, name: &K) -> (Option<Box<Self>>, Option<T>) {
-        if *self.name == *name {
-            let Self { value, other, .. } = *self;
-            return (other, Some(value));
-        }
-        let (other, removed) =
-            self.other.take().map(|other| other.without(name)).unwrap_or_default();
-        self.other = other;
-        (Some(self), removed)
-    }
-}
-
-/// FNV-1a, which is short and the same everywhere. Names that somebody chose to share a digest cost time, and nothing else.
+/// FNV-1a, which is short and the same everywhere. Names that somebody chose to share a digest are found in
+/// their order.
 fn digest(name: &(impl Name + ?Sized)) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -229,7 +192,7 @@ mod tests {
                 }
                 for vm in 0..9 {
                     let (name, digest) = (self::name(vm), u64::from(vm % 3));
-                    let held = named.held(digest, &name).map(|held| held.value);
+                    let held = named.get_at(digest, &name).copied();
                     prop_assert_eq!(held, map.get(&name).copied());
                     prop_assert_eq!(named.get_mut_at(digest, &name).copied(), held);
                 }

@@ -95,8 +95,9 @@ impl Cover {
     /// What the VM has by its object, if that is another than its pod.
     pub(crate) fn has(&self) -> Resources {
         match self {
-            Self::Nothing | Self::Allocation(_) => Resources::ZERO,
+            Self::Nothing => Resources::ZERO,
             Self::Ceiling(recorded) => recorded.has,
+            Self::Allocation(allotment) => allotment.has,
         }
     }
 

@@ -126,7 +126,7 @@ impl Entry {
     pub(crate) fn promised_before(&self) -> Resources {
         match self.cover {
             Cover::Nothing | Cover::Ceiling(_) => self.reserved(),
-            Cover::Allocation(_) => self.basis.most().max(self.cover.told_early()),
+            Cover::Allocation(_) => self.in_use(),
         }
     }
 

@@ -67,7 +67,8 @@ impl Agent {
         self.number += 1;
         self.asked = Some((self.number, now));
         let last_permit = last.filter(|_| self.names_last);
-        (self.number, Ask { last_permit, ..Ask::from(wanted) })
+        let names_permits = self.names_last;
+        (self.number, Ask { last_permit, names_permits, ..Ask::from(wanted) })
     }
 
     /// Milliseconds until it gives a request up.

@@ -82,7 +82,8 @@ impl ClusterWorld {
                 let told_now = told.get(&pod.uid).copied().filter(|_| names);
                 let last = agent.and_then(|agent| agent.permit).or(told_now);
                 let has = agent.map_or(pod.requests, |agent| agent.size);
-                let ask = Ask { last_permit: last, ..Ask::from(last.unwrap_or(has)) };
+                let wanted = last.unwrap_or(has);
+                let ask = Ask { last_permit: last, names_permits: names, ..Ask::from(wanted) };
                 if let Some(node) = pods.node_of(&pod.name) {
                     let granted = node.with_books(|books| permit(books, later, &pod.name, ask));
                     told.extend(granted.map(|permit| (pod.uid.clone(), permit)));

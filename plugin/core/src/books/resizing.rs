@@ -23,14 +23,19 @@ impl Books {
         allotted: Allotted,
     ) {
         let vm = vm.into();
+        let is_new = self.vms.get(&vm).is_none();
         self.have(&vm, record, Basis::Presumed(most));
         self.change(&vm, |entry| {
             (entry.record, entry.floor, entry.is_remote) = (record, floor, true);
-            let was_allotted = entry.cover.allotment().is_some();
+            let begins = !is_new && entry.cover.allotment().is_none();
             entry.cover.allot(allotted);
-            // Where it counted before, an earlier plugin has promised no more than the pod covers.
+            let Some(allotment) = entry.cover.allotment_mut() else { return };
+            // Since its pod is resized, an earlier plugin has promised no more than the pod covers.
             if let Basis::Presumed(known) = &mut entry.basis {
-                *known = if was_allotted { most } else { most.max(*known) };
+                if begins {
+                    allotment.had(*known);
+                }
+                *known = most.max(allotment.before());
             }
         });
     }

@@ -16,7 +16,9 @@ impl<N: Node> Pods<N> {
     pub fn objects_listed(&mut self, all: Vec<VmObject>) -> Freed {
         let mut freed = Freed::default();
         let listed: BTreeSet<VmName> = all.iter().map(|object| object.name.clone()).collect();
-        all.into_iter().for_each(|object| freed.and(self.object_seen(object)));
+        for object in all {
+            freed.and(self.put_object(&object.name.clone(), Some(object)));
+        }
         let gone = self.objects.known.keys().filter(|name| !listed.contains(*name)).cloned();
         for name in gone.collect::<Vec<_>>() {
             freed.and(self.put_object(&name, None));
@@ -26,8 +28,10 @@ impl<N: Node> Pods<N> {
 
     /// The watch shows the object of a VM.
     pub fn object_seen(&mut self, object: VmObject) -> Freed {
-        let name = object.name.clone();
-        self.put_object(&name, Some(object))
+        if self.objects.is_late(&object) {
+            return Freed::default();
+        }
+        self.put_object(&object.name.clone(), Some(object))
     }
 
     /// The watch shows that the object of a VM is gone. Its pod, while there is one, counts as before an object was seen.
@@ -73,10 +77,7 @@ impl<N: Node> Pods<N> {
         if self.objects.known.get(name) == next.as_ref() {
             return Freed::default();
         }
-        match next {
-            Some(next) => drop(self.objects.known.insert(name.clone(), next)),
-            None => drop(self.objects.known.remove(name)),
-        }
+        self.objects.put(name, next);
         let mut freed = Freed::default();
         for pod in self.objects.pods.get(name).cloned().unwrap_or_default() {
             let known = self.pods.get(&pod).cloned();

@@ -249,7 +249,7 @@ impl<N: Node> SeenNode<N> {
                 short.or_else(|| Short::of(share.beyond_requests(), books.free(), books.room))
             }
             Mode::Resize => {
-                short.or_else(|| Short::of(share.asked_apart(), open.free(), open.room))
+                short.or_else(|| Short::of(share.asked_apart(asked), open.free(), open.room))
             }
             Mode::Dedicated => short,
         }

@@ -18,7 +18,7 @@
 
 use crate::ceilings::is_of_binding;
 use crate::pods::record::Record;
-use crate::pods::share::Share;
+use crate::pods::share::{Counted, Share};
 use std::sync::Arc;
 use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmName};
@@ -232,11 +232,15 @@ impl Known {
         let ceiling = self.record.ceiling(vm);
         let recorded = ceiling.map(|ceiling| ceiling.size);
         let counted = match &self.placed {
-            Placed::No => recorded.unwrap_or(vm.bounds.max),
+            Placed::No => Counted::AtMost(recorded.unwrap_or(vm.bounds.max)),
             // The headroom of the ceiling that these books had recorded with the binding is promised to no agent yet.
-            Placed::Shown { reserved, .. } if ceiling.is_none_or(is_of_binding) => *reserved,
-            Placed::Shown { reserved, .. } => recorded.unwrap_or(*reserved),
-            Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => *reserved,
+            Placed::Shown { reserved, .. } => match recorded {
+                Some(size) if !ceiling.is_some_and(is_of_binding) => Counted::AtMost(size),
+                Some(_) | None => Counted::AsPlaced(*reserved),
+            },
+            Placed::UnderWay { reserved, .. } | Placed::Bound { reserved, .. } => {
+                Counted::AsPlaced(*reserved)
+            }
         };
         Share::of_vm(vm, requests, self.allocation.as_deref(), counted, &self.record)
             .resized(self.sent.as_ref().map(|sent| sent.to), self.is_terminating)

@@ -224,8 +224,8 @@ impl<N: Node> Pods<N> {
         size: Resources,
         taken: &BTreeMap<&'a str, Resources>,
     ) -> Option<&'a str> {
-        let others = self.nodes.in_order().into_iter().filter(|(name, _)| ***name != *but);
-        let mut fits = others.filter(|(name, held)| {
+        let others = self.nodes.iter().filter(|(name, _)| ***name != *but);
+        let fits = others.filter(|(name, held)| {
             // Where VMs' own pods are resized, one of another object stays at what its pod requests.
             let Some(seen) = held.there().filter(|seen| seen.mode != Mode::Resize) else {
                 return false;
@@ -237,7 +237,7 @@ impl<N: Node> Pods<N> {
             let taken = taken.get(&***name).copied().unwrap_or_default();
             free.covers(size.saturating_add(taken))
         });
-        fits.next().map(|(name, _)| &**name)
+        fits.map(|(name, _)| &**name).min()
     }
 }
 

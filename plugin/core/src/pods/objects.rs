@@ -7,16 +7,21 @@
 
 use crate::pods::known::Known;
 use crate::pods::record::{OnObject, Record};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use windlass_protocol::VmName;
 use windlass_protocol::vm_object::VmObject;
+
+/// As many earlier revisions of an object are remembered.
+const EARLIER: usize = 4;
 
 /// The objects of VMs, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
     are_followed: bool,
     pub(crate) known: BTreeMap<VmName, VmObject>,
+    /// Revisions of each that the watch delivered before.
+    earlier: BTreeMap<VmName, VecDeque<String>>,
     /// The pods of each VM that has an object of its own, whether it is known or not.
     pub(crate) pods: BTreeMap<VmName, BTreeSet<Arc<VmName>>>,
 }
@@ -47,6 +52,32 @@ impl Objects {
     /// None is known. Where they are followed, ceilings are recorded on them.
     pub(crate) fn followed(are_followed: bool) -> Self {
         Self { are_followed, ..Self::default() }
+    }
+
+    /// Whether a word of the watch on an object is no news.
+    pub(crate) fn is_late(&self, object: &VmObject) -> bool {
+        let is_same = self.known.get(&object.name).is_some_and(|known| known.uid == object.uid);
+        let earlier = self.earlier.get(&object.name).filter(|_| is_same);
+        earlier.is_some_and(|earlier| earlier.contains(&object.revision))
+    }
+
+    /// An object is known like this from here on.
+    pub(crate) fn put(&mut self, name: &VmName, next: Option<VmObject>) {
+        let Some(next) = next else {
+            self.known.remove(name);
+            self.earlier.remove(name);
+            return;
+        };
+        let uid = next.uid.clone();
+        let Some(last) = self.known.insert(name.clone(), next) else { return };
+        let earlier = self.earlier.entry(name.clone()).or_default();
+        if last.uid != uid {
+            earlier.clear();
+        }
+        earlier.push_back(last.revision);
+        if earlier.len() > EARLIER {
+            earlier.pop_front();
+        }
     }
 
     /// What is known of a pod learns what the object of its VM says.

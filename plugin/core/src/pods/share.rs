@@ -34,6 +34,15 @@ pub(crate) enum Share {
     },
 }
 
+/// What a VM counts with until its agent speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    /// The most that it may have.
+    AtMost(Resources),
+    /// What its pod was placed with, whatever else the pod runs.
+    AsPlaced(Resources),
+}
+
 /// What the container of a VM takes of its node, where that is what the VM may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Own {
@@ -55,27 +64,27 @@ impl Share {
         let record = Record::of(pod);
         let ceiling = record.ceiling(vm);
         let most = ceiling.map_or(vm.bounds.max, |ceiling| ceiling.size);
-        Self::of_vm(vm, requests, pod.allocation.as_deref(), most, &record)
+        Self::of_vm(vm, requests, pod.allocation.as_deref(), Counted::AtMost(most), &record)
     }
 
     /// Before its kubelet has said that the VM's pod is admitted, the requests of its spec are as good as its own: they are
-    /// reserved for it, and it is admitted with them. The VM counts with `most` until its agent speaks.
+    /// reserved for it, and it is admitted with them.
     pub(crate) fn of_vm(
         vm: &PodVm,
         requests: Resources,
         allocation: Option<&Allocation>,
-        most: Resources,
+        counted: Counted,
         on: &Record,
     ) -> Self {
         let kept = on.kept(vm);
         let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
         let sure = allocation.map_or(requests, spec).min(requests);
-        let (record, ceiling) = (vm.record(), most.max(requests));
+        let (Counted::AtMost(size) | Counted::AsPlaced(size)) = counted;
+        let (record, ceiling) = (vm.record(), size.max(requests));
         let most = vm.bounds.max.max(requests).max(has_by_object(kept));
         // A part of a slot takes the whole of it.
         let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
-        let own = kept.filter(|_| *on == Record::OnPod);
-        let own = Own::of(vm, requests, sure, ceiling.max(has_by_object(kept)), own);
+        let own = Own::of(vm, (requests, sure), counted, kept, *on == Record::OnPod);
         Self::Vm { record, requests, sure, most, ceiling, kept, own }
     }
 
@@ -103,12 +112,18 @@ impl Share {
     }
 
     /// What it takes from its first moment on a node whose VMs' own pods are resized: what is reserved for the VM, and what its
-    /// pod requests beside that.
-    pub(crate) fn asked_apart(&self) -> Resources {
+    /// pod requests beside that. As the books count it elsewhere, it takes `asked`.
+    pub(crate) fn asked_apart(&self, asked: Resources) -> Resources {
         match self {
             Self::Other(requests) | Self::Headroom { requests, .. } => *requests,
             Self::Vm { record, requests, own, kept, .. } => {
-                let most = own.allotted.sure.max(record.min).max(recorded(*kept));
+                let most = match own.allotted.resizable {
+                    Resizable::OfAnother if asked == self.asked() => own.starts_with(record.min),
+                    Resizable::OfAnother => asked,
+                    Resizable::Yes | Resizable::No => {
+                        own.allotted.sure.max(record.min).max(recorded(*kept))
+                    }
+                };
                 let most = own.requests.max(most);
                 let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
                 most.saturating_add(requests.saturating_sub(own.requests))
@@ -139,28 +154,42 @@ impl Share {
 
 impl Own {
     /// A VM whose pod is not the plugin's to resize stays at what the pod has. A VM that was granted more where its ceiling was
-    /// recorded may have that. `kept`: the pod is the VM. A VM of another object may have all that `ceiling` says.
+    /// recorded may have that. A VM of another object than the pod may have all that it counts with.
     fn of(
         vm: &PodVm,
-        requests: Resources,
-        sure: Resources,
-        ceiling: Resources,
+        (requests, sure): (Resources, Resources),
+        counted: Counted,
         kept: Option<Kept>,
+        is_object: bool,
     ) -> Self {
         // Requests of the pod's own level count in place of those of its containers.
         let container = vm.container.as_deref().filter(|it| it.fixed != Some(Fixed::OfPod));
-        let resizable = match (kept, container) {
-            (None, _) => Resizable::OfAnother,
-            (Some(_), Some(it)) if it.fixed.is_none() => Resizable::Yes,
-            (Some(_), _) => Resizable::No,
+        let resizable = match container {
+            _ if !is_object => Resizable::OfAnother,
+            Some(it) if it.fixed.is_none() => Resizable::Yes,
+            Some(_) | None => Resizable::No,
         };
-        let more = if kept.is_none() { ceiling } else { recorded(kept) };
+        let (has, recorded) = (has_by_object(kept), recorded(kept));
         let sure = container.map_or(sure, VmContainer::sure);
-        Self {
+        let own = Self {
             requests: container.map_or(requests, |container| container.effective),
-            allotted: Allotted { sure, resizable },
-            most: sure.max(vm.bounds.min).max(more),
-        }
+            allotted: Allotted { sure, resizable, has, recorded },
+            most: sure.max(vm.bounds.min),
+        };
+        let asked = requests.max(vm.bounds.min).max(has);
+        let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
+        let more = match counted {
+            _ if is_object => recorded,
+            // What its pod requests beside it counts apart.
+            Counted::AsPlaced(size) if asked.covers(size) => own.starts_with(vm.bounds.min),
+            Counted::AtMost(size) | Counted::AsPlaced(size) => size.max(has),
+        };
+        Self { most: own.most.max(more), ..own }
+    }
+
+    /// What a VM of another object has from its first moment.
+    fn starts_with(&self, min: Resources) -> Resources {
+        self.requests.max(min).max(self.allotted.has)
     }
 }
 

@@ -14,4 +14,5 @@ mod resized;
 mod resizing;
 mod shared;
 mod stories;
+mod switching;
 mod watch;

@@ -125,6 +125,18 @@ fn a_list_replaces_what_the_watch_said_of_objects() {
 }
 
 #[test]
+fn an_earlier_word_on_an_object_that_comes_late_changes_nothing() {
+    let mut pods = followed(16);
+    pods.pod_seen(on("n", pod("a-1")));
+    let objects = [2, 3].map(|ceiling| Object { ceiling: Some(ceiling), ..OBJECT });
+    objects.iter().for_each(|object| drop(pods.object_seen(object.seen())));
+    pods.object_seen(objects[0].seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+    pods.objects_listed(vec![objects[0].seen()]);
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(2)), "the API server went back");
+}
+
+#[test]
 fn a_new_leader_counts_with_what_was_recorded_and_the_first_word_says_the_rest() {
     let mut pods = followed(8);
     pods.pods_listed(vec![on("n", pod("a-1"))]);

@@ -25,7 +25,14 @@ impl Plugin {
             return self.answer(turn, asks, None);
         }
         let (now, ask) = (turn.now, asks.ask);
-        let proposed = self.ask_books(&asks.vm, |books| books.propose(now, &asks.vm, ask).ok());
+        let proposed = self.ask_books(&asks.vm, |books| {
+            let proposed = books.propose(now, &asks.vm, ask).ok()?;
+            let says_too_little = match &proposed {
+                Proposed::Granted(granted) => books.says_too_little(&asks.vm, ask.wanted, granted),
+                Proposed::Waits => false,
+            };
+            (!says_too_little).then_some(proposed)
+        });
         match proposed {
             Some(Proposed::Granted(granted)) => self.answer(turn, asks, Some(granted.permit)),
             Some(Proposed::Waits) => {

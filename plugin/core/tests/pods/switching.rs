@@ -1,0 +1,73 @@
+//! What VMs had before their pods were resized, and what they have by objects of their own, where pods are resized.
+
+use crate::cluster::*;
+use crate::resizing::{of_another, pod, pools, resized, resized_node, settled, told};
+use windlass_plugin_core::Pods;
+use windlass_plugin_core::pods::Pools;
+use windlass_protocol::pod::{Ceiling, Pod};
+use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::{Resources, VmName};
+
+#[test]
+fn what_a_vm_may_have_been_permitted_before_counts_until_its_agent_speaks() {
+    let mut pods = Pods::of(pools());
+    pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
+    pods.pod_seen(at("r1", pod("a", settled(1))));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)), "its maximum");
+    pods.nodes_listed(vec![resized_node(6)], |_| Held::empty());
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)));
+    pods.pod_seen(at("r2", pod("a", settled(2))));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)), "its kubelet knows nothing of that");
+    assert_eq!(told(&pods, NOW, "a", 1, 1), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(2)));
+}
+
+#[test]
+fn a_ceiling_that_somebody_removed_counts_until_the_agent_speaks() {
+    let mut pods = resized(6);
+    pods.pod_seen(capped(3, pod("a", settled(1))));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
+    pods.pod_seen(at("r2", pod("a", settled(1))));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
+    assert_eq!(told(&pods, NOW, "a", 1, 1), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(1)));
+}
+
+#[test]
+fn what_a_vm_has_by_its_object_counts_where_pods_are_resized() {
+    let mut pods = Pods::of(Pools { follows_objects: true, ..pools() });
+    pods.nodes_listed(vec![resized_node(8)], |_| Held::empty());
+    pods.object_seen(object(3));
+    pods.pod_seen(of_another(pod("a", settled(1))));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(4)), "its ceiling");
+    assert_eq!(told(&pods, NOW, "a", 3, 1), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "NeonVM has not taken it away yet");
+    pods.object_seen(object(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(1)));
+}
+
+#[test]
+fn a_vm_of_another_object_is_placed_beside_its_sidecar() {
+    for (units, fits) in [(1, false), (2, true)] {
+        let mut pods = resized(units);
+        let mut waiting: Pod = of_another(pod("a", settled(1)));
+        // The VM's container requests one, a sidecar the other.
+        (waiting.node, waiting.requests) = (None, cu(2));
+        assert_eq!(pods.fits(&waiting, "n").is_ok(), fits, "{units}");
+        assert_eq!(pods.place(&waiting, "n").is_ok(), fits, "{units}");
+        assert_eq!(pods.status_of("n").unwrap().over, Resources::ZERO, "{units}");
+    }
+}
+
+/// The object of the VM that the pod `a` runs has this much.
+fn object(units: u64) -> VmObject {
+    VmObject {
+        name: VmName::on_host("its object"),
+        uid: "uid of its object".to_owned(),
+        revision: units.to_string(),
+        pod: Some("a".to_owned()),
+        has: cu(units),
+        ceiling: Some(Ceiling { epoch: 1, write: 2, size: cu(4) }),
+        problems: Vec::new(),
+    }
+}
