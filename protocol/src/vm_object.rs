@@ -8,11 +8,10 @@
 use crate::annotations::{self, CEILING};
 use crate::config::Problem;
 use crate::pod::Ceiling;
-use crate::pod::wire::{Amount, Instead, Reading};
+use crate::pod::wire::{Amount, Instead, Metadata, Reading};
 use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY};
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// The step of memory of an object that names none, as NeonVM has it.
 const SLOT: Bytes = Bytes::from_mib(1 << 10);
@@ -43,16 +42,6 @@ struct Wire {
     metadata: Option<Metadata>,
     spec: Option<Spec>,
     status: Option<Status>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    namespace: Option<String>,
-    name: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -89,12 +78,11 @@ impl TryFrom<Wire> for VmObject {
     type Error = BadBody;
 
     fn try_from(wire: Wire) -> Result<Self, BadBody> {
-        let metadata = wire.metadata.unwrap_or_default();
+        let mut metadata = wire.metadata.unwrap_or_default();
         let status = wire.status.unwrap_or_default();
         let guest = wire.spec.unwrap_or_default().guest.unwrap_or_default();
         let filled = |text: &String| !text.is_empty();
-        let missing = || BadBody::Missing { field: "metadata.name".to_owned() };
-        let name = metadata.name.filter(filled).ok_or_else(missing)?;
+        let name = metadata.take_name()?;
         let mut reading = Reading::with(Instead::Largest);
         let has = guest.asks(&mut reading).max(status.shows(&mut reading));
         let mut problems = reading.problems;
@@ -104,7 +92,7 @@ impl TryFrom<Wire> for VmObject {
             Ceiling::decode(text).map_err(bad).ok()
         });
         Ok(Self {
-            name: VmName { namespace: metadata.namespace.unwrap_or_default(), name },
+            name,
             uid: metadata.uid.unwrap_or_default(),
             revision: metadata.resource_version.unwrap_or_default(),
             pod: status.pod_name.filter(filled),

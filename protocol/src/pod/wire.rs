@@ -24,15 +24,15 @@ pub(crate) struct PodWire {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata {
+pub(crate) struct Metadata {
     namespace: Option<String>,
     name: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
     generation: Option<i64>,
     deletion_timestamp: Option<IgnoredAny>,
     labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<Owner>>,
 }
 
@@ -137,14 +137,10 @@ impl TryFrom<PodWire> for Pod {
     type Error = BadBody;
 
     fn try_from(wire: PodWire) -> Result<Self, BadBody> {
-        let metadata = wire.metadata.unwrap_or_default();
+        let mut metadata = wire.metadata.unwrap_or_default();
         let (spec, status) = (wire.spec.unwrap_or_default(), wire.status.unwrap_or_default());
         let filled = |text: &String| !text.is_empty();
-        let missing = || BadBody::Missing { field: "metadata.name".to_owned() };
-        let name = VmName {
-            namespace: metadata.namespace.unwrap_or_default(),
-            name: metadata.name.filter(filled).ok_or_else(missing)?,
-        };
+        let name = metadata.take_name()?;
         let mut reading = Reading::with(Instead::Largest);
         let requests = requests::of(&spec, &status, &mut reading);
         let labels = metadata.labels.unwrap_or_default();
@@ -174,6 +170,21 @@ impl TryFrom<PodWire> for Pod {
             allocation,
             problems: reading.problems,
         })
+    }
+}
+
+// === impl Metadata ===
+
+impl Metadata {
+    /// Namespace and name; the namespace is empty if there is none.
+    ///
+    /// # Errors
+    /// There is no name.
+    pub(crate) fn take_name(&mut self) -> Result<VmName, BadBody> {
+        let name = self.name.take().filter(|name| !name.is_empty());
+        let missing = || BadBody::Missing { field: "metadata.name".to_owned() };
+        let namespace = self.namespace.take().unwrap_or_default();
+        Ok(VmName { namespace, name: name.ok_or_else(missing)? })
     }
 }
 

@@ -23,6 +23,7 @@ impl<N: Node> Pods<N> {
         for name in gone.collect::<Vec<_>>() {
             freed.and(self.put_object(&name, None));
         }
+        self.objects.listed();
         freed
     }
 
@@ -66,11 +67,8 @@ impl<N: Node> Pods<N> {
 
     /// What the VM of a pod has from its first moment by its object.
     pub(crate) fn has_by_object(&self, pod: &Pod) -> Resources {
-        let object = pod.vm.as_ref().and_then(|vm| self.objects.known.get(&vm.object));
-        object
-            .filter(|it| it.pod.as_ref() == Some(&pod.name.name))
-            .map(|it| it.has)
-            .unwrap_or_default()
+        let object = pod.vm.as_ref().and_then(|vm| self.objects.naming(&pod.name, &vm.object));
+        object.map(|object| object.has).unwrap_or_default()
     }
 
     fn put_object(&mut self, name: &VmName, next: Option<VmObject>) -> Freed {

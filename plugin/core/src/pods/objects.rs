@@ -80,11 +80,21 @@ impl Objects {
         }
     }
 
+    /// This object, if it is known and names this pod as the one that runs its VM.
+    pub(crate) fn naming(&self, pod: &VmName, object: &VmName) -> Option<&VmObject> {
+        let object = self.known.get(object).filter(|_| self.are_followed);
+        object.filter(|it| it.pod.as_ref() == Some(&pod.name))
+    }
+
+    /// A list told of all objects: no word that came before counts.
+    pub(crate) fn listed(&mut self) {
+        self.earlier.clear();
+    }
+
     /// What is known of a pod learns what the object of its VM says.
     pub(crate) fn show_to(&self, pod: &VmName, known: &mut Known) {
         let Some(object) = known.other_object().filter(|_| self.are_followed) else { return };
-        let object = self.known.get(object).filter(|it| it.pod.as_ref() == Some(&pod.name));
-        let on_object = object.map(|VmObject { uid, has, ceiling, .. }| {
+        let on_object = self.naming(pod, object).map(|VmObject { uid, has, ceiling, .. }| {
             Box::new(OnObject { uid: uid.clone(), has: *has, ceiling: *ceiling })
         });
         known.record = Record::OnObject(on_object);

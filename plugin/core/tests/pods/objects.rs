@@ -134,6 +134,8 @@ fn an_earlier_word_on_an_object_that_comes_late_changes_nothing() {
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
     pods.objects_listed(vec![objects[0].seen()]);
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(2)), "the API server went back");
+    pods.object_seen(objects[1].seen());
+    assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)), "revisions come again then");
 }
 
 #[test]
