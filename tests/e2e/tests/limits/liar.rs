@@ -1,7 +1,7 @@
 //! A guest that lies: its informant says that one vCPU is in use and nothing runs, and it uses four.
 
 use crate::size;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use windlass_e2e::{Stage, View, Vm, cpus_used, is_not_run};
 
@@ -82,10 +82,21 @@ async fn where_guests_are_trusted_a_liar_gets_more_than_it_is_granted() -> Resul
     lies(&stage).await?;
     let guest = stage.guest("liar");
     guest.group().expect("it has a cgroup").prefer()?;
-    let used = cpus_used(&[guest], ACCOUNTED / 2).await?[0];
-    let view = stage.view("liar").await;
-    eprintln!("    a liar that is trusted, with 1 CPU in the books, used {used:.3}");
-    ensure!(view.booked_vcpus() == Some(1), "the books found out: {view:#?}");
+    let booked = |view: &View| view.has_session() && view.booked_vcpus() == Some(1);
+    let mut used = None;
+    for _ in 0..TIMES {
+        stage.until("liar", "session, with one vCPU in the books", booked).await?;
+        let time = cpus_used(&[guest], ACCOUNTED / 2).await?[0];
+        eprintln!("    a liar that is trusted, with 1 CPU in the books, used {time:.3}");
+        let view = stage.view("liar").await;
+        if booked(&view) {
+            used = Some(time);
+            break;
+        }
+        // Its informant is on vCPUs that are as busy as the host's: a word of it may come late.
+        eprintln!("    the host says of it then: {:?}, books: {:?}", view.vm, view.booked);
+    }
+    let used = used.context("the books found out each time")?;
     ensure!(used > 1.2, "it used no more than it was granted: {used:.3}");
     stage.close().await?;
     Ok(())
