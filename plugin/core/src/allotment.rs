@@ -212,6 +212,11 @@ impl Allotment {
         self.denied
     }
 
+    /// Whether the plugin may resize the pod.
+    pub(crate) fn is_resizable(&self) -> bool {
+        self.resizable == Resizable::Yes
+    }
+
     /// Whether no allocation covers what the VM may have: the pod belongs to another object.
     pub(crate) fn is_of_another(&self) -> bool {
         self.resizable == Resizable::OfAnother

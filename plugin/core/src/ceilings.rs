@@ -37,6 +37,8 @@ pub struct Kept {
     pub shown: Option<Ceiling>,
     /// What the VM has by an object that is not its pod; else zero.
     pub has: Resources,
+    /// What its own container has for sure: a later leader counts no less, without a ceiling and in each mode.
+    pub alone: Resources,
 }
 
 /// A ceiling to be recorded.
@@ -73,6 +75,8 @@ pub(crate) struct Recorded {
     proposal: Option<Resources>,
     /// What the VM has by its object, whatever its agent says.
     pub(crate) has: Resources,
+    /// What its own container has for sure.
+    pub(crate) alone: Resources,
     /// The ceiling in force, as far as is known.
     known: Option<Ceiling>,
     /// What the watch said last.
@@ -95,10 +99,11 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn new(kept: Kept) -> Self {
-        let Kept { max, shown, has } = kept;
+        let Kept { max, shown, has, alone } = kept;
         Self {
             max,
             has,
+            alone,
             step: STEP,
             cap: Resources::ZERO,
             told_early: Resources::ZERO,
@@ -116,9 +121,9 @@ impl Recorded {
 
     /// The watch shows the pod. As long as it has not shown the ceiling in force, what it shows may be an older one.
     pub(crate) fn shown(&mut self, kept: Kept) {
-        let Kept { max, shown, has } = kept;
         let is_behind = self.shown != self.known;
-        (self.max, self.shown, self.has) = (max, shown, has);
+        let shown = kept.shown;
+        (self.max, self.shown, self.has, self.alone) = (kept.max, shown, kept.has, kept.alone);
         let is_older = |seen: Ceiling| self.known.is_some_and(|known| seen.order() < known.order());
         match shown {
             Some(seen) if self.known == Some(seen) || (is_behind && is_older(seen)) => {}
@@ -330,7 +335,8 @@ mod tests {
 
     #[test]
     fn headroom_is_for_room_that_no_other_ceiling_has() {
-        let kept = Kept { max: size((8000, 8192)), shown: None, has: Resources::ZERO };
+        let none = Resources::ZERO;
+        let kept = Kept { max: size((8000, 8192)), shown: None, has: none, alone: none };
         let recorded = Recorded::new(kept);
         for (room, ceiling) in [
             ((4000, 4096), (2000, 2048)),

@@ -1,6 +1,5 @@
 //! One VM in the books of its node.
 
-use crate::allotment::Allotment;
 use crate::ask::{Ask, Granted};
 use crate::ceilings::Recorded;
 use crate::cover::Cover;
@@ -114,11 +113,11 @@ impl Entry {
         }
     }
 
-    /// Whether what is asked for is what the VM has, whatever its pod requests. The agents of VMs whose ceilings are recorded say
-    /// so, too: there the ceiling counts until it is covered.
+    /// Whether what is asked for is what the VM has, and no resize of its pod is going to cover that. The agents of VMs whose
+    /// ceilings are recorded say so, too: there the ceiling counts until it is covered.
     fn says_what_it_has(&self, ask: &Ask) -> bool {
-        let of_another = self.cover.allotment().is_some_and(Allotment::is_of_another);
-        of_another && ask.names_permits && ask.last_permit.is_none()
+        let is_fixed = self.cover.allotment().is_some_and(|it| !it.is_resizable());
+        is_fixed && ask.names_permits && ask.last_permit.is_none()
     }
 
     /// The most that an earlier plugin may have promised, as long as no agent has spoken. What a pod asks for and its
@@ -139,8 +138,11 @@ impl Entry {
     pub(crate) fn told_at_once(&self, permit: Resources, ask: &Ask) -> Resources {
         let sure = match &self.cover {
             Cover::Nothing => return permit,
-            // What the pod requests counts without a ceiling; a part of a slot counts as a whole one.
-            Cover::Ceiling(recorded) => permit.min(recorded.cap().max(self.in_slots(self.floor))),
+            // What its container requests counts without a ceiling; a part of a slot counts as a whole one.
+            Cover::Ceiling(recorded) => {
+                let alone = self.floor.min(recorded.alone.max(self.record.min));
+                permit.min(recorded.cap().max(self.in_slots(alone)))
+            }
             Cover::Allocation(allotment) => permit.min(allotment.cap()),
         };
         let cpu = MilliCpu::from_milli(ask.sayable(Axis::Cpu, sure.cpu.milli()));

@@ -43,12 +43,13 @@ impl Record {
         }
     }
 
-    /// What is recorded of the VM, where that is followed.
-    pub(crate) fn kept(&self, vm: &PodVm) -> Option<Kept> {
+    /// What is recorded of the VM, where that is followed. Its own container has `alone` for sure.
+    pub(crate) fn kept(&self, vm: &PodVm, alone: Resources) -> Option<Kept> {
         match self {
             Self::Nowhere => None,
             Self::OnPod | Self::OnObject(_) => {
-                Some(Kept { max: vm.bounds.max, shown: self.ceiling(vm), has: self.has() })
+                let (max, shown, has) = (vm.bounds.max, self.ceiling(vm), self.has());
+                Some(Kept { max, shown, has, alone })
             }
         }
     }

@@ -76,9 +76,10 @@ impl Share {
         counted: Counted,
         on: &Record,
     ) -> Self {
-        let kept = on.kept(vm);
         let spec = |it: &Allocation| it.allocated.unwrap_or(it.spec).min(it.spec);
         let sure = allocation.map_or(requests, spec).min(requests);
+        let alone = vm.container.as_deref().map_or(sure, VmContainer::sure).min(sure);
+        let kept = on.kept(vm, alone);
         let (Counted::AtMost(size) | Counted::AsPlaced(size)) = counted;
         let (record, ceiling) = (vm.record(), size.max(requests));
         let most = vm.bounds.max.max(requests).max(has_by_object(kept));
@@ -90,8 +91,11 @@ impl Share {
 
     /// The same, while a resize of the VM's container may take effect, or while the pod goes.
     pub(crate) fn resized(mut self, to: Option<Resources>, is_terminating: bool) -> Self {
-        if let Self::Vm { own: Own { allotted, .. }, .. } = &mut self {
-            allotted.sure = to.map_or(allotted.sure, |to| allotted.sure.min(to));
+        if let Self::Vm { own: Own { allotted, .. }, kept, .. } = &mut self {
+            if let Some(to) = to {
+                allotted.sure = allotted.sure.min(to);
+                kept.iter_mut().for_each(|kept| kept.alone = kept.alone.min(to));
+            }
             if is_terminating && allotted.resizable == Resizable::Yes {
                 allotted.resizable = Resizable::No;
             }

@@ -80,7 +80,7 @@ fn requests_of_one_vm_wait_for_one_write_and_a_larger_one_for_the_next() {
 fn an_answer_that_is_cut_can_be_said_on_the_wire() {
     let mut books = bound(8, &[]);
     let record = VmRecord { grain: Resources::ZERO, ..record_of() };
-    let kept = Kept { max: cu(8), shown: None, has: Resources::ZERO };
+    let kept = Kept { max: cu(8), shown: None, has: Resources::ZERO, alone: cu(8) };
     books.enter_pod(vm("a"), record, cu(1), cu(1), Some(kept));
     let first = Resources::new(MilliCpu::from_milli(2500), Bytes::from_mib(2000));
     books.ceiling_bound(&vm("a"), FirstCeiling::new(EPOCH, first, None));
@@ -163,7 +163,7 @@ fn the_headroom_of_a_ceiling_that_was_recorded_for_a_first_word_is_no_promise() 
 fn an_answer_that_is_cut_covers_the_whole_of_the_slot_that_a_pod_requests() {
     let mut books = bound(8, &[]);
     let size = |mib| Resources { mem: Bytes::from_mib(mib), ..cu(1) };
-    let kept = Kept { max: cu(4), shown: None, has: Resources::ZERO };
+    let kept = Kept { max: cu(4), shown: None, has: Resources::ZERO, alone: cu(4) };
     books.enter_pod(vm("a"), record_of(), size(1044), cu(4), Some(kept));
     let has = size(1152);
     assert_eq!(books.propose(NOW, &vm("a"), has).unwrap(), Proposed::Waits);
@@ -291,7 +291,7 @@ fn a_ceiling_that_the_api_server_lost_is_written_again() {
 fn bounds_that_are_lowered_early_lower_no_promise() {
     let mut books = Books::new(cu(8));
     for max in [4, 2] {
-        let kept = Kept { max: cu(max), shown: None, has: Resources::ZERO };
+        let kept = Kept { max: cu(max), shown: None, has: Resources::ZERO, alone: cu(max) };
         books.enter_pod(vm("a"), record_of(), cu(1), cu(max), Some(kept));
     }
     assert_eq!(reserved(&books), 4);
@@ -331,7 +331,7 @@ fn restarted(room: u64, ceilings: &[(&str, u64)]) -> Books {
 
 /// The object of a VM that may have sixteen units shows this ceiling.
 fn kept(shown: Option<Ceiling>) -> Kept {
-    Kept { max: cu(16), shown, has: Resources::ZERO }
+    Kept { max: cu(16), shown, has: Resources::ZERO, alone: cu(16) }
 }
 
 fn shown(books: &mut Books, name: &str, shown: Option<Ceiling>) {

@@ -99,7 +99,7 @@ impl Model {
         };
         for vm in 0..VMS {
             // The last pod came past the plugin, and has no ceiling.
-            let kept = Kept { max: cu(MAX), shown: None, has: Resources::ZERO };
+            let kept = Kept { max: cu(MAX), shown: None, has: Resources::ZERO, alone: cu(MAX) };
             let most = if vm + 1 < VMS { cu(1) } else { cu(MAX) };
             model.books.enter_pod(name(vm), record_of(), cu(1), most, Some(kept));
             if vm + 1 < VMS {
@@ -284,7 +284,7 @@ impl Model {
     }
 
     fn show(&mut self, vm: usize, shown: Option<Ceiling>) {
-        let kept = Kept { max: cu(MAX), shown, has: Resources::ZERO };
+        let kept = Kept { max: cu(MAX), shown, has: Resources::ZERO, alone: cu(MAX) };
         self.books.enter_pod(name(vm), record_of(), cu(1), counted(shown), Some(kept));
     }
 

@@ -436,7 +436,7 @@ fn see(pods: &mut Pods<Held>, name: &str, has: Has) {
 }
 
 /// A VM that has grown to this.
-fn grown(pods: &mut Pods<Held>, name: &str, units: u64) {
+pub(crate) fn grown(pods: &mut Pods<Held>, name: &str, units: u64) {
     see(pods, name, settled(1));
     assert!(waits(pods, NOW, name, 1, units));
     see(pods, name, settled(units));
@@ -461,7 +461,7 @@ pub(crate) fn told(pods: &Pods<Held>, now: Moment, vm: &str, last: u64, wanted: 
     told_to(pods, now, vm, ask_of(last, wanted))
 }
 
-fn told_to(pods: &Pods<Held>, now: Moment, vm: &str, ask: Ask) -> Resources {
+pub(crate) fn told_to(pods: &Pods<Held>, now: Moment, vm: &str, ask: Ask) -> Resources {
     let vm = name(vm);
     let node = pods.node_of(&vm).unwrap();
     node.with_books(|books| books.request(now, &vm, ask)).unwrap().permit

@@ -1,10 +1,12 @@
 //! What VMs had before their pods were resized, and what they have by objects of their own, where pods are resized.
 
 use crate::cluster::*;
-use crate::resizing::{of_another, pod, pools, resized, resized_node, settled, told};
-use windlass_plugin_core::Pods;
-use windlass_plugin_core::pods::Pools;
-use windlass_protocol::pod::{Ceiling, Pod};
+use crate::resizing::{
+    grown, of_another, pod, pools, resized, resized_node, send, settled, told, told_to,
+};
+use windlass_plugin_core::pods::{Pools, Written};
+use windlass_plugin_core::{Ask, Pods};
+use windlass_protocol::pod::{Ceiling, Fixed, Pod};
 use windlass_protocol::vm_object::VmObject;
 use windlass_protocol::{Resources, VmName};
 
@@ -44,6 +46,45 @@ fn what_a_vm_has_by_its_object_counts_where_pods_are_resized() {
     assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "NeonVM has not taken it away yet");
     pods.object_seen(object(1));
     assert_eq!(booked(&pods, "n", "a"), Some(cu(1)));
+}
+
+/// A plugin that starts after its node came to be resized counts the container alone.
+#[test]
+fn what_a_pod_requests_beside_its_vm_is_told_to_no_vm_without_a_ceiling() {
+    let mut pods = Pods::of(pools());
+    pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
+    let mut beside = pod("a", settled(1));
+    beside.requests = cu(3);
+    let allocation = beside.allocation.as_mut().unwrap();
+    (allocation.spec, allocation.allocated) = (cu(3), Some(cu(3)));
+    pods.pod_seen(beside);
+    assert_eq!(told(&pods, NOW, "a", 1, 3), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "what its pod requests");
+}
+
+#[test]
+fn what_a_pod_is_about_to_give_up_is_told_to_no_vm_where_its_node_is_resized_no_more() {
+    let mut pods = resized(6);
+    grown(&mut pods, "a", 4);
+    for last in [4, 2] {
+        assert_eq!(told(&pods, NOW, "a", last, 2), cu(2));
+    }
+    assert_eq!(send(&mut pods, NOW, "a", Written::Unknown).unwrap().to, cu(2));
+    pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
+    assert_eq!(told(&pods, NOW, "a", 2, 4), cu(2), "the write may take effect yet");
+}
+
+/// Nothing is going to cover what it had before: its agent's first word does.
+#[test]
+fn a_vm_whose_pod_cannot_be_resized_keeps_what_its_agent_says_that_it_has() {
+    let mut pods = resized(6);
+    let mut fixed = capped(4, pod("a", settled(1)));
+    fixed.vm.as_mut().unwrap().container.as_mut().unwrap().fixed = Some(Fixed::Restarts);
+    pods.pod_seen(fixed);
+    let ask = Ask { names_permits: true, ..Ask::from(cu(3)) };
+    assert_eq!(told_to(&pods, NOW, "a", ask), cu(3));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
+    assert_eq!(told(&pods, NOW, "a", 3, 4), cu(3), "it grows no more");
 }
 
 #[test]
