@@ -6,9 +6,10 @@
 //! API server lost when it went back is recorded again by a plugin that remembers it. A plugin that is lost within a minute
 //! of that is outside of what is promised.
 
+use crate::cluster::agent::Agent;
 use crate::cluster::call::Kind;
 use crate::cluster::laws::taken_of;
-use crate::cluster::nodes::{Sharing, node, node_name};
+use crate::cluster::nodes::{Sharing, is_resized, node, node_name};
 use crate::cluster::steps::{Step, cu};
 use crate::cluster::{ClusterWorld, Due};
 use std::time::Duration;
@@ -144,14 +145,21 @@ impl ClusterWorld {
         }
         let is_settled = |name: &&String| {
             let Some(node) = self.api.nodes.get(*name) else { return false };
-            let books = plugin.books.node(name).filter(|held| held.with_books(|it| !it.is_over()));
+            let Some(books) = plugin.books.node(name) else { return false };
             let is_known = plugin.books.node_revision(name) == Some(&node.revision);
             let taken = taken_of(node, (&self.api, &self.kubelets), &self.agents);
             let mut here = self.agents.iter().filter(|(_, agent)| agent.node == **name);
-            books.is_some()
-                && is_known
-                && node.allocatable.covers(taken)
-                && here.all(|it| self.judge.is_recorded(&self.api, &self.kubelets, it))
+            // What was promised before the change is told after it.
+            let may_have = |agent: &Agent| {
+                let promised = books.with_books(|it| it.reserved_for(&agent.pod));
+                agent.most().max(promised.filter(|_| is_resized(node)).unwrap_or_default())
+            };
+            let is_covered = |it: (&String, &Agent)| {
+                let all = (&self.api, &self.kubelets);
+                self.judge.is_recorded(all, it, may_have(it.1))
+            };
+            let fits = !books.with_books(|it| it.is_over()) && node.allocatable.covers(taken);
+            is_known && fits && here.all(is_covered)
         };
         let settled: Vec<String> = self.judge.upset.keys().filter(is_settled).cloned().collect();
         for name in settled {

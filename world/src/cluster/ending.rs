@@ -60,8 +60,8 @@ impl ClusterWorld {
 
     /// A VM that may have more than is recorded, after the API server went back.
     fn unrecorded(&self) -> Option<String> {
-        let is_recorded =
-            |it: &(&String, &Agent)| self.judge.is_recorded(&self.api, &self.kubelets, *it);
+        let all = (&self.api, &self.kubelets);
+        let is_recorded = |it: &(&String, &Agent)| self.judge.is_recorded(all, *it, it.1.most());
         let mut ahead = self.agents.iter().filter(|it| !is_recorded(it));
         let (_, agent) = ahead.next().filter(|_| self.judge.has_lost_records)?;
         Some(format!("what {} may have, {}, is not recorded", agent.pod, agent.most()))

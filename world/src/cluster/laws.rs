@@ -146,17 +146,17 @@ impl Judge {
         }
     }
 
-    /// Whether what a VM may have is recorded, and allocated where that counts.
+    /// Whether this much of a VM is recorded, and allocated where that counts.
     pub(crate) fn is_recorded(
         &self,
-        api: &Api,
-        kubelets: &BTreeMap<String, Kubelet>,
+        (api, kubelets): (&Api, &BTreeMap<String, Kubelet>),
         (uid, agent): (&String, &Agent),
+        size: Resources,
     ) -> bool {
         let node = api.nodes.get(&agent.node);
         let ensured = node.and_then(|node| ensured(node, kubelets, uid));
-        ensured.is_none_or(|ensured| ensured.covers(agent.most()))
-            && recorded(api, uid, agent).is_none_or(|counted| counted.covers(agent.most()))
+        ensured.is_none_or(|ensured| ensured.covers(size))
+            && recorded(api, uid, agent).is_none_or(|counted| counted.covers(size))
     }
 
     /// Looks at what the API server has recorded of each VM.

@@ -2,8 +2,10 @@
 
 use crate::cluster::ClusterWorld;
 use crate::cluster::laws::Law;
+use crate::cluster::nodes::is_resized;
 use crate::cluster::plugin::{Clock, Held};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{NodePods, Outcome};
@@ -39,9 +41,12 @@ impl ClusterWorld {
         let rebuilt = self.after_each_agent_spoke(books, its_clock);
         // What it has sent of headroom since then holds no room.
         let plugin = &self.plugins[nth].plugin;
-        let rests = |(node, _): &Spoken| !plugin.writes_headroom_of(&node.name);
+        let rests = |(node, ..): &Spoken| !plugin.writes_headroom_of(&node.name);
         let [live, rebuilt] =
             [live, rebuilt].map(|spoken| spoken.into_iter().filter(rests).collect::<Vec<_>>());
+        for _ in both_spoken(&live, &rebuilt) {
+            self.met.note("nodes whose rebuilt books were compared");
+        }
         if let Some(unlike) = unlike(&live, &rebuilt) {
             self.judge.say(self.now, Law::RebuildEqualsLive, unlike);
         }
@@ -94,17 +99,35 @@ impl ClusterWorld {
         let spoken = |(name, held): (&str, &Held)| {
             let status = held.with_books(|books| books.status(later));
             // Until when a pod is not asked to grow is known to the plugin that asked.
-            Some((NodePods { not_resized: Vec::new(), ..pods.status_of(name)? }, status))
+            let node = NodePods { not_resized: Vec::new(), ..pods.status_of(name)? };
+            Some((node, status, self.waits_for_a_word(name, held)))
         };
         pods.nodes().filter_map(spoken).collect()
     }
+
+    /// Whether, where VMs' pods are resized, an agent's word does not count yet: until the kubelet has allocated what its VM may
+    /// have had before, or because the VM has ended while its pod is still there.
+    fn waits_for_a_word(&self, node: &str, held: &Held) -> bool {
+        let is_resized = self.api.nodes.get(node).is_some_and(|node| is_resized(node));
+        let is_silent = |pod: &Rc<Pod>| held.with_books(|it| !it.is_spoken_for(&pod.name));
+        let mut vms = self.api.on(node).filter(|pod| pod.vm.is_some() && pod.counts());
+        is_resized && vms.any(is_silent)
+    }
 }
 
-/// A node, and its VMs.
-type Spoken = (NodePods, NodeStatus);
+/// A node and its VMs, and whether a word of an agent does not count there yet.
+type Spoken = (NodePods, NodeStatus, bool);
+
+/// The nodes where each agent's word counts in both.
+fn both_spoken<'a>(
+    live: &'a [Spoken],
+    rebuilt: &'a [Spoken],
+) -> impl Iterator<Item = (&'a Spoken, &'a Spoken)> {
+    live.iter().zip(rebuilt).filter(|(live, rebuilt)| !live.2 && !rebuilt.2)
+}
 
 fn unlike(live: &[Spoken], rebuilt: &[Spoken]) -> Option<String> {
-    let unlike = live.iter().zip(rebuilt).find(|(live, rebuilt)| live != rebuilt);
+    let unlike = both_spoken(live, rebuilt).find(|(live, rebuilt)| live != rebuilt);
     unlike.map(|(live, rebuilt)| format!("{live:?} was lost, and {rebuilt:?} is rebuilt"))
 }
 
