@@ -68,7 +68,7 @@ pub(crate) struct Sent {
 pub(crate) enum SentState {
     /// This many were sent, and none was answered.
     Open(u32),
-    /// The API server has answered: the pod will be seen with another revision.
+    /// The API server has answered: the pod will be seen with another revision, unless that was lost since.
     Answered,
     /// An earlier plugin may have sent one.
     Inherited,
@@ -161,7 +161,10 @@ impl Known {
     /// A list told of the pod: no word that came before counts.
     pub(crate) fn listed(self, pod: Pod) -> Self {
         let placed = self.placed.shown(&pod);
-        let sent = self.sent.filter(|sent| sent.revision == pod.revision);
+        let mut sent = self.sent.filter(|sent| sent.revision == pod.revision);
+        if let Some(sent) = &mut sent {
+            sent.state = sent.state.listed();
+        }
         Self { placed, sent, ..Self::of(pod, Told::Watched) }.still((self.vm, self.record))
     }
 
@@ -254,6 +257,19 @@ impl Known {
         let sure = self.allocation.as_ref().map(|allocation| allocation.sure());
         let sure = sure.unwrap_or_default();
         self.sent.as_ref().map_or(sure, |sent| sure.min(sent.to))
+    }
+}
+
+// === impl SentState ===
+
+impl SentState {
+    /// A list has the revision that it was sent for. The list began before the answer, or the API server has lost what it
+    /// answered: the same is sent again.
+    const fn listed(self) -> Self {
+        match self {
+            Self::Answered => Self::Open(1),
+            Self::Open(_) | Self::Inherited => self,
+        }
     }
 }
 

@@ -93,6 +93,26 @@ fn a_conflict_is_no_proof_that_the_pod_has_another_revision() {
     assert_eq!(pods.headroom_plan(NOW), [], "nothing is to be given up any more");
 }
 
+/// The API server's store was replaced by an earlier copy. The same is sent again, as nothing tells that from an older list.
+#[test]
+fn a_write_that_the_api_server_has_lost_is_sent_again() {
+    let mut pods = shared(Some(1));
+    come(&mut pods, "a", 1);
+    let held = headroom(3, Some(3));
+    pods.pod_seen(held.clone());
+    let change = only(&pods);
+    assert!(pods.headroom_sent(&change));
+    pods.headroom_written(&change, Written::Answered);
+    assert_eq!(pods.headroom_plan(NOW), [], "the watch will show it");
+    pods.pods_listed(vec![on("n", vm("a", 1)), held]);
+    assert_eq!(only(&pods), change);
+    assert!(pods.headroom_sent(&change));
+    pods.headroom_written(&change, Written::of(NoSuccess::Conflict));
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(2), "the first may have taken effect");
+    see(&mut pods, 3, Some(3));
+    assert_eq!(ask(&pods, "a", 2, 4).permit, cu(4), "it did not");
+}
+
 #[test]
 fn headroom_covers_the_whole_of_the_slot_that_a_pod_requests() {
     let mut pods = shared(None);

@@ -1,8 +1,9 @@
 //! What the API server's objects make of the books, also where the watch tells of them late or twice.
 
 use crate::cluster::*;
+use crate::resizing::{due, grown, pod, resized, send, settled, told};
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::pods::{Outcome, Pods, Settled};
+use windlass_plugin_core::pods::{Outcome, Pods, Settled, Written};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
@@ -21,6 +22,21 @@ fn room_for_vms_is_what_other_pods_leave() {
     let freed = pods.pod_seen(ended(on("n1", other("job", 2))));
     assert_eq!(freed.nodes().collect::<Vec<_>>(), ["n1"]);
     assert_eq!(room(&pods, "n1"), (5, 1));
+}
+
+#[test]
+fn a_resize_that_the_api_server_has_lost_is_sent_again() {
+    let mut pods = resized(6);
+    grown(&mut pods, "a", 4);
+    for last in [4, 2] {
+        assert_eq!(told(&pods, NOW, "a", last, 2), cu(2));
+    }
+    let resize = send(&mut pods, NOW, "a", Written::Answered);
+    assert!(resize.is_some());
+    assert_eq!(due(&pods, NOW, "a"), None, "the watch will show it");
+    let before = at(pods.pod_revision(&VmName::on_host("a")).unwrap(), pod("a", settled(4)));
+    pods.pods_listed(vec![before]);
+    assert_eq!(send(&mut pods, NOW, "a", Written::Unknown), resize);
 }
 
 #[test]
