@@ -8,6 +8,7 @@ use crate::cluster::nodes::{is_dedicated, is_resized};
 use crate::cluster::pods::{beside, container};
 use std::rc::Rc;
 use std::time::Duration;
+use windlass_protocol::node::Node;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
@@ -58,11 +59,16 @@ impl ClusterWorld {
             .or_else(|| self.unrecorded())
     }
 
-    /// A VM that may have more than is recorded, after the API server went back.
+    /// A VM that may have more than is recorded, after the API server went back. Where the plugin that was to remember it was lost,
+    /// a node may have no room left for it.
     fn unrecorded(&self) -> Option<String> {
         let all = (&self.api, &self.kubelets);
         let is_recorded = |it: &(&String, &Agent)| self.judge.is_recorded(all, *it, it.1.most());
-        let mut ahead = self.agents.iter().filter(|it| !is_recorded(it));
+        let node = |it: &(&String, &Agent)| self.api.nodes.get(&it.1.node);
+        let is_promised = |it: &(&String, &Agent)| {
+            !self.judge.is_outside || node(it).is_some_and(|node| self.has_room_for_all(node))
+        };
+        let mut ahead = self.agents.iter().filter(|it| !is_recorded(it) && is_promised(it));
         let (_, agent) = ahead.next().filter(|_| self.judge.has_lost_records)?;
         Some(format!("what {} may have, {}, is not recorded", agent.pod, agent.most()))
     }
@@ -110,15 +116,19 @@ impl ClusterWorld {
             let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
             for name in self.nodes_for(pod.requests) {
                 let Some(node) = self.api.nodes.get(&name) else { continue };
-                let is_shared = !is_dedicated(node);
-                // What a VM starts with beyond its request is growth, which headroom has to cover.
-                let fits = if is_shared {
-                    asked == pod.requests
+                let is_left =
+                    |taken: Resources| node.allocatable.covers(taken.saturating_add(asked));
+                let fits = if is_dedicated(node) {
+                    is_left(self.may_be_taken(&name, |_| Resources::ZERO))
                 } else {
-                    node.allocatable.covers(self.may_be_taken(&name).saturating_add(asked))
+                    // What a VM starts with beyond its request is growth, which headroom has to cover. Where pods are resized, one
+                    // that cannot be, or is another object's, may request less than its VM has.
+                    asked == pod.requests
+                        && (!is_resized(node) || is_left(self.may_be_taken(&name, beside)))
                 };
                 if fits {
-                    return Some(format!("{} waits, and fits on {name}", pod.name));
+                    let says = self.leader_says(&name);
+                    return Some(format!("{} waits, and fits on {name}: {says}", pod.name));
                 }
             }
         }
@@ -131,17 +141,21 @@ impl ClusterWorld {
             let here = || self.agents.values().filter(|agent| agent.node == node.name);
             let is_ahead = |agent: &&Agent| agent.size != agent.goal;
             let Some(short) = here().find(is_ahead) else { continue };
-            let wanted = self.api.on(&node.name).filter(|pod| !pod.is_headroom).map(|pod| {
-                let goal = self.agents.get(&pod.uid).map(|agent| agent.goal);
-                pod.requests.max(goal.unwrap_or_default().saturating_add(beside(pod)))
-            });
-            let wanted = wanted.fold(Resources::ZERO, Resources::saturating_add);
-            if node.allocatable.covers(wanted) && self.may_grow(short) {
+            if self.has_room_for_all(node) && self.may_grow(short) {
                 let seen = format!("{} has {} of {}", short.pod, short.size, short.goal);
                 return Some(format!("{seen}: {}", self.leader_says(&node.name)));
             }
         }
         None
+    }
+
+    /// Whether all that pods and VMs of a node want fits.
+    fn has_room_for_all(&self, node: &Node) -> bool {
+        let wanted = self.api.on(&node.name).filter(|pod| !pod.is_headroom).map(|pod| {
+            let goal = self.agents.get(&pod.uid).map(|agent| agent.goal);
+            pod.requests.max(goal.unwrap_or_default().saturating_add(beside(pod)))
+        });
+        node.allocatable.covers(wanted.fold(Resources::ZERO, Resources::saturating_add))
     }
 
     /// What the books of the leader say of a node, and of its headroom pod.
@@ -160,10 +174,12 @@ impl ClusterWorld {
         vm.is_some_and(|vm| vm.bounds.max.covers(agent.goal)) && !is_fixed
     }
 
-    /// What pods may take of a dedicated node.
-    fn may_be_taken(&self, node: &str) -> Resources {
+    /// What pods may take of a node whose VMs have no headroom. Of a pod's requests this is `beside` its VM.
+    fn may_be_taken(&self, node: &str, beside: impl Fn(&Pod) -> Resources) -> Resources {
         let taken = self.api.on(node).map(|pod| {
-            pod.requests.max(self.agents.get(&pod.uid).map(Agent::most).unwrap_or_default())
+            let agent = self.agents.get(&pod.uid);
+            let has = agent.map(|agent| agent.most().saturating_add(beside(pod)));
+            pod.requests.max(has.unwrap_or_default())
         });
         taken.fold(Resources::ZERO, Resources::saturating_add)
     }
