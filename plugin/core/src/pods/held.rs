@@ -146,14 +146,16 @@ impl<N: Node> HeldNode<N> {
         Some(reserved)
     }
 
-    /// A headroom pod is to hold less: the room falls, if what comes free of it is free in the books. Whether it did.
+    /// A headroom pod is to hold less: the room falls, if no VM has what comes free of it. Whether it did. Pods that came past
+    /// the plugin change nothing about that: their kubelet admits them once the headroom is gone.
     pub(crate) fn give_up(&mut self, name: &Arc<VmName>, before: Share, after: Share) -> bool {
         let Some(seen) = &self.seen else { return false };
         let mut taken = self.taken;
         taken.change(Some(before), Some(after));
         let room = taken.room(seen.mode, seen.allocatable);
+        let [had, has] = [&self.taken, &taken].map(|it| it.held(seen.mode, seen.allocatable));
         let is_free = seen.held.with_books(|books| {
-            let is_free = room.covers(books.reserved().min(books.room()));
+            let is_free = has.covers(books.reserved().min(had));
             if is_free {
                 books.set_room(room);
             }

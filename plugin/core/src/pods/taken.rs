@@ -70,6 +70,14 @@ impl Taken {
         }
     }
 
+    /// What its VMs and headroom pods hold, whatever others request: a kubelet gives those nothing of it.
+    pub(crate) fn held(&self, mode: Mode, allocatable: Resources) -> Resources {
+        match mode {
+            Mode::Headroom(_) => self.sure.resources(),
+            Mode::Dedicated | Mode::Resize => self.room(mode, allocatable),
+        }
+    }
+
     /// What pods that are to be placed find, where the books have this room and this reserved. Other
     /// schedulers count requests alone, so what VMs have not grown into is taken by the headroom pod.
     pub(crate) fn open(&self, mode: Mode, allocatable: Resources, books: Summary) -> Summary {

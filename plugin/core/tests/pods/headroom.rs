@@ -136,6 +136,22 @@ fn what_vms_have_grown_into_is_not_given_up() {
     assert_eq!(pods.headroom_plan(NOW), []);
 }
 
+/// The object of its node is gone, and the kubelet runs on: it admits a pod of another scheduler once the headroom is gone.
+#[test]
+fn what_vms_have_grown_into_is_not_given_up_though_others_are_to_have_it() {
+    let mut pods = shared(None);
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(4));
+    pods.pod_seen(on("n", other("past", 7)));
+    pods.node_gone("n");
+    let change = only(&pods);
+    assert!(matches!(change.write, Write::Delete { .. }), "{change:?}");
+    assert!(!pods.headroom_sent(&change));
+    pods.pod_seen(ended(on("n", vm("a", 1))));
+    assert!(pods.headroom_sent(&change));
+}
+
 #[test]
 fn a_resize_that_is_deferred_or_infeasible_is_given_up() {
     for pending in [Pending::Deferred, Pending::Infeasible, Pending::Other] {
