@@ -218,6 +218,11 @@ impl Known {
         self.allocation.as_ref().map(|allocation| allocation.generation)
     }
 
+    /// Whether an earlier plugin may have sent a change of it.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.sent.as_ref().is_some_and(|sent| sent.state == SentState::Inherited)
+    }
+
     pub(crate) const fn is_terminating(&self) -> bool {
         self.is_terminating
     }

@@ -20,6 +20,7 @@ use crate::pods::change::{Kind, Resize, Written};
 use crate::pods::known::{Known, Sent, SentState};
 use crate::pods::pools::Mode;
 use crate::pods::status::NotResized;
+use std::sync::Arc;
 use windlass_protocol::pod::Fixed;
 use windlass_protocol::{Bytes, MilliCpu, Moment, Resources, VmName};
 
@@ -186,18 +187,23 @@ impl<N: Node> Pods<N> {
         if !self.pools.have(Mode::Resize) {
             return Vec::new();
         }
-        let may_be = |known: &&Known| {
+        let may_be = |known: &Known| {
             let node = known.place().and_then(|node| self.nodes.get(node));
             let node = node.and_then(|held| held.there());
-            known.is_own_vm() && node.is_none_or(|seen| seen.mode == Mode::Resize)
+            known.place().is_some() && node.is_none_or(|seen| seen.mode == Mode::Resize)
         };
-        let all = self
-            .pods
-            .in_order()
-            .into_iter()
-            .filter(|(_, known)| known.place().is_some() && may_be(known));
-        let inherited: Vec<_> =
-            all.map(|(name, known)| ((**name).clone(), known.uid.clone())).collect();
+        let vms = self.pods.in_order().into_iter().filter(|(_, known)| known.is_own_vm());
+        let (may_be, others): (Vec<_>, Vec<_>) = vms.partition(|(_, known)| may_be(known));
+        // Before their nodes were known they may have been taken for such.
+        let others = others.into_iter().filter(|(_, known)| known.is_inherited());
+        let others: Vec<_> = others.map(|(name, _)| Arc::clone(name)).collect();
+        let named = |(name, known): (&Arc<VmName>, &Known)| ((**name).clone(), known.uid.clone());
+        let inherited: Vec<_> = may_be.into_iter().map(named).collect();
+        for name in others {
+            let mut next = self.pods.get(&name).cloned();
+            next.iter_mut().for_each(|known| known.sent = None);
+            self.put(&name, next);
+        }
         for (name, _) in &inherited {
             let mut next = self.pods.get(name).cloned();
             if let Some(known) = &mut next {

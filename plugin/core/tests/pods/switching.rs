@@ -2,7 +2,7 @@
 
 use crate::cluster::*;
 use crate::resizing::{
-    grown, of_another, pod, pools, resized, resized_node, send, settled, told, told_to,
+    due, grown, of_another, pod, pools, resized, resized_node, send, settled, told, told_to, waits,
 };
 use windlass_plugin_core::pods::{Pools, Written};
 use windlass_plugin_core::{Ask, Pods};
@@ -85,6 +85,20 @@ fn a_vm_whose_pod_cannot_be_resized_keeps_what_its_agent_says_that_it_has() {
     assert_eq!(told_to(&pods, NOW, "a", ask), cu(3));
     assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
     assert_eq!(told(&pods, NOW, "a", 3, 4), cu(3), "it grows no more");
+}
+
+/// A plugin listed the pods before its first list of nodes, and once more when it began to lead.
+#[test]
+fn a_pod_that_was_not_resized_when_a_plugin_began_to_lead_is_so_once_its_node_is() {
+    let mut pods = Pods::of(pools());
+    pods.pods_listed(vec![pod("a", settled(1))]);
+    assert_eq!(pods.inherit_resizes().len(), 1, "its node may be one whose pods are resized");
+    pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
+    pods.pods_listed(vec![pod("a", settled(1))]);
+    assert_eq!(pods.inherit_resizes(), []);
+    pods.nodes_listed(vec![resized_node(6)], |_| Held::empty());
+    assert!(waits(&pods, NOW, "a", 1, 4));
+    assert_eq!(due(&pods, NOW, "a").unwrap().to, cu(4));
 }
 
 #[test]
