@@ -81,6 +81,14 @@ impl ClusterWorld {
             else {
                 continue;
             };
+            // What it had before its pod was resized no kubelet allocates on a node that has no room for that.
+            let allocated = container(pod).and_then(|container| container.allocated);
+            let is_covered = allocated.is_some_and(|allocated| allocated.covers(agent.size));
+            let node = self.api.nodes.get(&agent.node);
+            let taken = || self.may_be_taken(&agent.node, beside);
+            if !is_covered && node.is_some_and(|node| !node.allocatable.covers(taken())) {
+                continue;
+            }
             let least = pod.vm.as_ref().map(|vm| vm.bounds.min).unwrap_or_default();
             let spec = container(pod).map(|container| container.spec).unwrap_or_default();
             let unused = spec.saturating_sub(agent.size.max(least));
