@@ -174,7 +174,11 @@ impl Model {
                 Excused::Everything => true,
                 Excused::Promised(promised) => promised.covers(permit),
             };
+            let reserved = self.books.reserved_for(&name(vm)).unwrap();
+            let is_covered = reserved.covers(permit);
+            // A late write may cover it, too, and books that do not know of it lower that again.
             if let Excused::Promised(promised) = self.agents[vm].excused
+                && is_covered
                 && counted.covers(promised)
             {
                 self.agents[vm].excused = Excused::Nothing;
@@ -182,8 +186,6 @@ impl Model {
             if !counted.covers(permit) && !is_excused {
                 return Some(format!("vm {vm} may have {permit}, and its ceiling is {counted}"));
             }
-            let reserved = self.books.reserved_for(&name(vm)).unwrap();
-            let is_covered = reserved.covers(permit);
             self.agents[vm].is_unknown &= !is_covered;
             if !is_covered && !is_excused && !self.agents[vm].is_unknown {
                 return Some(format!("vm {vm} may have {permit}, and {reserved} is reserved"));
