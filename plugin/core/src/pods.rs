@@ -239,7 +239,7 @@ impl<N: Node> Pods<N> {
             headroom: held.taken.headroom(),
             room,
             reserved,
-            over: held.taken.over(seen.allocatable, reserved),
+            over: held.taken.over(seen.mode, seen.allocatable, reserved),
             watermark: seen.limit(),
             pressure: None,
             pods: held.pods.len(),

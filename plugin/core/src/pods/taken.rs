@@ -108,10 +108,20 @@ impl Taken {
         self.most.resources().saturating_sub(self.vms_sure.resources())
     }
 
-    /// By how much others, and VMs for which this much is reserved, exceed what the node can allocate.
-    pub(crate) fn over(&self, allocatable: Resources, reserved: Resources) -> Resources {
+    /// By how much others, and VMs for which this much is reserved, exceed what the node can allocate. Where VMs' pods are
+    /// resized, what they request beside their VMs is reserved for none.
+    pub(crate) fn over(
+        &self,
+        mode: Mode,
+        allocatable: Resources,
+        reserved: Resources,
+    ) -> Resources {
         let mut all = self.others;
         all.change(Resources::ZERO, reserved);
+        match mode {
+            Mode::Dedicated | Mode::Headroom(_) => {}
+            Mode::Resize => all.change(Resources::ZERO, self.beside()),
+        }
         all.resources().saturating_sub(allocatable)
     }
 

@@ -4,6 +4,7 @@ use crate::cluster::*;
 use crate::resizing::{
     due, grown, of_another, pod, pools, resized, resized_node, send, settled, told, told_to, waits,
 };
+use std::time::Duration;
 use windlass_plugin_core::pods::{Pools, Written};
 use windlass_plugin_core::{Ask, Pods};
 use windlass_protocol::pod::{Ceiling, Fixed, Pod};
@@ -62,6 +63,23 @@ fn what_a_pod_requests_beside_its_vm_is_told_to_no_vm_without_a_ceiling() {
     assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "what its pod requests");
 }
 
+/// It had more than its pod before the node came to be resized, and nothing takes that away from it.
+#[test]
+fn a_node_that_comes_to_be_resized_is_over_full_with_what_pods_request_beside_their_vms() {
+    let mut pods = Pods::of(pools());
+    pods.nodes_listed(vec![node("n", cu(4))], |_| Held::empty());
+    let mut beside = capped(4, pod("a", settled(1)));
+    beside.requests = cu(2);
+    let allocation = beside.allocation.as_mut().unwrap();
+    (allocation.spec, allocation.allocated) = (cu(2), Some(cu(2)));
+    pods.pod_seen(beside);
+    assert_eq!(told(&pods, NOW, "a", 4, 4), cu(4));
+    assert_eq!(pods.status_of("n").unwrap().over, Resources::ZERO);
+    pods.nodes_listed(vec![resized_node(4)], |_| Held::empty());
+    let node = pods.status_of("n").unwrap();
+    assert_eq!((node.room, node.reserved, node.over), (cu(3), cu(4), cu(1)));
+}
+
 #[test]
 fn what_a_pod_is_about_to_give_up_is_told_to_no_vm_where_its_node_is_resized_no_more() {
     let mut pods = resized(6);
@@ -72,6 +90,28 @@ fn what_a_pod_is_about_to_give_up_is_told_to_no_vm_where_its_node_is_resized_no_
     assert_eq!(send(&mut pods, NOW, "a", Written::Unknown).unwrap().to, cu(2));
     pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
     assert_eq!(told(&pods, NOW, "a", 2, 4), cu(2), "the write may take effect yet");
+}
+
+/// An agent names its VM by the name of the pod, and a request is late by up to ten seconds.
+#[test]
+fn a_late_word_on_an_earlier_pod_of_its_name_takes_nothing_from_a_vm() {
+    let mut pods = resized(6);
+    grown(&mut pods, "a", 2);
+    pods.pod_gone(&VmName::on_host("a"), "uid of a");
+    let mut next = pod("a", settled(3));
+    next.uid = "another uid of a".to_owned();
+    pods.pod_seen(next);
+    assert_eq!(told(&pods, NOW, "a", 2, 2), cu(2));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "it may have what its pod requests");
+    assert_eq!(due(&pods, NOW, "a"), None, "and its pod stays so");
+    let first = Ask { names_permits: true, ..Ask::from(cu(3)) };
+    assert_eq!(told_to(&pods, NOW, "a", first), cu(3));
+    // Nothing of before is under way any more.
+    let later = NOW.after(Duration::from_secs(15));
+    for last in [3, 2] {
+        assert_eq!(told(&pods, later, "a", last, 2), cu(2));
+    }
+    assert_eq!(due(&pods, later, "a").unwrap().to, cu(2), "its own agent is believed");
 }
 
 /// Nothing is going to cover what it had before: its agent's first word does.
