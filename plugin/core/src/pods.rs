@@ -331,8 +331,10 @@ impl<N: Node> Pods<N> {
                 Known::of(pod, Told::Watched)
             }
         };
+        // The API server went back. An agent was answered by the name of its VM since then, whichever pod had it.
+        let returns = self.gone.was_deleted(&next.uid);
         self.gone.remove(&next.uid);
-        self.put(&name, Some(next))
+        self.put_as(&name, Some(next), returns)
     }
 
     /// A pod is headroom where it is the plugin's own.
@@ -342,7 +344,12 @@ impl<N: Node> Pods<N> {
 
     /// Replaces what is known of the pod with this name. What it takes of its new node counts before what
     /// it took elsewhere comes free.
-    fn put(&mut self, name: &VmName, mut next: Option<Known>) -> Freed {
+    fn put(&mut self, name: &VmName, next: Option<Known>) -> Freed {
+        self.put_as(name, next, false)
+    }
+
+    /// The same; whether it counts with what the pod had that it comes in place of.
+    fn put_as(&mut self, name: &VmName, mut next: Option<Known>, inherits: bool) -> Freed {
         let shared = self.pods.name(name).map_or_else(|| Arc::new(name.clone()), Arc::clone);
         let last = self.pods.remove(name);
         if let Some(next) = &mut next {
@@ -383,7 +390,7 @@ impl<N: Node> Pods<N> {
         if let Some(to) = &to {
             let share = share.filter(|_| from.as_ref() == Some(to));
             let held = self.nodes.or_default(to);
-            freed.note(to, held.change(&shared, share, next_share, is_same_pod));
+            freed.note(to, held.change(&shared, share, next_share, is_same_pod || inherits));
         }
         if let Some(from) = from.filter(|from| to.as_ref() != Some(from))
             && let Some(held) = self.nodes.get_mut(&from)

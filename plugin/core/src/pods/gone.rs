@@ -47,6 +47,11 @@ impl Gone {
         }
     }
 
+    /// Whether the API server said that a pod is gone.
+    pub(crate) fn was_deleted(&self, uid: &str) -> bool {
+        self.uids.get(uid) == Some(&How::Deleted)
+    }
+
     /// Whether a pod is gone, while another has its name or none.
     pub(crate) fn holds(&self, uid: &str, is_name_taken: bool) -> bool {
         match self.uids.get(uid) {

@@ -138,6 +138,20 @@ fn late_and_repeated_words_change_nothing() {
     }
 }
 
+/// Until the list, its agent is answered by the name of its VM as the other's was.
+#[test]
+fn a_deleted_pod_that_a_list_brings_back_counts_with_what_was_told_by_its_name() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let [first, second] = [("first", 1), ("second", 4)]
+        .map(|(uid, units)| on("n1", capped(units, Pod { uid: uid.into(), ..vm("a", 1) })));
+    pods.pod_seen(first.clone());
+    pods.pod_gone(&first.name, "first");
+    pods.pod_seen(second);
+    assert_eq!(ask(&pods, "a", 1, 3).permit, cu(3));
+    pods.pods_listed(vec![first]);
+    assert_eq!((pods.uid_of(&VmName::on_host("a")), room(&pods, "n1")), (Some("first"), (8, 5)));
+}
+
 #[test]
 fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
     let mut pods = cluster(&[("n1", 8)]);
