@@ -146,6 +146,12 @@ impl Books {
         });
     }
 
+    /// Another VM of this name was in books before: a request that names a last permit may be one of its agent, as long as no agent
+    /// has spoken, and for as long as a request may be late. Unknown VMs are passed over.
+    pub(crate) fn doubt_names(&mut self, vm: &VmName) {
+        self.change(vm, |entry| entry.has_namesake = true);
+    }
+
     /// What is known of a VM changed. Unknown VMs are passed over.
     pub fn update(&mut self, vm: &VmName, record: VmRecord) {
         self.change(vm, |entry| entry.record = record);
@@ -276,6 +282,11 @@ impl Books {
             }
         };
         let before = entry.part();
+        if entry.may_be_of_another(now, &ask) {
+            let granted = entry.answer_either(now, &ask);
+            self.tally.change(&entry.name, Some(before), Some(entry.part()));
+            return Ok((read, (granted, false)));
+        }
         if let Some(first) = entry.first_word(&ask) {
             // Until it is covered, no word of its agent lowers what it may have been promised.
             let granted = Granted::all(first, moving);

@@ -25,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) journal: Journal,
     /// No process sees what the VM has, and its agent asks over a network: a request may come late.
     pub(crate) is_remote: bool,
+    /// Whether a first word may be one of the agent of another VM of this name.
+    pub(crate) has_namesake: bool,
     answers: Answers,
 }
 
@@ -84,8 +86,21 @@ pub(crate) struct Claim {
 impl Entry {
     pub(crate) fn new(name: Arc<VmName>, record: VmRecord, basis: Basis) -> Self {
         let (floor, journal, answers) = (Resources::ZERO, Journal::default(), Answers::default());
-        let (claim, moving, cover, is_remote) = (None, Moving::No, Cover::Nothing, false);
-        Self { name, record, basis, floor, claim, moving, cover, journal, is_remote, answers }
+        let (claim, moving, cover) = (None, Moving::No, Cover::Nothing);
+        let (is_remote, has_namesake) = (false, false);
+        Self {
+            name,
+            record,
+            basis,
+            floor,
+            claim,
+            moving,
+            cover,
+            journal,
+            is_remote,
+            has_namesake,
+            answers,
+        }
     }
 
     /// What is reserved for it.
@@ -98,6 +113,28 @@ impl Entry {
     pub(crate) fn counted_later(&self) -> Resources {
         let ceiling = self.cover.recorded().map(Recorded::most);
         self.reserved().max(ceiling.unwrap_or_default())
+    }
+
+    /// Whether this may be a late word of the agent of another VM that had the name: it names a last permit, as long as no agent has
+    /// spoken.
+    pub(crate) fn may_be_of_another(&mut self, now: Moment, ask: &Ask) -> bool {
+        match self.basis {
+            Basis::Silent(_) | Basis::Spoken { .. } => false,
+            Basis::Presumed(_) => {
+                let is_doubted = self.has_namesake && ask.last_permit.is_some();
+                is_doubted && self.answers.may_be_of_another(now, ask.wanted)
+            }
+        }
+    }
+
+    /// Whoever asks is told what a VM of this entry has for sure, and nothing of what was said counts.
+    pub(crate) fn answer_either(&mut self, now: Moment, ask: &Ask) -> Granted {
+        let permit = match self.cover {
+            Cover::Nothing => Resources::ZERO,
+            Cover::Ceiling(_) | Cover::Allocation(_) => self.told_at_once(ask.wanted, ask),
+        };
+        self.tell_early(now, permit);
+        Granted { is_unrecorded: true, ..Granted::all(permit, false) }
     }
 
     /// What an agent that names no last permit may have been promised of what it asks for, as long as no
@@ -242,7 +279,7 @@ impl Entry {
     /// Its agent asks: what it no longer wants is free, what it wants beyond becomes a claim.
     pub(crate) fn speak(&mut self, now: Moment, ask: &Ask, free: Resources) {
         if self.is_remote && !matches!(self.basis, Basis::Spoken { .. }) {
-            self.answers.hear(now, ask.last_permit);
+            self.answers.begin(now, ask.last_permit);
         }
         let told = self.cover.take_told_early();
         if let Basis::Presumed(most) | Basis::Silent(most) = &mut self.basis {

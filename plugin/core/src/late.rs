@@ -73,6 +73,19 @@ impl Answers {
         used.min(most)
     }
 
+    /// Whether a word may still be one of the agent of another VM that had the name: the first was heard less long ago than a request
+    /// may be late.
+    pub(crate) fn may_be_of_another(&mut self, now: Moment, wanted: Resources) -> bool {
+        let first = self.doubted.get_or_insert(Doubted { since: now, most: wanted });
+        now.since(first.since) < REQUEST_IS_LATE
+    }
+
+    /// The first word that counts.
+    pub(crate) fn begin(&mut self, now: Moment, last_permit: Option<Resources>) {
+        self.doubted = None;
+        self.hear(now, last_permit);
+    }
+
     /// The agent names its last permit.
     pub(crate) fn hear(&mut self, now: Moment, last_permit: Option<Resources>) {
         if let Some(named) = last_permit.filter(|named| self.last != Some(*named)) {

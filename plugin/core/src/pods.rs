@@ -28,6 +28,7 @@ mod known;
 mod leaving;
 mod migration;
 mod moving;
+mod namesakes;
 mod objects;
 mod placement;
 mod placing;
@@ -58,6 +59,7 @@ use gone::{Gone, How};
 use held::HeldNode;
 use known::{Known, Told};
 use migration::Migrations;
+use namesakes::Namesakes;
 use objects::Objects;
 use refused::Waiting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,6 +81,7 @@ pub struct Pods<N> {
     waiting: Waiting,
     migrations: Migrations,
     objects: Objects,
+    namesakes: Namesakes,
 }
 
 // === impl Pods ===
@@ -95,6 +98,7 @@ impl<N> Default for Pods<N> {
             waiting: Waiting::default(),
             migrations: Migrations::default(),
             objects: Objects::default(),
+            namesakes: Namesakes::default(),
         }
     }
 }
@@ -352,6 +356,7 @@ impl<N: Node> Pods<N> {
     fn put_as(&mut self, name: &VmName, mut next: Option<Known>, inherits: bool) -> Freed {
         let shared = self.pods.name(name).map_or_else(|| Arc::new(name.clone()), Arc::clone);
         let last = self.pods.remove(name);
+        self.note_namesake(&shared, last.as_ref(), next.as_mut());
         if let Some(next) = &mut next {
             self.objects.show_to(name, next);
         }
@@ -400,6 +405,26 @@ impl<N: Node> Pods<N> {
         }
         self.mark_pod(name);
         freed
+    }
+
+    /// What is known of a pod changes from `last` to `next`: whether a request for its VM may be one for another of its name.
+    fn note_namesake(
+        &mut self,
+        name: &Arc<VmName>,
+        last: Option<&Known>,
+        next: Option<&mut Known>,
+    ) {
+        let there = last.filter(|last| last.is_vm() && last.place().is_some());
+        let stays = |last: &Known| {
+            let next = next.as_ref().filter(|next| next.uid == last.uid);
+            next.is_some_and(|next| next.place() == last.place())
+        };
+        if there.is_some_and(|last| !stays(last)) {
+            self.namesakes.left(name);
+        }
+        if let Some(next) = next {
+            next.has_namesake = next.is_vm() && self.namesakes.have(name);
+        }
     }
 
     /// Forgets a node that is not there and has no pods.

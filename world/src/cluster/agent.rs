@@ -22,8 +22,9 @@ pub(crate) struct Agent {
     pub(crate) size: Resources,
     /// What it may use by the plugin's last answer; `None`: no answer has come since the agent started.
     pub(crate) permit: Option<Resources>,
-    /// What the VM is to have.
+    /// What the VM is to have: no less than its minimum.
     pub(crate) goal: Resources,
+    least: Resources,
     /// The request that is under way, and since when.
     asked: Option<(u64, Moment)>,
     number: u64,
@@ -35,7 +36,13 @@ pub(crate) struct Agent {
 // === impl Agent ===
 
 impl Agent {
-    pub(crate) fn of(pod: VmName, node: String, size: Resources, rate: u64) -> Self {
+    /// Of a VM that starts with this size, and never has less than `least`.
+    pub(crate) fn of(
+        pod: VmName,
+        node: String,
+        (size, least): (Resources, Resources),
+        rate: u64,
+    ) -> Self {
         Self {
             pod,
             node,
@@ -45,11 +52,17 @@ impl Agent {
             size,
             permit: None,
             goal: size,
+            least,
             asked: None,
             number: 0,
             alarm: 0,
             silent_until: Moment::default(),
         }
+    }
+
+    /// Its signals call for this.
+    pub(crate) fn want(&mut self, goal: Resources) {
+        self.goal = goal.max(self.least);
     }
 
     /// What the VM may have, whatever comes.

@@ -19,7 +19,7 @@ impl ClusterWorld {
         let size = requests.max(vm.bounds.min);
         let size = Resources { mem: size.mem.round_up(vm.memory_slot), ..size };
         let rate = 985 + self.chance.below(31);
-        let agent = Agent::of(name, node.clone(), size, rate);
+        let agent = Agent::of(name, node.clone(), (size, vm.bounds.min), rate);
         self.agents.insert(uid.to_owned(), agent);
         let wait = 200 + self.chance.below(2_000);
         self.wake_agent(uid, wait);

@@ -42,7 +42,7 @@ impl ClusterWorld {
                 let pod = self.api.pods.get(&vm_name(name));
                 let most = pod.and_then(|pod| Some(pod.vm.as_ref()?.bounds.max.max(pod.requests)));
                 let goal = cu(units).min(most.unwrap_or_default());
-                self.agents_of(name, |agent| agent.goal = goal);
+                self.agents_of(name, |agent| agent.want(goal));
             }
             Step::AgentRestarts(name) => self.agents_of(name, super::agent::Agent::restart),
             Step::AgentIsOld(name) => self.agents_of(name, |agent| {

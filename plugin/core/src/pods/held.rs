@@ -262,15 +262,19 @@ impl<N: Node> SeenNode<N> {
 /// requests; where others place pods, than its pod requests and has. Where its pod is resized, what its own container
 /// has is what it may have.
 fn enter(books: &mut Books, name: &Arc<VmName>, share: Share, mode: Mode) {
-    if let Share::Vm { record, requests, sure, ceiling, kept, own, .. } = share {
-        let least = match mode {
-            Mode::Dedicated => requests,
-            Mode::Headroom(_) => sure,
-            Mode::Resize => {
-                let Own { requests, allotted, most } = own;
-                return books.enter_allotted(Arc::clone(name), record, requests, most, allotted);
-            }
-        };
-        books.enter_pod(Arc::clone(name), record, least, ceiling, kept);
+    let Share::Vm { record, requests, sure, ceiling, kept, own, has_namesake, .. } = share else {
+        return;
+    };
+    let name = || Arc::clone(name);
+    match mode {
+        Mode::Dedicated => books.enter_pod(name(), record, requests, ceiling, kept),
+        Mode::Headroom(_) => books.enter_pod(name(), record, sure, ceiling, kept),
+        Mode::Resize => {
+            let Own { requests, allotted, most } = own;
+            books.enter_allotted(name(), record, requests, most, allotted);
+        }
+    }
+    if has_namesake {
+        books.doubt_names(&name());
     }
 }

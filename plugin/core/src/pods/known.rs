@@ -40,6 +40,8 @@ pub(crate) struct Known {
     requests: Resources,
     vm: Option<Box<PodVm>>,
     pub(crate) is_headroom: bool,
+    /// Another pod of its name was on a node before, or it was itself.
+    pub(crate) has_namesake: bool,
     pub(crate) allocation: Option<Box<Allocation>>,
     /// What was sent last to change a headroom pod or the pod of a VM, while the pod has the revision that it was sent for.
     pub(crate) sent: Option<Box<Sent>>,
@@ -120,6 +122,7 @@ impl Known {
             record,
             vm: pod.vm.map(without_words),
             is_headroom: pod.is_headroom,
+            has_namesake: false,
             allocation: pod.allocation,
             sent: None,
             earlier: Vec::new(),
@@ -252,6 +255,7 @@ impl Known {
         };
         Share::of_vm(vm, requests, self.allocation.as_deref(), counted, &self.record)
             .resized(self.sent.as_ref().map(|sent| sent.to), self.is_terminating)
+            .of_a_name_that_was_there(self.has_namesake)
     }
 
     /// What a headroom pod holds whatever becomes of it: nothing once it goes, and no more than was asked for it last.

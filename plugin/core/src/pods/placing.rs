@@ -154,6 +154,9 @@ impl<N: Node> Pods<N> {
             Some(known) => known.clone().told(pod.clone(), Told::Read),
             None => Known::of(pod.clone(), Told::Read),
         };
+        let known = self.pods.name(&pod.name).cloned();
+        let name = known.unwrap_or_else(|| Arc::new(pod.name.clone()));
+        self.note_namesake(&name, None, Some(&mut next));
         self.objects.show_to(&pod.name, &mut next);
         let asked = next.share().asked().max(self.arrives_with(pod));
         next.placed = Placed::UnderWay {
@@ -163,8 +166,6 @@ impl<N: Node> Pods<N> {
             attempts: 1,
         };
         self.replaced_by(pod);
-        let name = self.pods.name(&pod.name).cloned();
-        let name = name.unwrap_or_else(|| Arc::new(pod.name.clone()));
         let held = self.nodes.get_mut(node);
         let reserved = held.and_then(|held| held.reserve(&name, next.share(), asked));
         match reserved.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {

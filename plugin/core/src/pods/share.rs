@@ -25,6 +25,8 @@ pub(crate) enum Share {
         kept: Option<Kept>,
         /// What its own container has.
         own: Own,
+        /// A request for it may be one for another VM of its name.
+        has_namesake: bool,
     },
     /// Room for VMs, where the node's pool has headroom.
     Headroom {
@@ -86,7 +88,16 @@ impl Share {
         // A part of a slot takes the whole of it.
         let most = Resources { mem: most.mem.round_up(record.memory_slot), ..most };
         let own = Own::of(vm, (requests, sure), counted, kept, *on == Record::OnPod);
-        Self::Vm { record, requests, sure, most, ceiling, kept, own }
+        let has_namesake = false;
+        Self::Vm { record, requests, sure, most, ceiling, kept, own, has_namesake }
+    }
+
+    /// The same, of a pod whose name was on a node before.
+    pub(crate) fn of_a_name_that_was_there(mut self, is_so: bool) -> Self {
+        if let Self::Vm { has_namesake, .. } = &mut self {
+            *has_namesake = is_so;
+        }
+        self
     }
 
     /// The same, while a resize of the VM's container may take effect, or while the pod goes.

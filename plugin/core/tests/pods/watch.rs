@@ -2,6 +2,7 @@
 
 use crate::cluster::*;
 use crate::resizing::{due, grown, pod, resized, send, settled, told};
+use windlass_plugin_core::Ask;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{Outcome, Pods, Settled, Written};
 use windlass_protocol::pod::Pod;
@@ -147,6 +148,9 @@ fn a_deleted_pod_that_a_list_brings_back_counts_with_what_was_told_by_its_name()
     pods.pod_seen(first.clone());
     pods.pod_gone(&first.name, "first");
     pods.pod_seen(second);
+    let first_word = Ask { names_permits: true, ..Ask::from(cu(1)) };
+    let node = pods.node_of(&first.name).unwrap();
+    node.with_books(|books| permit(books, NOW, &first.name, first_word));
     assert_eq!(ask(&pods, "a", 1, 3).permit, cu(3));
     pods.pods_listed(vec![first]);
     assert_eq!((pods.uid_of(&VmName::on_host("a")), room(&pods, "n1")), (Some("first"), (8, 5)));
