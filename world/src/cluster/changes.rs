@@ -147,17 +147,16 @@ impl ClusterWorld {
             let Some(node) = self.api.nodes.get(*name) else { return false };
             let Some(books) = plugin.books.node(name) else { return false };
             let is_known = plugin.books.node_revision(name) == Some(&node.revision);
-            let taken = taken_of(node, (&self.api, &self.kubelets), &self.agents);
+            let all = (&self.api, &self.kubelets);
+            let taken = taken_of(node, all, &self.agents);
             let mut here = self.agents.iter().filter(|(_, agent)| agent.node == **name);
             // What was promised before the change is told after it.
             let may_have = |agent: &Agent| {
                 let promised = books.with_books(|it| it.reserved_for(&agent.pod));
                 agent.most().max(promised.filter(|_| is_resized(node)).unwrap_or_default())
             };
-            let is_covered = |it: (&String, &Agent)| {
-                let all = (&self.api, &self.kubelets);
-                self.judge.is_recorded(all, it, may_have(it.1))
-            };
+            let is_covered =
+                |it: (&String, &Agent)| self.judge.is_recorded(all, it, may_have(it.1));
             let fits = !books.with_books(|it| it.is_over()) && node.allocatable.covers(taken);
             is_known && fits && here.all(is_covered)
         };

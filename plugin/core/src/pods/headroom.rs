@@ -136,13 +136,12 @@ impl<N: Node> Pods<N> {
         inherited
     }
 
-    /// What an earlier plugin may have sent for this pod is too old to take effect, though the pod was not touched.
+    /// Nothing that an earlier plugin may have sent for this pod can take effect any more, though the pod was not touched.
     pub fn inherited_is_too_old(&mut self, name: &VmName, uid: &str) {
-        let mut next = self.pods.get(name).filter(|known| known.uid == uid).cloned();
-        let sent = next.as_mut().map(|known| &mut known.sent);
-        let is_inherited = |sent: &mut Box<Sent>| sent.state == SentState::Inherited;
-        if sent.and_then(|sent| sent.take_if(is_inherited)).is_some() {
-            self.put(name, next);
+        let marked = self.pods.get(name).filter(|known| known.uid == uid && known.is_inherited());
+        if let Some(mut next) = marked.cloned() {
+            next.sent = None;
+            self.put(name, Some(next));
         }
     }
 

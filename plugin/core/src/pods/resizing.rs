@@ -196,13 +196,11 @@ impl<N: Node> Pods<N> {
         let (may_be, others): (Vec<_>, Vec<_>) = vms.partition(|(_, known)| may_be(known));
         // Before their nodes were known they may have been taken for such.
         let others = others.into_iter().filter(|(_, known)| known.is_inherited());
-        let others: Vec<_> = others.map(|(name, _)| Arc::clone(name)).collect();
         let named = |(name, known): (&Arc<VmName>, &Known)| ((**name).clone(), known.uid.clone());
+        let others: Vec<_> = others.map(named).collect();
         let inherited: Vec<_> = may_be.into_iter().map(named).collect();
-        for name in others {
-            let mut next = self.pods.get(&name).cloned();
-            next.iter_mut().for_each(|known| known.sent = None);
-            self.put(&name, next);
+        for (name, uid) in &others {
+            self.inherited_is_too_old(name, uid);
         }
         for (name, _) in &inherited {
             let mut next = self.pods.get(name).cloned();
