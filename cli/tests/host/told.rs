@@ -1,10 +1,13 @@
 //! Who ordered what, how a release ends, and what is refused before anything is done.
 
-use crate::support::{Host, informant, until, vm_file};
+use crate::support::{Host, until, vm_file};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::process::{Child, Stdio};
+use std::sync::{Arc, OnceLock};
+use windlass_protocol::InformantVersion;
+use windlass_protocol::informant::InformantDesc;
 use windlass_testkit::qmp::Machine;
 use windlass_testkit::{http, process};
 
@@ -70,9 +73,25 @@ fn a_size_that_cannot_be_is_refused_and_the_vm_stays_managed() {
 fn a_vcpu_that_the_guest_has_parked_is_not_kept_by_a_release() {
     let host = Host::start();
     let machine = Machine::start(host.path("a.sock"), 0);
-    let (_guest, at) = informant("windlass_cpus_online 1\n");
-    host.put("a", &vm_file(machine.path(), &at));
-    until("one vCPU is parked", || host.state()["vms"][0]["online"] == 1_000);
+    let port = Arc::<OnceLock<u16>>::default();
+    let metrics = Arc::clone(&port);
+    let guest = http::Server::start(move |request| {
+        let metrics_port = metrics.get().copied();
+        let registered = InformantDesc { version: InformantVersion::V2_0, metrics_port };
+        let answer = match request.path.as_str() {
+            "/metrics" => "windlass_cpus_online 1\n".to_owned(),
+            "/register" => String::from_utf8(registered.encode()).unwrap(),
+            _ => "{}".to_owned(),
+        };
+        http::answer(200, &answer)
+    });
+    port.set(guest.address().port()).unwrap();
+    host.put("a", &vm_file(machine.path(), &guest.address().to_string()));
+    // What the guest said before its session began does not count.
+    until("one vCPU is parked", || {
+        let vm = &host.state()["vms"][0];
+        vm["session"] == "registered" && vm["online"] == 1_000
+    });
     let order = "POST /v1/vm/a/release HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
                  content-length: 17\r\n\r\n{\"mem\":268435456}";
     let said = host.raw(order.as_bytes());

@@ -91,7 +91,8 @@ async fn a_lost_binding_holds_its_room_until_it_can_take_effect_no_more() {
         plugin.between.next_binding(Fate::IsKept);
         let error = plugin.bind(&pod, &node).await;
         assert!(error.starts_with("the API server did not answer: "), "{error}");
-        assert!(!plugin.fits(&other, &node).await, "the binding may take effect yet");
+        let fits = plugin.fits(&other, &node).await;
+        assert!(!fits, "the binding may take effect yet: {}", plugin.dump());
 
         plugin.until_fits(&other, &node).await;
         assert_eq!(plugin.between.send_what_was_kept().await, 409, "it comes late");
