@@ -3,7 +3,7 @@
 //! A headroom pod holds room of a node that VMs may grow into, so that Kubernetes gives it to no other pod. The books
 //! say what is to be written; before a write is sent they let the room fall to what the pod asks for after it, and they
 //! raise it when the watch shows what the kubelet has allocated. A write carries the uid and the revision of its pod.
-//! Writes are bounded, and those of a node that fail back off; what fails is counted, and logged once.
+//! Writes are bounded, and those of a node that fail back off ([`Pacing`]); what fails is counted, and logged once.
 //!
 //! A headroom pod belongs to the plugin's service account: that object is there wherever the plugin runs, and no
 //! person deletes it to have the plugin start again, as a Lease may be. `kubectl drain` and the cluster autoscaler pass
@@ -21,16 +21,13 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
-use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::Pulse;
 use windlass_plugin_core::NoSuccess;
-use windlass_plugin_core::pods::{Change, Write, Written};
+use windlass_plugin_core::pods::{Change, Pacing, Write, Written};
 use windlass_protocol::Resources;
 use windlass_protocol::pod::HEADROOM;
 use windlass_protocol::quantity::cpu_text;
@@ -40,16 +37,6 @@ const EVERY: Duration = Duration::from_millis(250);
 
 /// Writes per look, at most.
 const AT_ONCE: usize = 20;
-
-/// Between writes of one node that fail, or that the kubelet does not carry out.
-const BACKOFF: Backoff =
-    Backoff { first: Duration::from_secs(1), longest: Duration::from_secs(60) };
-
-/// As long after its wait a node's failures count.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
-
-/// After a pod is made, until the watch shows it.
-const SHOWN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The container of a headroom pod.
 const CONTAINER: &str = "hold";
@@ -74,27 +61,19 @@ pub struct Headroom {
     pub stop: CancellationToken,
 }
 
-/// A node whose next write waits.
-struct Waits {
-    failures: u32,
-    until: Instant,
-}
-
 /// Keeps headroom pods as the books plan them until told to stop.
 ///
 /// # Errors
 /// None.
 pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallible> {
-    let mut waits: BTreeMap<String, Waits> = BTreeMap::new();
+    let mut pacing = Pacing::new(std::process::id().into());
     let mut is_failing = false;
     while headroom.pulse.rest("headroom pods", EVERY, &headroom.stop).await {
         if books.serves().is_err() {
             continue;
         }
-        let (now, plan) = (Instant::now(), books.headroom_plan());
-        let is_due = |change: &&Change| waits.get(&change.node).is_none_or(|it| it.until <= now);
-        let due: Vec<Change> = plan.iter().filter(is_due).take(AT_ONCE).cloned().collect();
-        waits.retain(|_, it| now < it.until + FORGOTTEN_AFTER);
+        let mut due = pacing.due(books.headroom_plan(), books.now());
+        due.truncate(AT_ONCE);
         if due.is_empty() {
             continue;
         }
@@ -103,26 +82,20 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
         let written = futures_util::future::join_all(written).await;
         let mut failed = None;
         for (change, outcome) in due.into_iter().zip(written) {
-            let failures = waits.get(&change.node).map_or(0, |it| it.failures);
-            let (failures, wait) = match (outcome, &change.write) {
-                // The watch shows what comes of it.
-                (Ok(true), Write::Resize { gives_up: false, .. }) => continue,
-                (Ok(false), _) => (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node))),
-                // One that has ended is deleted: the kubelet may reject the next one, too.
-                (Ok(true), Write::Delete { .. }) => {
-                    (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
+            let (now, node) = (books.now(), &change.node);
+            match outcome {
+                Ok(None) => continue,
+                Ok(Some(is_done)) => {
+                    if let (true, Write::Resize { gives_up: true, .. }) = (is_done, &change.write) {
+                        debug!(node, "the kubelet has no room for more headroom");
+                    }
+                    pacing.written(&change, is_done, now);
                 }
-                (Ok(true), Write::Create { .. }) => (failures, SHOWN_WITHIN),
-                (Ok(true), Write::Resize { gives_up: true, .. }) => {
-                    debug!(node = change.node, "the kubelet has no room for more headroom");
-                    (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
+                Err(why) => {
+                    pacing.written(&change, false, now);
+                    failed.get_or_insert((change.node, why));
                 }
-                (Err(why), _) => {
-                    failed.get_or_insert((change.node.clone(), why));
-                    (failures + 1, BACKOFF.wait(failures + 1, seed(&change.node)))
-                }
-            };
-            waits.insert(change.node, Waits { failures, until: Instant::now() + wait });
+            }
         }
         match (failed, is_failing) {
             (Some((node, why)), false) => {
@@ -142,8 +115,9 @@ pub async fn run(books: ClusterBooks, headroom: Headroom) -> Result<(), Infallib
 // === impl Headroom ===
 
 impl Headroom {
-    /// Writes a change, if the books let it. `false`: it meets another revision.
-    async fn write(&self, books: &ClusterBooks, change: &Change) -> Result<bool, String> {
+    /// Writes a change. `None`: it is not sent, since another may lead, or the books do not let it. `false`: it meets
+    /// another revision.
+    async fn write(&self, books: &ClusterBooks, change: &Change) -> Result<Option<bool>, String> {
         let owner = match &change.write {
             Write::Create { .. } => Some(self.owner().await?),
             Write::Resize { .. } | Write::Delete { .. } => None,
@@ -151,7 +125,7 @@ impl Headroom {
         // Right before the write: another may lead since the look began.
         let act = books.leadership().act();
         if act.is_none() || !books.headroom_sent(change) {
-            return Ok(true);
+            return Ok(None);
         }
         let (word, sent) = match &change.write {
             Write::Create { size } => {
@@ -160,7 +134,7 @@ impl Headroom {
             Write::Resize { uid, revision, size, .. } => {
                 ("resize", self.resize(change, uid, revision, *size).await)
             }
-            Write::Delete { uid, revision } => ("delete", self.delete(change, uid, revision).await),
+            Write::Delete { uid, revision, .. } => ("delete", self.delete(change, uid, revision).await),
         };
         let (written, answer) = match &sent {
             Ok(true) => (Written::Answered, "done"),
@@ -173,8 +147,8 @@ impl Headroom {
         self.counts.count(word, answer);
         books.headroom_written(change, written);
         match sent {
-            Ok(is_done) => Ok(is_done),
-            Err(ApiError::NotSent) => Ok(true),
+            Ok(is_done) => Ok(Some(is_done)),
+            Err(ApiError::NotSent) => Ok(None),
             Err(ApiError::Refused(why) | ApiError::Unknown(why)) => Err(why),
         }
     }
@@ -282,11 +256,4 @@ fn pod(change: &Change, size: Resources, owner: &str) -> Value {
 
 fn requests(size: Resources) -> Value {
     json!({"cpu": cpu_text(size.cpu), "memory": size.mem.bytes().to_string()})
-}
-
-/// Nodes do not march in step.
-fn seed(node: &str) -> u64 {
-    node.bytes().fold(u64::from(std::process::id()), |seed, byte| {
-        seed.wrapping_mul(31).wrapping_add(byte.into())
-    })
 }

@@ -257,7 +257,7 @@ impl Api {
                 self.change(name, |pod| resize(pod, *size, Limits::default()));
                 return Answer::Done;
             }
-            Write::Delete { uid, revision } if is_same(uid, revision) => {
+            Write::Delete { uid, revision, .. } if is_same(uid, revision) => {
                 self.change(name, |pod| pod.is_terminating = true);
                 return Answer::Done;
             }

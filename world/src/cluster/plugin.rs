@@ -23,7 +23,7 @@ use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::lease::{Act, Event, Lease, Write};
 use windlass_plugin_core::mending::Mending;
 use windlass_plugin_core::pods::audit::Audit;
-use windlass_plugin_core::pods::{Change, Placement, Pools, Resize};
+use windlass_plugin_core::pods::{Change, Pacing, Placement, Pools, Resize};
 use windlass_plugin_core::rebuild::{Inherited, NotYet};
 use windlass_plugin_core::settling::Settling;
 use windlass_plugin_core::writes::Writes;
@@ -121,7 +121,7 @@ pub(crate) struct Plugin {
     /// The requests that wait, by number.
     waiting: BTreeMap<u64, Waiting>,
     requests: u64,
-    headroom_waits: BTreeMap<String, (u32, Moment)>,
+    headroom_pacing: Pacing,
     resizes: Writes<u64>,
     next_resizes: Moment,
 }
@@ -241,7 +241,7 @@ impl Plugin {
             mending: Mending::new(Moment::default()),
             waiting: BTreeMap::new(),
             requests: 0,
-            headroom_waits: BTreeMap::new(),
+            headroom_pacing: Pacing::new(seed),
             resizes: Writes::new(seed),
             next_resizes: Moment::default(),
         }

@@ -42,6 +42,8 @@ pub enum Write {
         uid: String,
         /// Which revision of it, and no other.
         revision: String,
+        /// It has ended by itself: the kubelet rejected it, or it was evicted.
+        has_ended: bool,
     },
 }
 

@@ -69,7 +69,7 @@ impl<N: Node> Pods<N> {
         let (uid, revision, to) = match &change.write {
             Write::Create { .. } => return true,
             Write::Resize { uid, revision, size, .. } => (uid, revision, *size),
-            Write::Delete { uid, revision } => (uid, revision, Resources::ZERO),
+            Write::Delete { uid, revision, .. } => (uid, revision, Resources::ZERO),
         };
         let known = self.pods.get(&change.pod);
         let known = known.filter(|known| known.uid == *uid && known.revision == *revision);
@@ -233,11 +233,12 @@ fn again(known: &Known) -> Option<Option<Write>> {
     let (uid, revision) = (known.uid.clone(), known.revision.clone());
     Some(match sent.state {
         SentState::Answered | SentState::Inherited => None,
-        SentState::Open(_) if sent.to == Resources::ZERO => Some(Write::Delete { uid, revision }),
+        SentState::Open(_) if sent.to == Resources::ZERO => Some(delete(known)),
         SentState::Open(_) => Some(Write::Resize { uid, revision, size: sent.to, gives_up: false }),
     })
 }
 
 fn delete(known: &Known) -> Write {
-    Write::Delete { uid: known.uid.clone(), revision: known.revision.clone() }
+    let (uid, revision) = (known.uid.clone(), known.revision.clone());
+    Write::Delete { uid, revision, has_ended: known.has_ended }
 }

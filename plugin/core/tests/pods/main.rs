@@ -9,6 +9,7 @@ mod leaving;
 mod limits;
 mod model;
 mod objects;
+mod pacing;
 mod placing;
 mod resized;
 mod resizing;

@@ -258,7 +258,7 @@ impl Shared {
             Write::Resize { uid, revision, size, .. } if is_same(uid, revision) => {
                 self.respec(&name, *size);
             }
-            Write::Delete { uid, revision } if is_same(uid, revision) => self.end(&name),
+            Write::Delete { uid, revision, .. } if is_same(uid, revision) => self.end(&name),
             Write::Resize { .. } | Write::Delete { .. } => {}
         }
     }

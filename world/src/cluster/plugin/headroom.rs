@@ -2,15 +2,8 @@
 
 use super::{Plugin, Task, Turn};
 use crate::cluster::call::{Answer, Call};
-use std::time::Duration;
 use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::pods::{Change, Write, Written};
-use windlass_protocol::Moment;
-
-/// Between writes of one node that fail.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// As long after its wait a node's failures count.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(120);
 
 // === impl Plugin ===
 
@@ -19,15 +12,10 @@ impl Plugin {
         if self.serves(turn.now).is_err() {
             return;
         }
-        let now = turn.now;
-        self.headroom_waits.retain(|_, (_, until)| now < until.after(FORGOTTEN_AFTER));
-        let is_due =
-            |change: &Change| self.headroom_waits.get(&change.node).is_none_or(|it| it.1 <= now);
-        let plan = self.books.headroom_plan(now);
-        let due: Vec<Change> = plan
-            .into_iter()
-            .filter(|change| is_due(change) && !self.writes_headroom_of(&change.node))
-            .collect();
+        let plan = self.books.headroom_plan(turn.now);
+        let due = self.headroom_pacing.due(plan, turn.now);
+        let due = due.into_iter().filter(|change| !self.writes_headroom_of(&change.node));
+        let due: Vec<Change> = due.collect();
         for change in due {
             if self.books.headroom_sent(&change) {
                 let call = Call::Headroom(change.clone());
@@ -50,20 +38,9 @@ impl Plugin {
     ) {
         let written = answer.map_or_else(Written::of, |_| Written::Answered);
         self.books.headroom_written(change, written);
-        let waits = match (written, &change.write) {
-            (Written::Answered, Write::Resize { gives_up: false, .. }) => return,
-            (Written::Answered, Write::Create { .. }) => false,
-            (Written::Answered, Write::Resize { .. } | Write::Delete { .. })
-            | (Written::Refused | Written::Unknown, _) => true,
-        };
-        turn.met.note_if("headroom that was given up", waits && written == Written::Answered);
-        self.wait(turn.now, &change.node, waits);
-    }
-
-    fn wait(&mut self, now: Moment, node: &str, has_failed: bool) {
-        let failures = self.headroom_waits.get(node).map_or(0, |(failures, _)| *failures);
-        let failures = failures + u32::from(has_failed);
-        let wait = FIRST_WAIT.saturating_mul(1 << failures.min(4));
-        self.headroom_waits.insert(node.to_owned(), (failures, now.after(wait)));
+        let is_done = written == Written::Answered;
+        self.headroom_pacing.written(change, is_done, turn.now);
+        let gives_up = matches!(change.write, Write::Resize { gives_up: true, .. });
+        turn.met.note_if("headroom that was given up", is_done && gives_up);
     }
 }
