@@ -55,14 +55,23 @@ impl Server {
         server
     }
 
-    /// Starts it, and waits until it answers.
+    /// Starts it, and waits until it answers. It does not start while a backend of one that was killed still has its memory:
+    /// a backend that was being made meanwhile ends by itself, a moment later.
     pub(crate) fn boot(&mut self, more: &[&str]) {
-        let (data, folder) = (self.data(), self.folder.path().to_owned());
+        until("PostgreSQL", || {
+            let has_ended = |process: &mut Child| process.try_wait().unwrap().is_some();
+            if self.process.as_mut().is_none_or(has_ended) {
+                self.process = Some(self.spawn(more));
+            }
+            self.ask("SELECT 1").status.success()
+        });
+    }
+
+    fn spawn(&self, more: &[&str]) -> Child {
         let mut command = self.command("postgres");
-        command.arg("-D").arg(&data).arg("-k").arg(&folder).args(more);
+        command.arg("-D").arg(self.data()).arg("-k").arg(self.folder.path()).args(more);
         command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        self.process = Some(leash::spawn(command).unwrap());
-        until("PostgreSQL", || self.ask("SELECT 1").status.success());
+        leash::spawn(command).unwrap()
     }
 
     /// Ends it as an administrator does.
