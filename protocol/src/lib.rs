@@ -19,6 +19,7 @@ pub mod ids;
 pub mod informant;
 pub mod limits;
 pub mod moment;
+mod no_success;
 pub mod node;
 pub mod plugin;
 pub mod pod;
@@ -42,6 +43,7 @@ pub use bad_body::BadBody;
 pub use decision::{Change, Decision, Outcome};
 pub use ids::{AgentId, Generation, Sequence, VmName};
 pub use moment::Moment;
+pub use no_success::NoSuccess;
 pub use reason::{Clip, Peer, Reason, Signal, Signals, Waiting};
 pub use shortage::{Axis, Note, Shortage};
 pub use size::{

@@ -101,6 +101,7 @@ fn pod() -> Pod {
             memory_slot: Bytes::from_mib(128),
             controller: None,
             may_move: false,
+            is_enabled: true,
             ceiling: Some(Ceiling { epoch: 3, write: 0, size: size(2000, 4096) }),
             container: Some(Box::new(VmContainer {
                 name: "vm".into(),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use windlass_protocol::pod::Ceiling;
-use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::vm_object::{Machine, MachinePhase, Sizes, VmObject};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
 #[test]
@@ -107,4 +107,118 @@ fn with(mut rest: Value) -> Value {
 
 fn size(milli: u64, mib: u64) -> Resources {
     Resources { cpu: MilliCpu::from_milli(milli), mem: Bytes::from_mib(mib) }
+}
+
+#[test]
+fn a_machine_says_what_its_agent_needs() {
+    let machine: Machine = serde_json::from_value(json!({
+        "metadata": {
+            "namespace": "db", "name": "one", "uid": "u", "resourceVersion": "12", "generation": 4,
+            "labels": {"autoscaling.neon.tech/enabled": "true"},
+            "annotations": {"windlass.dev/priority": "7"},
+        },
+        "spec": {"guest": {
+            "cpus": {"min": 0.25, "max": "4", "use": "500m"},
+            "memorySlotSize": "512Mi",
+            "memorySlots": {"min": 1, "max": 8, "use": 2},
+        }},
+        "status": {
+            "phase": "Scaling", "podName": "one-abcde", "podIP": "10.0.0.7", "node": "n",
+            "cpus": "250m", "memorySize": "512Mi",
+        },
+    }))
+    .unwrap();
+    let sizes = Sizes { min: size(250, 512), max: size(4000, 4096), used: size(500, 1024) };
+    assert_eq!(
+        machine,
+        Machine {
+            name: VmName { namespace: "db".to_owned(), name: "one".to_owned() },
+            uid: "u".to_owned(),
+            revision: "12".to_owned(),
+            generation: 4,
+            is_terminating: false,
+            is_enabled: true,
+            annotations: [("windlass.dev/priority".to_owned(), "7".to_owned())].into(),
+            phase: MachinePhase::Scaling,
+            pod: Some("one-abcde".to_owned()),
+            node: Some("n".to_owned()),
+            address: Some("10.0.0.7".parse().unwrap()),
+            slot: Bytes::from_mib(512),
+            sizes,
+            shows: size(250, 512),
+            problems: Vec::new(),
+        }
+    );
+}
+
+/// As NeonVM's webhook does it.
+#[test]
+fn what_a_machine_leaves_out_is_its_minimum() {
+    for (guest, sizes) in [
+        (json!({}), [size(1000, 1024), size(1000, 1024), size(1000, 1024)]),
+        (
+            json!({"cpus": {"min": 2, "max": 3}, "memorySlots": {"min": 2, "use": 3}}),
+            [size(2000, 2048), size(3000, 2048), size(2000, 3072)],
+        ),
+    ] {
+        let machine = machine(with(json!({"spec": {"guest": guest}})));
+        let [min, max, used] = sizes;
+        assert_eq!(machine.sizes, Sizes { min, max, used }, "{guest}");
+        assert_eq!((machine.phase, machine.pod, machine.address), Default::default());
+    }
+}
+
+#[test]
+fn our_label_of_a_machine_wins() {
+    for (labels, is_enabled) in [
+        (json!({}), false),
+        (json!({"windlass.dev/enabled": "true"}), true),
+        (json!({"windlass.dev/enabled": "yes"}), false),
+        (json!({"autoscaling.neon.tech/enabled": "true"}), true),
+        (json!({"windlass.dev/enabled": "false", "autoscaling.neon.tech/enabled": "true"}), false),
+    ] {
+        let machine = machine(json!({"metadata": {"name": "one", "labels": labels}}));
+        assert_eq!(machine.is_enabled, is_enabled, "{labels}");
+    }
+}
+
+#[test]
+fn a_machine_names_each_field_that_is_invalid() {
+    let guest = json!({"cpus": {"min": "x", "max": -1}, "memorySlots": {"max": "9e30"}});
+    let status = json!({"podIP": "here", "cpus": "many"});
+    let machine = machine(with(json!({"spec": {"guest": guest}, "status": status})));
+    let problems: Vec<String> = machine.problems.iter().map(ToString::to_string).collect();
+    let fields = [
+        "spec.guest.cpus.min",
+        "spec.guest.cpus.max",
+        "spec.guest.memorySlots.max",
+        "status.cpus",
+        "status.podIP",
+    ];
+    assert_eq!(problems.len(), fields.len(), "{problems:?}");
+    for (problem, field) in problems.iter().zip(fields) {
+        assert!(problem.starts_with(field), "{problem}");
+    }
+}
+
+#[test]
+fn the_phases_of_a_machine_are_those_of_neonvm() {
+    for (word, phase, executes) in [
+        ("", MachinePhase::Unknown, false),
+        ("Pending", MachinePhase::Pending, false),
+        ("Running", MachinePhase::Running, true),
+        ("Scaling", MachinePhase::Scaling, true),
+        ("PreMigrating", MachinePhase::PreMigrating, true),
+        ("Migrating", MachinePhase::Migrating, true),
+        ("Succeeded", MachinePhase::Ended, false),
+        ("Failed", MachinePhase::Ended, false),
+        ("Resting", MachinePhase::Unknown, false),
+    ] {
+        let machine = machine(with(json!({"status": {"phase": word}})));
+        assert_eq!((machine.phase, machine.phase.executes()), (phase, executes), "{word}");
+    }
+}
+
+fn machine(object: Value) -> Machine {
+    serde_json::from_value(object).unwrap()
 }

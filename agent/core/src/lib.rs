@@ -7,11 +7,12 @@
 //! and how long that may take;
 //! `version_fallback` knows which version to use with the plugin; [`journal`] keeps the decisions for
 //! people. [`metrics_text`] reads what the guest serves, and [`wire`] turns what is said and heard into
-//! bytes and back. A [`Vm`] is what is declared of one, and the [`roster`] says which VMs of a node are
-//! managed, let go, counted or forgotten.
+//! bytes and back. A [`Vm`] is what is declared of one, by a file or by the objects of a cluster ([`declared`]), and the [`roster`] says
+//! which VMs of a node are managed, let go, counted or forgotten.
 
 pub mod backoff;
 mod books_update;
+pub mod declared;
 pub mod event;
 mod held_answers;
 pub mod in_flight;

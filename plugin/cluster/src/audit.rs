@@ -5,10 +5,7 @@
 //! all objects is read, in pages, and compared with what is known. Where something is off, everything is listed anew, and it is counted.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, within};
 use crate::metrics::Audits;
-use crate::objects::{MachineObject, NodeObject, PodObject};
-use crate::watch::Followed;
 use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -19,6 +16,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use windlass_kit::watchdog::Pulse;
+use windlass_kit_kubernetes::Followed;
+use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
+use windlass_kit_kubernetes::objects::{MachineObject, NodeObject, PodObject};
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_protocol::VmName;
 

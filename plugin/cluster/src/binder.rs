@@ -5,11 +5,9 @@
 //! is read only if the API server refuses that revision. No lock is held across a request. A binding whose
 //! answer is lost stays in the books until the [`settler`](crate::settler) has read the pod.
 
-use crate::answers::{Failure, answered};
 use crate::asked::Asked;
 use crate::books::ClusterBooks;
 use crate::metrics::Bindings;
-use crate::objects::PodObject;
 use crate::rebuild::NotYet;
 use k8s_openapi::api::core::v1::{Binding, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -21,6 +19,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use thiserror::Error;
 use tracing::{info, warn};
+use windlass_kit_kubernetes::answers::{Failure, answered};
+use windlass_kit_kubernetes::objects::PodObject;
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, WhyNot};
 use windlass_protocol::VmName;

@@ -5,7 +5,6 @@
 //! While the API server does not answer, one write at a time finds out whether it does again, and with each that fails
 //! all that was proposed meanwhile is given up.
 
-use crate::answers::Failure;
 use crate::books::ClusterBooks;
 use crate::metrics::CeilingWrites;
 use crate::patches::{Found, Patches};
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::{Pulse, TURN};
+use windlass_kit_kubernetes::answers::Failure;
 use windlass_plugin_core::ceiling_turn::{CeilingTurn, Next, Outcome, after};
 use windlass_plugin_core::mending::Mending;
 use windlass_plugin_core::writes::Reach;

@@ -11,7 +11,6 @@ mod make;
 pub mod names;
 mod read;
 
-use crate::answers::{Failure, answered};
 use crate::leadership::Leadership;
 use crate::metrics::CertificateCounts;
 use k8s_openapi::ByteString;
@@ -35,6 +34,7 @@ use windlass_kit::admin::Readiness;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Tls, TlsFile, TlsPem, TlsPlaces};
 use windlass_kit::watchdog::Pulse;
+use windlass_kit_kubernetes::answers::{Failure, answered};
 use windlass_plugin_core::certificates::{
     self as core, Bundle, Fingerprint, Kept, Maker, Terms, There, Write,
 };

@@ -10,11 +10,9 @@
 //! over no pod without an owner. The pod has requests and no limits: a pod with both equal is given processors of its
 //! own by a kubelet with a static policy, and those would be taken from the VMs.
 
-use crate::answers::{Failure, answered};
 use crate::binder::ApiError;
 use crate::books::ClusterBooks;
 use crate::metrics::HeadroomWrites;
-use crate::objects::PodObject;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -26,8 +24,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::Pulse;
-use windlass_plugin_core::NoSuccess;
+use windlass_kit_kubernetes::answers::{Failure, answered};
+use windlass_kit_kubernetes::objects::PodObject;
 use windlass_plugin_core::pods::{Change, Pacing, Write, Written};
+use windlass_protocol::NoSuccess;
 use windlass_protocol::Resources;
 use windlass_protocol::pod::HEADROOM;
 use windlass_protocol::quantity::cpu_text;
@@ -134,7 +134,9 @@ impl Headroom {
             Write::Resize { uid, revision, size, .. } => {
                 ("resize", self.resize(change, uid, revision, *size).await)
             }
-            Write::Delete { uid, revision, .. } => ("delete", self.delete(change, uid, revision).await),
+            Write::Delete { uid, revision, .. } => {
+                ("delete", self.delete(change, uid, revision).await)
+            }
         };
         let (written, answer) = match &sent {
             Ok(true) => (Written::Answered, "done"),

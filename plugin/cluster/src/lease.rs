@@ -5,7 +5,6 @@
 //! that is told to end stops answering, lets its requests to the API server end, and releases the lease then.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, within};
 use crate::metrics::Leases;
 use k8s_openapi::api::coordination::v1::{Lease as Object, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::clock::since_boot;
 use windlass_kit::watchdog::Pulse;
+use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
 use windlass_plugin_core::lease::{Act, Event, Lease, Record, Write};
 use windlass_protocol::timing::{LEADER_LEASE, LONGEST_ACT};
 

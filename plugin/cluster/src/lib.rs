@@ -18,9 +18,8 @@
 //! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into, or [`resizes`] has VMs' own pods
 //! resized before the VMs.
 //! Away from nodes that are too full, [`migrations`] has VMs move that may be moved.
-//! Of all packages of the plugin this one alone links the client of an API server.
+//! The client of the API server, what its answers mean and how objects are followed are in [`windlass_kit_kubernetes`].
 
-mod answers;
 mod asked;
 pub mod audit;
 mod binder;
@@ -28,14 +27,13 @@ pub mod books;
 pub mod callers;
 pub mod ceilings;
 pub mod certificates;
-pub mod connect;
 pub mod extender;
 pub mod headroom;
 pub mod leadership;
 pub mod lease;
 pub mod metrics;
+mod migration_object;
 pub mod migrations;
-mod objects;
 mod patches;
 mod proposals;
 pub mod rebuild;
@@ -51,7 +49,6 @@ pub mod watch;
 pub use binder::Binder;
 pub use books::ClusterBooks;
 pub use callers::{AgentsOnly, Callers, SchedulerOnly};
-pub use connect::connect;
 pub use extender::Extender;
 pub use leadership::{Epoch, Leadership};
 pub use lease::Election;

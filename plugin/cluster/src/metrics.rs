@@ -13,12 +13,9 @@ use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use windlass_kit::server::Reloads;
+use windlass_kit_kubernetes::Watches;
 use windlass_plugin::metrics::gauge;
 use windlass_plugin_core::trust::Denied;
-
-/// Failures of watches, by what is watched. Clones count together.
-#[derive(Clone, Debug, Default)]
-pub struct Watches(Family<Of, Counter>);
 
 /// Looks at what watches told, by what is watched and what was found. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -134,11 +131,6 @@ pub struct Counts {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Of {
-    of: &'static str,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Audited {
     of: &'static str,
     found: &'static str,
@@ -194,8 +186,7 @@ impl Counts {
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let of = "Requests for the lease that failed";
         registry.register("lease_failures", of, self.leases.0.clone());
-        let of = "Failures of watches of the API server";
-        registry.register("watch_failures", of, self.watches.0.clone());
+        self.watches.register(registry);
         let of = "Looks at what watches of the API server told, by what was found";
         registry.register("watch_audits", of, self.audits.0.clone());
         let of = "Requests of the scheduler to bind a pod, by what came of them";
@@ -266,15 +257,6 @@ impl Collector for Watermarks {
             }
         }
         Ok(())
-    }
-}
-
-// === impl Watches ===
-
-impl Watches {
-    /// A watch of this failed.
-    pub fn failed(&self, of: &'static str) {
-        self.0.get_or_create_owned(&Of { of }).inc();
     }
 }
 

@@ -5,10 +5,9 @@
 //! twice in vain. It belongs to the VM's object and goes with it; once it is over the plugin deletes it. Writes are bounded, and back off
 //! together where the API server does not answer.
 
-use crate::answers::{Failure, answered};
 use crate::books::ClusterBooks;
 use crate::metrics::Migrations;
-use crate::objects::{MigrationObject, OURS};
+use crate::migration_object::{MigrationObject, OURS};
 use http::Request;
 use http::header::CONTENT_TYPE;
 use kube::api::{DeleteParams, Preconditions};
@@ -20,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::Pulse;
+use windlass_kit_kubernetes::answers::{Failure, answered};
 use windlass_plugin_core::pods::{Move, Step};
 use windlass_protocol::VmName;
 

@@ -3,8 +3,6 @@
 //! A write takes effect on one uid and on one text alone: another text, or an object of another uid, refuses it. Where
 //! the annotation is absent, the object's revision stands in for the text.
 
-use crate::answers::{Failure, answered};
-use crate::objects::{MachineObject, PodObject};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
 use k8s_openapi::NamespaceResourceScope;
@@ -13,6 +11,8 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
+use windlass_kit_kubernetes::answers::{Failure, answered};
+use windlass_kit_kubernetes::objects::{MachineObject, PodObject};
 use windlass_plugin_core::pods::CeilingOn;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;

@@ -5,10 +5,8 @@
 //! at all. One is under way for a VM at a time, and all together a few; no lock is held across one. What fails is counted and
 //! logged once.
 
-use crate::answers::{Failure, answered};
 use crate::books::ClusterBooks;
 use crate::metrics::ResizeWrites;
-use crate::objects::PodObject;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kube::api::{Patch, PatchParams};
@@ -20,6 +18,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::{Pulse, TURN};
+use windlass_kit_kubernetes::answers::{Failure, answered};
+use windlass_kit_kubernetes::objects::PodObject;
 use windlass_plugin_core::pods::{Kind, Resize, Written};
 use windlass_plugin_core::writes::{Heard, Reach};
 use windlass_protocol::pod::Limits;

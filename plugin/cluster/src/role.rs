@@ -4,8 +4,6 @@
 //! the next leader takes the label from every other pod of its namespace first.
 
 use crate::books::ClusterBooks;
-use crate::connect::{ANSWERS_WITHIN, within};
-use crate::objects::PodObject;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde_json::json;
@@ -15,6 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_kit::watchdog::Pulse;
+use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
+use windlass_kit_kubernetes::objects::PodObject;
 
 /// Between two looks at whether the plugin answers.
 const EVERY: Duration = Duration::from_millis(250);

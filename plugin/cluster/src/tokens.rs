@@ -3,7 +3,6 @@
 //! [`Reviews`] decides how long. Here tokens are hashed, and the API server is asked. A token is in no log, no error
 //! and no memory beyond the request that brought it.
 
-use crate::connect::within;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::{HeaderMap, header};
@@ -20,6 +19,7 @@ use tokio::time::timeout;
 use tracing::warn;
 use windlass_kit::clock::Clock;
 use windlass_kit::seldom::Seldom;
+use windlass_kit_kubernetes::connect::within;
 use windlass_plugin_core::trust::{Caller, Denied, Look, Reviews, TokenHash, Verdict};
 use windlass_protocol::Moment;
 use windlass_protocol::words::sanitized;

@@ -37,7 +37,7 @@ mod tokens;
 
 use std::path::Path;
 use tokio::sync::OnceCell;
-use windlass_control_plane::ControlPlane;
+use windlass_control_plane::{ControlPlane, neonvm};
 
 async fn plane() -> &'static ControlPlane {
     static PLANE: OnceCell<ControlPlane> = OnceCell::const_new();
@@ -56,14 +56,6 @@ async fn plane() -> &'static ControlPlane {
 async fn plane_with_neonvm() -> &'static ControlPlane {
     static APPLIED: OnceCell<()> = OnceCell::const_new();
     let plane = plane().await;
-    APPLIED.get_or_init(async || kinds_of_neonvm(plane).await).await;
+    APPLIED.get_or_init(async || neonvm::kinds(plane).await).await;
     plane
-}
-
-async fn kinds_of_neonvm(plane: &ControlPlane) {
-    plane.apply(Path::new("tests/api_server/neonvm.yaml")).await;
-    for kind in ["virtualmachinemigrations", "virtualmachines"] {
-        let kind = format!("crd/{kind}.vm.neon.tech");
-        plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &kind]).await;
-    }
 }

@@ -4,9 +4,9 @@
 //! read, and the books say anew what is due.
 
 use crate::ceilings::CeilingWrite;
-use crate::no_success::NoSuccess;
 use crate::pods::CeilingOn;
 use crate::writes::Heard;
+use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::Ceiling;
 
 /// A write that finds another annotation than was known is made so often in all.

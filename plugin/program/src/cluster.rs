@@ -13,6 +13,7 @@ use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;
 use windlass_kit::signal::Hangups;
 use windlass_kit::watchdog::{self, Pulse};
+use windlass_kit_kubernetes::{Followed, Following, connect};
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
@@ -22,10 +23,10 @@ use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
 use windlass_plugin_cluster::resizes::{self, Resizes};
 use windlass_plugin_cluster::role::OwnPod;
-use windlass_plugin_cluster::watch::{self, Followed, Following};
+use windlass_plugin_cluster::watch;
 use windlass_plugin_cluster::{
     AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Leadership, Patches,
-    SchedulerOnly, Tokens, ceilings, connect, retries, role, settler, takeover,
+    SchedulerOnly, Tokens, ceilings, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::kubernetes::{Kubernetes, TlsSource};

@@ -54,6 +54,8 @@ pub struct PodVm {
     pub controller: Option<Box<str>>,
     /// Whether the VM may be moved.
     pub may_move: bool,
+    /// Whether the VM is labelled as one that is scaled; NeonVM copies the labels of its objects to their pods.
+    pub is_enabled: bool,
     /// The container that it runs in; `None` only of a pod without containers.
     pub container: Option<Box<VmContainer>>,
     /// The annotations that are missing or invalid, and what counts in their place.
@@ -78,7 +80,8 @@ impl PodVm {
     ) -> Option<Self> {
         let object = labels.get(THEIR_NAME).filter(|name| !name.is_empty());
         let enabled = labels.get(ENABLED).or_else(|| labels.get(THEIR_ENABLED));
-        if object.is_none() && enabled.is_none_or(|word| word != "true") {
+        let is_enabled = enabled.is_some_and(|word| word == "true");
+        if object.is_none() && !is_enabled {
             return None;
         }
         let name = object.unwrap_or(&pod.name).clone();
@@ -112,6 +115,7 @@ impl PodVm {
             ceiling,
             controller,
             may_move,
+            is_enabled,
             container,
             problems,
         })

@@ -29,9 +29,9 @@ pub(crate) struct Metadata {
     name: Option<String>,
     pub(crate) uid: Option<String>,
     pub(crate) resource_version: Option<String>,
-    generation: Option<i64>,
-    deletion_timestamp: Option<IgnoredAny>,
-    labels: Option<BTreeMap<String, String>>,
+    pub(crate) generation: Option<i64>,
+    pub(crate) deletion_timestamp: Option<IgnoredAny>,
+    pub(crate) labels: Option<BTreeMap<String, String>>,
     pub(crate) annotations: Option<BTreeMap<String, String>>,
     owner_references: Option<Vec<Owner>>,
 }

@@ -11,6 +11,7 @@
 //! - [`controllers`]: kube-controller-manager, with the controllers that a test names.
 //! - [`space`]: a namespace of a test's own, and nodes that only its pods go to.
 //! - [`kubelet`]: admits, runs, resizes and ends the pods of one node.
+//! - [`neonvm`]: NeonVM's kinds, and its controller.
 //! - [`way`]: a way to the API server on which requests go wrong.
 //! - [`amounts`]: quantities of CPU and memory, as Kubernetes writes them.
 
@@ -20,6 +21,7 @@ pub mod amounts;
 pub mod controllers;
 pub mod identity;
 pub mod kubelet;
+pub mod neonvm;
 pub mod plane;
 mod program;
 mod programs;

@@ -124,6 +124,14 @@ impl ControlPlane {
         Self::client_of(config).await
     }
 
+    /// The file, of this name, by which a program shows this token.
+    pub fn kubeconfig_with(&self, name: &str, token: &str) -> PathBuf {
+        let stranger = std::fs::read_to_string(self.kubeconfig(Identity::Stranger)).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(&stranger).unwrap();
+        config["users"][0]["user"]["token"] = token.into();
+        self.folder.put(&format!("{name}.kubeconfig"), config.to_string())
+    }
+
     async fn client_of(config: Kubeconfig) -> Client {
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(config, &options).await.unwrap();

@@ -27,7 +27,8 @@ use windlass_plugin_core::pods::{Change, Pacing, Placement, Pools, Resize};
 use windlass_plugin_core::rebuild::{Inherited, NotYet};
 use windlass_plugin_core::settling::Settling;
 use windlass_plugin_core::writes::Writes;
-use windlass_plugin_core::{Ask, Books, NoSuccess, Pods, Rebuild};
+use windlass_plugin_core::{Ask, Books, Pods, Rebuild};
+use windlass_protocol::NoSuccess;
 use windlass_protocol::timing::LONGEST_ACT;
 use windlass_protocol::{Moment, Resources, VmName};
 

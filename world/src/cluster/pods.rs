@@ -51,6 +51,7 @@ pub(crate) fn vm_pod(
         controller: None,
         container: Some(Box::new(container)),
         may_move: false,
+        is_enabled: true,
         problems: Vec::new(),
     };
     let all = own.saturating_add(cu(beside));

@@ -1,7 +1,6 @@
 //! VMs of NeonVM: their ceilings are on their VirtualMachine objects; the test plays NeonVM's controller.
 
 use crate::between::{Fate, OBJECTS};
-use crate::kinds_of_neonvm;
 use crate::plugin::{Plugin, bounds};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tokio::sync::OnceCell;
-use windlass_control_plane::{ControlPlane, Space};
+use windlass_control_plane::{ControlPlane, Space, neonvm};
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
 use windlass_testkit::wait;
@@ -123,7 +122,7 @@ async fn plane() -> &'static ControlPlane {
         for folder in ["../../deploy/kustomize/plugin", "../../deploy/kustomize/plugin-neonvm"] {
             plane.apply(Path::new(folder)).await;
         }
-        kinds_of_neonvm(&plane).await;
+        neonvm::kinds(&plane).await;
         plane
     };
     PLANE.get_or_init(start).await

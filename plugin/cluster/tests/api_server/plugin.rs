@@ -19,13 +19,14 @@ use windlass_kit::admin::Readiness;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::Service;
 use windlass_kit::watchdog::Watchdog;
+use windlass_kit_kubernetes::{Followed, Following};
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::headroom::Headroom;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
 use windlass_plugin_cluster::resizes::Resizes;
-use windlass_plugin_cluster::watch::{self, Followed, Following};
+use windlass_plugin_cluster::watch;
 use windlass_plugin_cluster::{
     Binder, ClusterBooks, Epoch, Extender, Leadership, Patches, ceilings, retries, settler,
     takeover,

@@ -1,8 +1,8 @@
 //! A change of a headroom pod or of the pod of a VM, and what becomes of it.
 
 use crate::allotment::Denied;
-use crate::no_success::NoSuccess;
 use crate::writes::Heard;
+use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::Limits;
 use windlass_protocol::{Resources, VmName};
 

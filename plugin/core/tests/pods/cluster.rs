@@ -79,6 +79,7 @@ pub(crate) fn vm(name: &str, units: u64) -> Pod {
         ceiling: None,
         controller: None,
         may_move: false,
+        is_enabled: true,
         container: None,
         problems: Vec::new(),
     };

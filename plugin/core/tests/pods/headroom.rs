@@ -3,8 +3,9 @@
 use crate::cluster::*;
 use crate::shared::{OWN, headroom_pod, pools, shared_node};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use windlass_plugin_core::Pods;
 use windlass_plugin_core::pods::{Change, Write, Written};
-use windlass_plugin_core::{NoSuccess, Pods};
+use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::{Allocation, Pending, Pod};
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 

@@ -339,6 +339,7 @@ fn pod_of(vm: &str, pod: &str) -> Pod {
         ceiling: None,
         controller: Some(format!("uid of {vm}").into()),
         may_move: true,
+        is_enabled: true,
         container: None,
         problems: Vec::new(),
     };

@@ -46,10 +46,11 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 37] = [
+const MAY_LINK: [(&str, &[&str]); 38] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
+    ("kit-kubernetes", &["protocol", "kit"]),
     ("agent-core", &["protocol", "scaling"]),
     ("informant-core", &["protocol"]),
     ("plugin-core", &["protocol", "scaling"]),
@@ -69,10 +70,18 @@ const MAY_LINK: [(&str, &[&str]); 37] = [
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     ("agent-program", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
     ("plugin-config", &["protocol", "kit", "plugin-core"]),
-    ("plugin-cluster", &["protocol", "kit", "plugin-core", "plugin"]),
+    ("plugin-cluster", &["protocol", "kit", "kit-kubernetes", "plugin-core", "plugin"]),
     (
         "plugin-program",
-        &["protocol", "kit", "plugin-core", "plugin", "plugin-config", "plugin-cluster"],
+        &[
+            "protocol",
+            "kit",
+            "kit-kubernetes",
+            "plugin-core",
+            "plugin",
+            "plugin-config",
+            "plugin-cluster",
+        ],
     ),
     ("informant", &["protocol", "informant-core"]),
     ("informant-postgres-core", &["protocol", "informant-core"]),

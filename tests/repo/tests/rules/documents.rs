@@ -58,7 +58,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 22] = [
+const TALKERS: [&str; 23] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -74,6 +74,7 @@ const TALKERS: [&str; 22] = [
     "informant/postgres",
     "informant/postgres/core",
     "kit",
+    "kit/kubernetes",
     "plugin",
     "plugin/cluster",
     "plugin/config",

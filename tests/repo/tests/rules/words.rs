@@ -12,7 +12,7 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 21] = [
+const TALKERS: [&str; 22] = [
     "agent",
     "agent/billing",
     "agent/core",
@@ -27,6 +27,7 @@ const TALKERS: [&str; 21] = [
     "informant/postgres",
     "informant/postgres/core",
     "kit",
+    "kit/kubernetes",
     "plugin",
     "plugin/cluster",
     "plugin/config",

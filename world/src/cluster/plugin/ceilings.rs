@@ -2,10 +2,11 @@
 
 use super::{CeilingTask, Plugin, Task, Turn, Writing, pod_of};
 use crate::cluster::call::{Answer, Call, Found};
+use windlass_plugin_core::Books;
 use windlass_plugin_core::ceiling_turn::{CeilingTurn, Next, Outcome, after};
 use windlass_plugin_core::ceilings::CeilingWrite;
 use windlass_plugin_core::cluster::Node;
-use windlass_plugin_core::{Books, NoSuccess};
+use windlass_protocol::NoSuccess;
 use windlass_protocol::VmName;
 
 // === impl Plugin ===

@@ -4,8 +4,9 @@ use super::{LISTED_WITHIN, Plugin, StreamState, Task, Turn};
 use crate::cluster::call::{Answer, Call, Kind, Told};
 use crate::cluster::plugin::{Held, Out};
 use std::time::Duration;
+use windlass_plugin_core::Rebuild;
 use windlass_plugin_core::pods::audit::Page;
-use windlass_plugin_core::{NoSuccess, Rebuild};
+use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::{Moment, VmName};
 

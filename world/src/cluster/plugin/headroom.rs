@@ -2,8 +2,8 @@
 
 use super::{Plugin, Task, Turn};
 use crate::cluster::call::{Answer, Call};
-use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::pods::{Change, Write, Written};
+use windlass_protocol::NoSuccess;
 
 // === impl Plugin ===
 

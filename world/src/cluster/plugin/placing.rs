@@ -3,10 +3,10 @@
 use super::{Plugin, Task, Turn, pod_of};
 use crate::cluster::call::{Answer, Call};
 use std::time::Duration;
-use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, Settled};
 use windlass_plugin_core::rebuild::Inherited;
+use windlass_protocol::NoSuccess;
 use windlass_protocol::VmName;
 use windlass_protocol::pod::Pod;
 

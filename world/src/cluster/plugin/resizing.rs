@@ -3,9 +3,9 @@
 use super::{Plugin, Task, Turn};
 use crate::cluster::call::{Answer, Call};
 use std::time::Duration;
-use windlass_plugin_core::NoSuccess;
 use windlass_plugin_core::pods::{Kind, Resize, Written};
 use windlass_plugin_core::writes::Heard;
+use windlass_protocol::NoSuccess;
 use windlass_protocol::VmName;
 
 /// Between two looks at all VMs.

@@ -6,11 +6,12 @@
 use crate::connect::{ANSWERS_WITHIN, Failed, within};
 use std::fmt;
 use std::future::Future;
-use windlass_plugin_core::NoSuccess;
+use std::time::Duration;
+use windlass_protocol::NoSuccess;
 
 /// A request to the API server that was not answered with success.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// There is no such object.
     Gone(String),
     /// The object is not what the request is for.
@@ -40,7 +41,7 @@ impl Failure {
 
 impl Failure {
     /// What it says of the request.
-    pub(crate) const fn kind(&self) -> NoSuccess {
+    pub const fn kind(&self) -> NoSuccess {
         match self {
             Self::Gone(_) => NoSuccess::Gone,
             Self::Conflict(_) => NoSuccess::Conflict,
@@ -65,10 +66,22 @@ impl fmt::Display for Failure {
 }
 
 /// The answer of the API server, within its time.
-pub(crate) async fn answered<T>(
+///
+/// # Errors
+/// The API server answers with no success, or not at all.
+pub async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    answered_within(ANSWERS_WITHIN, request).await
+}
+
+/// The same, within this time.
+///
+/// # Errors
+/// The API server answers with no success, or not at all.
+pub async fn answered_within<T>(
+    limit: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Failure> {
-    within(ANSWERS_WITHIN, request).await.map_err(|failed| match failed {
+    within(limit, request).await.map_err(|failed| match failed {
         Failed::Error(kube::Error::Api(status)) => Failure::of(status.code, status.message),
         failed @ (Failed::Error(_) | Failed::Late(_)) => Failure::Unknown(failed.to_string()),
     })

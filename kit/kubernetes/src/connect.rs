@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use tower::util::MapFutureLayer;
 
 /// No answer of the API server is waited for longer than this, but those of a list and of a watch.
-pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+pub const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// The API server ends a watch after this, and the next one goes on from there.
-pub(crate) const WATCH_LASTS: Duration = Duration::from_secs(30);
+pub const WATCH_LASTS: Duration = Duration::from_secs(30);
 
 /// An answer of the API server begins within this, that of a list or a watch too: a request that was lost is sent again.
 const BEGINS_WITHIN: Duration = Duration::from_secs(10);
@@ -53,8 +53,8 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
         Some(path) => of_file(path).await?,
         None => Config::incluster().map_err(|error| ConnectError::NoAccount(chain(&error)))?,
     };
-    // A binding that the client sends again by itself would make the outcome of the first a guess. Each part of the
-    // plugin tries its own requests again.
+    // A write that the client sends again by itself would make the outcome of the first a guess. Each part of a process
+    // tries its own requests again.
     config.default_retry = false;
     (config.read_timeout, config.reset_reader_on_write) = (Some(SILENCE), true);
     let builder = ClientBuilder::try_from(config);
@@ -79,7 +79,7 @@ async fn of_file(path: &Path) -> Result<Config, ConnectError> {
 }
 
 /// Why a request had no success.
-pub(crate) enum Failed {
+pub enum Failed {
     /// The API server refused it, or it was not reached.
     Error(kube::Error),
     /// There was no answer within this time.
@@ -98,7 +98,7 @@ impl fmt::Display for Failed {
 }
 
 /// The answer of the API server, if it comes within this time.
-pub(crate) async fn within<T>(
+pub async fn within<T>(
     limit: Duration,
     request: impl Future<Output = kube::Result<T>>,
 ) -> Result<T, Failed> {
@@ -109,7 +109,7 @@ pub(crate) async fn within<T>(
 }
 
 /// An error with its causes, each once, without line breaks.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut said = error.to_string();
     for cause in std::iter::successors(error.source(), |error| error.source()) {
         let cause = cause.to_string();

@@ -1,20 +1,16 @@
-//! Pods, nodes, VMs' own objects and migrations as the client of the API server lists and watches them: ours, with the metadata that it needs.
+//! Pods, nodes and VMs' own objects as the client of the API server lists and watches them: ours, with the metadata that it needs.
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Resource;
 use serde::{Deserialize, Deserializer};
-use std::borrow::Cow;
-use windlass_plugin_core::pods::Migration;
 use windlass_protocol::VmName;
 use windlass_protocol::config::Problem;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::Pod;
-use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::vm_object::{Machine, VmObject};
 
 /// An object that was read, though it may hold what is invalid.
-pub(crate) trait Read {
-    /// What the books need of it.
+pub trait Read {
+    /// What is kept of it.
     type Kept;
 
     /// The first invalid thing, and what counts in its place.
@@ -26,16 +22,18 @@ pub(crate) trait Read {
 
 /// A pod, read from what the API server sends.
 #[derive(Clone, Debug)]
-pub(crate) struct PodObject {
+pub struct PodObject {
     meta: ObjectMeta,
-    pub(crate) pod: Pod,
+    /// The pod.
+    pub pod: Pod,
 }
 
 /// A node, read from what the API server sends.
 #[derive(Clone, Debug)]
-pub(crate) struct NodeObject {
+pub struct NodeObject {
     meta: ObjectMeta,
-    pub(crate) node: Node,
+    /// The node.
+    pub node: Node,
 }
 
 /// Metadata of only what tells objects and their revisions apart.
@@ -46,6 +44,41 @@ fn meta(namespace: Option<&str>, name: &str, uid: &str, revision: &str) -> Objec
         uid: Some(uid.to_owned()),
         resource_version: Some(revision.to_owned()),
         ..ObjectMeta::default()
+    }
+}
+
+/// A VM's own object, whole, read from what the API server sends: NeonVM's.
+#[derive(Clone, Debug)]
+pub struct WholeMachineObject {
+    meta: ObjectMeta,
+    machine: Machine,
+}
+
+impl WholeMachineObject {
+    /// The object, without the metadata that the client needs.
+    pub fn into_machine(self) -> Machine {
+        self.machine
+    }
+}
+
+impl Read for WholeMachineObject {
+    type Kept = Machine;
+
+    fn problem(&self) -> Option<&Problem> {
+        self.machine.problems.first()
+    }
+
+    fn kept(self) -> Machine {
+        self.machine
+    }
+}
+
+impl<'de> Deserialize<'de> for WholeMachineObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let machine = Machine::deserialize(deserializer)?;
+        let VmName { namespace, name } = &machine.name;
+        let meta = meta(Some(namespace), name, &machine.uid, &machine.revision);
+        Ok(Self { meta, machine })
     }
 }
 
@@ -90,9 +123,9 @@ impl<'de> Deserialize<'de> for NodeObject {
     }
 }
 
-/// A VM's own object, read from what the API server sends: NeonVM's.
+/// A VM's own object as books need it, read from what the API server sends: NeonVM's.
 #[derive(Clone, Debug)]
-pub(crate) struct MachineObject {
+pub struct MachineObject {
     meta: ObjectMeta,
     object: VmObject,
 }
@@ -118,110 +151,57 @@ impl<'de> Deserialize<'de> for MachineObject {
     }
 }
 
-/// A migration of a VM, read from what the API server sends: NeonVM's object.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(from = "MigrationWire")]
-pub(crate) struct MigrationObject {
-    meta: ObjectMeta,
-    pub(crate) migration: Migration,
-}
-
-/// The label of a migration that the plugin made.
-pub(crate) const OURS: &str = "windlass.dev/migration";
-
-#[derive(Deserialize)]
-struct MigrationWire {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: MigrationSpec,
-    #[serde(default)]
-    status: Option<MigrationStatus>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct MigrationSpec {
-    #[serde(default)]
-    vm_name: String,
-}
-
-#[derive(Deserialize)]
-struct MigrationStatus {
-    #[serde(default)]
-    phase: String,
-}
-
-impl From<MigrationWire> for MigrationObject {
-    fn from(wire: MigrationWire) -> Self {
-        let MigrationWire { metadata: meta, spec, status } = wire;
-        let namespace = meta.namespace.clone().unwrap_or_default();
-        let named = |name: String| VmName { namespace: namespace.clone(), name };
-        let phase = status.map(|status| status.phase).unwrap_or_default();
-        let ours = meta.labels.as_ref().and_then(|labels| labels.get(OURS));
-        let migration = Migration {
-            name: named(meta.name.clone().unwrap_or_default()),
-            uid: meta.uid.clone().unwrap_or_default(),
-            vm: named(spec.vm_name),
-            is_ours: ours.is_some_and(|word| word == "true"),
-            is_over: phase == "Succeeded" || phase == "Failed",
-        };
-        Self { meta, migration }
-    }
-}
-
-impl Read for MigrationObject {
-    type Kept = Migration;
-
-    fn problem(&self) -> Option<&Problem> {
-        None
-    }
-
-    fn kept(self) -> Migration {
-        self.migration
-    }
-}
-
-/// An object of an API group.
+/// Lets the client list and watch objects of a type that has them in its field `meta`: their scope, API group, kind and plural, in
+/// version v1.
+#[macro_export]
 macro_rules! object {
     ($type:ty, $scope:ty, $group:literal, $kind:literal, $plural:literal) => {
-        impl Resource for $type {
+        impl ::kube::Resource for $type {
             type DynamicType = ();
             type Scope = $scope;
 
-            fn kind((): &()) -> Cow<'_, str> {
+            fn kind((): &()) -> ::std::borrow::Cow<'_, str> {
                 $kind.into()
             }
 
-            fn group((): &()) -> Cow<'_, str> {
+            fn group((): &()) -> ::std::borrow::Cow<'_, str> {
                 $group.into()
             }
 
-            fn version((): &()) -> Cow<'_, str> {
+            fn version((): &()) -> ::std::borrow::Cow<'_, str> {
                 "v1".into()
             }
 
-            fn plural((): &()) -> Cow<'_, str> {
+            fn plural((): &()) -> ::std::borrow::Cow<'_, str> {
                 $plural.into()
             }
 
-            fn meta(&self) -> &ObjectMeta {
+            fn meta(&self) -> &::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 &self.meta
             }
 
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
+            fn meta_mut(
+                &mut self,
+            ) -> &mut ::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
                 &mut self.meta
             }
         }
     };
 }
 
-object!(PodObject, NamespaceResourceScope, "", "Pod", "pods");
+object!(PodObject, k8s_openapi::NamespaceResourceScope, "", "Pod", "pods");
 object!(NodeObject, k8s_openapi::ClusterResourceScope, "", "Node", "nodes");
-object!(MachineObject, NamespaceResourceScope, "vm.neon.tech", "VirtualMachine", "virtualmachines");
 object!(
-    MigrationObject,
-    NamespaceResourceScope,
+    MachineObject,
+    k8s_openapi::NamespaceResourceScope,
     "vm.neon.tech",
-    "VirtualMachineMigration",
-    "virtualmachinemigrations"
+    "VirtualMachine",
+    "virtualmachines"
+);
+object!(
+    WholeMachineObject,
+    k8s_openapi::NamespaceResourceScope,
+    "vm.neon.tech",
+    "VirtualMachine",
+    "virtualmachines"
 );
