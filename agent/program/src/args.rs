@@ -1,8 +1,8 @@
 //! The command line of `windlass-agent`, and the configuration that it names.
 
-use crate::config::{AgentConfig, CommandLine};
 use clap::Parser;
 use std::path::PathBuf;
+use windlass_agent_config::config::{AgentConfig, CommandLine};
 use windlass_agent_host::Settings;
 use windlass_kit::problem::{Problem, Report};
 use windlass_kit::program::{Failure, config_text};

@@ -1,12 +1,12 @@
 //! Billing, where the configuration has a receiver of events.
 
-use crate::config::AgentConfig;
 use prometheus_client::registry::Registry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use windlass_agent::{Agent, BilledVm};
 use windlass_agent_billing::{Allocation, Billing, Endpoint, Found, Metrics, Sizes};
+use windlass_agent_config::config::AgentConfig;
 use windlass_agent_host::Parts;
 use windlass_kit::clock::Clock;
 use windlass_kit::program::Failure;

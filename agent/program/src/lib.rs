@@ -1,4 +1,4 @@
-//! The program `windlass-agent`: sizes the VMs of one host, with permits of a plugin over HTTP.
+//! The program `windlass-agent`: sizes the VMs of one host, or of a node of a cluster, with permits of a plugin over HTTP.
 //!
 //! ```text
 //!   agent.toml ─► config ─┐
@@ -7,12 +7,11 @@
 //!                               QMP     informants
 //! ```
 //!
-//! It decides nothing. It is `windlass host` without the books: those are the plugin's, and its list
+//! In a cluster [`windlass_agent_cluster`] is in the place of `windlass_agent_host`, and objects of the API server in that of files.
+//! It decides nothing. On one host it is `windlass host` without the books: those are the plugin's, and its list
 //! says which VMs count.
 
 pub mod args;
 mod billing;
-pub mod config;
-pub mod keys;
 pub mod metrics;
 pub mod run;

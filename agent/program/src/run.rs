@@ -1,4 +1,4 @@
-//! From the configuration to an agent of this host, with permits of a plugin over HTTP.
+//! From the configuration to an agent of this host, or of a node of a cluster, with permits of a plugin over HTTP.
 
 use crate::args::{AgentSettings, Args};
 use crate::{billing, metrics};
@@ -9,13 +9,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing::{info, warn};
 use windlass_agent::{Config, NoTrust, NullLedger, Remote};
+use windlass_agent_cluster::NodeAgent;
+use windlass_agent_core::declared::Terms;
 use windlass_agent_host::run::Gather;
 use windlass_agent_host::{Composition, Host};
 use windlass_kit::client::Trust;
 use windlass_kit::clock::Clock;
 use windlass_kit::problem::Problem;
 use windlass_kit::program::{self, Failure};
+use windlass_kit::tasks::Tasks;
 use windlass_kit::telemetry::{self, LogLevel};
+use windlass_kit::watchdog::Watchdog;
+use windlass_kit_kubernetes::connect;
 
 /// Parses the command line, runs until told to end, and gives the exit code.
 pub fn main() -> ExitCode {
@@ -56,14 +61,37 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
     )?;
     let plugin = config.plugin.ip().unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let gather: Gather = Box::new(move |agent, stopped| agent.reference_dump(stopped, plugin));
+    let agent = Config {
+        times: config.times,
+        periods: config.periods,
+        silence: config.silence,
+        ..config.basics.agent()
+    };
+    let permits = Arc::new(permits);
+    if let Some(kubernetes) = config.kubernetes.clone() {
+        let client = connect(kubernetes.kubeconfig.as_deref()).await;
+        let node = NodeAgent {
+            client: client.map_err(|error| Failure::Invalid(error.to_string()))?,
+            node: kubernetes.node,
+            terms: Terms { usual: config.usual, advertise: args.command_line.pod_ip },
+            agent,
+            permits,
+            admin: config.basics.admin,
+            admin_socket: args.command_line.admin_socket,
+            dump_state: config.basics.dump_state,
+            gather,
+            clock,
+            log_level,
+            start: Box::new(move |agent, watchdog, registry, tasks| {
+                agent.metrics().register_reference(registry);
+                follow(trust, watchdog, tasks);
+            }),
+        };
+        return windlass_agent_cluster::run(node).await;
+    }
     let composition = Composition {
-        agent: Config {
-            times: config.times,
-            periods: config.periods,
-            silence: config.silence,
-            ..config.basics.agent()
-        },
-        permits: Arc::new(permits),
+        agent,
+        permits,
         ledger: Arc::new(NullLedger),
         books: None,
         settings: Box::new(settings),
@@ -80,13 +108,17 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
         gather: Some(gather),
         start: Box::new(move |parts, registry, tasks| {
             metrics::register(parts.agent.metrics(), &parts.figures, registry);
-            if let Some(trust) = trust {
-                let (pulse, stop) = (parts.watchdog.watch("the plugin's CA"), tasks.stopping());
-                tasks.vital("the plugin's CA", trust.follow(pulse, stop));
-            }
+            follow(trust, &parts.watchdog, tasks);
             billing::start(&config, parts, clock, registry, tasks)?;
             Ok(parts.agent.metrics().refusals())
         }),
     };
     windlass_agent_host::run(host).await
+}
+
+/// Has the files read again by which the plugin is known, whenever they change.
+fn follow(trust: Option<Trust>, watchdog: &Watchdog, tasks: &Tasks) {
+    let Some(trust) = trust else { return };
+    let (pulse, stop) = (watchdog.watch("the plugin's CA"), tasks.stopping());
+    tasks.vital("the plugin's CA", trust.follow(pulse, stop));
 }

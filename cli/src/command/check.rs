@@ -12,7 +12,7 @@ use crate::problem::Report;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use verdict::{Verdict, verdict};
-use windlass_agent_program::keys::AGENT;
+use windlass_agent_config::keys::AGENT;
 use windlass_plugin_config::keys::{LISTED, NODE, PLUGIN};
 use windlass_protocol::config::Row;
 use windlass_protocol::vm_file::VM;

@@ -4,11 +4,12 @@
 //! guests from the lab, and a [`Watch`](laws::Watch) that compares the books with QEMU and
 //! with the guests' kernels all the time. A [`Fleet`] has `windlass-plugin` and `windlass-agent` in
 //! its place; a [`Duo`] two agents, each with a monitor of its own, and ways to them that can be
-//! cut. Tests wait for conditions, and for a time only where nothing is to move in it; they
+//! cut. A [`Cluster`] has a real control plane, whose objects declare the VMs. Tests wait for conditions, and for a time only where nothing is to move in it; they
 //! run one at a time, also when their binary is started twice, but for one that is idle for minutes.
 
 pub mod acts;
 mod books;
+mod cluster;
 mod duo;
 mod fleet;
 mod host;
@@ -30,6 +31,7 @@ mod vm;
 
 pub use acts::Who;
 pub use books::Books;
+pub use cluster::{Cluster, Look};
 pub use duo::Duo;
 pub use fleet::Fleet;
 pub use host::{Host, Setting};

@@ -26,6 +26,8 @@ pub(crate) struct Served {
     pub(crate) dump_state: SocketAddr,
     /// Where it serves permits, if it does.
     pub(crate) permits: Option<SocketAddr>,
+    /// Where it serves a scheduler, if it does.
+    pub(crate) extender: Option<SocketAddr>,
 }
 
 // === impl Served ===
@@ -45,20 +47,22 @@ impl Served {
             .stderr(File::options().create(true).append(true).open(&log)?);
         let mut process = leash::spawn(command)?;
         let out = process.stdout.take().context("standard output is a pipe")?;
-        let (mut dump_state, mut permits) = (None, None);
+        let (mut dump_state, mut permits, mut extender) = (None, None, None);
         for line in BufReader::new(out).lines() {
             let line = line?;
-            match line.split_once(" http://") {
-                Some(("dump-state", at)) => dump_state = Some(at.parse()?),
-                Some(("permits", at)) => permits = Some(at.parse()?),
-                None if line == "ready" => break,
-                Some(_) | None => {}
+            let (what, at) = line.split_once("://").unwrap_or_default();
+            match what.split_once(' ').unwrap_or_default().0 {
+                "dump-state" => dump_state = Some(at.parse()?),
+                "permits" => permits = Some(at.parse()?),
+                "extender" => extender = Some(at.parse()?),
+                _ if line == "ready" => break,
+                _ => {}
             }
         }
         let words = || last_words(&log);
         let dump_state =
             dump_state.with_context(|| format!("{name} did not start: {}", words()))?;
-        Ok(Self { process, log, dump_state, permits })
+        Ok(Self { process, log, dump_state, permits, extender })
     }
 
     /// Kills it as a crash would.

@@ -6,7 +6,7 @@
 use crate::operator_texts::are_short;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-use windlass_agent_program::config::{AgentConfig, CommandLine};
+use windlass_agent_config::config::{AgentConfig, CommandLine};
 use windlass_kit::problem::Problem;
 use windlass_plugin_config::config::{PluginConfig, Rule};
 use windlass_plugin_config::lists::Lists;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 use windlass_agent::Periods;
-use windlass_agent_program::config::{AgentConfig, CommandLine};
-use windlass_agent_program::keys::{AGENT, JSON as JSON_KEYS};
+use windlass_agent_config::config::{AgentConfig, CommandLine};
+use windlass_agent_config::keys::{AGENT, JSON as JSON_KEYS};
 use windlass_kit::problem::Problem;
 use windlass_protocol::{Bytes, MilliCpu, Target};
 use windlass_vm_files::folder::Folder;

@@ -4,12 +4,13 @@ use clap::{CommandFactory, Parser};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use windlass_agent::Metrics;
+use windlass_agent_config::config::{AgentConfig, CommandLine};
+use windlass_agent_config::keys::{AGENT, JSON};
 use windlass_agent_host::figures::Figures;
 use windlass_agent_program::args::Args;
-use windlass_agent_program::config::{AgentConfig, CommandLine};
-use windlass_agent_program::keys::{AGENT, JSON};
 use windlass_agent_program::metrics::register;
 use windlass_kit::watchdog::Watchdog;
+use windlass_kit_kubernetes::Watches;
 use windlass_protocol::config::Row;
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
@@ -50,6 +51,9 @@ fn every_metric_is_documented_and_every_documented_metric_is_there() {
     agent.register(&mut registry);
     Watchdog::default().register(&mut registry);
     register(&agent, &Figures::default(), &mut registry);
+    let watches = Watches::default();
+    watches.register(registry.sub_registry_with_prefix("windlass_agent"));
+    watches.failed("pods");
     encode(&mut text, &registry).unwrap();
     // A family without a member has no line; the library's tests make one of each.
     let measured = measured(&text);

@@ -294,6 +294,8 @@ async fn an_agent_changes_the_use_of_virtual_machines_on_its_own_node_and_nothin
     let is_in_force = async || try_patch("own", &renamed).await.contains("changes nothing");
     wait::until_async("the policy is in force", is_in_force).await;
     assert_eq!(try_patch("own", &uses).await, "");
+    let labels = json!({"metadata": {"labels": {"windlass.dev/node": "own"}}});
+    assert_eq!(try_patch("own", &labels).await, "");
     let said = try_patch("theirs", &uses).await;
     assert!(said.contains("another node"), "{said:?}");
     for patch in [

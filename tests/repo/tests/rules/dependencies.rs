@@ -46,7 +46,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 38] = [
+const MAY_LINK: [(&str, &[&str]); 41] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -59,6 +59,7 @@ const MAY_LINK: [(&str, &[&str]); 38] = [
     ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers", "drivers-cgroup"]),
     ("drivers-cgroup", &["protocol"]),
+    ("drivers-neonvm", &["protocol", "drivers", "kit-kubernetes"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
     ("vm-files", &["protocol", "kit", "agent-core"]),
     ("agent-billing-core", &["protocol"]),
@@ -68,7 +69,25 @@ const MAY_LINK: [(&str, &[&str]); 38] = [
         &["protocol", "kit", "agent-core", "agent", "drivers", "drivers-qemu", "vm-files"],
     ),
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
-    ("agent-program", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
+    (
+        "agent-cluster",
+        &["protocol", "kit", "kit-kubernetes", "agent-core", "agent", "drivers", "drivers-neonvm"],
+    ),
+    ("agent-config", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
+    (
+        "agent-program",
+        &[
+            "protocol",
+            "kit",
+            "kit-kubernetes",
+            "agent-core",
+            "agent",
+            "agent-host",
+            "agent-cluster",
+            "agent-billing",
+            "agent-config",
+        ],
+    ),
     ("plugin-config", &["protocol", "kit", "plugin-core"]),
     ("plugin-cluster", &["protocol", "kit", "kit-kubernetes", "plugin-core", "plugin"]),
     (
@@ -100,7 +119,7 @@ const MAY_LINK: [(&str, &[&str]); 38] = [
             "agent-core",
             "agent",
             "agent-host",
-            "agent-program",
+            "agent-config",
             "vm-files",
             "drivers",
             "drivers-qemu",
@@ -112,7 +131,7 @@ const MAY_LINK: [(&str, &[&str]); 38] = [
         ],
     ),
     ("demo", &["protocol", "kit", "plugin-core", "lab", "windlass"]),
-    ("e2e", &["lab", "protocol"]),
+    ("e2e", &["lab", "protocol", "control-plane"]),
     ("control-plane", &["testkit"]),
     ("sim", &["protocol", "agent-core", "world"]),
     (
@@ -129,7 +148,7 @@ const MAY_LINK: [(&str, &[&str]); 38] = [
             "plugin-core",
             "plugin",
             "agent-host",
-            "agent-program",
+            "agent-config",
             "plugin-config",
             "windlass",
         ],
@@ -180,7 +199,8 @@ fn a_host_links_no_kubernetes_client() {
         "windlass-informant",
         "windlass-informant-postgres",
         "windlass-agent",
-        "windlass-agent-program",
+        "windlass-agent-host",
+        "windlass-agent-config",
         "windlass-plugin",
     ] {
         let linked = cargo::tree(package);

@@ -58,9 +58,11 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 23] = [
+const TALKERS: [&str; 26] = [
     "agent",
     "agent/billing",
+    "agent/cluster",
+    "agent/config",
     "agent/core",
     "agent/host",
     "agent/program",
@@ -68,6 +70,7 @@ const TALKERS: [&str; 23] = [
     "demo",
     "drivers",
     "drivers/cgroup",
+    "drivers/neonvm",
     "drivers/qemu",
     "informant",
     "informant/core",

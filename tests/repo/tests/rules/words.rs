@@ -12,15 +12,18 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 22] = [
+const TALKERS: [&str; 25] = [
     "agent",
     "agent/billing",
+    "agent/cluster",
+    "agent/config",
     "agent/core",
     "agent/host",
     "agent/program",
     "cli",
     "drivers",
     "drivers/cgroup",
+    "drivers/neonvm",
     "drivers/qemu",
     "informant",
     "informant/core",

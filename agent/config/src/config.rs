@@ -39,6 +39,17 @@ pub struct AgentConfig {
     pub billing: Option<Billing>,
     /// Where billing events say they are from; there if anything is billed.
     pub source: Option<Source>,
+    /// The cluster whose objects declare the VMs; without it files do.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+/// The cluster whose objects declare the VMs of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// The node whose VMs they are.
+    pub node: String,
+    /// How the API server is reached; `None`: by the service account of the pod.
+    pub kubeconfig: Option<PathBuf>,
 }
 
 /// How a plugin over TLS is known, and the agent to it.
@@ -198,6 +209,7 @@ impl AgentConfig {
             adjusted: Vec::new(),
             source: command_line.source(file),
             billing: Billing::read(file),
+            kubernetes: command_line.kubernetes(file),
         }
     }
 
@@ -210,6 +222,7 @@ impl AgentConfig {
             ("silence", self.silence != other.silence),
             ("scaling.defaultConfig", self.usual != other.usual),
             ("billing", self.billing != other.billing),
+            ("kubernetes", self.kubernetes != other.kubernetes),
         ]);
         let plugin = self.plugin != other.plugin || self.trust != other.trust;
         [changed(&[("plugin", plugin)]), of_host, own].concat()
@@ -232,7 +245,7 @@ impl AgentConfig {
     }
 
     /// The files by which the plugin is known, if it is asked over TLS.
-    pub(crate) fn trust_files(&self) -> Option<TrustFiles> {
+    pub fn trust_files(&self) -> Option<TrustFiles> {
         let Trusted { ca, token } = self.trust.clone();
         Some(TrustFiles { ca: ca?, token })
     }
@@ -255,6 +268,24 @@ impl CommandLine {
             },
             ..of_file
         }
+    }
+
+    /// The cluster, if VMs are declared by its objects.
+    fn kubernetes(&self, file: &mut Reader) -> Option<Kubernetes> {
+        if !file.has_table("kubernetes") {
+            return None;
+        }
+        if file.has_table("billing") {
+            let limit = "must not be there with [kubernetes]: nothing is billed there yet";
+            file.add([Problem::without_value("billing", limit)]);
+        }
+        let (node, kubeconfig) = (file.find("kubernetes.node"), file.find("kubernetes.kubeconfig"));
+        let Some(node) = self.node_name.clone().or(node) else {
+            let limit = "is needed, or --node-name: the node whose VMs are scaled";
+            file.add([Problem::without_value("kubernetes.node", limit)]);
+            return None;
+        };
+        Some(Kubernetes { node, kubeconfig })
     }
 
     /// The name of this node, if anything is to be billed: then it is needed.

@@ -134,6 +134,14 @@ const OWN: &[Field] = &[
         .or(Time(Periods::USUAL.session_gap)),
     key("silence.after", within(SECOND, DAY), SILENT).or(Time(Silence::USUAL.after)),
     key("silence.grace", within(SECOND, DAY), TAKEN_UP).or(Time(Silence::USUAL.grace)),
+    key(
+        "kubernetes.node",
+        Kind::Text { empty: false },
+        "The node whose VMs are scaled; with the table [kubernetes] they are those of a cluster's objects, and no files are read.",
+    )
+    .otherwise("--node-name; with [kubernetes] one of both is required"),
+    key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
+        .otherwise("by the service account of the pod"),
 ];
 
 const THEIRS: &[Field] = &[

@@ -1,0 +1,168 @@
+//! The driver for NeonVM: sees and resizes a VM by its VirtualMachine at the API server.
+//!
+//! NeonVM's controller gives a VM what `spec.guest.cpus.use` and `spec.guest.memorySlots.use` say, in its own time, and shows in the
+//! status what the VM has. The status is the truth. Until it shows less, a VM may have what its spec asks for; until it shows
+//! more, the guest has no more. A look is at the object as the watch of [`Machines`] last showed it, and costs no request; a
+//! look after a write waits until the watch shows that write.
+//!
+//! A write tests the UID and the generation: it takes effect on the spec that was looked at, or not at all. So a look that is older
+//! than it seems changes nothing, and a guest does not restart unheard: NeonVM gives a guest that restarts another pod, which is another VM
+//! here. A VM is the pod that runs it; an object that names another pod says that this one is gone.
+
+mod machines;
+mod sizes;
+mod write;
+
+pub use machines::Machines;
+
+use machines::Found;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use windlass_drivers::{Attach, Driver, DriverError, Notice};
+use windlass_kit_kubernetes::Failure;
+use windlass_protocol::vm_object::{Machine, MachinePhase};
+use windlass_protocol::{Capabilities, Resize, Seen, VmName};
+use write::WRITTEN_WITHIN;
+
+/// The watch shows a write within this, and an object that is labelled anew.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Notices that wait: each says no more than "look".
+const NOTICES: usize = 1;
+
+/// A VM of NeonVM, and how to reach it.
+#[derive(Clone, Debug)]
+pub struct NeonVm {
+    machines: Machines,
+    object: VmName,
+    /// The pod that runs it.
+    pod: String,
+}
+
+/// A connection to a VM of NeonVM.
+#[derive(Debug)]
+pub struct NeonDriver {
+    vm: NeonVm,
+    found: Found,
+    capabilities: Capabilities,
+    /// The generation of the last write.
+    written: i64,
+    /// Passes changes on as notices; ends with the connection.
+    _notices: JoinSet<()>,
+}
+
+// === impl NeonVm ===
+
+impl NeonVm {
+    /// The way to the VM that this object names, and that this pod runs.
+    pub const fn new(machines: Machines, object: VmName, pod: String) -> Self {
+        Self { machines, object, pod }
+    }
+
+    /// The object, if it still says that this pod runs it.
+    fn of(&self, machine: &Machine) -> Result<(), DriverError> {
+        let why = if machine.phase == MachinePhase::Ended {
+            "the VM has ended".to_owned()
+        } else if machine.pod.as_deref() == Some(self.pod.as_str()) {
+            return Ok(());
+        } else {
+            let pod = machine.pod.as_deref().unwrap_or("no pod");
+            format!("{pod} runs the VM, and not {}", self.pod)
+        };
+        Err(DriverError::Gone { place: self.place(), why })
+    }
+
+    /// The object as the watch shows it.
+    async fn find(&self) -> Result<Found, DriverError> {
+        match timeout(SHOWN_WITHIN, self.machines.find(&self.object)).await {
+            Ok(found) => Ok(found),
+            Err(_) => Err(self.not_followed().await),
+        }
+    }
+
+    /// Why the watch does not show it: it is gone, or the watch is behind.
+    async fn not_followed(&self) -> DriverError {
+        match self.machines.read(&self.object).await {
+            Err(Failure::Gone(why)) => DriverError::Gone { place: self.place(), why },
+            Ok(machine) => match self.of(&machine) {
+                Ok(()) => DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN },
+                Err(gone) => gone,
+            },
+            Err(failure) => DriverError::Broken(failure.to_string()),
+        }
+    }
+}
+
+impl Attach for NeonVm {
+    type Driver = NeonDriver;
+
+    fn place(&self) -> String {
+        format!("virtualmachines/{} ({})", self.object, self.pod)
+    }
+
+    async fn attach(&self) -> Result<(NeonDriver, mpsc::Receiver<Notice>), DriverError> {
+        let found = self.find().await?;
+        let machine = found.get();
+        self.of(&machine)?;
+        let capabilities = sizes::capabilities(&machine).map_err(DriverError::Broken)?;
+        let (tell, notices) = mpsc::channel(NOTICES);
+        let mut changes = found.clone();
+        let telling = async move {
+            while changes.changed().await {
+                // One that waits says the same.
+                let _ = tell.try_send(Notice::Changed);
+            }
+        };
+        let _notices = JoinSet::from_iter([telling]);
+        let driver = NeonDriver { vm: self.clone(), found, capabilities, written: 0, _notices };
+        Ok((driver, notices))
+    }
+}
+
+// === impl NeonDriver ===
+
+impl NeonDriver {
+    /// The object as the watch last showed it, with the last write in it.
+    async fn shown(&mut self) -> Result<Arc<Machine>, DriverError> {
+        let written = self.written;
+        let shown = self.found.wait_for(|machine| machine.generation >= written);
+        match timeout(SHOWN_WITHIN, shown).await {
+            Ok(Some(machine)) => Ok(machine),
+            Ok(None) => Err(self.vm.not_followed().await),
+            Err(_) => Err(DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN }),
+        }
+    }
+}
+
+impl Driver for NeonDriver {
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    async fn see(&mut self) -> Result<Seen, DriverError> {
+        if !self.vm.machines.are_followed() {
+            return Err(DriverError::Broken("the watch of the API server has failed".to_owned()));
+        }
+        let machine = self.shown().await?;
+        self.vm.of(&machine)?;
+        sizes::seen(&machine).map_err(DriverError::Broken)
+    }
+
+    async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
+        let refused = |reason: String| DriverError::Refused { command: "patch", reason };
+        let machine = self.found.get();
+        self.vm.of(&machine)?;
+        let change = sizes::change(&machine, resize).map_err(refused)?;
+        match self.vm.machines.write(&machine, change).await {
+            Ok(generation) => {
+                self.written = self.written.max(generation);
+                Ok(())
+            }
+            Err(failure) if failure.kind().is_refusal() => Err(refused(failure.to_string())),
+            Err(_) => Err(DriverError::NoAnswer { command: "patch", limit: WRITTEN_WITHIN }),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The one write: what the spec of a VM asks for.
+
+use crate::sizes::Change;
+use http::Request;
+use http::header::CONTENT_TYPE;
+use kube::Client;
+use serde_json::{Value, json};
+use std::time::Duration;
+use windlass_kit_kubernetes::objects::WholeMachineObject;
+use windlass_kit_kubernetes::{Failure, answered_within};
+use windlass_protocol::quantity::cpu_text;
+use windlass_protocol::vm_object::Machine;
+
+/// An answer to a write is waited for this long. Another agent may act after that, so a write does not take effect later: the API
+/// server is given half of it.
+pub(crate) const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+
+/// What the API server is given.
+const DEADLINE: &str = "1s";
+
+/// Changes what the spec of a VM asks for, if uid and generation are still these; the generation after that.
+pub(crate) async fn write(
+    client: &Client,
+    machine: &Machine,
+    change: Change,
+) -> Result<i64, Failure> {
+    let request = request(machine, change);
+    let request = request.map_err(|error| Failure::Refused(error.to_string()))?;
+    let sent = client.request::<WholeMachineObject>(request);
+    Ok(answered_within(WRITTEN_WITHIN, sent).await?.into_machine().generation)
+}
+
+fn request(machine: &Machine, change: Change) -> Result<Request<Vec<u8>>, http::Error> {
+    let (namespace, name) = (&machine.name.namespace, &machine.name.name);
+    let at = format!("/apis/vm.neon.tech/v1/namespaces/{namespace}/virtualmachines/{name}");
+    Request::patch(format!("{at}?timeout={DEADLINE}"))
+        .header(CONTENT_TYPE, "application/json-patch+json")
+        .body(patch(machine, change).to_string().into_bytes())
+}
+
+/// A spec that somebody else has changed has another generation. `add` replaces what is there.
+fn patch(machine: &Machine, change: Change) -> Value {
+    let (path, value) = match change {
+        Change::Cpu(cpu) => ("/spec/guest/cpus/use", json!(cpu_text(cpu))),
+        Change::Slots(count) => ("/spec/guest/memorySlots/use", json!(count)),
+    };
+    json!([
+        {"op": "test", "path": "/metadata/uid", "value": machine.uid},
+        {"op": "test", "path": "/metadata/generation", "value": machine.generation},
+        {"op": "add", "path": path, "value": value},
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use windlass_protocol::MilliCpu;
+
+    #[test]
+    fn a_write_tests_which_object_and_which_spec_it_changes() {
+        let machine: Machine = serde_json::from_value(json!({
+            "metadata": {"namespace": "db", "name": "a", "uid": "u", "generation": 7},
+        }))
+        .unwrap();
+        let sent = request(&machine, Change::Cpu(MilliCpu::from_milli(1250))).unwrap();
+        assert_eq!(sent.uri(), "/apis/vm.neon.tech/v1/namespaces/db/virtualmachines/a?timeout=1s");
+        assert_eq!(sent.headers()[CONTENT_TYPE], "application/json-patch+json");
+        let patch: Value = serde_json::from_slice(sent.body()).unwrap();
+        assert_eq!(
+            patch,
+            json!([
+                {"op": "test", "path": "/metadata/uid", "value": "u"},
+                {"op": "test", "path": "/metadata/generation", "value": 7},
+                {"op": "add", "path": "/spec/guest/cpus/use", "value": "1250m"},
+            ])
+        );
+        let slots = super::patch(&machine, Change::Slots(3));
+        assert_eq!(
+            slots[2],
+            json!({"op": "add", "path": "/spec/guest/memorySlots/use", "value": 3})
+        );
+    }
+}
