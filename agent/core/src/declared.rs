@@ -5,7 +5,7 @@
 //! withdraws nothing: an object that a watch does not show may be there. An annotation that is invalid counts with its last valid value.
 
 use crate::roster::{Guest, Vm};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use windlass_protocol::annotations::{Annotations, Defaults};
@@ -82,11 +82,9 @@ impl Declared {
         pods: Vec<Pod>,
         machine: impl Fn(&VmName) -> Option<Arc<Machine>>,
     ) -> Vec<Step> {
-        let is_there = |name: &VmName, uid: &str| {
-            pods.iter().any(|pod| pod.name == *name && pod.uid == uid && counts(pod))
-        };
-        let gone = self.vms.iter().filter(|(name, member)| !is_there(name, &member.uid));
-        let gone: Vec<VmName> = gone.map(|(name, _)| name.clone()).collect();
+        let there: BTreeSet<&VmName> = pods.iter().map(|pod| &pod.name).collect();
+        let gone = self.vms.keys().filter(|name| !there.contains(name));
+        let gone: Vec<VmName> = gone.cloned().collect();
         let mut steps: Vec<Step> = gone.iter().filter_map(|name| self.leave(name)).collect();
         for pod in pods {
             steps.extend(self.pod_seen(&pod, &machine));

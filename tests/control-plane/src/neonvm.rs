@@ -3,7 +3,8 @@
 //! The kinds are NeonVM's group and names, with a status of their own; they keep what they do not know. The [`Controller`] makes a
 //! pod for each VirtualMachine of a namespace, has a [`Hypervisor`] run the VM once a kubelet runs the pod, brings it step by step to what
 //! `use` asks for, and shows in the status what the VM has. As NeonVM v0.12.2 does, it looks at all VMs again and again, takes one
-//! step at a look, and keeps labels and annotations of pods as those of their objects.
+//! step at a look, and keeps labels and annotations of pods as those of their objects. A VirtualMachineMigration moves a VM to another pod: the
+//! VM keeps its size from the moment that the other pod is made, and its object names that pod once the move is over.
 
 use crate::amounts::Amounts;
 use crate::plane::ControlPlane;
@@ -34,6 +35,9 @@ pub trait Hypervisor: Send + Sync + 'static {
     /// Takes a step of a VM towards this size; what it has then.
     fn step(&mut self, vm: &str, to: Amounts) -> impl Future<Output = Amounts> + Send;
 
+    /// Moves a VM to another pod; where its guest is reached then.
+    fn go_on(&mut self, vm: &str) -> impl Future<Output = IpAddr> + Send;
+
     /// Ends a VM.
     fn end(&mut self, vm: &str) -> impl Future<Output = ()> + Send;
 }
@@ -46,6 +50,7 @@ pub struct Controller {
 
 struct Work<H> {
     machines: Api<DynamicObject>,
+    migrations: Api<DynamicObject>,
     pods: Api<Pod>,
     hypervisor: H,
     /// Where the guests of VMs that run are reached.
@@ -57,6 +62,12 @@ struct Work<H> {
 /// The kind of NeonVM's VMs.
 pub fn kind() -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk("vm.neon.tech", "v1", "VirtualMachine"))
+}
+
+/// The kind of NeonVM's migrations.
+pub fn migration_kind() -> ApiResource {
+    let kind = GroupVersionKind::gvk("vm.neon.tech", "v1", "VirtualMachineMigration");
+    ApiResource::from_gvk(&kind)
 }
 
 /// Makes NeonVM's kinds.
@@ -83,8 +94,10 @@ impl Controller {
     /// The controller of a namespace's VMs.
     pub fn start(client: &Client, namespace: &str, hypervisor: impl Hypervisor) -> Self {
         let machines = Api::namespaced_with(client.clone(), namespace, &kind());
+        let migrations = Api::namespaced_with(client.clone(), namespace, &migration_kind());
         let pods = Api::namespaced(client.clone(), namespace);
-        let work = Work { machines, pods, hypervisor, run: BTreeMap::new(), pods_made: 0 };
+        let run = BTreeMap::new();
+        let work = Work { machines, migrations, pods, hypervisor, run, pods_made: 0 };
         Self { _work: JoinSet::from_iter([work.run()]) }
     }
 }
@@ -102,6 +115,10 @@ impl<H: Hypervisor> Work<H> {
                 }
                 self.end_all_but(&names).await;
             }
+            let migrations = self.migrations.list(&ListParams::default()).await;
+            for migration in migrations.into_iter().flatten() {
+                let _again = self.migrate(&migration).await;
+            }
             tokio::time::sleep(EVERY).await;
         }
     }
@@ -115,7 +132,8 @@ impl<H: Hypervisor> Work<H> {
         let Some(pod) = self.pods.get_opt(pod).await? else { return Ok(()) };
         self.keep_alike(machine, &pod).await?;
         let pod_status = pod.status.unwrap_or_default();
-        if pod_status.phase.as_deref() != Some("Running") {
+        let moves = matches!(status["phase"].as_str(), Some("PreMigrating" | "Migrating"));
+        if moves || pod_status.phase.as_deref() != Some("Running") {
             return Ok(());
         }
         let guest = &machine.data["spec"]["guest"];
@@ -137,7 +155,54 @@ impl<H: Hypervisor> Work<H> {
         if *status != next { self.show(&name, next).await } else { Ok(()) }
     }
 
+    /// Takes a step of a migration.
+    async fn migrate(&mut self, migration: &DynamicObject) -> kube::Result<()> {
+        let vm = migration.data["spec"]["vmName"].as_str().unwrap_or_default();
+        let Some(machine) = self.machines.get_opt(vm).await? else { return Ok(()) };
+        let status = &migration.data["status"];
+        let (source, target) = (&machine.data["status"]["podName"], &status["targetPodName"]);
+        match status["phase"].as_str() {
+            None if machine.data["status"]["phase"] == "Running" => {
+                self.show(vm, json!({"phase": "PreMigrating"})).await?;
+                let target = self.pod(&machine, Some(migration)).await?;
+                let phase = json!({"phase": "Pending", "targetPodName": target});
+                self.show_of(migration, phase).await
+            }
+            Some("Pending") => {
+                let pod = self.pods.get(target.as_str().unwrap_or_default()).await?;
+                if pod.status.and_then(|status| status.phase).as_deref() != Some("Running") {
+                    return Ok(());
+                }
+                self.show(vm, json!({"phase": "Migrating"})).await?;
+                let phase = json!({"phase": "Running", "sourcePodName": source});
+                self.show_of(migration, phase).await
+            }
+            Some("Running") => {
+                let address = self.hypervisor.go_on(vm).await;
+                self.run.insert(vm.to_owned(), address);
+                // The node is shown at the next look, as NeonVM does it.
+                let address = address.to_string();
+                let there = json!({"phase": "Running", "podName": target, "podIP": address});
+                self.show(vm, there).await?;
+                let source = status["sourcePodName"].as_str().unwrap_or_default();
+                self.pods.delete(source, &DeleteParams::default()).await?;
+                self.show_of(migration, json!({"phase": "Succeeded"})).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn make_pod(&mut self, machine: &DynamicObject) -> kube::Result<()> {
+        let pod = self.pod(machine, None).await?;
+        self.show(&machine.name_any(), json!({"phase": "Pending", "podName": pod})).await
+    }
+
+    /// Makes a pod for a VM, or the one that a migration moves it to, which is on another node; its name.
+    async fn pod(
+        &mut self,
+        machine: &DynamicObject,
+        migration: Option<&DynamicObject>,
+    ) -> kube::Result<String> {
         let (name, spec) = (machine.name_any(), &machine.data["spec"]);
         self.pods_made += 1;
         let pod_name = format!("{name}-{:05}", self.pods_made);
@@ -145,18 +210,32 @@ impl<H: Hypervisor> Work<H> {
         let requests = json!({"cpu": format!("{}m", size.cpu), "memory": size.memory.to_string()});
         let mut labels = machine.labels().clone();
         labels.insert("vm.neon.tech/name".to_owned(), name.clone());
+        let (owner, kind) = match migration {
+            Some(migration) => (migration, "VirtualMachineMigration"),
+            None => (machine, "VirtualMachine"),
+        };
+        let elsewhere = migration.map(|_| {
+            let from = json!({
+                "key": "kubernetes.io/hostname", "operator": "NotIn",
+                "values": [machine.data["status"]["node"]],
+            });
+            json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [from]}],
+            }}})
+        });
         let pod = json!({
             "metadata": {
                 "name": pod_name, "labels": labels, "annotations": machine.annotations(),
                 "ownerReferences": [{
-                    "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine", "name": name,
-                    "uid": machine.uid(), "controller": true,
+                    "apiVersion": "vm.neon.tech/v1", "kind": kind, "name": owner.name_any(),
+                    "uid": owner.uid(), "controller": true,
                 }],
             },
             "spec": {
                 "schedulerName": spec["schedulerName"],
                 "nodeSelector": spec["nodeSelector"],
                 "tolerations": spec["tolerations"],
+                "affinity": elsewhere,
                 "terminationGracePeriodSeconds": 1,
                 "containers": [{
                     "name": "neonvm-runner", "image": "neonvm-runner",
@@ -165,7 +244,7 @@ impl<H: Hypervisor> Work<H> {
             },
         });
         self.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await?;
-        self.show(&name, json!({"phase": "Pending", "podName": pod_name})).await
+        Ok(pod_name)
     }
 
     /// Has a pod say what its object says.
@@ -186,6 +265,11 @@ impl<H: Hypervisor> Work<H> {
     async fn show(&self, name: &str, status: Value) -> kube::Result<()> {
         let patch = Patch::Merge(json!({"status": status}));
         self.machines.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+    }
+
+    async fn show_of(&self, migration: &DynamicObject, status: Value) -> kube::Result<()> {
+        let (name, patch) = (migration.name_any(), Patch::Merge(json!({"status": status})));
+        self.migrations.patch_status(&name, &PatchParams::default(), &patch).await.map(drop)
     }
 
     /// Ends the VMs whose objects are gone, and their pods.

@@ -3,22 +3,24 @@
 //! NeonVM's controller is played by the harness, over guests of the lab; everything else is what ships, with the identities and rights
 //! that ship, over TLS.
 
-use crate::host::free_ports;
-use crate::programs::{Programs, beside};
+mod in_lab;
+mod parts;
+
+use crate::programs::Programs;
 use crate::served::{Served, last_words};
 use crate::stage::turn;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
+use in_lab::{Guests, InLab};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use windlass_control_plane::neonvm::{self, Controller, Hypervisor};
-use windlass_control_plane::{Amounts, ControlPlane, Identity, Kubelet, Scheduler, Space};
-use windlass_lab::{Extension, Folder, Guest, GuestSpec, Inside, Lab};
+use windlass_control_plane::neonvm::{self, Controller};
+use windlass_control_plane::{Amounts, ControlPlane, Kubelet, Scheduler, Space};
+use windlass_lab::{Folder, Guest, Inside};
 
 /// How long a condition may take on a machine that has other things to do.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -47,6 +49,17 @@ pub struct Cluster {
     _turn: File,
 }
 
+/// A part that may be away.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// The plugin.
+    Plugin,
+    /// All agents.
+    Agents,
+    /// The API server.
+    ApiServer,
+}
+
 /// What is seen of a VM, from outside.
 #[derive(Debug)]
 pub struct Look {
@@ -54,16 +67,6 @@ pub struct Look {
     pub object: Value,
     /// Its guest, as its kernel has it; nothing before it has booted.
     pub inside: Option<Inside>,
-}
-
-/// The guests of VMs, by the names of their objects.
-#[derive(Clone, Default)]
-struct Guests(Arc<Mutex<BTreeMap<String, Arc<Guest>>>>);
-
-/// Runs VMs as guests of the lab.
-struct InLab {
-    lab: Lab,
-    guests: Guests,
 }
 
 // === impl Cluster ===
@@ -76,6 +79,7 @@ impl Cluster {
     pub async fn start(nodes: &[&str]) -> Result<Self> {
         let (programs, turn) =
             tokio::task::spawn_blocking(|| anyhow::Ok((Programs::find()?, turn()?))).await??;
+        // What borrows it lives as long as the cluster, which ends its programs.
         let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start().await));
         let manifests = Path::new("../../deploy/kustomize");
         for part in ["plugin", "plugin-neonvm", "agent"] {
@@ -83,18 +87,18 @@ impl Cluster {
         }
         neonvm::kinds(plane).await;
         let folder = Folder::create()?;
-        let plugin = plugin(plane, &folder).await?;
+        let plugin = parts::plugin(plane, &folder).await?;
         let extender = plugin.extender.context("the plugin says where it serves a scheduler")?;
-        let extender = extender_at(&extender.to_string());
+        let extender = parts::extender_at(&extender.to_string());
         let scheduler = Scheduler::start(plane, SCHEDULER, &[extender]).await;
         let space = Space::new(plane).await;
         let home = Space::named(plane, HOME).await;
-        fs::write(folder.path().join("ca.crt"), ca(plane).await?)?;
+        fs::write(folder.path().join("ca.crt"), parts::ca(plane).await?)?;
         let (mut kubelets, mut agents) = (Vec::new(), BTreeMap::new());
         for node in nodes {
             let whole = space.node(node, "4", "8Gi").await;
             kubelets.push(Kubelet::start(space.client(), &whole).await);
-            let served = agent(plane, &home, &folder, &plugin, &whole).await?;
+            let served = parts::agent(plane, &home, &folder, &plugin, &whole).await?;
             agents.insert((*node).to_owned(), served);
         }
         let guests = Guests::default();
@@ -108,20 +112,26 @@ impl Cluster {
     ///
     /// # Errors
     /// Its guest is not there in time.
-    pub async fn vm(&self, name: &str, node: &str) -> Result<Look> {
-        let node = format!("{}-{node}", self.space.name());
+    pub async fn vm(&self, name: &str) -> Result<Look> {
+        let config = r#"{"scaleDown":{"cpu":"2s","memory":"2s"}}"#;
+        self.vm_with(name, json!({"windlass.dev/config": config})).await
+    }
+
+    /// The same, with these annotations: the one above gives back soon what it needs no more.
+    ///
+    /// # Errors
+    /// Its guest is not there in time.
+    pub async fn vm_with(&self, name: &str, annotations: Value) -> Result<Look> {
         let object = json!({
             "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine",
             "metadata": {
                 "name": name,
                 "labels": {"autoscaling.neon.tech/enabled": "true"},
-                "annotations": {
-                    "windlass.dev/config": r#"{"scaleDown":{"cpu":"2s","memory":"2s"}}"#,
-                },
+                "annotations": annotations,
             },
             "spec": {
                 "schedulerName": SCHEDULER,
-                "nodeSelector": {"kubernetes.io/hostname": node},
+                "nodeSelector": {"windlass.dev/space": self.space.name()},
                 "guest": {
                     "cpus": {"min": 1, "max": 4, "use": 1},
                     "memorySlotSize": format!("{}Mi", SLOT / MIB),
@@ -137,6 +147,28 @@ impl Cluster {
         .await
     }
 
+    /// Moves a VM to another node, and returns once it runs there.
+    ///
+    /// # Errors
+    /// It does not, in time.
+    pub async fn moves(&self, name: &str) -> Result<Look> {
+        let from = self.look(name).await?.object["status"]["node"].clone();
+        let migration = json!({
+            "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachineMigration",
+            "metadata": {"name": name}, "spec": {"vmName": name},
+        });
+        let client = self.space.client().clone();
+        let migrations: Api<DynamicObject> =
+            Api::namespaced_with(client, self.space.name(), &neonvm::migration_kind());
+        let migration = serde_json::from_value(migration)?;
+        migrations.create(&PostParams::default(), &migration).await?;
+        self.until(name, "another node", |look| {
+            let status = &look.object["status"];
+            status["phase"] == "Running" && status["node"] != from
+        })
+        .await
+    }
+
     /// Changes the object of a VM.
     ///
     /// # Errors
@@ -147,12 +179,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Deletes the object of a VM.
+    /// Deletes the object of a VM, and returns once its guest is gone.
     ///
     /// # Errors
-    /// The API server refuses it.
+    /// The API server refuses it, or the guest does not go in time.
     pub async fn delete(&self, name: &str) -> Result<()> {
         self.machines().delete(name, &DeleteParams::default()).await?;
+        let start = Instant::now();
+        while self.guests.get(name).is_some() {
+            ensure!(start.elapsed() < LIMIT, "the guest of {name} goes on");
+            tokio::time::sleep(EVERY).await;
+        }
         Ok(())
     }
 
@@ -206,6 +243,34 @@ impl Cluster {
         Ok(Look { object: object.data, inside })
     }
 
+    /// Has a part do nothing until it goes on.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn halt(&self, part: Part) -> Result<()> {
+        self.signal(part, "STOP")
+    }
+
+    /// Has a part go on.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn go_on(&self, part: Part) -> Result<()> {
+        self.signal(part, "CONT")
+    }
+
+    fn signal(&self, part: Part, signal: &str) -> Result<()> {
+        let of_served = format!("-{signal}");
+        match part {
+            Part::Plugin => self.plugin.signal(&of_served),
+            Part::Agents => self.agents.values().try_for_each(|agent| agent.signal(&of_served)),
+            Part::ApiServer => {
+                self.plane.api_server().signal(signal);
+                Ok(())
+            }
+        }
+    }
+
     /// Kills the agent of a node as a crash would, and starts it again.
     ///
     /// # Errors
@@ -215,7 +280,8 @@ impl Cluster {
         agent.kill()?;
         let home = Space::named(self.plane, HOME).await;
         let whole = format!("{}-{node}", self.space.name());
-        let served = agent_again(self.plane, &home, &self.folder, &self.plugin, &whole).await?;
+        let served =
+            parts::agent_again(self.plane, &home, &self.folder, &self.plugin, &whole).await?;
         self.agents.insert(node.to_owned(), served);
         Ok(())
     }
@@ -229,6 +295,11 @@ impl Cluster {
             agent.stop().await.context("an agent ended badly")?;
         }
         self.plugin.stop().await.context("the plugin ended badly")
+    }
+
+    /// The control plane.
+    pub const fn plane(&self) -> &ControlPlane {
+        self.plane
     }
 
     fn machines(&self) -> Api<DynamicObject> {
@@ -247,154 +318,9 @@ impl Look {
     }
 }
 
-// === impl Guests ===
-
-impl Guests {
-    fn get(&self, name: &str) -> Option<Arc<Guest>> {
-        self.0.lock().expect("no test panics with it").get(name).cloned()
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.plane.api_server().kill();
+        self.plane.etcd().kill();
     }
-
-    fn put(&self, name: &str, guest: Option<Guest>) {
-        let mut guests = self.0.lock().expect("no test panics with it");
-        match guest {
-            Some(guest) => drop(guests.insert(name.to_owned(), Arc::new(guest))),
-            None => drop(guests.remove(name)),
-        }
-    }
-}
-
-// === impl InLab ===
-
-impl Hypervisor for InLab {
-    async fn start(&mut self, vm: &str, guest: &Value) -> IpAddr {
-        let most = |axis: &str| guest[axis]["max"].as_u64().expect("the test says it");
-        let slot = u32::try_from(SLOT / MIB).expect("it is small");
-        let least = u32::try_from(guest["memorySlots"]["min"].as_u64().unwrap_or(1));
-        let (least, slots) = (least.expect("it is small"), most("memorySlots"));
-        let slots = u32::try_from(slots).expect("it is small");
-        let spec = GuestSpec {
-            boot_mib: slot * least,
-            vcpus: 1,
-            max_vcpus: u32::try_from(most("cpus")).expect("it is small"),
-            extension: Extension::VirtioMem { mib: slot * (slots - least) },
-            ..GuestSpec::named(vm)
-        };
-        let guest = Guest::boot(&self.lab, spec).await.expect("the guest boots");
-        let address = guest.informant().ip();
-        self.guests.put(vm, Some(guest));
-        address
-    }
-
-    /// No vCPU can be taken out of an emulated guest: it has what it may use, as with NeonVM's cgroup.
-    async fn step(&mut self, vm: &str, to: Amounts) -> Amounts {
-        let guest = self.guests.get(vm).expect("it was started");
-        let Ok(has) = guest.outside().await else { return Amounts::default() };
-        let plugged = i64::from(has.vcpus) * 1000;
-        if plugged < to.cpu {
-            let _next_time = guest.plug_vcpu().await;
-        }
-        let boot = i64::from(guest.spec().boot_mib) * MIB;
-        let wanted = u64::try_from(to.memory - boot).unwrap_or_default();
-        let _next_time = guest.request_memory(wanted).await;
-        Amounts { cpu: plugged.min(to.cpu), memory: i64::try_from(has.memory()).unwrap_or(boot) }
-    }
-
-    async fn end(&mut self, vm: &str) {
-        self.guests.put(vm, None);
-    }
-}
-
-/// The plugin, as it ships but for addresses: it makes its own certificates.
-async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Served> {
-    let kubeconfig = plane.kubeconfig(Identity::Plugin);
-    let text = format!(
-        "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         compute_unit = {{ cpu = 1, memory = \"{}MiB\" }}\n\
-         [kubernetes]\nkubeconfig = {kubeconfig:?}\nneonvm = true\n\
-         lease = {{ enabled = false }}\npermits = \"127.0.0.1:0\"\n\
-         plain_extender = true\nextender = \"127.0.0.1:0\"\n",
-        SLOT / MIB,
-    );
-    start("windlass-plugin", folder, "plugin", text).await
-}
-
-/// The agent of a node: its pod is there, and it shows a token of that pod to the API server and another to the plugin.
-async fn agent(
-    plane: &ControlPlane,
-    home: &Space<'_>,
-    folder: &Folder,
-    plugin: &Served,
-    node: &str,
-) -> Result<Served> {
-    home.pod_of(AGENT, &format!("agent-{node}"), node).await;
-    agent_again(plane, home, folder, plugin, node).await
-}
-
-async fn agent_again(
-    plane: &ControlPlane,
-    home: &Space<'_>,
-    folder: &Folder,
-    plugin: &Served,
-    node: &str,
-) -> Result<Served> {
-    let pod = home.pods().get(&format!("agent-{node}")).await?;
-    let to_plane = home.token(AGENT, "https://kubernetes.default.svc", Some(&pod)).await;
-    let to_plugin = home.token(AGENT, "windlass-plugin", Some(&pod)).await;
-    let kubeconfig = plane.kubeconfig_with(node, &to_plane);
-    let token = folder.path().join(format!("token-{node}"));
-    fs::write(&token, to_plugin)?;
-    let permits = plugin.permits.context("the plugin says where it serves permits")?;
-    let (ca, ports) = (folder.path().join("ca.crt"), free_ports()?);
-    let text = format!(
-        "plugin = \"https://{permits}\"\nplugin_ca = {ca:?}\nplugin_token = {token:?}\n\
-         admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
-         callback_ports = \"{}-{}\"\n\
-         compute_unit = {{ cpu = 1, memory = \"{}MiB\" }}\n\
-         [kubernetes]\nnode = \"{node}\"\nkubeconfig = {kubeconfig:?}\n",
-        ports.start(),
-        ports.end(),
-        SLOT / MIB,
-    );
-    let name = format!("agent-{}", node.rsplit('-').next().unwrap_or(node));
-    start("windlass-agent", folder, &name, text).await
-}
-
-async fn start(program: &'static str, folder: &Folder, name: &str, text: String) -> Result<Served> {
-    let (folder, name) = (folder.path().to_owned(), name.to_owned());
-    let started = move || Served::start(&beside(program)?, &folder, &name, &text);
-    tokio::task::spawn_blocking(started).await?
-}
-
-/// The CA that the plugin makes for its agents, once it has.
-async fn ca(plane: &ControlPlane) -> Result<String> {
-    let ask = [
-        "--namespace",
-        HOME,
-        "get",
-        "configmaps",
-        "--field-selector=metadata.name=windlass-plugin-ca",
-        "--output=jsonpath={.items[*].data.ca\\.crt}",
-    ];
-    let start = Instant::now();
-    while start.elapsed() < LIMIT {
-        let ca = plane.kubectl(&ask).await;
-        if !ca.is_empty() {
-            return Ok(ca);
-        }
-        tokio::time::sleep(EVERY).await;
-    }
-    Err(anyhow!("the plugin has made no CA"))
-}
-
-fn extender_at(at: &str) -> Value {
-    json!({
-        "urlPrefix": format!("http://{at}"),
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
-        "preemptVerb": "preempt",
-        "bindVerb": "bind",
-        "weight": 1,
-        "nodeCacheCapable": true,
-        "httpTimeout": "8s",
-    })
 }

@@ -2,12 +2,19 @@
 //! the agent of the node, NeonVM's objects.
 
 use anyhow::Result;
-use windlass_e2e::{Cluster, Look};
+use serde_json::json;
+use std::time::{Duration, Instant};
+use windlass_e2e::{Cluster, Look, Part};
+
+const BOUNDS: &str = "windlass.dev/bounds";
+
+/// How long a part does nothing.
+const AWAY: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_vm_of_neonvm_follows_its_load() -> Result<()> {
     let mut cluster = Cluster::start(&["one"]).await?;
-    cluster.vm("a", "one").await?;
+    cluster.vm("a").await?;
     let guest = cluster.guest("a")?;
     let before = cluster.look("a").await?;
 
@@ -27,6 +34,75 @@ async fn a_vm_of_neonvm_follows_its_load() -> Result<()> {
     cluster.until("a", "two vCPUs with the agent that came after", |look| has(look, 2)).await?;
     guest.cpu(0).await?;
     cluster.until("a", "one vCPU", |look| look.asked().0 == 1000).await?;
+    cluster.close().await
+}
+
+/// The agent of the node that it leaves lets go of it, and that of the node that it comes to takes it up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_that_moves_follows_its_load_on_its_new_node() -> Result<()> {
+    let cluster = Cluster::start(&["one", "two"]).await?;
+    cluster.vm("a").await?;
+    let guest = cluster.guest("a")?;
+    guest.cpu(2).await?;
+    cluster.until("a", "two vCPUs", |look| has(look, 2) && look.asked().0 == 2000).await?;
+    let there = cluster.moves("a").await?;
+    guest.cpu(4).await?;
+    let grown = cluster.until("a", "four vCPUs on the other node", |look| has(look, 4)).await?;
+    assert_eq!(grown.object["status"]["node"], there.object["status"]["node"]);
+    guest.cpu(0).await?;
+    cluster.until("a", "one vCPU again", |look| look.asked() == (1000, 256)).await?;
+    cluster.close().await
+}
+
+/// What goes wrong with one object is that VM's problem, and ends when the object is right again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_whose_object_is_wrong_follows_its_load_within_its_last_bounds() -> Result<()> {
+    let cluster = Cluster::start(&["one"]).await?;
+    cluster.vm("a").await?;
+    let guest = cluster.guest("a")?;
+    let bounds = |bounds: &str| json!({"metadata": {"annotations": {BOUNDS: bounds}}});
+    cluster.patch("a", bounds(r#"{"max":{"cpu":2}}"#)).await?;
+    guest.cpu(4).await?;
+    cluster.until("a", "two vCPUs", |look| has(look, 2)).await?;
+    cluster.patch("a", bounds("nonsense")).await?;
+    guest.cpu(0).await?;
+    cluster.until("a", "one vCPU", |look| look.asked().0 == 1000).await?;
+    guest.cpu(4).await?;
+    cluster.until("a", "two vCPUs by the last valid bounds", |look| has(look, 2)).await?;
+    cluster.patch("a", bounds(r#"{"max":{"cpu":3}}"#)).await?;
+    cluster.until("a", "three vCPUs by the next", |look| has(look, 3)).await?;
+
+    // While it grows, it goes; one of the same name is another VM.
+    cluster.patch("a", json!({"metadata": {"annotations": {BOUNDS: null}}})).await?;
+    drop(guest);
+    cluster.delete("a").await?;
+    cluster.vm("a").await?;
+    cluster.guest("a")?.cpu(2).await?;
+    cluster.until("a", "two vCPUs of the VM that came after", |look| has(look, 2)).await?;
+    cluster.close().await
+}
+
+/// Without any of these no VM grows, and none needs a restart when it is back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_follows_its_load_after_each_part_was_away() -> Result<()> {
+    let cluster = Cluster::start(&["one"]).await?;
+    cluster.vm("a").await?;
+    let guest = cluster.guest("a")?;
+    for part in [Part::Plugin, Part::Agents, Part::ApiServer] {
+        cluster.halt(part)?;
+        guest.cpu(4).await?;
+        let start = Instant::now();
+        while start.elapsed() < AWAY {
+            let online = guest.inside().await?.cpus_online;
+            assert_eq!(online, Some(1), "it grew without {part:?}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        cluster.go_on(part)?;
+        let grown = format!("four vCPUs after {part:?} was away");
+        cluster.until("a", &grown, |look| has(look, 4)).await?;
+        guest.cpu(0).await?;
+        cluster.until("a", "one vCPU again", |look| look.asked() == (1000, 256)).await?;
+    }
     cluster.close().await
 }
 
