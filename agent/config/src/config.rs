@@ -281,8 +281,10 @@ impl CommandLine {
         }
         let (node, kubeconfig) = (file.find("kubernetes.node"), file.find("kubernetes.kubeconfig"));
         let Some(node) = self.node_name.clone().or(node) else {
-            let limit = "is needed, or --node-name: the node whose VMs are scaled";
-            file.add([Problem::without_value("kubernetes.node", limit)]);
+            if file.peek("kubernetes.node").is_none() {
+                let limit = "is needed, or --node-name: the node whose VMs are scaled";
+                file.add([Problem::without_value("kubernetes.node", limit)]);
+            }
             return None;
         };
         Some(Kubernetes { node, kubeconfig })

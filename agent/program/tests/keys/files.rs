@@ -54,6 +54,13 @@ const TOML: &[(&str, &[&str])] = &[
     ("periods.session_gap = 0", &["periods.session_gap = 0: must be 100ms to 300s"]),
     ("periods.lease = 8", &["periods.lease = 8: is not a key"]),
     ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
+    ("kubernetes = 1", &["kubernetes = 1: must be a table, as [kubernetes]"]),
+    ("[kubernetes]", &["kubernetes.node: is needed, or --node-name"]),
+    ("kubernetes.node = \"\"", &["kubernetes.node = \"\": must be a text that is not empty"]),
+    (
+        "kubernetes = { node = \"n\", kubeconfig = \"x\" }",
+        &["kubernetes.kubeconfig = \"x\": must be"],
+    ),
     ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
     (
         "times.resume = 1",
@@ -291,6 +298,29 @@ fn files_mean_what_they_say() {
         (seconds(60), seconds(1), millis(500))
     );
     assert_eq!((config.silence.after, config.silence.grace), (seconds(60), seconds(90)));
+}
+
+#[test]
+fn the_node_of_a_cluster_is_what_the_command_line_or_the_file_says() {
+    let read = |table: &str, line: &CommandLine| {
+        AgentConfig::from_toml(&format!("{PLUGIN}{table}"), line).unwrap().kubernetes
+    };
+    let (none, named) = (
+        CommandLine::default(),
+        CommandLine { node_name: Some("two".to_owned()), ..CommandLine::default() },
+    );
+    assert_eq!(read("", &named), None, "without the table VMs are declared by files");
+    let node = |table: &str, line: &CommandLine| read(table, line).map(|it| it.node);
+    assert_eq!(node("[kubernetes]", &named).as_deref(), Some("two"));
+    assert_eq!(node("[kubernetes]\nnode = \"one\"", &none).as_deref(), Some("one"));
+    assert_eq!(node("[kubernetes]\nnode = \"one\"", &named).as_deref(), Some("two"));
+    let with_billing = "[kubernetes]\nnode = \"one\"\n[billing]\nurl = \"http://127.0.0.1:9\"";
+    let problems = AgentConfig::from_toml(&format!("{PLUGIN}{with_billing}"), &named);
+    let problems: Vec<String> = problems.unwrap_err().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        problems,
+        ["billing: must not be there with [kubernetes]: nothing is billed there yet"]
+    );
 }
 
 #[test]
