@@ -141,6 +141,13 @@ impl Annotations {
         })
     }
 
+    /// Which of these annotations say bounds that were never valid.
+    pub fn unread_bounds(&self, annotations: &BTreeMap<String, String>) -> Option<&'static str> {
+        let said = [(BOUNDS, self.bounds.is_some()), (THEIR_BOUNDS, self.their_bounds.is_some())];
+        let unread = |(name, is_read): &(&str, bool)| !is_read && annotations.contains_key(*name);
+        said.into_iter().find(unread).map(|(name, _)| name)
+    }
+
     /// The priority, if an annotation says one.
     pub const fn priority(&self) -> Option<i32> {
         self.priority

@@ -109,6 +109,9 @@ pub enum ShrinkCpu {
     Parking,
     /// The hypervisor unplugs the vCPU.
     Removal,
+    /// The hypervisor takes out what the limit does not cover, by itself. The guest's consent is enough, also of one that does
+    /// not report its vCPUs.
+    ByLimit,
 }
 
 /// A change of a VM by its hypervisor. It names the whole size, so a repetition is harmless.

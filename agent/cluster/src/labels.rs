@@ -34,12 +34,14 @@ const AT_ONCE: usize = 16;
 
 /// Between looks for one object that is not known.
 const BACKOFF: Backoff =
-    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(5) };
+    Backoff { first: Duration::from_millis(250), longest: Duration::from_secs(2) };
 
 /// What the labelling needs.
 pub struct Labels {
     /// How the API server is reached.
     pub client: Client,
+    /// The node.
+    pub node: String,
     /// The label's value.
     pub label: String,
     /// The objects that the watch shows.
@@ -80,6 +82,8 @@ pub async fn run(labels: Labels) -> Result<(), Infallible> {
             () = tokio::time::sleep(wait.min(TURN)) => {}
         }
         if !(labels.is_listed)() {
+            // What is missing is not known before that.
+            missing.clear();
             continue;
         }
         let unknown = (labels.unknown)();
@@ -116,11 +120,14 @@ impl Labels {
     async fn look(&self, it: (VmName, String)) -> ((VmName, String), Result<(), String>) {
         let (object, pod) = &it;
         let outcome = match self.machines.read(object).await {
-            Ok(machine) if machine.pod.as_ref() == Some(pod) => {
+            Ok(machine)
+                if machine.pod.as_ref() == Some(pod)
+                    && machine.node.as_ref() == Some(&self.node) =>
+            {
                 debug!(vm = %object, pod, "labelled");
                 self.label(object, &machine.uid).await
             }
-            // It is on its way here, or has left.
+            // It is on its way here, or has left. The API server lets an agent change no VM whose status names another node.
             Ok(_) | Err(Failure::Gone(_)) => Ok(()),
             Err(failure) => Err(failure.to_string()),
         };

@@ -86,6 +86,7 @@ pub fn start(source: Source, tasks: &Tasks) {
     });
     let labels = Labels {
         client: client.clone(),
+        node,
         label,
         machines,
         is_listed: Box::new(move || of_pods.is_listed() && of_machines.is_listed()),

@@ -2,7 +2,8 @@
 //!
 //! A VM is the pod that runs it: while it moves to another node it has two pods, and the object names the one that counts. The pod says
 //! where the VM is; the object says whether and how it is scaled, and at what address its guest is. What is not known declares nothing and
-//! withdraws nothing: an object that a watch does not show may be there. An annotation that is invalid counts with its last valid value.
+//! withdraws nothing: an object that a watch does not show may be there. An annotation that is invalid counts with its last valid value; a VM
+//! of which no valid bounds were read is not scaled.
 
 use crate::roster::{Guest, Vm};
 use std::collections::{BTreeMap, BTreeSet};
@@ -186,6 +187,12 @@ impl Member {
         let said = &mut self.said.1;
         let mut problems = machine.problems.clone();
         problems.extend(said.update(&machine.annotations, machine.slot));
+        // Its spec may allow far more than bounds that were never understood.
+        if let Some(name) = said.unread_bounds(&machine.annotations) {
+            let limit = "was not valid since this agent started: the vm keeps its size";
+            problems.push(Problem::without_value(name, limit));
+            return (None, problems);
+        }
         // Without these nothing can be said of a VM.
         let Some(address) = machine.address.filter(|_| machine.problems.is_empty()) else {
             return (None, problems);

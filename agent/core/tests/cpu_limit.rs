@@ -132,6 +132,33 @@ fn a_vm_without_a_limit_in_force_moves_in_whole_vcpus() {
     }
 }
 
+/// As NeonVM does it, with an informant of the reference: all vCPUs count as plugged, and the limit decides.
+#[test]
+fn consent_is_enough_where_the_hypervisor_unplugs_by_itself() {
+    for (shrink_cpu, lowers) in [(ShrinkCpu::ByLimit, true), (ShrinkCpu::Parking, false)] {
+        let can = Capabilities { shrink_cpu, shrink_memory: false, ..limits() };
+        let has = Seen { plugged: cu(4).cpu, limit: Some(cu(2).cpu), ..seen(2) };
+        let mut vm = Vm::that_can(can, Settings { cpu_limit: None, ..settings() }, info(), has);
+        vm.registers();
+        vm.answered(Action::Look, Event::Seen(has));
+        vm.answered(asks(cu(2)), Event::Permitted(cu(2)));
+        vm.wait(1_000);
+        let idle = Sample { online: None, ..vm.report(1) };
+        vm.answered(Action::Measure, Event::Measured(idle));
+        let less = Resources { cpu: cu(1).cpu, ..cu(2) };
+        let is_asked =
+            |action: &Action| matches!(action, Action::Downscale(_, _, size) if *size == less);
+        let actions = vm.scaler.plan(vm.now).actions;
+        assert_eq!(actions.iter().any(is_asked), lowers, "{shrink_cpu:?}: {actions:?}");
+        if lowers {
+            vm.answered(vm.downscale(less), agreed());
+            let limit = Action::Resize(Resize::Limit(Some(less.cpu)));
+            let actions = vm.scaler.plan(vm.now).actions;
+            assert!(actions.contains(&limit), "{actions:?}");
+        }
+    }
+}
+
 /// Two vCPUs, in a group whose limit this is and can be set.
 fn with_limit(limit: Option<u64>) -> Vm {
     with(Seen { limit: limit.map(milli), ..seen(2) })

@@ -67,6 +67,23 @@ fn an_invalid_annotation_is_told_once_and_its_last_valid_value_counts() {
     assert_eq!(problems, &[]);
 }
 
+/// An agent that has just started knows no earlier value, and the spec may allow far more.
+#[test]
+fn a_vm_whose_bounds_were_never_valid_is_not_scaled() {
+    for name in ["windlass.dev/bounds", "autoscaling.neon.tech/bounds"] {
+        let mut node = Node::new();
+        node.pod(&pod("a-1", "a"));
+        let mut machine = machine("a", "a-1");
+        machine["metadata"]["annotations"] = json!({name: "nonsense"});
+        let steps = node.object(machine.clone());
+        let [Step::Complain { problems, .. }] = &steps[..] else { panic!("{steps:?}") };
+        let last = problems.last().unwrap().to_string();
+        assert!(last.starts_with(name) && last.ends_with("the vm keeps its size"), "{last}");
+        machine["metadata"]["annotations"] = json!({});
+        managed(&node.object(machine));
+    }
+}
+
 /// A VM that was declared stays so while its object says what cannot be.
 #[test]
 fn an_object_that_is_not_valid_withdraws_nothing() {

@@ -74,7 +74,8 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
             client: client.map_err(|error| Failure::Invalid(error.to_string()))?,
             node: kubernetes.node,
             terms: Terms { usual: config.usual, advertise: args.command_line.pod_ip },
-            agent,
+            // A VM of NeonVM has what its spec asks for, whatever its guest says.
+            agent: Config { cpu_limit: None, ..agent },
             permits,
             admin: config.basics.admin,
             admin_socket: args.command_line.admin_socket,

@@ -5,7 +5,7 @@
 //! more, the guest has no more. A look is at the object as the watch of [`Machines`] last showed it, and costs no request; a
 //! look after a write waits until the watch shows that write.
 //!
-//! A write tests the UID and the generation: it takes effect on the spec that was looked at, or not at all. So a look that is older
+//! A write tests the UID, the generation and the pod: it takes effect on what was looked at, or not at all. So a look that is older
 //! than it seems changes nothing, and a guest does not restart unheard: NeonVM gives a guest that restarts another pod, which is another VM
 //! here. A VM is the pod that runs it; an object that names another pod says that this one is gone.
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_kit_kubernetes::Failure;
 use windlass_protocol::vm_object::{Machine, MachinePhase};
@@ -50,6 +50,8 @@ pub struct NeonDriver {
     capabilities: Capabilities,
     /// The generation of the last write.
     written: i64,
+    /// Since when the outcome of a write is not known.
+    unknown: Option<Instant>,
     /// Passes changes on as notices; ends with the connection.
     _notices: JoinSet<()>,
 }
@@ -77,10 +79,17 @@ impl NeonVm {
 
     /// The object as the watch shows it.
     async fn find(&self) -> Result<Found, DriverError> {
+        self.followed().await?;
         match timeout(SHOWN_WITHIN, self.machines.find(&self.object)).await {
             Ok(found) => Ok(found),
             Err(_) => Err(self.not_followed().await),
         }
+    }
+
+    /// Waits for the watch, which may be listing.
+    async fn followed(&self) -> Result<(), DriverError> {
+        let not_so = |_| DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN };
+        timeout(SHOWN_WITHIN, self.machines.are_followed()).await.map_err(not_so)
     }
 
     /// Why the watch does not show it: it is gone, or the watch is behind.
@@ -117,7 +126,14 @@ impl Attach for NeonVm {
             }
         };
         let _notices = JoinSet::from_iter([telling]);
-        let driver = NeonDriver { vm: self.clone(), found, capabilities, written: 0, _notices };
+        let driver = NeonDriver {
+            vm: self.clone(),
+            found,
+            capabilities,
+            written: 0,
+            unknown: None,
+            _notices,
+        };
         Ok((driver, notices))
     }
 }
@@ -125,6 +141,22 @@ impl Attach for NeonVm {
 // === impl NeonDriver ===
 
 impl NeonDriver {
+    /// Finds out what became of a write whose outcome is not known, once it can take effect no more: the watch may be behind, and silent.
+    async fn settle(&mut self) -> Result<(), DriverError> {
+        if self.unknown.is_none_or(|since| since.elapsed() < sizes::PROMISES.settles_within) {
+            return Ok(());
+        }
+        match self.vm.machines.read(&self.vm.object).await {
+            Ok(machine) => self.written = self.written.max(machine.generation),
+            Err(Failure::Gone(why)) => {
+                return Err(DriverError::Gone { place: self.vm.place(), why });
+            }
+            Err(failure) => return Err(DriverError::Broken(failure.to_string())),
+        }
+        self.unknown = None;
+        Ok(())
+    }
+
     /// The object as the watch last showed it, with the last write in it.
     async fn shown(&mut self) -> Result<Arc<Machine>, DriverError> {
         let written = self.written;
@@ -143,9 +175,8 @@ impl Driver for NeonDriver {
     }
 
     async fn see(&mut self) -> Result<Seen, DriverError> {
-        if !self.vm.machines.are_followed() {
-            return Err(DriverError::Broken("the watch of the API server has failed".to_owned()));
-        }
+        self.vm.followed().await?;
+        self.settle().await?;
         let machine = self.shown().await?;
         self.vm.of(&machine)?;
         sizes::seen(&machine).map_err(DriverError::Broken)
@@ -162,7 +193,10 @@ impl Driver for NeonDriver {
                 Ok(())
             }
             Err(failure) if failure.kind().is_refusal() => Err(refused(failure.to_string())),
-            Err(_) => Err(DriverError::NoAnswer { command: "patch", limit: WRITTEN_WITHIN }),
+            Err(_) => {
+                self.unknown = Some(Instant::now());
+                Err(DriverError::NoAnswer { command: "patch", limit: WRITTEN_WITHIN })
+            }
         }
     }
 }

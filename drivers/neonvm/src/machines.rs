@@ -74,9 +74,9 @@ impl Machines {
         self.known().get(name).map(|known| known.borrow().clone())
     }
 
-    /// Whether all were listed, and the watch has not failed since.
-    pub(crate) fn are_followed(&self) -> bool {
-        self.0.followed.is_listed()
+    /// Waits until all are listed, and the watch has not failed since.
+    pub(crate) async fn are_followed(&self) {
+        self.0.followed.listed().await;
     }
 
     /// An object, once it is known.

@@ -7,7 +7,7 @@ use windlass_protocol::{
 };
 
 /// What this driver promises. NeonVM's controller looks at a VM once a second, and takes a step at a time.
-const PROMISES: Promises = Promises {
+pub(crate) const PROMISES: Promises = Promises {
     // A write carries a deadline of a second, after which the API server does not begin it.
     settles_within: Duration::from_secs(2),
     // What the watch of a busy API server is behind.
@@ -18,8 +18,9 @@ const PROMISES: Promises = Promises {
     answers_within: Duration::from_secs(5),
 };
 
-/// The step of CPU: what NeonVM counts in.
-const CPU_STEP: MilliCpu = MilliCpu::from_milli(1);
+/// NeonVM limits a VM to what its spec asks for, in this step, and plugs the whole vCPUs for it.
+const LIMIT_STEP: MilliCpu = MilliCpu::from_milli(1);
+const VCPU: MilliCpu = MilliCpu::from_cores(1);
 
 /// What the spec is to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +38,10 @@ pub(crate) enum Change {
 pub(crate) fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
     let Sizes { min, max, .. } = sizes(machine)?;
     Ok(Capabilities {
-        cpu_step: CPU_STEP,
-        limit_step: None,
+        cpu_step: VCPU,
+        limit_step: Some(LIMIT_STEP),
         memory_step: machine.slot,
-        shrink_cpu: ShrinkCpu::Removal,
+        shrink_cpu: ShrinkCpu::ByLimit,
         shrink_memory: true,
         min,
         max,
@@ -48,16 +49,17 @@ pub(crate) fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
     })
 }
 
-/// What a VM has, and may have at any time: what its spec asks for is given without another word.
+/// What a VM has, and may have at any time: what its spec asks for is given without another word. Every vCPU counts as plugged, since
+/// they come and go with what the spec asks for, which is the limit.
 ///
 /// # Errors
 /// What the object says wrongly.
 pub(crate) fn seen(machine: &Machine) -> Result<Seen, String> {
-    let Sizes { min, used, .. } = sizes(machine)?;
+    let Sizes { min, max, used } = sizes(machine)?;
     let boot = min.mem;
     Ok(Seen {
-        plugged: used.cpu.max(machine.shows.cpu),
-        limit: None,
+        plugged: max.cpu.round_up(VCPU),
+        limit: Some(used.cpu.max(machine.shows.cpu)),
         found_limit: None,
         memory: MemorySeen {
             boot,
@@ -81,21 +83,22 @@ pub(crate) fn seen(machine: &Machine) -> Result<Seen, String> {
 pub(crate) fn change(machine: &Machine, resize: Resize) -> Result<Change, String> {
     let Sizes { min, max, .. } = sizes(machine)?;
     match resize {
-        Resize::Cpu(cpu) if cpu >= min.cpu && cpu <= max.cpu => Ok(Change::Cpu(cpu)),
-        Resize::Cpu(cpu) => {
+        Resize::Limit(Some(cpu)) if cpu >= min.cpu && cpu <= max.cpu => Ok(Change::Cpu(cpu)),
+        Resize::Limit(Some(cpu)) => {
             Err(format!("cpu = {cpu}: must be between {} and {}", min.cpu, max.cpu))
         }
         Resize::Memory(memory) if memory < min.mem || memory > max.mem => {
             Err(format!("memory = {memory}: must be between {} and {}", min.mem, max.mem))
         }
+        // What a guest has may be a part of a slot, and it may keep that: then it keeps the whole slot.
         Resize::Memory(memory) => {
             let (slot, bytes) = (machine.slot, memory.bytes());
-            let is_whole = bytes.is_multiple_of(slot.bytes());
-            let count = is_whole.then(|| bytes / slot.bytes());
+            let is_even = bytes.is_multiple_of(slot.bytes()) || memory <= machine.shows.mem;
             let uneven = || format!("memory = {memory}: must be a multiple of {slot}");
-            count.map(Change::Slots).ok_or_else(uneven)
+            is_even.then(|| Change::Slots(bytes.div_ceil(slot.bytes()))).ok_or_else(uneven)
         }
-        Resize::Limit(_) => Err("NeonVM has no limit of CPU beside its vCPUs".to_owned()),
+        Resize::Cpu(_) => Err("NeonVM plugs vCPUs by itself, for the limit of its CPU".to_owned()),
+        Resize::Limit(None) => Err("NeonVM takes no limit of CPU away".to_owned()),
     }
 }
 
@@ -122,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_a_vm_may_have_is_what_its_spec_asks_for_until_its_status_shows_less() {
-        for (used, shows, plugged, requested, size) in [
+        for (used, shows, limit, requested, size) in [
             ((500, 2), (500, 2), 500, 1, 1),
             // It grows: it may have more at any time, and has not.
             ((1000, 4), (500, 2), 1000, 3, 1),
@@ -138,8 +141,9 @@ mod tests {
                 requested: Bytes::from_mib(512 * requested),
                 size: Bytes::from_mib(512 * size),
             };
-            let plugged = MilliCpu::from_milli(plugged);
-            assert_eq!((seen.plugged, seen.memory), (plugged, memory), "{used:?} {shows:?}");
+            let limit = Some(MilliCpu::from_milli(limit));
+            assert_eq!((seen.limit, seen.memory), (limit, memory), "{used:?} {shows:?}");
+            assert_eq!(seen.plugged, MilliCpu::from_cores(4));
         }
     }
 
@@ -161,16 +165,18 @@ mod tests {
     fn a_change_is_within_what_qemu_was_started_for() {
         let machine = machine((500, 2), (500, 2), "Running");
         let mib = |mib| Resize::Memory(Bytes::from_mib(mib));
-        let cpu = |milli| Resize::Cpu(MilliCpu::from_milli(milli));
+        let cpu = |milli| Resize::Limit(Some(MilliCpu::from_milli(milli)));
         assert_eq!(change(&machine, cpu(1750)), Ok(Change::Cpu(MilliCpu::from_milli(1750))));
         assert_eq!(change(&machine, mib(2048)), Ok(Change::Slots(4)));
+        assert_eq!(change(&machine, mib(700)), Ok(Change::Slots(2)), "it has that, and keeps it");
         for (resize, why) in [
             (cpu(200), "cpu = 0.2: must be between 0.25 and 4"),
             (cpu(4001), "cpu = 4.001: must be between 0.25 and 4"),
             (mib(256), "must be between 512MiB and 4GiB"),
             (mib(8192), "must be between 512MiB and 4GiB"),
-            (mib(700), "must be a multiple of 512MiB"),
-            (Resize::Limit(None), "NeonVM has no limit"),
+            (mib(1300), "must be a multiple of 512MiB"),
+            (Resize::Cpu(MilliCpu::from_cores(2)), "NeonVM plugs vCPUs by itself"),
+            (Resize::Limit(None), "NeonVM takes no limit"),
         ] {
             let error = change(&machine, resize).unwrap_err();
             assert!(error.contains(why), "{resize:?}: {error}");

@@ -18,7 +18,7 @@ pub(crate) const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
 /// What the API server is given.
 const DEADLINE: &str = "1s";
 
-/// Changes what the spec of a VM asks for, if uid and generation are still these; the generation after that.
+/// Changes what the spec of a VM asks for, if uid, generation and pod are still these; the generation after that.
 pub(crate) async fn write(
     client: &Client,
     machine: &Machine,
@@ -38,7 +38,7 @@ fn request(machine: &Machine, change: Change) -> Result<Request<Vec<u8>>, http::
         .body(patch(machine, change).to_string().into_bytes())
 }
 
-/// A spec that somebody else has changed has another generation. `add` replaces what is there.
+/// A spec that somebody else has changed has another generation, and a guest that has restarted another pod. `add` replaces what is there.
 fn patch(machine: &Machine, change: Change) -> Value {
     let (path, value) = match change {
         Change::Cpu(cpu) => ("/spec/guest/cpus/use", json!(cpu_text(cpu))),
@@ -47,6 +47,7 @@ fn patch(machine: &Machine, change: Change) -> Value {
     json!([
         {"op": "test", "path": "/metadata/uid", "value": machine.uid},
         {"op": "test", "path": "/metadata/generation", "value": machine.generation},
+        {"op": "test", "path": "/status/podName", "value": machine.pod},
         {"op": "add", "path": path, "value": value},
     ])
 }
@@ -60,6 +61,7 @@ mod tests {
     fn a_write_tests_which_object_and_which_spec_it_changes() {
         let machine: Machine = serde_json::from_value(json!({
             "metadata": {"namespace": "db", "name": "a", "uid": "u", "generation": 7},
+            "status": {"podName": "a-1"},
         }))
         .unwrap();
         let sent = request(&machine, Change::Cpu(MilliCpu::from_milli(1250))).unwrap();
@@ -71,12 +73,13 @@ mod tests {
             json!([
                 {"op": "test", "path": "/metadata/uid", "value": "u"},
                 {"op": "test", "path": "/metadata/generation", "value": 7},
+                {"op": "test", "path": "/status/podName", "value": "a-1"},
                 {"op": "add", "path": "/spec/guest/cpus/use", "value": "1250m"},
             ])
         );
         let slots = super::patch(&machine, Change::Slots(3));
         assert_eq!(
-            slots[2],
+            slots[3],
             json!({"op": "add", "path": "/spec/guest/memorySlots/use", "value": 3})
         );
     }

@@ -1,11 +1,17 @@
 //! The driver at a real API server; the test plays NeonVM's controller.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use http::{Method, Request};
+use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::client::Body;
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::service_fn;
 use windlass_control_plane::{ControlPlane, Identity, Space, neonvm};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
 use windlass_drivers_neonvm::{Machines, NeonVm};
@@ -29,9 +35,9 @@ async fn a_vm_is_seen_and_resized_by_its_object() {
     assert_eq!((seen.upper(), seen.memory.present()), (size(1000, 1024), Bytes::from_mib(1024)));
     assert_eq!(seen.state, RunState::Running);
 
-    driver.resize(Resize::Cpu(MilliCpu::from_milli(1750))).await.unwrap();
+    driver.resize(Resize::Limit(Some(MilliCpu::from_milli(1750)))).await.unwrap();
     let seen = driver.see().await.unwrap();
-    assert_eq!(seen.plugged.milli(), 1750, "a look after a write shows it");
+    assert_eq!(seen.upper().cpu.milli(), 1750, "a look after a write shows it");
     driver.resize(Resize::Memory(Bytes::from_mib(2048))).await.unwrap();
     let seen = driver.see().await.unwrap();
     assert_eq!(seen.memory.upper(), Bytes::from_mib(2048), "it may be given that at any time");
@@ -56,12 +62,34 @@ async fn a_watch_that_is_behind_changes_nothing() {
     let (mut driver, _notices) = vm.way(POD).attach().await.unwrap();
     driver.see().await.unwrap();
     vm.watch.shutdown().await;
-    driver.resize(Resize::Cpu(MilliCpu::from_milli(1750))).await.unwrap();
+    driver.resize(Resize::Limit(Some(MilliCpu::from_milli(1750)))).await.unwrap();
     let error = driver.see().await.unwrap_err();
     assert!(matches!(error, DriverError::NoAnswer { .. }), "the write is not shown: {error}");
-    let error = driver.resize(Resize::Cpu(MilliCpu::from_milli(500))).await.unwrap_err();
+    let error = driver.resize(Resize::Limit(Some(MilliCpu::from_milli(500)))).await.unwrap_err();
     assert!(matches!(error, DriverError::Refused { .. }), "the spec is another: {error}");
     assert_eq!(vm.get().await.data["spec"]["guest"]["cpus"]["use"], json!("1750m"));
+}
+
+/// The watch says nothing of it: it is silent, and looks as it did.
+#[tokio::test]
+async fn what_became_of_a_write_that_was_not_answered_is_read() {
+    let mut vm = Vm::make().await;
+    let (mut driver, _notices) = vm.way(POD).attach().await.unwrap();
+    vm.watch.shutdown().await;
+    vm.loses_next.store(true, Ordering::Release);
+    let error = driver.resize(Resize::Limit(Some(MilliCpu::from_milli(1750)))).await.unwrap_err();
+    assert!(matches!(error, DriverError::NoAnswer { .. }), "{error}");
+    let is_known = async || match driver.see().await {
+        Ok(seen) => {
+            assert_eq!(seen.upper().cpu.milli(), 1000);
+            false
+        }
+        Err(DriverError::NoAnswer { .. }) => true,
+        Err(error) => panic!("{error}"),
+    };
+    wait::until_async("the look waits for the watch to show the write", is_known).await;
+    let error = driver.see().await.unwrap_err();
+    assert!(matches!(error, DriverError::NoAnswer { .. }), "{error}");
 }
 
 /// What does not concern the spec is in no write's way.
@@ -72,7 +100,7 @@ async fn an_annotation_that_changes_meanwhile_does_not_hold_up_a_write() {
     vm.watch.shutdown().await;
     vm.patch(json!({"metadata": {"annotations": {"windlass.dev/ceiling": "{}"}}})).await;
     vm.status(json!({"cpus": "900m"})).await;
-    driver.resize(Resize::Cpu(MilliCpu::from_milli(750))).await.unwrap();
+    driver.resize(Resize::Limit(Some(MilliCpu::from_milli(750)))).await.unwrap();
 }
 
 #[tokio::test]
@@ -87,7 +115,8 @@ async fn a_vm_is_gone_once_its_object_is_or_names_another_pod() {
         wait::until_async(why, is_gone).await;
         let error = vm.way(POD).attach().await.unwrap_err();
         assert!(matches!(error, DriverError::Gone { .. }), "{why}: {error}");
-        let error = driver.resize(Resize::Cpu(MilliCpu::from_milli(500))).await.unwrap_err();
+        let error =
+            driver.resize(Resize::Limit(Some(MilliCpu::from_milli(500)))).await.unwrap_err();
         assert!(matches!(error, DriverError::Gone { .. }), "{why}: {error}");
     }
     let vm = Vm::make().await;
@@ -133,6 +162,8 @@ struct Vm {
     known: Machines,
     /// It ends with the VM.
     watch: JoinSet<()>,
+    /// Whether the answer to the driver's next write is lost.
+    loses_next: Arc<AtomicBool>,
 }
 
 impl Vm {
@@ -141,7 +172,8 @@ impl Vm {
         let space = Space::new(plane).await;
         let followed = Followed::default();
         let client = plane.client(Identity::Admin).await;
-        let known = Machines::new(client.clone(), followed.clone());
+        let loses_next = Arc::<AtomicBool>::default();
+        let known = Machines::new(lossy(&client, &loses_next), followed.clone());
         let following = Following {
             client,
             watches: Watches::default(),
@@ -158,7 +190,7 @@ impl Vm {
             let tell = |it| drop(told.told(it));
             follow::<WholeMachineObject>("vms", manner, following, tell).await.unwrap();
         };
-        let vm = Self { space, known, watch: JoinSet::from_iter([watch]) };
+        let vm = Self { space, known, watch: JoinSet::from_iter([watch]), loses_next };
         let object = json!({
             "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine",
             "metadata": {"name": "a", "labels": {NODE: vm.space.name()}},
@@ -209,6 +241,23 @@ impl Vm {
         let patch = Patch::Merge(json!({"status": status}));
         self.machines().patch_status("a", &PatchParams::default(), &patch).await.unwrap();
     }
+}
+
+/// A client that loses the answer to the next write, once it is told to.
+fn lossy(client: &Client, loses_next: &Arc<AtomicBool>) -> Client {
+    let (client, loses_next) = (client.clone(), Arc::clone(loses_next));
+    let through = service_fn(move |request: Request<Body>| {
+        let (client, loses_next) = (client.clone(), Arc::clone(&loses_next));
+        async move {
+            let is_write = request.method() == Method::PATCH;
+            let answer = client.send(request).await;
+            if is_write && loses_next.swap(false, Ordering::AcqRel) {
+                return Err(kube::Error::Service("lost".into()));
+            }
+            answer
+        }
+    });
+    Client::new(through, "default")
 }
 
 async fn plane() -> &'static ControlPlane {

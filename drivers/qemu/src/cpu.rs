@@ -110,7 +110,7 @@ impl Vcpus {
     /// How many there are at least: with parking, what the guest cannot do without.
     pub(crate) fn least(&self, shrink: ShrinkCpu) -> MilliCpu {
         match shrink {
-            ShrinkCpu::Parking => MilliCpu::from_cores(1),
+            ShrinkCpu::Parking | ShrinkCpu::ByLimit => MilliCpu::from_cores(1),
             ShrinkCpu::Removal => MilliCpu::from_cores(match self {
                 Self::Slots(slots) => {
                     count(slots.iter().filter(|slot| slot.is_not_ours()).count()).max(1)

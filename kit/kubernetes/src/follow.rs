@@ -69,6 +69,8 @@ struct Inner {
     /// Everything was listed, and the watch goes on from there.
     is_listed: AtomicBool,
     again: Notify,
+    /// Told when everything was listed.
+    done: Notify,
 }
 
 /// What the API server told.
@@ -141,6 +143,7 @@ where
             event = events.next() => event,
             () = tokio::time::sleep(TURN) => continue,
         };
+        let mut listed = None;
         let told = match event {
             Some(Ok(Event::Init)) => {
                 followed.lists();
@@ -155,7 +158,7 @@ where
                 let Listed { kept, highest, bad, others } = std::mem::take(&mut list);
                 info!(of, objects = kept.len(), "listed");
                 complain(of, bad, others);
-                followed.came_all(highest);
+                listed = Some(highest);
                 Told::All(kept, epoch)
             }
             Some(Ok(Event::Apply(object))) => {
@@ -190,9 +193,10 @@ where
             info!(of, failures, "the watch goes on");
         }
         failures = 0;
-        let is_all = matches!(told, Told::All(..));
         tell(told);
-        if is_all {
+        // Only now does what was listed stand where others look.
+        if let Some(highest) = listed {
+            followed.came_all(highest);
             readiness.done(of);
         }
     }
@@ -221,6 +225,17 @@ impl Followed {
         self.0.is_listed.load(Ordering::Acquire)
     }
 
+    /// Waits until it is so.
+    pub async fn listed(&self) {
+        loop {
+            let done = self.0.done.notified();
+            if self.is_listed() {
+                return;
+            }
+            done.await;
+        }
+    }
+
     fn lists(&self) {
         self.0.is_listed.store(false, Ordering::Release);
     }
@@ -234,6 +249,7 @@ impl Followed {
     fn came_all(&self, highest: u64) {
         self.0.highest.store(highest, Ordering::Release);
         self.0.is_listed.store(true, Ordering::Release);
+        self.0.done.notify_waiters();
     }
 
     fn came<K: Resource>(&self, object: &K) {

@@ -108,32 +108,33 @@ impl Cluster {
         Ok(Self { plane, space, guests, plugin, agents, folder, _parts: parts, _turn: turn })
     }
 
-    /// Makes a VM of one vCPU and 256 MiB that may have four vCPUs and 1.25 GiB, and returns once it runs.
+    /// Makes a VM of one vCPU and 256 MiB that may have four vCPUs and 1.25 GiB, and returns once it runs. It gives back soon what
+    /// it needs no more.
     ///
     /// # Errors
     /// Its guest is not there in time.
     pub async fn vm(&self, name: &str) -> Result<Look> {
-        let config = r#"{"scaleDown":{"cpu":"2s","memory":"2s"}}"#;
-        self.vm_with(name, json!({"windlass.dev/config": config})).await
+        self.vm_from(name, "1").await
     }
 
-    /// The same, with these annotations: the one above gives back soon what it needs no more.
+    /// The same, which may go down to this much CPU, and goes in steps of it.
     ///
     /// # Errors
     /// Its guest is not there in time.
-    pub async fn vm_with(&self, name: &str, annotations: Value) -> Result<Look> {
+    pub async fn vm_from(&self, name: &str, least: &str) -> Result<Look> {
+        let config = r#"{"scaleDown":{"cpu":"2s","memory":"2s"}}"#;
         let object = json!({
             "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine",
             "metadata": {
                 "name": name,
                 "labels": {"autoscaling.neon.tech/enabled": "true"},
-                "annotations": annotations,
+                "annotations": {"windlass.dev/config": config},
             },
             "spec": {
                 "schedulerName": SCHEDULER,
                 "nodeSelector": {"windlass.dev/space": self.space.name()},
                 "guest": {
-                    "cpus": {"min": 1, "max": 4, "use": 1},
+                    "cpus": {"min": least, "max": 4, "use": 1},
                     "memorySlotSize": format!("{}Mi", SLOT / MIB),
                     "memorySlots": {"min": 1, "max": 5, "use": 1},
                 },
@@ -295,11 +296,6 @@ impl Cluster {
             agent.stop().await.context("an agent ended badly")?;
         }
         self.plugin.stop().await.context("the plugin ended badly")
-    }
-
-    /// The control plane.
-    pub const fn plane(&self) -> &ControlPlane {
-        self.plane
     }
 
     fn machines(&self) -> Api<DynamicObject> {

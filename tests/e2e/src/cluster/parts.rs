@@ -1,6 +1,6 @@
 //! The programs of a cluster, as they ship but for addresses.
 
-use super::{AGENT, EVERY, HOME, LIMIT, MIB, SLOT};
+use super::{AGENT, EVERY, HOME, LIMIT};
 use crate::host::free_ports;
 use crate::programs::beside;
 use crate::served::Served;
@@ -16,11 +16,9 @@ pub(super) async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Serv
     let kubeconfig = plane.kubeconfig(Identity::Plugin);
     let text = format!(
         "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         compute_unit = {{ cpu = 1, memory = \"{}MiB\" }}\n\
          [kubernetes]\nkubeconfig = {kubeconfig:?}\nneonvm = true\n\
          lease = {{ enabled = false }}\npermits = \"127.0.0.1:0\"\n\
          plain_extender = true\nextender = \"127.0.0.1:0\"\n",
-        SLOT / MIB,
     );
     start("windlass-plugin", folder, "plugin", text).await
 }
@@ -57,11 +55,9 @@ pub(super) async fn agent_again(
         "plugin = \"https://{permits}\"\nplugin_ca = {ca:?}\nplugin_token = {token:?}\n\
          admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
          callback_ports = \"{}-{}\"\n\
-         compute_unit = {{ cpu = 1, memory = \"{}MiB\" }}\n\
          [kubernetes]\nnode = \"{node}\"\nkubeconfig = {kubeconfig:?}\n",
         ports.start(),
         ports.end(),
-        SLOT / MIB,
     );
     let name = format!("agent-{}", node.rsplit('-').next().unwrap_or(node));
     start("windlass-agent", folder, &name, text).await

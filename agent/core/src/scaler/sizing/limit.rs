@@ -4,7 +4,7 @@
 //! part of a vCPU. It is never lowered without a session, nor while the VM is to keep its size.
 
 use super::Sizing;
-use windlass_protocol::{MilliCpu, Resize};
+use windlass_protocol::{MilliCpu, Resize, ShrinkCpu};
 
 // === impl Sizing ===
 
@@ -38,8 +38,17 @@ impl Sizing<'_> {
         let gives = next.mem < self.has.mem || self.vm.size.is_giving();
         let to = next.cpu.max(self.permitted().map_or(self.goal.cpu, |size| size.cpu));
         let to = self.within_found(to);
-        let lowers = !gives && to < limit && self.vcpus <= self.whole(to);
+        let lowers = !gives && to < limit && self.makes_do_with(self.whole(to));
         lowers.then_some(Resize::Limit(Some(to)))
+    }
+
+    /// Whether the guest makes do with so many vCPUs: it reports no more, or it has agreed to no more and its hypervisor takes
+    /// the others out.
+    fn makes_do_with(&self, vcpus: MilliCpu) -> bool {
+        let vm = self.vm;
+        let agreed = || vm.guest.consent(self.now).is_some_and(|agreed| agreed.cpu <= vcpus);
+        let by_limit = self.can.shrink_cpu == ShrinkCpu::ByLimit && vm.size.online().is_none();
+        self.vcpus <= vcpus || by_limit && agreed()
     }
 
     /// The least CPU with which the guest needs all the vCPUs that it may use now.

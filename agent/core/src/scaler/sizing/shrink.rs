@@ -142,7 +142,7 @@ impl Sizing<'_> {
         }
         let removes = match can.shrink_cpu {
             ShrinkCpu::Removal => left < vm.size.plugged_high()?,
-            ShrinkCpu::Parking => false,
+            ShrinkCpu::Parking | ShrinkCpu::ByLimit => false,
         };
         removes.then_some(left)
     }
@@ -150,7 +150,7 @@ impl Sizing<'_> {
     /// Parking needs a guest that says how many vCPUs it uses.
     fn can_shrink_cpu(&self) -> bool {
         match self.can.shrink_cpu {
-            ShrinkCpu::Removal => true,
+            ShrinkCpu::Removal | ShrinkCpu::ByLimit => true,
             ShrinkCpu::Parking => self.vm.size.online().is_some(),
         }
     }
