@@ -16,6 +16,7 @@ use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, su
 
 const PAGE: &str = include_str!("../../../../docs/agent.md");
 const SERVICE: &str = include_str!("../../../../deploy/systemd/windlass-agent.service");
+const CLUSTER: &str = include_str!("../../../../deploy/kustomize/agent/agent.toml");
 const METRICS: &str = include_str!("../../../../docs/metrics.md");
 
 #[test]
@@ -76,6 +77,16 @@ fn the_shipped_service_can_start_with_billing() {
     let line = SERVICE.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let args = Args::try_parse_from(line.replace("%H", "host-1").split(' ')).unwrap();
     assert_eq!(args.command_line.node_name.as_deref(), Some("host-1"));
+}
+
+/// The DaemonSet says which node that is.
+#[test]
+fn the_shipped_file_for_a_cluster_is_valid() {
+    let node_name = Some("worker-1".to_owned());
+    let command_line = CommandLine { node_name, ..CommandLine::default() };
+    let config = AgentConfig::from_toml(CLUSTER, &command_line).unwrap();
+    assert_eq!(config.kubernetes.unwrap().node, "worker-1");
+    assert!(config.plugin.has_tls() && config.trust.token.is_some());
 }
 
 fn row(Row { name, kind, default, range, meaning }: &Row) -> String {

@@ -6,7 +6,7 @@ use crate::agent::request;
 use crate::plugin::Plugin;
 use crate::vms::Vms;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
 use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -92,8 +92,10 @@ fn opens(policy: &NetworkPolicySpec, from: Option<&str>, port: i32) -> bool {
     policy.ingress.iter().flatten().any(|rule| {
         let is_peer = rule.from.as_ref().is_none_or(|peers| {
             peers.iter().filter_map(|peer| peer.pod_selector.as_ref()).any(|selector| {
-                let labels = selector.match_labels.as_ref().unwrap();
-                from.is_some_and(|from| labels["app.kubernetes.io/name"] == from)
+                // Of any VM, by a label of another name.
+                let labels = selector.match_labels.as_ref();
+                let name = labels.and_then(|labels| labels.get("app.kubernetes.io/name"));
+                from.zip(name).is_some_and(|(from, name)| from == name)
             })
         });
         let is_port = rule.ports.iter().flatten().any(|opened| {
@@ -115,9 +117,13 @@ async fn pods_of_the_deployments_pass_where_the_rest_is_refused() {
     let patch = Patch::Merge(json!({"metadata": {"labels": label}}));
     namespaces.patch(space.name(), &PatchParams::default(), &patch).await.unwrap();
     let deployments: Api<Deployment> = Api::namespaced(space.client().clone(), "windlass");
+    let agents: Api<DaemonSet> = Api::namespaced(space.client().clone(), "windlass");
+    let agents = agents.get(AGENT).await.unwrap().spec.unwrap().template;
+    let mut templates = vec![(AGENT, agents)];
     for name in ["windlass-plugin", "windlass-scheduler"] {
-        let deployment = deployments.get(name).await.unwrap();
-        let template = deployment.spec.unwrap().template;
+        templates.push((name, deployments.get(name).await.unwrap().spec.unwrap().template));
+    }
+    for (name, template) in templates {
         let mut pod = Pod { spec: template.spec, ..Pod::default() };
         pod.metadata.name = Some(name.to_owned());
         space.pods().create(&PostParams::default(), &pod).await.unwrap();
