@@ -10,7 +10,7 @@ use futures_util::stream::iter;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub async fn run(labels: Labels) -> Result<(), Infallible> {
             missing.clear();
             continue;
         }
-        let unknown = (labels.unknown)();
+        let unknown: BTreeSet<_> = (labels.unknown)().into_iter().collect();
         missing.retain(|known, _| unknown.contains(known));
         let now = Instant::now();
         let is_due = |it: &(VmName, String)| missing.get(it).is_none_or(|it| it.next <= now);

@@ -4,7 +4,7 @@ use crate::labels::{self, Labels};
 use kube::Client;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 use windlass_agent::Agent;
 use windlass_agent_core::declared::{Declared, Step, Terms};
 use windlass_drivers::any::AnyAttach;
@@ -116,10 +116,8 @@ impl Known {
     fn machines_told(&self, told: Told<Machine>) {
         // What is declared follows what is known: one at a time.
         let mut declared = self.declared();
-        for name in self.0.machines.told(told) {
-            if let Some(machine) = self.0.machines.get(&name) {
-                self.carry_out(declared.object_seen(&machine));
-            }
+        for machine in self.0.machines.told(told) {
+            self.carry_out(declared.object_seen(&machine));
         }
         self.0.pods_came.notify_one();
     }
@@ -155,7 +153,6 @@ impl Known {
                 }
             }
         }
-        debug!("what is declared is followed");
     }
 
     fn declared(&self) -> MutexGuard<'_, Declared> {

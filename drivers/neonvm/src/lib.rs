@@ -22,9 +22,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
-use windlass_kit_kubernetes::Failure;
 use windlass_protocol::vm_object::{Machine, MachinePhase};
-use windlass_protocol::{Capabilities, Resize, Seen, VmName};
+use windlass_protocol::{Capabilities, NoSuccess, Resize, Seen, VmName};
 use write::WRITTEN_WITHIN;
 
 /// The watch shows a write within this, and an object that is labelled anew.
@@ -74,7 +73,7 @@ impl NeonVm {
             let pod = machine.pod.as_deref().unwrap_or("no pod");
             format!("{pod} runs the VM, and not {}", self.pod)
         };
-        Err(DriverError::Gone { place: self.place(), why })
+        Err(self.gone(why))
     }
 
     /// The object as the watch shows it.
@@ -88,20 +87,29 @@ impl NeonVm {
 
     /// Waits for the watch, which may be listing.
     async fn followed(&self) -> Result<(), DriverError> {
-        let not_so = |_| DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN };
-        timeout(SHOWN_WITHIN, self.machines.are_followed()).await.map_err(not_so)
+        timeout(SHOWN_WITHIN, self.machines.are_followed()).await.map_err(|_| behind())
     }
 
     /// Why the watch does not show it: it is gone, or the watch is behind.
     async fn not_followed(&self) -> DriverError {
-        match self.machines.read(&self.object).await {
-            Err(Failure::Gone(why)) => DriverError::Gone { place: self.place(), why },
-            Ok(machine) => match self.of(&machine) {
-                Ok(()) => DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN },
-                Err(gone) => gone,
-            },
-            Err(failure) => DriverError::Broken(failure.to_string()),
+        match self.read().await.and_then(|machine| self.of(&machine)) {
+            Ok(()) => behind(),
+            Err(error) => error,
         }
+    }
+
+    /// The object as the API server has it.
+    async fn read(&self) -> Result<Machine, DriverError> {
+        self.machines.read(&self.object).await.map_err(|failure| match failure.kind() {
+            NoSuccess::Gone => self.gone(failure.to_string()),
+            NoSuccess::Conflict | NoSuccess::Invalid | NoSuccess::Refused | NoSuccess::Unknown => {
+                DriverError::Broken(failure.to_string())
+            }
+        })
+    }
+
+    fn gone(&self, why: String) -> DriverError {
+        DriverError::Gone { place: self.place(), why }
     }
 }
 
@@ -146,13 +154,7 @@ impl NeonDriver {
         if self.unknown.is_none_or(|since| since.elapsed() < sizes::PROMISES.settles_within) {
             return Ok(());
         }
-        match self.vm.machines.read(&self.vm.object).await {
-            Ok(machine) => self.written = self.written.max(machine.generation),
-            Err(Failure::Gone(why)) => {
-                return Err(DriverError::Gone { place: self.vm.place(), why });
-            }
-            Err(failure) => return Err(DriverError::Broken(failure.to_string())),
-        }
+        self.written = self.written.max(self.vm.read().await?.generation);
         self.unknown = None;
         Ok(())
     }
@@ -164,7 +166,7 @@ impl NeonDriver {
         match timeout(SHOWN_WITHIN, shown).await {
             Ok(Some(machine)) => Ok(machine),
             Ok(None) => Err(self.vm.not_followed().await),
-            Err(_) => Err(DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN }),
+            Err(_) => Err(behind()),
         }
     }
 }
@@ -199,4 +201,9 @@ impl Driver for NeonDriver {
             }
         }
     }
+}
+
+/// The watch does not show what it should in its time.
+const fn behind() -> DriverError {
+    DriverError::NoAnswer { command: "watch", limit: SHOWN_WITHIN }
 }

@@ -3,11 +3,11 @@
 use crate::sizes::Change;
 use crate::write;
 use kube::{Api, Client};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
-use windlass_kit_kubernetes::objects::WholeMachineObject;
+use windlass_kit_kubernetes::objects::{Read, WholeMachineObject};
 use windlass_kit_kubernetes::{Failure, Followed, Told, answered};
 use windlass_protocol::VmName;
 use windlass_protocol::vm_object::Machine;
@@ -19,10 +19,12 @@ pub struct Machines(Arc<Inner>);
 struct Inner {
     client: Client,
     followed: Followed,
-    known: Mutex<BTreeMap<VmName, watch::Sender<Arc<Machine>>>>,
+    known: Mutex<Known>,
     /// Told when another object is known.
     more: Notify,
 }
+
+type Known = BTreeMap<VmName, watch::Sender<Arc<Machine>>>;
 
 /// An object that is known, and what becomes of it. Clones are of the same object.
 #[derive(Clone, Debug)]
@@ -37,34 +39,24 @@ impl Machines {
         Self(Arc::new(Inner { client, followed, known, more }))
     }
 
-    /// The watch has told this. Which VMs it is about.
-    pub fn told(&self, told: Told<Machine>) -> Vec<VmName> {
+    /// The watch has told this; what it shows.
+    pub fn told(&self, told: Told<Machine>) -> Vec<Arc<Machine>> {
         let mut known = self.known();
         match told {
             Told::All(machines, _) => {
-                let there: BTreeMap<VmName, Machine> =
-                    machines.into_iter().map(|machine| (machine.name.clone(), machine)).collect();
-                let mut names: Vec<VmName> = known.keys().cloned().collect();
-                known.retain(|name, _| there.contains_key(name));
-                names.retain(|name| !there.contains_key(name));
-                for (name, machine) in there {
-                    self.put(&mut known, machine);
-                    names.push(name);
-                }
-                names
+                let there: BTreeSet<&VmName> =
+                    machines.iter().map(|machine| &machine.name).collect();
+                known.retain(|name, _| there.contains(name));
+                machines.into_iter().map(|machine| self.put(&mut known, machine)).collect()
             }
-            Told::Seen(machine) => {
-                let name = machine.name.clone();
-                self.put(&mut known, machine);
-                vec![name]
-            }
+            Told::Seen(machine) => vec![self.put(&mut known, machine)],
             Told::Gone(machine) => {
                 let is_it =
                     known.get(&machine.name).is_some_and(|it| it.borrow().uid == machine.uid);
                 if is_it {
                     known.remove(&machine.name);
                 }
-                vec![machine.name]
+                Vec::new()
             }
         }
     }
@@ -97,7 +89,7 @@ impl Machines {
     pub async fn read(&self, name: &VmName) -> Result<Machine, Failure> {
         let machines: Api<WholeMachineObject> =
             Api::namespaced(self.0.client.clone(), &name.namespace);
-        answered(machines.get(&name.name)).await.map(WholeMachineObject::into_machine)
+        answered(machines.get(&name.name)).await.map(Read::kept)
     }
 
     /// Changes what the spec of a VM asks for, if it still is as it was looked at; the generation after that.
@@ -105,20 +97,22 @@ impl Machines {
         write::write(&self.0.client, machine, change).await
     }
 
-    fn put(&self, known: &mut BTreeMap<VmName, watch::Sender<Arc<Machine>>>, machine: Machine) {
+    fn put(&self, known: &mut Known, machine: Machine) -> Arc<Machine> {
+        let machine = Arc::new(machine);
         match known.get(&machine.name) {
             Some(kept) if kept.borrow().uid == machine.uid => {
-                kept.send_replace(Arc::new(machine));
+                kept.send_replace(Arc::clone(&machine));
             }
             // Another object of the same name is another VM.
             _ => {
-                known.insert(machine.name.clone(), watch::Sender::new(Arc::new(machine)));
+                known.insert(machine.name.clone(), watch::Sender::new(Arc::clone(&machine)));
                 self.0.more.notify_waiters();
             }
         }
+        machine
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<VmName, watch::Sender<Arc<Machine>>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use http::header::CONTENT_TYPE;
 use kube::Client;
 use serde_json::{Value, json};
 use std::time::Duration;
-use windlass_kit_kubernetes::objects::WholeMachineObject;
+use windlass_kit_kubernetes::objects::{Read, WholeMachineObject};
 use windlass_kit_kubernetes::{Failure, answered_within};
 use windlass_protocol::quantity::cpu_text;
 use windlass_protocol::vm_object::Machine;
@@ -27,7 +27,7 @@ pub(crate) async fn write(
     let request = request(machine, change);
     let request = request.map_err(|error| Failure::Refused(error.to_string()))?;
     let sent = client.request::<WholeMachineObject>(request);
-    Ok(answered_within(WRITTEN_WITHIN, sent).await?.into_machine().generation)
+    Ok(answered_within(WRITTEN_WITHIN, sent).await?.kept().generation)
 }
 
 fn request(machine: &Machine, change: Change) -> Result<Request<Vec<u8>>, http::Error> {

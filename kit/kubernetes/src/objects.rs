@@ -54,13 +54,6 @@ pub struct WholeMachineObject {
     machine: Machine,
 }
 
-impl WholeMachineObject {
-    /// The object, without the metadata that the client needs.
-    pub fn into_machine(self) -> Machine {
-        self.machine
-    }
-}
-
 impl Read for WholeMachineObject {
     type Kept = Machine;
 

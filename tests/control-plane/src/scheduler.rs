@@ -41,6 +41,20 @@ impl Scheduler {
         Self::start_by(plane, name, extenders, json!({"qps": 10_000, "burst": 10_000})).await
     }
 
+    /// An extender in a scheduler's configuration that has all verbs and is reached there, without TLS.
+    pub fn extender_at(at: &str) -> Value {
+        json!({
+            "urlPrefix": format!("http://{at}"),
+            "filterVerb": "filter",
+            "prioritizeVerb": "prioritize",
+            "preemptVerb": "preempt",
+            "bindVerb": "bind",
+            "weight": 1,
+            "nodeCacheCapable": true,
+            "httpTimeout": "8s",
+        })
+    }
+
     async fn start_by(
         plane: &ControlPlane,
         name: &str,

@@ -89,7 +89,7 @@ impl Cluster {
         let folder = Folder::create()?;
         let plugin = parts::plugin(plane, &folder).await?;
         let extender = plugin.extender.context("the plugin says where it serves a scheduler")?;
-        let extender = parts::extender_at(&extender.to_string());
+        let extender = Scheduler::extender_at(&extender.to_string());
         let scheduler = Scheduler::start(plane, SCHEDULER, &[extender]).await;
         let space = Space::new(plane).await;
         let home = Space::named(plane, HOME).await;
@@ -98,6 +98,7 @@ impl Cluster {
         for node in nodes {
             let whole = space.node(node, "4", "8Gi").await;
             kubelets.push(Kubelet::start(space.client(), &whole).await);
+            home.pod_of(AGENT, &format!("agent-{whole}"), &whole).await;
             let served = parts::agent(plane, &home, &folder, &plugin, &whole).await?;
             agents.insert((*node).to_owned(), served);
         }
@@ -281,8 +282,7 @@ impl Cluster {
         agent.kill()?;
         let home = Space::named(self.plane, HOME).await;
         let whole = format!("{}-{node}", self.space.name());
-        let served =
-            parts::agent_again(self.plane, &home, &self.folder, &self.plugin, &whole).await?;
+        let served = parts::agent(self.plane, &home, &self.folder, &self.plugin, &whole).await?;
         self.agents.insert(node.to_owned(), served);
         Ok(())
     }

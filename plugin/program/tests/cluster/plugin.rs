@@ -1,8 +1,9 @@
 //! The program, started with a file that a person could have written.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use windlass_control_plane::Scheduler;
 use windlass_testkit::http::{self, Answer};
 use windlass_testkit::process::Process;
 use windlass_testkit::tls::{Ca, Pair};
@@ -141,21 +142,7 @@ impl Plugin {
 
     /// Its part of a scheduler's configuration, as `deploy/scheduler` has it.
     pub(crate) fn scheduler_config(&self) -> Value {
-        Self::scheduler_config_at(&self.extender)
-    }
-
-    /// The same, where it is reached there.
-    pub(crate) fn scheduler_config_at(extender: &str) -> Value {
-        json!({
-            "urlPrefix": format!("http://{extender}"),
-            "filterVerb": "filter",
-            "prioritizeVerb": "prioritize",
-            "preemptVerb": "preempt",
-            "bindVerb": "bind",
-            "weight": 1,
-            "nodeCacheCapable": true,
-            "httpTimeout": "8s",
-        })
+        Scheduler::extender_at(&self.extender)
     }
 
     /// What the extender answers.

@@ -58,7 +58,7 @@ async fn no_node_is_promised_twice_while_leaders_die_and_the_api_server_fails() 
     let plane = ControlPlane::start().await;
     plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
     let mut plugins = Plugins::start(&plane).await;
-    let config = Plugin::scheduler_config_at(&plugins.extender.address());
+    let config = Scheduler::extender_at(&plugins.extender.address());
     let _scheduler = Scheduler::start(&plane, SCHEDULER, &[config]).await;
     let vms = Vms::of(&plane).await;
     let mut nodes = Vec::new();

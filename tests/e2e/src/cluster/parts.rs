@@ -5,7 +5,6 @@ use crate::host::free_ports;
 use crate::programs::beside;
 use crate::served::Served;
 use anyhow::{Context, Result, anyhow};
-use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
 use windlass_control_plane::{ControlPlane, Identity, Space};
@@ -25,18 +24,6 @@ pub(super) async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Serv
 
 /// The agent of a node: its pod is there, and it shows a token of that pod to the API server and another to the plugin.
 pub(super) async fn agent(
-    plane: &ControlPlane,
-    home: &Space<'_>,
-    folder: &Folder,
-    plugin: &Served,
-    node: &str,
-) -> Result<Served> {
-    home.pod_of(AGENT, &format!("agent-{node}"), node).await;
-    agent_again(plane, home, folder, plugin, node).await
-}
-
-/// The same of a pod that is there.
-pub(super) async fn agent_again(
     plane: &ControlPlane,
     home: &Space<'_>,
     folder: &Folder,
@@ -88,18 +75,4 @@ pub(super) async fn ca(plane: &ControlPlane) -> Result<String> {
         tokio::time::sleep(EVERY).await;
     }
     Err(anyhow!("the plugin has made no CA"))
-}
-
-/// The plugin's part of a scheduler's configuration.
-pub(super) fn extender_at(at: &str) -> Value {
-    json!({
-        "urlPrefix": format!("http://{at}"),
-        "filterVerb": "filter",
-        "prioritizeVerb": "prioritize",
-        "preemptVerb": "preempt",
-        "bindVerb": "bind",
-        "weight": 1,
-        "nodeCacheCapable": true,
-        "httpTimeout": "8s",
-    })
 }
