@@ -5,12 +5,16 @@
 //! what the kubelet has allocated, and in no other way. So an allocation covers at any time what was promised, and nothing is
 //! recorded beside it: a plugin that starts finds it in the pod.
 //!
+//! What a VM was permitted before its pod was resized no allocation may ever cover: its pod cannot be resized, or its node has no
+//! room. A ceiling covers that for a later plugin, and is recorded again should somebody remove it.
+//!
 //! A *proposal* is a permit above the cap: the pod is to be resized for it. It ends when the kubelet refuses, when its
 //! agent wants less, or after [`CLAIM_LASTS`] without a word of the agent. After a refusal none is made for a while.
 
 use crate::backoff::rest;
+use crate::ceilings;
 use std::time::Duration;
-use windlass_protocol::pod::Pending;
+use windlass_protocol::pod::{Ceiling, Pending};
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Moment, Resources, VmName};
 
@@ -33,8 +37,8 @@ pub struct Allotted {
     pub resizable: Resizable,
     /// What the VM has by an object that is not its pod; else zero.
     pub has: Resources,
-    /// A ceiling that was recorded where no pod was resized: the VM may have been permitted as much; else zero.
-    pub recorded: Resources,
+    /// A ceiling that was recorded where no pod was resized: the VM may have been permitted as much.
+    pub recorded: Option<Ceiling>,
 }
 
 /// Whether the plugin may resize the pod of a VM.
@@ -80,6 +84,8 @@ pub(crate) struct Allotment {
     pub(crate) has: Resources,
     /// What it may have been permitted before its pod was resized.
     before: Resources,
+    /// The ceiling that is recorded, as far as is known, and the highest number of one so far.
+    ceiling: (Option<Ceiling>, u64),
     resizable: Resizable,
     /// What is granted, and until when it is reserved.
     proposal: Option<(Resources, Moment)>,
@@ -109,20 +115,24 @@ impl Denied {
 // === impl Allotment ===
 
 impl Allotment {
-    pub(crate) const fn new(allotted: Allotted, told_early: Resources) -> Self {
-        let Allotted { sure, resizable, has, recorded: before } = allotted;
+    /// No ceiling of the VM had a higher number than this.
+    pub(crate) fn new(allotted: Allotted, told_early: Resources, number: u64) -> Self {
+        let Allotted { sure, resizable, has, recorded } = allotted;
         let (proposal, denied, limited_since) = (None, None, None);
-        Self {
+        let mut new = Self {
             cap: sure,
             told_early,
             has,
-            before,
+            before: Resources::ZERO,
+            ceiling: (None, number),
             resizable,
             proposal,
             refusals: 0,
             denied,
             limited_since,
-        }
+        };
+        new.ceiling_is(recorded);
+        new
     }
 
     /// What its VM may have been permitted before its pod was resized: as much besides.
@@ -138,12 +148,41 @@ impl Allotment {
     /// The watch shows the pod.
     pub(crate) fn shown(&mut self, allotted: Allotted) {
         (self.cap, self.resizable, self.has) = (allotted.sure, allotted.resizable, allotted.has);
-        self.had(allotted.recorded);
+        self.ceiling_is(allotted.recorded);
         let is_met = |(size, _)| allotted.sure.covers(size);
         if self.proposal.is_some_and(is_met) {
             // It stays reserved until its agent was told.
             (self.refusals, self.denied) = (0, None);
         }
+    }
+
+    /// The ceiling that is recorded is this.
+    pub(crate) fn ceiling_is(&mut self, recorded: Option<Ceiling>) {
+        let (known, number) = &mut self.ceiling;
+        *known = recorded;
+        if let Some(recorded) = recorded {
+            *number = recorded.write.max(*number);
+            self.had(recorded.size);
+        }
+    }
+
+    /// Whether a later plugin would count its VM with less than the VM may have, which is `in_use`, and the VM with `least` at any rate.
+    pub(crate) fn is_unrecorded(&self, in_use: Resources, least: Resources) -> bool {
+        let (known, _) = self.ceiling;
+        let recorded = known.map(|known| known.size).unwrap_or_default();
+        !self.is_of_another() && !self.cap.max(least).max(recorded).covers(in_use)
+    }
+
+    /// What is known of the ceiling, and one of this size with a number that none had.
+    pub(crate) fn next_ceiling(
+        &mut self,
+        epoch: u64,
+        size: Resources,
+    ) -> (Option<Ceiling>, Ceiling) {
+        let (known, number) = &mut self.ceiling;
+        let next = ceilings::next(*known, *number, epoch, size);
+        *number = next.write;
+        (*known, next)
     }
 
     pub(crate) const fn cap(&self) -> Resources {

@@ -163,13 +163,8 @@ impl Recorded {
         if !self.is_due {
             return None;
         }
-        // Epochs begin anew with a new Lease: what is recorded never goes back.
-        let epoch = self.known.map_or(epoch, |known| epoch.max(known.epoch));
-        // Only a forged number is the last one. After it the numbers begin anew: a text may return then, but the VM grows.
-        let last = if self.number < Ceiling::LAST_WRITE { self.number } else { OF_BINDING };
-        let write = last.saturating_add(1);
-        let next = Ceiling { epoch, write, size };
-        (self.number, self.is_due, self.under_way) = (write, false, Some(next));
+        let next = next(self.known, self.number, epoch, size);
+        (self.number, self.is_due, self.under_way) = (next.write, false, Some(next));
         self.own.truncate(OWN - 1);
         self.own.insert(0, next);
         // A lower ceiling may be in force from here on.
@@ -214,6 +209,11 @@ impl Recorded {
 
     pub(crate) fn proposal(&self) -> Resources {
         self.proposal.unwrap_or_default()
+    }
+
+    /// The highest number of a ceiling so far.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(crate) const fn cap(&self) -> Resources {
@@ -296,6 +296,15 @@ impl FirstCeiling {
     pub const fn new(epoch: u64, size: Resources, replaced: Option<Ceiling>) -> Self {
         Self { recorded: Ceiling { epoch, write: OF_BINDING, size }, replaced }
     }
+}
+
+/// The ceiling that replaces `known`, in this epoch and with a number after this one.
+pub(crate) fn next(known: Option<Ceiling>, number: u64, epoch: u64, size: Resources) -> Ceiling {
+    // Epochs begin anew with a new Lease: what is recorded never goes back.
+    let epoch = known.map_or(epoch, |known| epoch.max(known.epoch));
+    // Only a forged number is the last one. After it the numbers begin anew: a text may return then, but the VM grows.
+    let last = if number < Ceiling::LAST_WRITE { number.max(OF_BINDING) } else { OF_BINDING };
+    Ceiling { epoch, write: last.saturating_add(1), size }
 }
 
 /// A size with headroom: a quarter of it, at least one step, in whole steps and no more than the maximum.

@@ -41,7 +41,8 @@ impl Cover {
         match self {
             Self::Allocation(allotment) => allotment.shown(allotted),
             Self::Nothing | Self::Ceiling(_) => {
-                *self = Self::Allocation(Box::new(Allotment::new(allotted, told)));
+                let number = self.recorded().map_or(0, Recorded::number);
+                *self = Self::Allocation(Box::new(Allotment::new(allotted, told, number)));
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::journal::Journal;
 use crate::late::Answers;
 use crate::tally::{Part, Want};
 use std::sync::Arc;
+use windlass_protocol::pod::Ceiling;
 use windlass_protocol::status::Booked;
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName, VmRecord};
@@ -193,6 +194,20 @@ impl Entry {
             Basis::Presumed(_) | Basis::Silent(_) => self.cover.told_early(),
             Basis::Spoken { permit, has: _ } => permit,
         }
+    }
+
+    /// Whether its pod is resized, and neither that nor a recorded ceiling covers what it was permitted before.
+    pub(crate) fn is_unrecorded(&self) -> bool {
+        let (in_use, least) = (self.in_use(), self.record.min);
+        self.cover.allotment().is_some_and(|it| it.is_unrecorded(in_use, least))
+    }
+
+    /// The ceiling that is to be recorded then: what is known of it, and the next.
+    pub(crate) fn ceiling_of_before(&mut self, epoch: u64) -> Option<(Option<Ceiling>, Ceiling)> {
+        let size = self.in_slots(self.in_use());
+        let is_due = self.is_unrecorded();
+        let allotment = self.cover.allotment_mut().filter(|_| is_due)?;
+        Some(allotment.next_ceiling(epoch, size))
     }
 
     /// What it may have, whatever its pod requests.

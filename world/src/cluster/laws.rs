@@ -202,10 +202,14 @@ pub(crate) fn taken_of(
 ) -> Resources {
     let of_pod = |pod: &Rc<Pod>| {
         let agent = agents.get(&pod.uid);
+        let kubelet = kubelets.get(&node.name);
+        let allocated = kubelet.and_then(|it| it.allocated(&pod.uid)).unwrap_or_default();
         if is_resized(node) {
-            taken_by_resized(pod, agent, kubelets.get(&node.name))
+            taken_by_resized(pod, agent, allocated)
+        } else if is_dedicated(node) {
+            taken_by(pod, agent)
         } else {
-            taken_by(pod, agent, !is_dedicated(node))
+            taken_by_shared(pod, agent, allocated)
         }
     };
     api.on(&node.name).map(of_pod).fold(Resources::ZERO, Resources::saturating_add)
@@ -244,26 +248,23 @@ fn sure(pod: &Pod) -> Resources {
 }
 
 /// What a pod takes of a node where VMs' pods are resized: the kubelet compares what it has allocated.
-fn taken_by_resized(pod: &Pod, agent: Option<&Agent>, kubelet: Option<&Kubelet>) -> Resources {
-    let allocated = kubelet.and_then(|it| it.allocated(&pod.uid)).unwrap_or_default();
+fn taken_by_resized(pod: &Pod, agent: Option<&Agent>, allocated: Resources) -> Resources {
     let has = agent.map(|agent| agent.size.saturating_add(beside(pod))).unwrap_or_default();
     allocated.max(has)
 }
 
-/// What a pod takes of a node. On a dedicated node pods that came past the plugin are no matter of the law. On a
-/// shared one the kubelet compares what it has allocated, and a headroom pod holds what VMs have.
-fn taken_by(pod: &Pod, agent: Option<&Agent>, is_shared: bool) -> Resources {
+/// What a pod takes of a dedicated node. Pods that came past the plugin are no matter of the law.
+fn taken_by(pod: &Pod, agent: Option<&Agent>) -> Resources {
     let has = agent.map(|agent| agent.size).unwrap_or_default();
-    if !is_shared {
-        let is_ours = pod.vm.as_ref().is_some_and(|_| pod.scheduler != PAST);
-        return if is_ours { pod.requests.max(has) } else { Resources::ZERO };
-    }
-    if pod.is_headroom {
-        return Resources::ZERO;
-    }
-    let is_admitted = pod.phase == windlass_protocol::pod::Phase::Running;
-    let requests = if is_admitted { pod.requests } else { Resources::ZERO };
-    requests.max(has)
+    let is_ours = pod.vm.as_ref().is_some_and(|_| pod.scheduler != PAST);
+    if is_ours { pod.requests.max(has) } else { Resources::ZERO }
+}
+
+/// What a pod takes of a shared node: the kubelet compares what it has allocated, whether it has said so of the pod or
+/// not, and a headroom pod holds what VMs have.
+fn taken_by_shared(pod: &Pod, agent: Option<&Agent>, allocated: Resources) -> Resources {
+    let has = agent.map(|agent| agent.size).unwrap_or_default();
+    if pod.is_headroom { Resources::ZERO } else { allocated.max(has) }
 }
 
 /// The scheduler of pods that are bound past the plugin.

@@ -20,6 +20,7 @@ impl Books {
         let room = self.room.saturating_sub(self.counted_later_but(vm));
         let mut sent = None;
         self.change(vm, |entry| {
+            sent = entry.ceiling_of_before(epoch);
             let (needed, grain) = (entry.reserved(), entry.record.grain);
             let Some(recorded) = entry.cover.recorded_mut() else { return };
             let size = recorded.rounded(needed, grain, room);
@@ -35,6 +36,9 @@ impl Books {
     /// The API server has recorded this ceiling. What was proposed is promised: its agent may be told at once.
     pub fn ceiling_written(&mut self, vm: &VmName, written: Ceiling) {
         self.change(vm, |entry| {
+            if let Some(allotment) = entry.cover.allotment_mut() {
+                allotment.ceiling_is(Some(written));
+            }
             let recorded = entry.cover.recorded_mut();
             if let Some(proposal) = recorded.and_then(|recorded| recorded.confirm(written)) {
                 entry.confirm(proposal);
@@ -45,6 +49,9 @@ impl Books {
     /// The annotation was not what the write had been sent for, but this, by a read after it. The write is due again.
     pub fn ceiling_read(&mut self, vm: &VmName, read: Option<Ceiling>) {
         self.change(vm, |entry| {
+            if let Some(allotment) = entry.cover.allotment_mut() {
+                allotment.ceiling_is(read);
+            }
             if let Some(recorded) = entry.cover.recorded_mut() {
                 recorded.read(read);
                 recorded.again();
@@ -79,13 +86,16 @@ impl Books {
     }
 
     /// The VMs whose ceilings are to be lowered or raised though no agent asks: too high for long, too high for a node
-    /// that is full, or too low.
+    /// that is full, too low, or where nothing covers what a VM was permitted before its pod was resized.
     pub fn ceilings_to_mend(&mut self, now: Moment) -> Vec<VmName> {
         let all = self.vms.values().map(Entry::counted_later);
         let mut over = sum(all).saturating_sub(self.room);
         let mut due = Vec::new();
         for entry in self.vms.in_order_mut() {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
+            if entry.is_unrecorded() {
+                due.push((*entry.name).clone());
+            }
             let is_spoken = matches!(entry.basis, Basis::Spoken { .. });
             let Some(recorded) = entry.cover.recorded_mut().filter(|_| is_spoken) else { continue };
             if recorded.look(now, needed, grain, &mut over) {

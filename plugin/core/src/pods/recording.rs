@@ -2,6 +2,7 @@
 
 use crate::ceilings::{CeilingWrite, FirstCeiling};
 use crate::cluster::Node;
+use crate::pods::known::Known;
 use crate::pods::{CeilingOn, Pods};
 use windlass_protocol::VmName;
 use windlass_protocol::pod::Pod;
@@ -26,11 +27,14 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// The ceiling of a VM that is to be recorded in this epoch, and where. Where the VM's object is not known, what was
-    /// proposed is given up.
+    /// The ceiling of a VM that is to be recorded in this epoch, and where. Where the VM's object is not known, or an
+    /// earlier plugin may yet resize its pod, what was proposed is given up.
     pub fn ceiling_due(&self, vm: &VmName, epoch: u64) -> Option<(CeilingOn, CeilingWrite)> {
         let node = self.node_of(vm)?;
-        let Some(on) = self.ceiling_on(vm) else {
+        // What a resize of an earlier plugin may take from its pod is known soon.
+        let on =
+            self.ceiling_on(vm).filter(|_| !self.pods.get(vm).is_some_and(Known::is_inherited));
+        let Some(on) = on else {
             node.with_books(|books| books.ceiling_given_up(vm));
             return None;
         };

@@ -3,7 +3,7 @@
 use crate::allotment::{Allotted, Resizable};
 use crate::ceilings::Kept;
 use crate::pods::record::Record;
-use windlass_protocol::pod::{Allocation, Fixed, Pod, PodVm, VmContainer};
+use windlass_protocol::pod::{Allocation, Ceiling, Fixed, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmRecord};
 
 /// What a pod takes of a node.
@@ -136,7 +136,7 @@ impl Share {
                     Resizable::OfAnother if asked == self.asked() => own.starts_with(record.min),
                     Resizable::OfAnother => asked,
                     Resizable::Yes | Resizable::No => {
-                        own.allotted.sure.max(record.min).max(recorded(*kept))
+                        own.allotted.sure.max(record.min).max(size_of(recorded(*kept)))
                     }
                 };
                 let most = own.requests.max(most);
@@ -194,7 +194,7 @@ impl Own {
         let asked = requests.max(vm.bounds.min).max(has);
         let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
         let more = match counted {
-            _ if is_object => recorded,
+            _ if is_object => size_of(recorded),
             // What its pod requests beside it counts apart.
             Counted::AsPlaced(size) if asked.covers(size) => own.starts_with(vm.bounds.min),
             Counted::AtMost(size) | Counted::AsPlaced(size) => size.max(has),
@@ -213,7 +213,11 @@ fn has_by_object(kept: Option<Kept>) -> Resources {
     kept.map(|kept| kept.has).unwrap_or_default()
 }
 
-/// The recorded ceiling; nothing, if there is none.
-fn recorded(kept: Option<Kept>) -> Resources {
-    kept.and_then(|kept| kept.shown).map(|ceiling| ceiling.size).unwrap_or_default()
+fn recorded(kept: Option<Kept>) -> Option<Ceiling> {
+    kept.and_then(|kept| kept.shown)
+}
+
+/// Of no ceiling this is nothing.
+fn size_of(ceiling: Option<Ceiling>) -> Resources {
+    ceiling.map(|ceiling| ceiling.size).unwrap_or_default()
 }

@@ -5,6 +5,7 @@ use crate::resizing::{
     due, grown, of_another, pod, pools, resized, resized_node, send, settled, told, told_to, waits,
 };
 use std::time::Duration;
+use windlass_plugin_core::cluster::Node as _;
 use windlass_plugin_core::pods::{Pools, Written};
 use windlass_plugin_core::{Ask, Pods};
 use windlass_protocol::pod::{Ceiling, Fixed, Pod};
@@ -127,6 +128,41 @@ fn a_vm_whose_pod_cannot_be_resized_keeps_what_its_agent_says_that_it_has() {
     assert_eq!(told(&pods, NOW, "a", 3, 4), cu(3), "it grows no more");
 }
 
+/// A later plugin would count it with what its pod requests, and give the rest to others.
+#[test]
+fn a_ceiling_that_somebody_removed_is_recorded_again_where_no_pod_covers_what_its_vm_has() {
+    let mut pods = Pods::of(pools());
+    pods.nodes_listed(vec![node("n", cu(6))], |_| Held::empty());
+    let mut fixed = pod("a", settled(1));
+    fixed.vm.as_mut().unwrap().container.as_mut().unwrap().fixed = Some(Fixed::Restarts);
+    pods.pod_seen(capped(3, fixed.clone()));
+    assert_eq!(told(&pods, NOW, "a", 3, 3), cu(3));
+    pods.nodes_listed(vec![resized_node(6)], |_| Held::empty());
+    assert_eq!(to_record(&pods), [], "the pod still says so");
+    pods.pod_seen(at("r2", fixed.clone()));
+    assert_eq!(to_record(&pods), [VmName::on_host("a")]);
+    let (_, write) = pods.ceiling_due(&VmName::on_host("a"), 1).unwrap();
+    assert_eq!((write.known, write.next.size), (None, cu(3)));
+    assert!(write.next.write > 2, "a text that was there before does not return");
+    let node = pods.node_of(&VmName::on_host("a")).unwrap();
+    node.with_books(|books| books.ceiling_written(&VmName::on_host("a"), write.next));
+    assert_eq!((to_record(&pods), booked(&pods, "n", "a")), (vec![], Some(cu(3))));
+    fixed.vm.as_mut().unwrap().ceiling = Some(write.next);
+    let mut later = resized(6);
+    later.pod_seen(fixed);
+    assert_eq!(booked(&later, "n", "a"), Some(cu(3)));
+}
+
+/// All that the pod of a VM asks for may be taken away by a resize that an earlier plugin has sent, until its pod is seen anew.
+#[test]
+fn no_ceiling_is_recorded_for_a_pod_that_an_earlier_plugin_may_yet_resize() {
+    let mut pods = resized(6);
+    grown(&mut pods, "a", 3);
+    assert_eq!(to_record(&pods), []);
+    assert_eq!(pods.inherit_resizes().len(), 1);
+    assert_eq!(pods.ceiling_due(&VmName::on_host("a"), 1), None);
+}
+
 /// A plugin listed the pods before its first list of nodes, and once more when it began to lead.
 #[test]
 fn a_pod_that_was_not_resized_when_a_plugin_began_to_lead_is_so_once_its_node_is() {
@@ -152,6 +188,12 @@ fn a_vm_of_another_object_is_placed_beside_its_sidecar() {
         assert_eq!(pods.place(&waiting, "n").is_ok(), fits, "{units}");
         assert_eq!(pods.status_of("n").unwrap().over, Resources::ZERO, "{units}");
     }
+}
+
+/// The VMs of the node whose ceilings are to be recorded though no agent asks.
+fn to_record(pods: &Pods<Held>) -> Vec<VmName> {
+    let node = pods.node_of(&VmName::on_host("a")).unwrap();
+    node.with_books(|books| books.ceilings_to_mend(NOW))
 }
 
 /// The object of the VM that the pod `a` runs has this much.
