@@ -3,8 +3,8 @@
 //!
 //! A node that changed is *upset*: what its pods and VMs take is a fact, and no more than before its change. It is so until the
 //! leader knows of the change, and its books and all that is taken fit in again; from then on the laws hold as before. What an
-//! API server lost when it went back is recorded again by a plugin that remembers it. A plugin that is lost within a minute
-//! of that is outside of what is promised.
+//! API server lost when it went back is recorded again by a plugin that remembers it, and so is a ceiling that a person removed
+//! where no pod covers what its VM has. A plugin that is lost within a minute of that is outside of what is promised.
 
 use crate::cluster::agent::Agent;
 use crate::cluster::call::Kind;
@@ -12,10 +12,12 @@ use crate::cluster::laws::taken_of;
 use crate::cluster::nodes::{Sharing, is_resized, node, node_name};
 use crate::cluster::steps::{Step, cu};
 use crate::cluster::{ClusterWorld, Due};
+use std::rc::Rc;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node as _;
-use windlass_protocol::Resources;
 use windlass_protocol::node::Node;
+use windlass_protocol::pod::Pod;
+use windlass_protocol::{Resources, VmName};
 
 /// A plugin that remembers what the API server lost writes it again within this.
 const REMEMBERS: Duration = Duration::from_secs(60);
@@ -56,6 +58,53 @@ impl ClusterWorld {
             self.api.put_node(node);
             self.look_soon(name);
         }
+    }
+
+    /// A person removes the ceiling of a VM, unless no plugin remembers what the VM has.
+    pub(super) fn no_ceiling(&mut self, vm: &VmName) {
+        let node = self.api.pods.get(vm).and_then(|pod| self.api.nodes.get(pod.node.as_deref()?));
+        let is_all = node.is_some_and(|node| is_resized(node) && self.has_more_than_its_pod(vm));
+        if is_all && !self.remember() {
+            return;
+        }
+        self.met.note("ceilings that a person removed");
+        self.met.note_if("ceilings that a plugin was to remember", is_all);
+        self.api.change(vm, |pod| {
+            if let Some(vm) = &mut pod.vm {
+                vm.ceiling = None;
+            }
+        });
+    }
+
+    /// Whether nothing but a ceiling says what a VM may have, where its pod is resized.
+    fn has_more_than_its_pod(&self, vm: &VmName) -> bool {
+        let promised = self.serving().filter_map(|(nth, _)| {
+            let node = self.plugins[nth].plugin.books.node_of(vm)?;
+            node.with_books(|books| books.reserved_for(vm))
+        });
+        let most = promised.fold(Resources::ZERO, Resources::max);
+        let mut agents = self.agents.iter().filter(|(_, agent)| agent.pod == *vm);
+        agents.any(|(uid, agent)| {
+            let has = self.kubelets.get(&agent.node).and_then(|it| it.ensures(uid));
+            !has.unwrap_or_default().covers(agent.most().max(most))
+        })
+    }
+
+    /// Whether a VM of this node has no ceiling, and may have more than its pod.
+    fn has_more_than_pods_say(&self, node: &str) -> bool {
+        let has_no_ceiling =
+            |pod: &&Rc<Pod>| pod.vm.as_ref().is_some_and(|vm| vm.ceiling.is_none());
+        let mut without = self.api.on(node).filter(has_no_ceiling);
+        without.any(|pod| self.has_more_than_its_pod(&pod.name))
+    }
+
+    /// A plugin is to remember what nothing else says from here on. `false`: none does.
+    fn remember(&mut self) -> bool {
+        let is_led = self.serving().count() == 1;
+        if is_led {
+            self.remembers_until = self.remembers_until.max(self.now.after(REMEMBERS));
+        }
+        is_led
     }
 
     /// Somebody deletes the Lease.
@@ -173,6 +222,10 @@ impl ClusterWorld {
         let mut next = Node::clone(&before);
         change(&mut next);
         if next == *before {
+            return;
+        }
+        let comes = is_resized(&next) && !is_resized(&before);
+        if comes && self.has_more_than_pods_say(&name) && !self.remember() {
             return;
         }
         self.met.note("nodes that changed");

@@ -52,14 +52,7 @@ impl ClusterWorld {
                 let until = Moment::from_millis(self.now().millis() + time);
                 self.agents_of(name, |agent| agent.silent_until = until);
             }
-            Step::NoCeiling(name) => {
-                self.met.note("ceilings that a person removed");
-                self.api.change(&vm_name(name), |pod| {
-                    if let Some(vm) = &mut pod.vm {
-                        vm.ceiling = None;
-                    }
-                });
-            }
+            Step::NoCeiling(name) => self.no_ceiling(&vm_name(name)),
             Step::Stop(nth, time) => self.stop(nth, time),
             Step::Kill(nth, time) => self.end_process(nth, time, "plugins that were killed"),
             Step::Leave(nth) => self.leave(nth),
