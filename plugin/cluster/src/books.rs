@@ -139,17 +139,22 @@ impl ClusterBooks {
         self.0.rebuild.begin();
     }
 
-    /// Tells when the pods are to be listed anew, and for which epoch.
+    /// Tells when everything is to be listed anew, and for which epoch.
     pub(crate) fn lists(&self) -> watch::Receiver<u64> {
         self.0.rebuild.lists()
     }
 
     /// These are the nodes from here on.
     pub fn nodes_listed(&self, nodes: Vec<node::Node>) {
+        self.nodes_listed_in(self.0.rebuild.begun(), nodes);
+    }
+
+    /// The same, where the list began in this epoch of the process.
+    pub(crate) fn nodes_listed_in(&self, epoch: u64, nodes: Vec<node::Node>) {
         let nodes = nodes.into_iter().map(|node| self.with_reserve(node)).collect();
         let freed = self.write().nodes_listed(nodes, |node| self.hold(&node.name));
         self.note(freed);
-        self.0.rebuild.nodes_listed();
+        self.0.rebuild.nodes_listed(epoch);
     }
 
     /// The watch shows a node.

@@ -49,7 +49,7 @@ impl Rebuild {
         self.begun.send_replace(begun);
     }
 
-    /// Tells when the pods are to be listed anew, and for which epoch.
+    /// Tells when everything is to be listed anew, and for which epoch.
     pub(crate) fn lists(&self) -> watch::Receiver<u64> {
         self.begun.subscribe()
     }
@@ -59,8 +59,9 @@ impl Rebuild {
         *self.begun.borrow()
     }
 
-    pub(crate) fn nodes_listed(&self) {
-        self.change(Core::nodes_listed);
+    /// The nodes were listed; the list began in this epoch.
+    pub(crate) fn nodes_listed(&self, epoch: u64) {
+        self.change(|core| core.nodes_listed(epoch));
     }
 
     /// The objects of VMs were listed; the list began in this epoch.

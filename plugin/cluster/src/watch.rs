@@ -6,13 +6,14 @@ use std::convert::Infallible;
 use windlass_kit_kubernetes::objects::{MachineObject, NodeObject, PodObject};
 use windlass_kit_kubernetes::{Following, Manner, Told, follow};
 
-/// Follows the nodes until told to stop.
+/// Follows the nodes until told to stop. They are listed anew when the process begins to lead.
 ///
 /// # Errors
 /// None.
 pub async fn nodes(books: ClusterBooks, following: Following) -> Result<(), Infallible> {
-    follow::<NodeObject>("nodes", Manner::default(), following, |told| match told {
-        Told::All(nodes, _) => books.nodes_listed(nodes),
+    let manner = Manner { anew: Some(books.lists()), ..Manner::default() };
+    follow::<NodeObject>("nodes", manner, following, |told| match told {
+        Told::All(nodes, epoch) => books.nodes_listed_in(epoch, nodes),
         Told::Seen(node) => books.node_seen(node),
         Told::Gone(node) => books.node_gone(&node.name),
     })

@@ -143,6 +143,13 @@ impl Cover {
         }
     }
 
+    /// A proposal that waits for a kubelet ends with its agent's silence.
+    pub(crate) fn forget(&mut self, now: Moment) {
+        if let Some(allotment) = self.allotment_mut() {
+            allotment.forget(now);
+        }
+    }
+
     /// The agent wants no more than this, and was promised `promised` of it.
     pub(crate) fn wants(&mut self, wanted: Resources, promised: Resources) {
         match self {

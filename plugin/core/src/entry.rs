@@ -326,6 +326,7 @@ impl Entry {
             }
         };
         let promised = self.promised();
+        self.cover.forget(now);
         self.cover.wants(ask.wanted, promised);
         let enough = self.reserved().covers(ask.wanted);
         let stays = self.moving != Moving::No;

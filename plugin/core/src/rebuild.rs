@@ -1,7 +1,7 @@
 //! How far the books are rebuilt for the epoch in which a process leads.
 //!
-//! A standby follows the API server as a leader does, but its watch may be behind what the leader before it did. So the pods are
-//! listed anew once an epoch has begun, and that list is newer than everything that an earlier leader bound or recorded. A
+//! A standby follows the API server as a leader does, but its watch may be behind what the leader before it did, or have lost an event that
+//! the leader knew of. So nodes, pods and objects are listed anew once an epoch has begun, and these lists are newer than everything that an earlier leader bound or recorded. A
 //! binding that an earlier leader sent may still come: it carries its pod's revision, so each pod that the list shows unbound is
 //! changed before anything is answered. One that cannot be changed is waited for until every earlier binding is too old.
 
@@ -42,7 +42,8 @@ pub type Inherited = (VmName, String);
 /// What was listed, and what is left to do. Epochs are counted from one here: the process has begun so many.
 #[derive(Clone, Debug)]
 pub struct Rebuild {
-    has_nodes: bool,
+    /// The epoch since whose begin the nodes were listed.
+    nodes: u64,
     /// The epoch since whose begin the objects of VMs were listed; `None`: they are not followed.
     objects: Option<u64>,
     /// How many epochs have begun.
@@ -87,7 +88,7 @@ impl NotYet {
 impl Default for Rebuild {
     fn default() -> Self {
         Self {
-            has_nodes: false,
+            nodes: 0,
             objects: None,
             begun: 1,
             listed: 0,
@@ -109,9 +110,9 @@ impl Rebuild {
         self.begun
     }
 
-    /// The nodes were listed.
-    pub fn nodes_listed(&mut self) {
-        self.has_nodes = true;
+    /// The nodes were listed; the list began in this epoch.
+    pub fn nodes_listed(&mut self, epoch: u64) {
+        self.nodes = self.nodes.max(epoch);
     }
 
     /// The objects of VMs are followed, too.
@@ -168,13 +169,13 @@ impl Rebuild {
         self.settle();
     }
 
-    /// Whether all nodes, and since the epoch began all pods and objects of VMs, were listed.
+    /// Whether all nodes, pods and objects of VMs were listed since the epoch began.
     pub const fn is_rebuilt(&self) -> bool {
         let has_objects = match self.objects {
             Some(listed) => listed == self.begun,
             None => true,
         };
-        self.has_nodes && has_objects && self.listed == self.begun
+        self.nodes == self.begun && has_objects && self.listed == self.begun
     }
 
     /// Whether, besides, no binding of an earlier leader can take effect.
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn an_epoch_is_answered_in_once_every_earlier_binding_is_fenced_or_too_old() {
         let mut rebuild = Rebuild::default();
-        rebuild.nodes_listed();
+        rebuild.nodes_listed(1);
         assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt));
         rebuild.pods_listed(NOW, 1, pod());
         assert_eq!(rebuild.serves(), Err(NotYet::TakingOver));
@@ -243,6 +244,20 @@ mod tests {
         let later = NOW.after(CARRIED_OUT_WITHIN + Duration::from_millis(1));
         assert_eq!(other.take_too_old(later).len(), 1);
         assert_eq!(other.serves(), Ok(()));
+    }
+
+    /// A standby's watch may have lost that a node shrank, which the leader before it knew.
+    #[test]
+    fn nodes_that_were_listed_before_an_epoch_began_do_not_count() {
+        let mut rebuild = Rebuild::default();
+        rebuild.nodes_listed(1);
+        rebuild.begin();
+        rebuild.pods_listed(NOW, 2, BTreeSet::new());
+        assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt));
+        rebuild.nodes_listed(1);
+        assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt), "that list began before");
+        rebuild.nodes_listed(2);
+        assert_eq!(rebuild.serves(), Ok(()));
     }
 
     fn pod() -> BTreeSet<Inherited> {

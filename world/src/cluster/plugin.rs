@@ -390,7 +390,7 @@ impl Plugin {
         self.lease.observe(turn.now, event);
         if self.lease.term().is_some() && !std::mem::replace(&mut self.has_begun, true) {
             self.rebuild.begin();
-            self.list_again(turn.now, Kind::Pods);
+            Kind::ALL.into_iter().for_each(|kind| self.list_again(turn.now, kind));
         }
     }
 

@@ -4,6 +4,7 @@ use crate::cluster::ClusterWorld;
 use crate::cluster::laws::Law;
 use crate::cluster::nodes::is_resized;
 use crate::cluster::plugin::{Clock, Held};
+use crate::cluster::pods::beside;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
@@ -86,7 +87,8 @@ impl ClusterWorld {
                 let names = agent.is_some_and(|agent| agent.names_last);
                 let told_now = told.get(&pod.uid).copied().filter(|_| names);
                 let last = agent.and_then(|agent| agent.permit).or(told_now);
-                let has = agent.map_or(pod.requests, |agent| agent.size);
+                let own = || pod.requests.saturating_sub(beside(pod));
+                let has = agent.map_or_else(own, |agent| agent.size);
                 let wanted = last.unwrap_or(has);
                 let ask = Ask { last_permit: last, names_permits: names, ..Ask::from(wanted) };
                 if let Some(node) = pods.node_of(&pod.name) {

@@ -42,11 +42,7 @@ impl Books {
 
     /// What the pod of a VM is to cover; `None`: nothing is known of that, as no agent has asked.
     pub fn allotment_needed(&mut self, now: Moment, vm: &VmName) -> Option<Needed> {
-        self.change(vm, |entry| {
-            if let Some(allotment) = entry.cover.allotment_mut() {
-                allotment.forget(now);
-            }
-        });
+        self.change(vm, |entry| entry.cover.forget(now));
         let entry = self.vms.get(vm)?;
         let may_grow = !entry.cover.allotment()?.rests(now);
         Some(Needed { size: entry.needed()?, least: entry.record.min, may_grow })

@@ -161,7 +161,7 @@ fn objects_that_are_not_followed_change_nothing() {
 fn nothing_is_answered_before_the_ceilings_were_read_in_this_epoch() {
     let mut rebuild = Rebuild::default();
     rebuild.follow_objects();
-    rebuild.nodes_listed();
+    rebuild.nodes_listed(rebuild.begun());
     rebuild.pods_listed(NOW, 1, BTreeSet::new());
     assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt));
     rebuild.objects_listed(1);
@@ -171,6 +171,8 @@ fn nothing_is_answered_before_the_ceilings_were_read_in_this_epoch() {
     rebuild.objects_listed(1);
     assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt), "that list is older than the epoch");
     rebuild.objects_listed(2);
+    assert_eq!(rebuild.serves(), Err(NotYet::NotRebuilt), "so is that of the nodes");
+    rebuild.nodes_listed(2);
     assert_eq!(rebuild.serves(), Ok(()));
 }
 

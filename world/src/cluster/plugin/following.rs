@@ -113,7 +113,7 @@ impl Plugin {
                 let nodes: Vec<_> = nodes.iter().map(|node| (**node).clone()).collect();
                 let highest = nodes.iter().filter_map(|node| node.revision.parse().ok()).max();
                 self.books.nodes_listed(nodes, |node| Held::empty(&node.name));
-                self.rebuild.nodes_listed();
+                self.rebuild.nodes_listed(epoch);
                 (at, highest.unwrap_or(0))
             }
             Ok(Answer::Pods(pods, at)) => {
