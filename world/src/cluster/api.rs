@@ -28,6 +28,8 @@ pub(crate) struct Api {
     /// Names that a pod has or had.
     names: BTreeSet<VmName>,
     copy: Option<Copied>,
+    /// Writes of the Lease since then.
+    renewals: u32,
 }
 
 /// A copy of the store.
@@ -38,6 +40,10 @@ struct Copied {
     nodes: BTreeMap<String, Rc<Node>>,
     lease: Option<Record>,
 }
+
+/// A standby has seen the Lease renewed since it was copied, once it was written so often: it knows that what it sees after the
+/// API server went back is no Lease that nobody renews.
+const SEEN_AFTER: u32 = 3;
 
 /// Others of its objects are written so often after a copy: no revision is reached again before all is over.
 const WRITES_OF_OTHERS: u64 = 1_000_000;
@@ -76,14 +82,16 @@ impl Api {
         let Self { revision, pods, nodes, lease, .. } = self;
         let (pods, nodes, lease) = (pods.clone(), nodes.clone(), lease.clone());
         self.copy = Some(Copied { revision: *revision, pods, nodes, lease });
+        self.renewals = 0;
         self.revision += WRITES_OF_OTHERS;
     }
 
-    /// Whether there is a copy whose Lease is the one that is held now.
+    /// Whether there is a copy whose Lease is the one that is held now, and that was renewed since.
     pub(crate) fn is_led_as_copied(&self) -> bool {
         let held =
             |lease: &Option<Record>| lease.as_ref().map(|it| (it.holder.clone(), it.uid.clone()));
-        self.copy.as_ref().is_some_and(|copy| held(&copy.lease) == held(&self.lease))
+        let is_same = |copy: &Copied| held(&copy.lease) == held(&self.lease);
+        self.renewals >= SEEN_AFTER && self.copy.as_ref().is_some_and(is_same)
     }
 
     /// The store is replaced by the copy. Watches know nothing of that.
@@ -290,6 +298,7 @@ impl Api {
         // Wall clocks stand still: what is written as time says nothing.
         let record = Record { holder, transitions, renewed: String::new(), uid, revision };
         self.lease = Some(record.clone());
+        self.renewals = self.renewals.saturating_add(1);
         Answer::LeaseWritten(record)
     }
 }

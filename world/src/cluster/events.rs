@@ -4,7 +4,7 @@ use crate::cluster::call::{Answer, Call, Kind};
 use crate::cluster::laws::PAST;
 use crate::cluster::nodes::{is_resized, node_name};
 use crate::cluster::plugin::{Out, Plugin, Turn};
-use crate::cluster::pods::{pod, vm_pod};
+use crate::cluster::pods::{beside, pod, vm_pod};
 use crate::cluster::steps::{Container, Step, cu};
 use crate::cluster::{ClusterWorld, Due, Reaching, Request, State, TURN};
 use windlass_protocol::pod::Pod;
@@ -40,7 +40,8 @@ impl ClusterWorld {
             Step::End { is_vm, name } => self.end_pod(&pod_name(is_vm, name)),
             Step::Goal { name, units } => {
                 let pod = self.api.pods.get(&vm_name(name));
-                let most = pod.and_then(|pod| Some(pod.vm.as_ref()?.bounds.max.max(pod.requests)));
+                let own = |pod: &Pod| pod.requests.saturating_sub(beside(pod));
+                let most = pod.and_then(|pod| Some(pod.vm.as_ref()?.bounds.max.max(own(pod))));
                 let goal = cu(units).min(most.unwrap_or_default());
                 self.agents_of(name, |agent| agent.want(goal));
             }
