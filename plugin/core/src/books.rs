@@ -152,6 +152,17 @@ impl Books {
         self.change(vm, |entry| entry.has_namesake = true);
     }
 
+    /// A VM may have this much besides what its agent said: it is one that was there before.
+    pub(crate) fn returned(&mut self, vm: &VmName, most: Resources) {
+        self.change(vm, |entry| {
+            entry.basis = match entry.basis {
+                Basis::Presumed(known) => Basis::Presumed(known.max(most)),
+                Basis::Silent(known) => Basis::Silent(known.max(most)),
+                Basis::Spoken { permit, has } => Basis::Spoken { permit: permit.max(most), has },
+            };
+        });
+    }
+
     /// What is known of a VM changed. Unknown VMs are passed over.
     pub fn update(&mut self, vm: &VmName, record: VmRecord) {
         self.change(vm, |entry| entry.record = record);

@@ -354,7 +354,7 @@ impl<N: Node> Pods<N> {
         self.put_as(name, next, false)
     }
 
-    /// The same; whether it counts with what the pod had that it comes in place of.
+    /// The same; whether it counts with what the pod had, too, that it comes in place of.
     fn put_as(&mut self, name: &VmName, mut next: Option<Known>, inherits: bool) -> Freed {
         let shared = self.pods.name(name).map_or_else(|| Arc::new(name.clone()), Arc::clone);
         let last = self.pods.remove(name);
@@ -398,6 +398,9 @@ impl<N: Node> Pods<N> {
             let share = share.filter(|_| from.as_ref() == Some(to));
             let held = self.nodes.or_default(to);
             freed.note(to, held.change(&shared, share, next_share, is_same_pod || inherits));
+            if let Some(share) = next_share.filter(|_| inherits && !is_same_pod) {
+                held.returned(&shared, share);
+            }
         }
         if let Some(from) = from.filter(|from| to.as_ref() != Some(from))
             && let Some(held) = self.nodes.get_mut(&from)

@@ -119,6 +119,16 @@ impl<N: Node> HeldNode<N> {
         })
     }
 
+    /// A pod is there again that was gone: its VM may have what another had by its name, or what itself counts with.
+    pub(crate) fn returned(&mut self, name: &Arc<VmName>, share: Share) {
+        let Some(seen) = &self.seen else { return };
+        let most = match (share, seen.mode) {
+            (Share::Vm { own, .. }, Mode::Resize) => own.most,
+            (share, _) => share.most(),
+        };
+        seen.held.with_books(|books| books.returned(name, most));
+    }
+
     /// Takes a new pod's share of what is free, or says on which axis it is short. `None`: the node is not
     /// known.
     pub(crate) fn reserve(

@@ -156,6 +156,31 @@ fn a_deleted_pod_that_a_list_brings_back_counts_with_what_was_told_by_its_name()
     assert_eq!((pods.uid_of(&VmName::on_host("a")), room(&pods, "n1")), (Some("first"), (8, 5)));
 }
 
+/// It may have had more than the one that came in its place.
+#[test]
+fn a_deleted_pod_that_a_list_brings_back_counts_with_its_own_ceiling_too() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let [first, second] = [("first", 4), ("second", 1)]
+        .map(|(uid, units)| on("n1", capped(units, Pod { uid: uid.into(), ..vm("a", 1) })));
+    pods.pod_seen(first.clone());
+    pods.pod_gone(&first.name, "first");
+    let (first_word, name) = (Ask { names_permits: true, ..Ask::from(cu(1)) }, first.name.clone());
+    pods.pod_seen(second);
+    let node = pods.node_of(&name).unwrap();
+    node.with_books(|books| permit(books, NOW, &name, first_word));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(1)));
+    pods.pods_listed(vec![first]);
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(4)));
+    // Its agent sets that right.
+    for _ in 0..2 {
+        assert_eq!(ask(&pods, "a", 4, 4).permit, cu(4));
+    }
+    for last in [4, 2] {
+        assert_eq!(ask(&pods, "a", last, 2).permit, cu(2));
+    }
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)));
+}
+
 #[test]
 fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
     let mut pods = cluster(&[("n1", 8)]);
