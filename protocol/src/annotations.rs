@@ -30,6 +30,8 @@ pub const PRIORITY: &str = "windlass.dev/priority";
 pub const MODE: &str = "windlass.dev/mode";
 /// No size changes before this time.
 pub const PAUSED_UNTIL: &str = "windlass.dev/paused-until";
+/// What of the requests and limits of a VM's container is not the VM's: its hypervisor's own use.
+pub const OVERHEAD: &str = "windlass.dev/overhead";
 /// The plugin writes and reads this annotation.
 pub const CEILING: &str = "windlass.dev/ceiling";
 /// The plugin gives a pod this annotation when room came free for it.
@@ -41,7 +43,7 @@ pub const THEIR_BOUNDS: &str = "autoscaling.neon.tech/bounds";
 /// The reference's target.
 pub const THEIR_CONFIG: &str = "autoscaling.neon.tech/config";
 
-const OURS: [&str; 7] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, CEILING];
+const OURS: [&str; 8] = [BOUNDS, CONFIG, POLICY, PRIORITY, MODE, PAUSED_UNTIL, OVERHEAD, CEILING];
 
 /// What the plugin writes to have a pod changed: nobody reads them.
 const MARKS: [&str; 2] = [ROOM_CAME_FREE, BINDING_SETTLED];

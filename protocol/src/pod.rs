@@ -11,6 +11,8 @@
 mod allocation;
 mod ceiling;
 mod container;
+mod node_pod;
+mod overhead;
 mod requests;
 mod vm;
 pub(crate) mod wire;
@@ -18,6 +20,7 @@ pub(crate) mod wire;
 pub use allocation::{Allocation, HEADROOM, Pending};
 pub use ceiling::Ceiling;
 pub use container::{COMPUTE, DEFAULT_CONTAINER, Fixed, Limits, VmContainer};
+pub use node_pod::{MONITOR, NodePod};
 pub use vm::{
     ENABLED, MAY_MOVE, PodVm, THEIR_ENABLED, THEIR_MAY_MOVE, THEIR_NAME, THEIR_RESOURCES,
 };

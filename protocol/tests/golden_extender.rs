@@ -113,6 +113,7 @@ fn pod() -> Pod {
                     mem: Some(Bytes::from_mib(8192)),
                 },
                 enforced: Limits::default(),
+                overhead: windlass_protocol::Resources::ZERO,
                 fixed: None,
             })),
             problems: Vec::new(),

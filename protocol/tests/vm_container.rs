@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use serde_json::{Value, json};
+use windlass_protocol::annotations::OVERHEAD;
 use windlass_protocol::pod::{COMPUTE, DEFAULT_CONTAINER, Fixed, Limits, Pod, VmContainer};
 use windlass_protocol::{Bytes, MilliCpu, Resources};
 
@@ -101,6 +102,41 @@ fn the_container_that_is_named_is_the_vms_else_compute_else_the_first() {
         assert_eq!((container.spec, container.allocated), (size(spec), Some(size(allocated))));
         assert_eq!(container.enforced.cpu, Some(MilliCpu::from_cores(allocated)));
     }
+}
+
+/// QEMU needs memory of its own beside the guest's.
+#[test]
+fn what_a_hypervisor_needs_for_itself_is_not_its_vms() {
+    let with = |overhead: &str| {
+        let resources = json!({"requests": amounts(3), "limits": amounts(3)});
+        let status =
+            json!({"name": "vm", "allocatedResources": amounts(3), "resources": resources});
+        let mut pod = pod(&json!({"name": "vm", "resources": resources}), Some(status));
+        pod["metadata"]["annotations"] = json!({OVERHEAD: overhead});
+        pod
+    };
+    let container = container_of(with(r#"{"cpu":"250m","memory":"512Mi"}"#));
+    let vms = Resources { cpu: MilliCpu::from_milli(2750), mem: Bytes::from_mib(2560) };
+    assert_eq!((container.spec, container.allocated, container.sure()), (vms, Some(vms), vms));
+    assert_eq!((container.effective, container.fixed), (vms, None));
+    let limits = container.limits_for(size(4)).with(container.overhead);
+    let whole = size(4).saturating_add(container.overhead);
+    assert_eq!(limits, Limits { cpu: Some(whole.cpu), mem: Some(whole.mem) }, "it moves along");
+    for (said, why) in [
+        ("256Mi", "windlass.dev/overhead"),
+        (r#"{"memory":"much"}"#, "windlass.dev/overhead.memory"),
+        (r#"{"cpu":-1}"#, "windlass.dev/overhead.cpu"),
+    ] {
+        let pod: Pod = serde_json::from_value(with(said)).unwrap();
+        let vm = pod.vm.unwrap();
+        let problems: Vec<String> = vm.problems.iter().map(ToString::to_string).collect();
+        assert!(problems.iter().any(|it| it.starts_with(why)), "{said}: {problems:?}");
+        let container = vm.container.unwrap();
+        assert_eq!(container.fixed, Some(Fixed::Overhead), "{said}");
+    }
+    let most: Pod = serde_json::from_value(with(r#"{"memory":"8Gi"}"#)).unwrap();
+    let container = most.vm.unwrap().container.unwrap();
+    assert_eq!((container.spec.mem, container.fixed), (Bytes::ZERO, None), "there is nothing left");
 }
 
 fn read(container: &Value, status: Option<Value>) -> VmContainer {

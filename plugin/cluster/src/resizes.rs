@@ -130,9 +130,10 @@ impl Resizes {
     }
 
     async fn send(&self, resize: &Resize) -> Result<(), Failure> {
-        let Resize { vm, uid, revision, container, to, limits, .. } = resize;
+        let Resize { vm, uid, revision, container, to, limits, overhead, kind: _ } = resize;
+        let (to, limits) = (to.saturating_add(*overhead), limits.with(*overhead));
         let pods: Api<PodObject> = Api::namespaced(self.client.clone(), &vm.namespace);
-        let resources = resources(amounts(Some(to.cpu), Some(to.mem)), *limits);
+        let resources = resources(amounts(Some(to.cpu), Some(to.mem)), limits);
         let patch = Patch::Strategic(json!({
             "metadata": {"uid": uid, "resourceVersion": revision},
             "spec": {"containers": [{"name": container, "resources": resources}]},

@@ -3,7 +3,7 @@
 //! It is the container that the pod's annotation [`DEFAULT_CONTAINER`] names, else the one that is called [`COMPUTE`], as in
 //! KubeVirt's pods, else the first. A kubelet compares what it has allocated when it admits a pod or a resize, and
 //! raises the limits of a container afterwards: so a VM has for sure what the spec, what is allocated, and the limits in
-//! force all cover.
+//! force all cover. What its hypervisor needs for itself is part of none of these figures.
 
 use super::requests;
 use super::wire::{Container, Instead, Reading, Requirements, Spec, Status};
@@ -29,6 +29,8 @@ pub struct VmContainer {
     pub limits: Limits,
     /// The limits in force, as the kubelet says.
     pub enforced: Limits,
+    /// What the container has besides, for the hypervisor itself.
+    pub overhead: Resources,
     /// Why it cannot be resized in place, if it cannot.
     pub fixed: Option<Fixed>,
 }
@@ -51,13 +53,20 @@ pub enum Fixed {
     Restarts,
     /// The pod has requests of its own level, which count in place of those of its containers.
     OfPod,
+    /// What of its requests is not the VM's is not said in a way that can be read.
+    Overhead,
 }
 
 // === impl VmContainer ===
 
 impl VmContainer {
-    /// Of a pod whose annotation names this container as the one that is meant.
-    pub(super) fn of(spec: &Spec, status: &Status, meant: Option<&str>) -> Option<Self> {
+    /// Of a pod whose annotation names this container as the one that is meant. `None` of the overhead: it cannot be read.
+    pub(super) fn of(
+        spec: &Spec,
+        status: &Status,
+        meant: Option<&str>,
+        overhead: Option<Resources>,
+    ) -> Option<Self> {
         let containers = spec.containers.as_ref()?;
         let called = |name| containers.iter().find(|it| it.name.as_deref() == Some(name));
         let named = meant.and_then(called).or_else(|| called(COMPUTE));
@@ -66,13 +75,17 @@ impl VmContainer {
         let (effective, allocated) = requests::of_container(container, status);
         let all = status.container_statuses.as_ref().map_or(&[][..], Vec::as_slice);
         let own = all.iter().find(|one| one.name.as_deref() == Some(&*name));
+        let unread = overhead.is_none().then_some(Fixed::Overhead);
+        let overhead = overhead.unwrap_or_default();
+        let limits = |of| Limits::of(of).without(overhead);
         Some(Self {
-            spec: requests::by_spec_of(container),
-            allocated,
-            effective,
-            limits: Limits::of(container.resources.as_ref()),
-            enforced: Limits::of(own.and_then(|status| status.resources.as_ref())),
-            fixed: Fixed::of(spec, container),
+            spec: requests::by_spec_of(container).saturating_sub(overhead),
+            allocated: allocated.map(|it| it.saturating_sub(overhead)),
+            effective: effective.saturating_sub(overhead),
+            limits: limits(container.resources.as_ref()),
+            enforced: limits(own.and_then(|status| status.resources.as_ref())),
+            overhead,
+            fixed: Fixed::of(spec, container).or(unread),
             name,
         })
     }
@@ -112,6 +125,24 @@ impl Limits {
         let (cpu, mem) = limits.axes("limits", &mut Reading::with(Instead::Largest));
         Self { cpu, mem }
     }
+
+    /// What they leave beside this.
+    fn without(self, overhead: Resources) -> Self {
+        let Self { cpu, mem } = self;
+        Self {
+            cpu: cpu.map(|cpu| cpu.saturating_sub(overhead.cpu)),
+            mem: mem.map(|mem| mem.saturating_sub(overhead.mem)),
+        }
+    }
+
+    /// With this on top, where there are any.
+    pub fn with(self, overhead: Resources) -> Self {
+        let Self { cpu, mem } = self;
+        Self {
+            cpu: cpu.map(|cpu| cpu.saturating_add(overhead.cpu)),
+            mem: mem.map(|mem| mem.saturating_add(overhead.mem)),
+        }
+    }
 }
 
 // === impl Fixed ===
@@ -136,6 +167,7 @@ impl Fixed {
             Self::NoRequest => "its container requests no CPU or no memory",
             Self::Restarts => "the resizePolicy of its container is RestartContainer",
             Self::OfPod => "the pod has requests of its own (spec.resources)",
+            Self::Overhead => "its annotation windlass.dev/overhead is not valid",
         }
     }
 }

@@ -5,8 +5,8 @@
 //! NeonVM copies them from its object to the pod.
 
 use super::wire::Owner;
-use super::{Ceiling, VmContainer};
-use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults};
+use super::{Ceiling, VmContainer, overhead};
+use crate::annotations::{self, Annotations, BOUNDS, CEILING, Defaults, OVERHEAD};
 use crate::config::Problem;
 use crate::go_json::{self, keys};
 use crate::{
@@ -68,6 +68,13 @@ impl PodVm {
     /// What the books know of the VM.
     pub fn record(&self) -> VmRecord {
         VmRecord::listed(self.priority, self.bounds, self.memory_slot)
+    }
+
+    /// What of its container is not the VM's, by its own annotation alone; `None`: that cannot be read.
+    pub(super) fn overhead(&mut self, annotations: &Texts) -> Option<Resources> {
+        let said = annotation(annotations, OVERHEAD, overhead::read, &mut self.problems);
+        let is_unread = said.is_none() && annotations.contains_key(OVERHEAD);
+        (!is_unread).then(|| said.unwrap_or_default())
     }
 
     /// The VM of the pod with this name, labels, annotations, owners and requests; `None` if it has none.

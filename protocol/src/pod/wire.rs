@@ -17,9 +17,9 @@ use std::fmt;
 
 #[derive(Deserialize)]
 pub(crate) struct PodWire {
-    metadata: Option<Metadata>,
-    spec: Option<Spec>,
-    status: Option<Status>,
+    pub(super) metadata: Option<Metadata>,
+    pub(super) spec: Option<Spec>,
+    pub(super) status: Option<Status>,
 }
 
 #[derive(Default, Deserialize)]
@@ -55,6 +55,14 @@ pub(super) struct Spec {
     pub(super) init_containers: Option<Vec<Container>>,
     pub(super) resources: Option<Requirements>,
     pub(super) overhead: Option<Amounts>,
+    pub(super) volumes: Option<Vec<Volume>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Volume {
+    pub(super) name: Option<String>,
+    pub(super) empty_dir: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +84,8 @@ pub(super) struct ResizePolicy {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Status {
     phase: Option<String>,
+    #[serde(rename = "podIP")]
+    pub(super) pod_ip: Option<String>,
     pub(super) observed_generation: Option<i64>,
     pub(super) conditions: Option<Vec<Condition>>,
     pub(super) container_statuses: Option<Vec<ContainerStatus>>,
@@ -151,7 +161,8 @@ impl TryFrom<PodWire> for Pod {
         };
         if let Some(vm) = &mut vm {
             let meant = annotations.get(DEFAULT_CONTAINER).map(String::as_str);
-            vm.container = VmContainer::of(&spec, &status, meant).map(Box::new);
+            let overhead = vm.overhead(&annotations);
+            vm.container = VmContainer::of(&spec, &status, meant, overhead).map(Box::new);
         }
         let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
         let allocation = (is_headroom || vm.is_some())

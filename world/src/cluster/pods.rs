@@ -40,6 +40,7 @@ pub(crate) fn vm_pod(
         effective: own,
         limits,
         enforced: Limits::default(),
+        overhead: Resources::ZERO,
         fixed: is_fixed.then_some(Fixed::Restarts),
     };
     let vm = PodVm {

@@ -58,10 +58,12 @@ pub struct Resize {
     pub revision: String,
     /// The container that is resized.
     pub container: String,
-    /// What it is to request.
+    /// What it is to request for the VM.
     pub to: Resources,
-    /// Its limits after that, where it has any.
+    /// What of its limits is the VM's after that, where it has any.
     pub limits: Limits,
+    /// What it requests and may use besides.
+    pub overhead: Resources,
     /// What it is for.
     pub kind: Kind,
 }

@@ -112,6 +112,7 @@ impl<N: Node> Pods<N> {
             container: container.name.clone(),
             to,
             limits: container.limits_for(to),
+            overhead: container.overhead,
             kind,
         };
         let rests = || {

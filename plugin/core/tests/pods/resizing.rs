@@ -430,6 +430,7 @@ pub(crate) fn pod(name: &str, has: Has) -> Pod {
         effective: requests,
         limits: Limits::default(),
         enforced: Limits::default(),
+        overhead: Resources::ZERO,
         fixed: None,
     }));
     pod
